@@ -1,0 +1,117 @@
+"""The configuration of a backend: one pydantic model a backend, checked key by key.
+
+A model's field names and aliases are the keys of the catalog's specification. Every key may carry the name of the
+implementation as a prefix (``dir.root``), and ``storage.*`` keys are collected for pylance.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
+
+__all__ = ["BackendConfig", "ConfigProblem", "check_config", "known_keys", "parse_config"]
+
+_STORAGE_PREFIX = "storage."
+
+
+class BackendConfig(BaseModel):
+    """What every backend takes. Subclasses add their keys and say which service they reach."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, hide_input_in_errors=True)
+
+    storage: dict[str, str] = Field(default_factory=dict, repr=False)
+    """Options handed to pylance for opening and writing datasets; never shown."""
+
+    def identity(self) -> str:
+        """Return a text equal for two configurations of the same service and root; it holds no secret."""
+        raise NotImplementedError
+
+
+ConfigT = TypeVar("ConfigT", bound=BackendConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigProblem:
+    """One fault of a configuration; ``key`` is as the user wrote it, None when a key is missing."""
+
+    key: str | None
+    message: str
+
+
+def _names(name: str, field: FieldInfo) -> Iterator[str]:
+    alias = field.validation_alias
+    if isinstance(alias, AliasChoices):
+        yield from (choice for choice in alias.choices if isinstance(choice, str))
+    elif isinstance(alias, str):
+        yield alias
+    else:
+        yield name
+
+
+def known_keys(model: type[BackendConfig]) -> list[str]:
+    """Return the keys ``model`` takes, without ``storage.*``, the preferred name of each field first."""
+    return [key for name, field in model.model_fields.items() if name != "storage" for key in _names(name, field)]
+
+
+def _plain_keys(impl: str, properties: Mapping[str, str]) -> dict[str, str]:
+    """Map each key without the implementation's prefix to the key as written."""
+    return {key.removeprefix(f"{impl}."): key for key in properties}
+
+
+def check_config(model: type[BackendConfig], impl: str, properties: Mapping[str, str]) -> list[ConfigProblem]:
+    """Return every fault of ``properties`` for ``model``; an empty list when it can be used."""
+    return _parse(model, impl, properties)[1]
+
+
+def parse_config(model: type[ConfigT], impl: str, properties: Mapping[str, str]) -> ConfigT:
+    """Return the configuration that ``properties`` give.
+
+    Raises:
+        InvalidInputError: naming each faulty key, never its value.
+    """
+    config, problems = _parse(model, impl, properties)
+    if config is None:
+        from lance_namespace.errors import InvalidInputError
+
+        raise InvalidInputError(f"{impl}: " + "; ".join(problem.message for problem in problems))
+    return config
+
+
+def _parse(
+    model: type[ConfigT], impl: str, properties: Mapping[str, str]
+) -> tuple[ConfigT | None, list[ConfigProblem]]:
+    written = _plain_keys(impl, properties)
+    known = known_keys(model)
+    problems: list[ConfigProblem] = []
+    if len(written) != len(properties):
+        twice = sorted(set(properties) - set(written.values()))
+        problems += [ConfigProblem(key, f"`{key}` is given twice, with and without its prefix") for key in twice]
+    values: dict[str, object] = {}
+    storage: dict[str, str] = {}
+    for key, original in written.items():
+        if key.startswith(_STORAGE_PREFIX):
+            storage[key.removeprefix(_STORAGE_PREFIX)] = properties[original]
+        elif key in known:
+            values[key] = properties[original]
+        else:
+            nearest = difflib.get_close_matches(key, known, n=1)
+            hint = f"; did you mean `{nearest[0]}`?" if nearest else f"; known keys: {', '.join(known)}, storage.*"
+            problems.append(ConfigProblem(original, f"unknown key `{original}`{hint}"))
+    try:
+        config = model.model_validate({**values, "storage": storage})
+    except ValidationError as error:
+        for detail in error.errors(include_url=False, include_input=False):
+            key = ".".join(str(part) for part in detail["loc"])
+            if detail["type"] == "missing":
+                problems.append(ConfigProblem(None, f"`{key}` is missing"))
+            else:
+                message = detail["msg"].removeprefix("Value error, ")
+                prefix = f"`{written.get(key, key)}`: " if key else ""
+                problems.append(ConfigProblem(written.get(key), f"{prefix}{message}"))
+        return None, problems
+    return (None, problems) if problems else (config, [])

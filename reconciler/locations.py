@@ -1,0 +1,108 @@
+"""Storage locations: comparing, checking and showing them.
+
+A location is written as given and compared normalised: the forms of ``file:``, doubled and trailing slashes and the
+three names of S3 (``s3``, ``s3a``, ``s3n``) do not make a difference.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["absolute", "check", "is_under", "join", "normalise", "redact", "same"]
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
+_WINDOWS_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+_S3_SCHEMES = {"s3", "s3a", "s3n"}
+
+
+def _split(location: str) -> tuple[str, str]:
+    """Return scheme (lower case, empty for a plain path) and the rest."""
+    match = _SCHEME.fullmatch(location)
+    if match is None or _WINDOWS_DRIVE.match(location):
+        return "", location
+    return match[1].lower(), match[2]
+
+
+def normalise(location: str) -> str:
+    """Return the form in which two locations of the same place are equal.
+
+    >>> normalise("file:///data//a.lance/"), normalise("s3a://bucket/a/")
+    ('/data/a.lance', 's3://bucket/a')
+    """
+    scheme, rest = _split(location)
+    if scheme in ("", "file"):
+        path = rest.removeprefix("//localhost") if rest.startswith("//localhost/") else rest
+        path = re.sub(r"/{2,}", "/", path)
+        return path.rstrip("/") or ("/" if path else "")
+    authority, slash, path = rest.removeprefix("//").partition("/")
+    path = re.sub(r"/{2,}", "/", slash + path).rstrip("/")
+    return f"{'s3' if scheme in _S3_SCHEMES else scheme}://{authority}{path}"
+
+
+def same(one: str | None, other: str | None) -> bool:
+    """Return whether both name one place; two unknown places are the same."""
+    if one == other:
+        return True
+    return one is not None and other is not None and normalise(one) == normalise(other)
+
+
+def is_under(root: str, location: str) -> bool:
+    """Return whether ``location`` lies strictly below ``root``, with no way out of it by ``..``."""
+    base, place = normalise(root), normalise(location)
+    return place.startswith(base.rstrip("/") + "/") and ".." not in place.split("/")
+
+
+def join(root: str, *names: str) -> str:
+    """Return the location ``names`` below ``root``."""
+    return "/".join((root.rstrip("/"), *names))
+
+
+def absolute(location: str, base: str) -> str:
+    """Return ``location`` with a relative POSIX path resolved against the directory ``base``; URIs as they are."""
+    scheme, _ = _split(location)
+    if scheme or location.startswith("/") or _WINDOWS_DRIVE.match(location):
+        return location
+    parts = [part for part in location.split("/") if part not in ("", ".")]
+    folders = base.rstrip("/").split("/")
+    while parts and parts[0] == "..":
+        parts.pop(0)
+        if len(folders) > 1:
+            folders.pop()
+    return "/".join([*folders, *parts]) or "/"
+
+
+def check(location: str) -> str | None:
+    """Return why ``location`` cannot be used, or None when it can.
+
+    User information, queries and fragments carry credentials (SAS tokens, keys) and are refused.
+    """
+    if not location.strip():
+        return "a location cannot be empty"
+    if any(ord(character) < 32 or character == "\x7f" for character in location):
+        return "a location cannot contain control characters"
+    scheme, rest = _split(location)
+    if not scheme:
+        return None
+    authority = rest.removeprefix("//").partition("/")[0] if rest.startswith("//") else ""
+    if "@" in authority and scheme not in ("abfs", "abfss", "wasb", "wasbs"):
+        return "a location cannot hold user information; give credentials in `config` (`storage.*`)"
+    if ":" in authority.rpartition("@")[0]:
+        return "a location cannot hold user information; give credentials in `config` (`storage.*`)"
+    if scheme != "file" and ("?" in rest or "#" in rest):
+        return "a location cannot hold a query or fragment; give credentials in `config` (`storage.*`)"
+    return None
+
+
+def redact(location: str) -> str:
+    """Return ``location`` without user information and query, safe to show."""
+    scheme, rest = _split(location)
+    if scheme in ("", "file"):
+        return location
+    rest = re.sub(r"[?#].*", "?(redacted)", rest, count=1, flags=re.DOTALL)
+    if rest.startswith("//"):
+        authority, slash, path = rest[2:].partition("/")
+        user, at, host = authority.rpartition("@")
+        if at and not (scheme in ("abfs", "abfss", "wasb", "wasbs") and ":" not in user):
+            authority = f"(redacted)@{host}"
+        rest = f"//{authority}{slash}{path}"
+    return f"{location[: len(scheme)]}:{rest}"

@@ -1,0 +1,136 @@
+"""Identifiers, and the globs that select them.
+
+An identifier is the list of names from below the root namespace to the object (Lance Namespace specification,
+"Object Identifier"). In text the names are joined by ``$`` for a Lance client and, with the catalog first, by ``/``
+for a person.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+__all__ = ["DELIMITER", "EVERYTHING", "Identifier", "Scope", "address", "check_name", "join"]
+
+Identifier: TypeAlias = tuple[str, ...]
+
+DELIMITER = "$"
+_MAX_NAME_LENGTH = 255
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+def join(identifier: Sequence[str]) -> str:
+    """Return the string identifier of a Lance client, such as ``features$eu$users``."""
+    return DELIMITER.join(identifier)
+
+
+def address(catalog: str, identifier: Sequence[str]) -> str:
+    """Return what a person reads and types, such as ``lake/features/eu/users``."""
+    return "/".join((catalog, *identifier))
+
+
+def check_name(name: str) -> str | None:
+    """Return why ``name`` can be no name in any catalog, or None when it can.
+
+    Catalogs add rules of their own (see ``Capabilities.name_rule``).
+    """
+    if not name:
+        return "a name cannot be empty"
+    if len(name) > _MAX_NAME_LENGTH:
+        return f"a name has at most {_MAX_NAME_LENGTH} characters, this one has {len(name)}"
+    if name in (".", ".."):
+        return f"`{name}` is a relative path, not a name"
+    for character in (DELIMITER, "/"):
+        if character in name:
+            return f"a name cannot contain `{character}`, which separates names in identifiers"
+    if _UNPRINTABLE.search(name):
+        return "a name cannot contain control characters"
+    return None
+
+
+def _segment_regex(segment: str) -> re.Pattern[str]:
+    parts = (".*" if part == "*" else "." if part == "?" else re.escape(part) for part in re.split(r"([*?])", segment))
+    return re.compile("".join(parts), re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class _Glob:
+    """One pattern: ``*`` and ``?`` match inside a name, ``**`` any number of whole names, none included."""
+
+    segments: tuple[re.Pattern[str] | None, ...]
+
+    @classmethod
+    def parse(cls, pattern: str) -> _Glob:
+        return cls(tuple(None if part == "**" else _segment_regex(part) for part in pattern.split("/")))
+
+    def states(self, identifier: Sequence[str]) -> frozenset[int]:
+        """Return the positions in the pattern that ``identifier`` can lead to (a little NFA, never exponential)."""
+        current = self._skip({0})
+        for name in identifier:
+            step: set[int] = set()
+            for position in current:
+                if position == len(self.segments):
+                    continue
+                segment = self.segments[position]
+                if segment is None:
+                    step.add(position)
+                elif segment.fullmatch(name):
+                    step.add(position + 1)
+            current = self._skip(step)
+        return current
+
+    def _skip(self, positions: set[int]) -> frozenset[int]:
+        for start in tuple(positions):
+            position = start
+            while position < len(self.segments) and self.segments[position] is None:
+                position += 1
+                positions.add(position)
+        return frozenset(positions)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A set of identifiers, given by globs; ``Scope(("**",))`` is everything."""
+
+    patterns: tuple[str, ...]
+
+    @cached_property
+    def _globs(self) -> tuple[_Glob, ...]:
+        return tuple(_Glob.parse(pattern) for pattern in self.patterns)
+
+    @cached_property
+    def is_everything(self) -> bool:
+        """Whether no identifier is outside, so that callers can skip the match."""
+        return "**" in self.patterns
+
+    def contains(self, identifier: Sequence[str]) -> bool:
+        """Return whether ``identifier`` itself is selected."""
+        if self.is_everything:
+            return True
+        return any(len(glob.segments) in glob.states(identifier) for glob in self._globs)
+
+    def reaches(self, identifier: Sequence[str]) -> bool:
+        """Return whether something strictly below ``identifier`` can be selected: is it worth listing?"""
+        if self.is_everything:
+            return True
+        return any(any(at < len(glob.segments) for at in glob.states(identifier)) for glob in self._globs)
+
+    def below(self, name: str) -> Scope:
+        """Return the scope as seen from inside the first-level name ``name``."""
+        return Scope(tuple(rest for pattern in self.patterns for rest in _below(pattern, name)))
+
+
+def _below(pattern: str, name: str) -> Iterable[str]:
+    first, _, rest = pattern.partition("/")
+    if first == "**":
+        yield pattern
+        if rest:
+            yield from _below(rest, name)
+    elif _segment_regex(first).fullmatch(name):
+        yield rest or "**"
+
+
+EVERYTHING = Scope(("**",))

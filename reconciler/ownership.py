@@ -1,0 +1,64 @@
+"""The marks lancens keeps in a live object's properties, and what they say.
+
+``lancens.managed-by`` names the owner, ``lancens.keys`` lists the property keys lancens set (so that one removed from
+the manifest is removed from the catalog), ``lancens.protect`` forbids removal even after the manifest's block is
+gone, and ``lancens.requested-location`` keeps the location asked for where the service chose another.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+
+__all__ = [
+    "KEYS",
+    "MANAGED_BY",
+    "PROTECT",
+    "REQUESTED_LOCATION",
+    "encode_keys",
+    "is_protected",
+    "is_reserved_key",
+    "owner_of",
+    "recorded_keys",
+]
+
+MANAGED_BY = "lancens.managed-by"
+KEYS = "lancens.keys"
+PROTECT = "lancens.protect"
+REQUESTED_LOCATION = "lancens.requested-location"
+
+_RESERVED = frozenset({"table_type", "external"})
+
+
+def is_reserved_key(key: str) -> bool:
+    """Return whether a manifest may not set the property ``key``: catalogs or lancens write it themselves."""
+    return key.startswith("lancens.") or key.lower() in _RESERVED
+
+
+def owner_of(properties: Mapping[str, str]) -> str | None:
+    """Return the ``<manifest>/<catalog>`` that manages the object, None for an unmanaged one."""
+    return properties.get(MANAGED_BY) or None
+
+
+def is_protected(properties: Mapping[str, str]) -> bool:
+    """Return whether the live object is marked as never to be removed or replaced."""
+    return properties.get(PROTECT) == "true"
+
+
+def encode_keys(keys: Iterable[str]) -> str:
+    """Return the value of ``lancens.keys`` for ``keys``: one text for one set, whatever its order."""
+    return json.dumps(sorted(keys), ensure_ascii=False, separators=(",", ":"))
+
+
+def recorded_keys(properties: Mapping[str, str]) -> frozenset[str]:
+    """Return the keys lancens set on a live object; a value it cannot read counts as none, so nothing is removed."""
+    text = properties.get(KEYS)
+    if not text:
+        return frozenset()
+    try:
+        keys = json.loads(text)
+    except ValueError:
+        return frozenset()
+    if not isinstance(keys, list):
+        return frozenset()
+    return frozenset(key for key in keys if isinstance(key, str) and not is_reserved_key(key))

@@ -1,0 +1,364 @@
+"""The Plan document: what would be done, to what, and why.
+
+A plan is data. It is made by ``reconciler.planner``, shown by ``reconciler.output``, saved as JSON (schema in
+``schemas/plan.schema.json``) and carried out by ``reconciler.applier``. It holds no time and no machine name: the
+same states give the same bytes. Sensitive property values are in memory only; the JSON form holds stand-ins.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer
+
+from reconciler import locations, ownership
+from reconciler.errors import PlanFileError
+from reconciler.names import Identifier, address
+from reconciler.redaction import redact_properties
+from reconciler.state import LiveNamespace, LiveTable, Thresholds
+
+__all__ = [
+    "FORMAT_VERSION",
+    "Action",
+    "CatalogSummary",
+    "Change",
+    "Column",
+    "FieldChange",
+    "Fingerprint",
+    "Guard",
+    "Kind",
+    "Note",
+    "ObjectView",
+    "Plan",
+    "SourceRef",
+    "Summary",
+    "view_of",
+]
+
+FORMAT_VERSION = "1.0"
+
+Kind = Literal["namespace", "table"]
+
+
+class _Document(BaseModel):
+    """Frozen; unknown keys are ignored, so that a plan of a later minor version can be read."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
+
+
+class Action(StrEnum):
+    """What one change does."""
+
+    CREATE_NAMESPACE = "create-namespace"
+    UPDATE_NAMESPACE = "update-namespace"
+    DROP_NAMESPACE = "drop-namespace"
+    CREATE_TABLE = "create-table"
+    DECLARE_TABLE = "declare-table"
+    REGISTER_TABLE = "register-table"
+    UPDATE_TABLE = "update-table"
+    ALTER_TABLE = "alter-table"
+    RELOCATE_TABLE = "relocate-table"
+    DEREGISTER_TABLE = "deregister-table"
+
+    @property
+    def removes(self) -> bool:
+        """Whether the action takes an object out of its catalog."""
+        return self in (Action.DROP_NAMESPACE, Action.DEREGISTER_TABLE)
+
+
+class Column(_Document):
+    """One field of a table's schema; ``type`` is the canonical text of its Arrow type."""
+
+    name: str
+    type: str
+    nullable: bool = True
+    metadata: dict[str, str] = Field(default_factory=dict)
+
+
+class ObjectView(_Document):
+    """The part of an object that lancens compares: never statistics or times.
+
+    ``properties`` holds the managed keys that are set; ``columns`` is known only where the plan is about the schema.
+    """
+
+    location: str | None = None
+    requested_location: str | None = None
+    kind: str | None = Field(default=None, description="What the catalog calls a namespace, where it has two kinds.")
+    managed_by: str | None = None
+    protect: bool = False
+    keys: tuple[str, ...] = Field(default=(), description="The property keys lancens has set, in order.")
+    properties: dict[str, str] = Field(default_factory=dict)
+    columns: tuple[Column, ...] | None = None
+
+    @field_serializer("properties")
+    def _redacted(self, properties: dict[str, str]) -> dict[str, str]:
+        return redact_properties(dict(sorted(properties.items())))
+
+    @field_serializer("location", "requested_location")
+    def _redacted_location(self, location: str | None) -> str | None:
+        return None if location is None else locations.redact(location)
+
+    def digest(self) -> str:
+        """Return a SHA-256 over what is compared, with the real values and the location normalised."""
+        parts = (
+            None if self.location is None else locations.normalise(self.location),
+            self.requested_location,
+            self.kind,
+            self.managed_by,
+            self.protect,
+            self.keys,
+            sorted(self.properties.items()),
+        )
+        text = json.dumps(parts, ensure_ascii=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def satisfies(self, wanted: ObjectView) -> bool:
+        """Return whether this live view already is what ``wanted`` asks for.
+
+        A location that the service chose itself satisfies the one that was asked for and recorded.
+        """
+        if wanted.location is not None and not (
+            locations.same(wanted.location, self.location)
+            or (self.requested_location is not None and locations.same(wanted.location, self.requested_location))
+        ):
+            return False
+        return (wanted.managed_by, wanted.protect, wanted.keys, wanted.properties) == (
+            self.managed_by,
+            self.protect,
+            self.keys,
+            self.properties,
+        ) and (wanted.kind is None or wanted.kind == self.kind)
+
+
+def view_of(live: LiveNamespace | LiveTable | None, managed_keys: Iterable[str]) -> ObjectView | None:
+    """Return the view of a live object over ``managed_keys``; None for one that is not there."""
+    if live is None:
+        return None
+    properties = live.properties
+    return ObjectView(
+        location=live.location if isinstance(live, LiveTable) else None,
+        requested_location=properties.get(ownership.REQUESTED_LOCATION),
+        kind=live.kind if isinstance(live, LiveNamespace) else None,
+        managed_by=ownership.owner_of(properties),
+        protect=ownership.is_protected(properties),
+        keys=tuple(sorted(ownership.recorded_keys(properties))),
+        properties={key: properties[key] for key in managed_keys if key in properties},
+    )
+
+
+class FieldChange(_Document):
+    """One field that differs, such as ``properties.tier``; sensitive values are already replaced."""
+
+    path: str
+    before: str | None = None
+    after: str | None = None
+
+
+class SourceRef(_Document):
+    """The place in the manifest that asks for a change; the file is relative to the manifest's folder."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class Change(_Document):
+    """One step of a plan.
+
+    ``before`` None: nothing is there; ``after`` None: nothing will be. ``replace``: done by deregister and declare.
+    ``depends_on``: positions in ``Plan.changes`` that must have succeeded first.
+    """
+
+    catalog: str
+    kind: Kind
+    identifier: tuple[str, ...]
+    action: Action
+    before: ObjectView | None = None
+    after: ObjectView | None = None
+    fields: tuple[FieldChange, ...] = ()
+    reason: str
+    source: SourceRef | None = None
+    replace: bool = False
+    depends_on: tuple[int, ...] = ()
+
+    @property
+    def address(self) -> str:
+        """What a person calls the object: ``catalog/namespace/table``."""
+        return address(self.catalog, self.identifier)
+
+    @property
+    def managed_keys(self) -> frozenset[str]:
+        """The property keys this change is about."""
+        views = (view for view in (self.before, self.after) if view is not None)
+        return frozenset(key for view in views for key in view.properties)
+
+
+class Guard(_Document):
+    """An object that would be removed or replaced were it not protected: kept, and said so."""
+
+    catalog: str
+    kind: Kind
+    identifier: tuple[str, ...]
+    would: Action
+    reason: str
+    source: SourceRef | None = None
+
+    @property
+    def address(self) -> str:
+        """What a person calls the object."""
+        return address(self.catalog, self.identifier)
+
+
+class Note(_Document):
+    """A sentence worth reading that changes nothing."""
+
+    catalog: str
+    message: str
+
+
+class Fingerprint(_Document):
+    """The state in which an object was when the plan was made; ``view`` None: it was not there."""
+
+    catalog: str
+    kind: Kind
+    identifier: tuple[str, ...]
+    managed_keys: tuple[str, ...] = ()
+    view: ObjectView | None = None
+    digest: str | None = None
+
+    @classmethod
+    def of(
+        cls, catalog: str, kind: Kind, identifier: Identifier, view: ObjectView | None, managed_keys: Iterable[str]
+    ) -> Fingerprint:
+        """Return the fingerprint of ``view``."""
+        return cls(
+            catalog=catalog,
+            kind=kind,
+            identifier=identifier,
+            managed_keys=tuple(sorted(managed_keys)),
+            view=view,
+            digest=None if view is None else view.digest(),
+        )
+
+    def is_of(self, view: ObjectView | None) -> bool:
+        """Return whether ``view`` is still the state that was planned on."""
+        return self.digest == (None if view is None else view.digest())
+
+
+class CatalogSummary(_Document):
+    """What was read of one catalog; ``removable_tables`` is how many tables a plan may remove at all."""
+
+    name: str
+    impl: str
+    namespaces: int
+    tables: int
+    removable_tables: int
+    desired_objects: int
+
+
+class ManifestRef(_Document):
+    """The manifest a plan was made from; files are relative to the folder of the first one."""
+
+    name: str
+    digest: str
+    files: tuple[str, ...]
+
+
+class Summary(_Document):
+    """How many changes of each sort a plan holds."""
+
+    create: int = 0
+    declare: int = 0
+    register_: int = Field(default=0, alias="register", serialization_alias="register")
+    update: int = 0
+    replace: int = 0
+    deregister: int = 0
+    drop: int = 0
+    protected: int = 0
+
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+
+
+_SORT_OF_ACTION: Mapping[Action, str] = {
+    Action.CREATE_NAMESPACE: "create",
+    Action.CREATE_TABLE: "create",
+    Action.DECLARE_TABLE: "declare",
+    Action.REGISTER_TABLE: "register_",
+    Action.UPDATE_NAMESPACE: "update",
+    Action.UPDATE_TABLE: "update",
+    Action.ALTER_TABLE: "update",
+    Action.RELOCATE_TABLE: "update",
+    Action.DEREGISTER_TABLE: "deregister",
+    Action.DROP_NAMESPACE: "drop",
+}
+
+
+class Plan(_Document):
+    """Everything that would be done, in an order in which it can be done."""
+
+    format_version: str = FORMAT_VERSION
+    manifest: ManifestRef
+    catalogs: tuple[CatalogSummary, ...] = ()
+    changes: tuple[Change, ...] = ()
+    guards: tuple[Guard, ...] = ()
+    notes: tuple[Note, ...] = ()
+    fingerprints: tuple[Fingerprint, ...] = ()
+    thresholds: Thresholds = Thresholds()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing would be changed."""
+        return not self.changes
+
+    def summary(self) -> Summary:
+        """Return the counts that the last line of a plan shows."""
+        counts = Counter("replace" if change.replace else _SORT_OF_ACTION[change.action] for change in self.changes)
+        return Summary(**counts, protected=len(self.guards))
+
+    def to_json(self) -> str:
+        """Return the saved form: UTF-8 text, the same for the same plan, without sensitive values."""
+        document = self.model_dump(mode="json", exclude_defaults=True, by_alias=True)
+        ordered: dict[str, Any] = {"format_version": self.format_version, **document}
+        ordered["summary"] = self.summary().model_dump(by_alias=True)
+        return json.dumps(ordered, indent=2, ensure_ascii=False) + "\n"
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the saved form, the name by which a review refers to this plan."""
+        return hashlib.sha256(self.to_json().encode("utf-8", "surrogatepass")).hexdigest()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Plan:
+        """Return the plan that :meth:`to_json` wrote.
+
+        Raises:
+            PlanFileError: the text is no plan, is damaged, or has another major version.
+        """
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise PlanFileError(f"not a plan: the file is not JSON ({error})") from None
+        version = document.get("format_version") if isinstance(document, dict) else None
+        if not isinstance(version, str):
+            raise PlanFileError("not a plan: there is no `format_version`")
+        if version.partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
+            raise PlanFileError(
+                f"the plan has format {version}; this lancens reads {FORMAT_VERSION}. Make the plan again."
+            )
+        try:
+            plan = cls.model_validate_json(json.dumps(document))
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise PlanFileError(f"the plan is damaged at {where}: {first['msg']}. Make the plan again.") from None
+        count = len(plan.changes)
+        for position, change in enumerate(plan.changes):
+            if any(not 0 <= dependency < count or dependency == position for dependency in change.depends_on):
+                raise PlanFileError(f"the plan is damaged: {change.address} depends on what is not in it")
+        return plan

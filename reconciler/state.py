@@ -1,0 +1,240 @@
+"""The shared vocabulary: what is wanted, what is there, and what a catalog is able to do.
+
+Everything here is plain immutable data. Manifests become :class:`DesiredCatalog`, backends return
+:class:`Snapshot`, and the planner compares the two without knowing where either came from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from reconciler.names import EVERYTHING, Identifier, Scope
+
+__all__ = [
+    "Capabilities",
+    "DesiredCatalog",
+    "DesiredNamespace",
+    "DesiredTable",
+    "Evolve",
+    "Field",
+    "LiveNamespace",
+    "LiveTable",
+    "LocationPolicy",
+    "NameRule",
+    "PropertyChanges",
+    "Prune",
+    "Schema",
+    "Snapshot",
+    "Source",
+    "Storage",
+    "StorageKind",
+    "Thresholds",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where in the manifest something is said; line and column count from 1."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One column. ``type`` is the canonical text of its Arrow type (see ``reconciler.arrow_types``)."""
+
+    name: str
+    type: str
+    nullable: bool = True
+    metadata: tuple[tuple[str, str], ...] = ()
+
+
+Schema: TypeAlias = tuple[Field, ...]
+
+
+class Prune(Enum):
+    """What to do with live objects that the manifest does not name."""
+
+    NEVER = "never"
+    OWNED = "owned"
+    ALL = "all"
+
+
+class Evolve(Enum):
+    """Whether a table's schema may follow its manifest."""
+
+    NEVER = "never"
+    ADDITIVE = "additive"
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredNamespace:
+    """One namespace block.
+
+    A block that is not ``claimed`` is a *path*: it is created where absent and otherwise left alone.
+    """
+
+    id: Identifier
+    source: Source
+    properties: Mapping[str, str] = field(default_factory=dict)
+    claimed: bool = False
+    absent: bool = False
+    protect: bool | None = None
+    kind: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredTable:
+    """One table block. ``location`` None leaves the place to the catalog; ``schema`` None leaves it to the data."""
+
+    id: Identifier
+    source: Source
+    properties: Mapping[str, str] = field(default_factory=dict)
+    location: str | None = None
+    schema: Schema | None = None
+    evolve: Evolve = Evolve.NEVER
+    probe: bool = True
+    absent: bool = False
+    protect: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredCatalog:
+    """The part of a manifest that is about one catalog; ``owner`` is the marker ``<manifest name>/<catalog>``.
+
+    Every ancestor of a table or namespace has an entry in ``namespaces``.
+    """
+
+    name: str
+    owner: str
+    source: Source
+    prune: Prune = Prune.OWNED
+    scope: Scope = EVERYTHING
+    namespaces: Mapping[Identifier, DesiredNamespace] = field(default_factory=dict)
+    tables: Mapping[Identifier, DesiredTable] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """When removing is too much: more than ``max_removal_percent`` of at least ``min_tables`` tables."""
+
+    max_removal_percent: int = 30
+    min_tables: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class LiveNamespace:
+    """A namespace as the catalog answers it. ``kind`` tells apart what one system calls by two names (Glue)."""
+
+    id: Identifier
+    properties: Mapping[str, str] = field(default_factory=dict)
+    kind: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTable:
+    """A Lance table as the catalog answers it; ``location`` is the one in force."""
+
+    id: Identifier
+    location: str
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything a scan saw: complete within its scope, or the scan raised.
+
+    ``notes`` are sentences about live names that cannot be represented and catalogs that are read-only.
+    """
+
+    namespaces: Mapping[Identifier, LiveNamespace] = field(default_factory=dict)
+    tables: Mapping[Identifier, LiveTable] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+class StorageKind(Enum):
+    """What a location holds."""
+
+    DATASET = "dataset"
+    NOTHING = "nothing"
+    NOT_LANCE = "not-lance"
+    DENIED = "denied"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """The answer of one storage probe; ``schema`` is there when ``kind`` is DATASET, ``detail`` otherwise may be."""
+
+    kind: StorageKind
+    schema: Schema | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyChanges:
+    """A merge into properties: keys to set, keys to remove; every other key stays as it is."""
+
+    set: Mapping[str, str] = field(default_factory=dict)
+    remove: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.set or self.remove)
+
+    def applied_to(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """Return ``properties`` after the merge."""
+        return {**{key: value for key, value in properties.items() if key not in self.remove}, **self.set}
+
+
+class LocationPolicy(Enum):
+    """Which table locations a catalog takes."""
+
+    ANY = "any"
+    UNDER_ROOT = "under-root"
+
+
+@dataclass(frozen=True, slots=True)
+class NameRule:
+    """The names a catalog can hold: a regular expression that matches whole names, and its meaning in words."""
+
+    pattern: re.Pattern[str]
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a catalog is able to do. The planner asks this and never guesses.
+
+    ``max_depth``: how many levels namespaces nest, None for no limit.
+    ``table_depths``: how many namespaces may stand above a table, as (fewest, most); most None for no limit.
+    ``fixed_levels``: outermost levels that must exist and are never created, marked or dropped (Unity's catalog).
+    ``name_rule``, ``folds_case``: the catalog's own rules for names.
+    ``location_policy``, ``ignores_location``: which locations it takes, and whether it may answer another one.
+    ``namespace_markers``, ``table_markers``: whether properties written at creation are kept and read back.
+    ``alter_namespace``, ``alter_table``: whether properties can be changed in place.
+    ``relocate_table``: whether a table's location can be changed in place.
+    ``replace_table``: whether deregister followed by declare loses nothing, so that it can stand in for an update.
+    """
+
+    max_depth: int | None = None
+    table_depths: tuple[int, int | None] = (0, None)
+    fixed_levels: int = 0
+    name_rule: NameRule | None = None
+    folds_case: bool = False
+    location_policy: LocationPolicy = LocationPolicy.ANY
+    ignores_location: bool = False
+    namespace_markers: bool = True
+    table_markers: bool = True
+    alter_namespace: bool = True
+    alter_table: bool = True
+    relocate_table: bool = True
+    replace_table: bool = False
