@@ -62,7 +62,7 @@ class _ProblemsError(LancensError):
         super().__init__("\n".join([*map(str, self.problems), summary]))
 
 
-class ManifestError(_Problems):
+class ManifestError(_ProblemsError):
     """The manifest cannot be used; raised before any catalog is read."""
 
 
