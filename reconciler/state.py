@@ -223,6 +223,7 @@ class Capabilities:
     ``alter_namespace``, ``alter_table``: whether properties can be changed in place.
     ``relocate_table``: whether a table's location can be changed in place.
     ``replace_table``: whether deregister followed by declare loses nothing, so that it can stand in for an update.
+    ``namespace_kinds``: the two kinds of a system that has two, the one that holds namespaces first (Glue).
     """
 
     max_depth: int | None = None
@@ -238,3 +239,4 @@ class Capabilities:
     alter_table: bool = True
     relocate_table: bool = True
     replace_table: bool = False
+    namespace_kinds: tuple[str, str] | None = None

@@ -1,0 +1,226 @@
+"""The plan of one catalog: every object's difference, and what only the whole can decide.
+
+Whether a namespace can be dropped depends on everything below it, and two tables may ask for one location; the rest
+is decided object by object in ``tables`` and ``namespaces``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+
+from reconciler import locations
+from reconciler.names import Identifier, Scope
+from reconciler.ownership import owner_of, recorded_keys
+from reconciler.planner.facts import CatalogInput
+from reconciler.planner.namespaces import diff_namespace
+from reconciler.planner.outcome import Conflict, Context, Outcome, Remark
+from reconciler.planner.plan import Action, CatalogSummary, Change, Fingerprint, Guard, Note, view_of
+from reconciler.planner.tables import UNMANAGED, diff_table
+from reconciler.state import DesiredCatalog, DesiredNamespace, DesiredTable, LiveTable, Prune
+
+__all__ = ["CatalogPlan", "context_of", "droppable_namespaces", "plan_catalog"]
+
+
+@dataclass(slots=True)
+class CatalogPlan:
+    """What planning one catalog came to; changes are in no particular order yet."""
+
+    summary: CatalogSummary
+    changes: list[Change] = field(default_factory=list)
+    guards: list[Guard] = field(default_factory=list)
+    conflicts: list[str] = field(default_factory=list)
+    remarks: list[Remark] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    fingerprints: list[Fingerprint] = field(default_factory=list)
+
+    def add(self, outcome: Outcome) -> None:
+        """Sort an outcome to where it belongs."""
+        if outcome is None:
+            return
+        if isinstance(outcome, Change):
+            self.changes.append(outcome)
+        elif isinstance(outcome, Guard):
+            self.guards.append(outcome)
+        elif isinstance(outcome, Conflict):
+            self.conflicts.append(outcome.message)
+        else:
+            self.remarks.append(outcome)
+
+
+def context_of(source: CatalogInput) -> Context:
+    """Return what is the same for every object of the catalog."""
+    return Context(
+        catalog=source.desired.name,
+        owner=source.desired.owner,
+        prune=source.desired.prune,
+        capabilities=source.capabilities,
+        adopt=source.options.adopt,
+        take_over=source.options.take_over,
+    )
+
+
+def droppable_namespaces(source: CatalogInput) -> list[Identifier]:
+    """Return the live namespaces that the manifest wants gone, so that what they hold can be asked for."""
+    context = context_of(source)
+    return [
+        outcome.identifier
+        for outcome in _namespace_outcomes(source, context)
+        if isinstance(outcome, Change) and outcome.action is Action.DROP_NAMESPACE
+    ]
+
+
+def plan_catalog(source: CatalogInput) -> CatalogPlan:
+    """Return what has to happen in one catalog. Takes time linear in the number of objects."""
+    context = context_of(source)
+    plan = CatalogPlan(_summary(source))
+    for outcome in _table_outcomes(source, context):
+        plan.add(outcome)
+    candidates: list[Change] = []
+    for outcome in _namespace_outcomes(source, context):
+        if isinstance(outcome, Change) and outcome.action is Action.DROP_NAMESPACE:
+            candidates.append(outcome)
+        else:
+            plan.add(outcome)
+    _decide_drops(source, plan, candidates)
+    plan.conflicts += _shared_locations(plan.changes)
+    plan.notes += _notes(source, plan.remarks)
+    plan.fingerprints += _fingerprints(source, plan.changes)
+    return plan
+
+
+def _table_outcomes(source: CatalogInput, context: Context) -> Iterator[Outcome]:
+    wanted, live, facts = source.desired.tables, source.live.tables, source.facts.tables
+    select = source.options.select
+    for identifier, desired in wanted.items():
+        if select.contains(identifier):
+            yield diff_table(context, desired, live.get(identifier), facts.get(identifier))
+    scope = source.desired.scope
+    for identifier, table in live.items():
+        if identifier not in wanted and scope.contains(identifier) and select.contains(identifier):
+            yield diff_table(context, None, table)
+
+
+def _namespace_outcomes(source: CatalogInput, context: Context) -> Iterator[Outcome]:
+    wanted, live = source.desired.namespaces, source.live.namespaces
+    select = source.options.select
+    parents = {identifier[:-1] for identifier in wanted}
+    needed = _needed_ancestors(source.desired, select)
+    for identifier, desired in wanted.items():
+        there = live.get(identifier)
+        if select.contains(identifier) or (identifier in needed and there is None and not desired.absent):
+            yield diff_namespace(context, desired, there, has_children=identifier in parents)
+    scope = source.desired.scope
+    for identifier, namespace in live.items():
+        if identifier not in wanted and scope.contains(identifier) and select.contains(identifier):
+            yield diff_namespace(context, None, namespace)
+
+
+def _needed_ancestors(desired: DesiredCatalog, select: Scope) -> frozenset[Identifier]:
+    """Return the ancestors of what is selected and should exist; none where everything is selected anyway."""
+    if select.is_everything:
+        return frozenset()
+    blocks: Iterable[DesiredNamespace | DesiredTable] = chain(desired.tables.values(), desired.namespaces.values())
+    return frozenset(
+        block.id[:depth]
+        for block in blocks
+        if not block.absent and select.contains(block.id)
+        for depth in range(1, len(block.id))
+    )
+
+
+def _decide_drops(source: CatalogInput, plan: CatalogPlan, candidates: list[Change]) -> None:
+    """Keep the drops of namespaces that will be empty; say of the others why they stay."""
+    leaving = {change.identifier for change in plan.changes if change.action is Action.DEREGISTER_TABLE}
+    arriving = [change.identifier for change in plan.changes if change.before is None]
+    held: Counter[Identifier] = Counter()
+    for identifier in source.live.tables:
+        if identifier not in leaving:
+            held[identifier[:-1]] += 1
+    for identifier in arriving:
+        held[identifier[:-1]] += 1
+    children: defaultdict[Identifier, set[Identifier]] = defaultdict(set)
+    for identifier in source.live.namespaces:
+        children[identifier[:-1]].add(identifier)
+    for change in sorted(candidates, key=lambda change: (-len(change.identifier), change.identifier)):
+        identifier = change.identifier
+        occupants = source.facts.occupants.get(identifier, ())
+        staying = held[identifier] + len(children[identifier]) + len(occupants)
+        if staying:
+            some = f", among them {', '.join(f'`{name}`' for name in sorted(occupants)[:3])}" if occupants else ""
+            what = "object that stays" if staying == 1 else "objects that stay"
+            message = f"{change.address} is kept: it holds {staying} {what}{some}"
+            plan.notes.append(Note(catalog=change.catalog, message=message))
+        else:
+            plan.changes.append(change)
+            children[identifier[:-1]].discard(identifier)
+
+
+def _shared_locations(changes: Iterable[Change]) -> Iterator[str]:
+    """Yield a conflict for every location at which two new datasets would be written."""
+    first: dict[str, Change] = {}
+    for change in changes:
+        if change.action is Action.CREATE_TABLE and change.after and change.after.location:
+            place = locations.normalise(change.after.location)
+            other = first.setdefault(place, change)
+            if other is not change:
+                yield f"{change.source}: {change.address} and {other.address} would both be written to {place}"
+
+
+def _notes(source: CatalogInput, remarks: Iterable[Remark]) -> Iterator[Note]:
+    catalog, owner = source.desired.name, source.desired.owner.partition("/")[0]
+    for message in source.live.notes:
+        yield Note(catalog=catalog, message=message)
+    counts = Counter((remark.topic, remark.identifier[:-1]) for remark in remarks)
+    for (topic, parent), count in sorted(counts.items()):
+        where = "/".join((catalog, *parent))
+        them = "it" if count == 1 else "them"
+        if topic == UNMANAGED:
+            subject = "1 table in {} is" if count == 1 else "{1} tables in {0} are"
+            hint = f"`lancens import --catalog {catalog}` shows {them}"
+            message = f"{subject.format(where, count)} not managed by {owner}; {hint}."
+        else:
+            subject = (
+                "1 object in {} equals its block but is"
+                if count == 1
+                else "{1} objects in {0} equal their blocks but are"
+            )
+            message = f"{subject.format(where, count)} not marked as managed; `lancens apply --adopt` marks {them}."
+        yield Note(catalog=catalog, message=message)
+
+
+def _fingerprints(source: CatalogInput, changes: Iterable[Change]) -> Iterator[Fingerprint]:
+    """Yield the state of every object the plan touches, and of the parents it relies on, each once."""
+    changes = list(changes)
+    catalog = source.desired.name
+    touched = {(change.kind, change.identifier) for change in changes}
+    parents: set[Identifier] = set()
+    for change in changes:
+        yield Fingerprint.of(catalog, change.kind, change.identifier, change.before, change.managed_keys)
+        if len(change.identifier) > 1 and ("namespace", change.identifier[:-1]) not in touched:
+            parents.add(change.identifier[:-1])
+    for parent in sorted(parents):
+        live = source.live.namespaces.get(parent)
+        keys = recorded_keys(live.properties) if live else frozenset[str]()
+        yield Fingerprint.of(catalog, "namespace", parent, view_of(live, keys), keys)
+
+
+def _summary(source: CatalogInput) -> CatalogSummary:
+    desired, live = source.desired, source.live
+    return CatalogSummary(
+        name=desired.name,
+        impl=source.impl,
+        namespaces=len(live.namespaces),
+        tables=len(live.tables),
+        removable_tables=sum(1 for table in live.tables.values() if _is_removable(desired, table)),
+        desired_objects=len(desired.tables) + len(desired.namespaces),
+    )
+
+
+def _is_removable(desired: DesiredCatalog, table: LiveTable) -> bool:
+    """Return whether pruning may touch the table at all, wanted or not."""
+    if desired.prune is Prune.NEVER or not desired.scope.contains(table.id):
+        return False
+    return desired.prune is Prune.ALL or owner_of(table.properties) == desired.owner

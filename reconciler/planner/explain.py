@@ -1,0 +1,57 @@
+"""What differs between two states of one object, field by field.
+
+DeepDiff does the comparing. It is asked only about objects that an equality check has already found to differ, so
+that unchanged ones, however many, never reach it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reconciler import locations
+from reconciler.planner.plan import Column, FieldChange, ObjectView
+from reconciler.redaction import redact_value
+
+__all__ = ["explain"]
+
+
+def explain(before: ObjectView | None, after: ObjectView | None) -> tuple[FieldChange, ...]:
+    """Return the fields in which two views differ, in order of their paths, with sensitive values replaced.
+
+    Views of a creation or removal (one side None) have no fields to compare.
+    """
+    if before is None or after is None:
+        return ()
+    from deepdiff import DeepDiff
+
+    found: list[FieldChange] = []
+    for kind, items in DeepDiff(_plain(before), _plain(after), view="tree").items():
+        for item in items:
+            path = item.path(output_format="list")
+            key = str(path[-1])
+            found.append(
+                FieldChange(
+                    path=".".join(map(str, path)),
+                    before=None if kind == "dictionary_item_added" else redact_value(key, str(item.t1)),
+                    after=None if kind == "dictionary_item_removed" else redact_value(key, str(item.t2)),
+                )
+            )
+    return tuple(sorted(found, key=lambda field: field.path))
+
+
+def _plain(view: ObjectView) -> dict[str, Any]:
+    plain: dict[str, Any] = {"properties": view.properties, "protect": str(view.protect).lower()}
+    if view.location is not None:
+        plain["location"] = locations.redact(view.location)
+    if view.managed_by is not None:
+        plain["managed-by"] = view.managed_by
+    if view.columns is not None:
+        plain["schema"] = {column.name: _column_text(column) for column in view.columns}
+    return plain
+
+
+def _column_text(column: Column) -> str:
+    text = column.type if column.nullable else f"{column.type} not null"
+    if column.metadata:
+        text += " " + " ".join(f"{key}={value}" for key, value in sorted(column.metadata.items()))
+    return text

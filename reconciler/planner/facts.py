@@ -1,0 +1,94 @@
+"""What the planner has to be told about the world beyond desired and live state, and the options it plans under."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from reconciler import locations
+from reconciler.names import EVERYTHING, Identifier, Scope
+from reconciler.ownership import REQUESTED_LOCATION
+from reconciler.state import Capabilities, DesiredCatalog, DesiredTable, LiveTable, Snapshot, Storage
+
+__all__ = ["CatalogInput", "Facts", "PlanOptions", "StorageQuestion", "TableFacts", "is_relocated", "storage_questions"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """How to plan.
+
+    ``adopt``: mark unowned objects that equal their block. ``take_over``: claim what another manifest owns.
+    ``select``: the part to plan, as seen from inside the catalog; nothing outside it is changed but missing ancestors
+    of what is in it.
+    """
+
+    adopt: bool = False
+    take_over: bool = False
+    select: Scope = EVERYTHING
+
+
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """What storage holds for one table: at ``location``, where the table is or would be."""
+
+    location: str | None
+    storage: Storage
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The answers of storage and catalog to the planner's questions.
+
+    ``tables``: for each table of :func:`storage_questions`. ``occupants``: for namespaces that may be dropped, the
+    names of what they hold beside the objects of the snapshot.
+    """
+
+    tables: Mapping[Identifier, TableFacts] = field(default_factory=dict)
+    occupants: Mapping[Identifier, Sequence[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogInput:
+    """Everything that the plan of one catalog is a function of; ``impl`` is for display."""
+
+    desired: DesiredCatalog
+    live: Snapshot
+    capabilities: Capabilities
+    impl: str
+    facts: Facts = Facts()
+    options: PlanOptions = PlanOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class StorageQuestion:
+    """A table whose storage has to be opened; ``location`` None means the catalog's default for it."""
+
+    table: DesiredTable
+    location: str | None
+
+
+def is_relocated(desired: DesiredTable, live: LiveTable) -> bool:
+    """Return whether the manifest asks for another place than the one in force.
+
+    A service that ignored the location asked for has the request recorded; asking for it again is no change.
+    """
+    if desired.location is None or locations.same(desired.location, live.location):
+        return False
+    requested = live.properties.get(REQUESTED_LOCATION)
+    return requested is None or not locations.same(desired.location, requested)
+
+
+def storage_questions(desired: DesiredCatalog, live: Snapshot, select: Scope = EVERYTHING) -> Iterator[StorageQuestion]:
+    """Yield the tables whose storage decides what is planned.
+
+    These are the tables to be made, which are registered where data is found, and the live ones whose schema is
+    given, which must have it.
+    """
+    for identifier, table in desired.tables.items():
+        if table.absent or not select.contains(identifier):
+            continue
+        there = live.tables.get(identifier)
+        if there is None:
+            yield StorageQuestion(table, table.location)
+        elif table.schema is not None and table.probe:
+            yield StorageQuestion(table, table.location if is_relocated(table, there) else there.location)

@@ -1,0 +1,106 @@
+"""The difference of one namespace: wanted and live. A pure function.
+
+Whether a namespace that should go can go depends on what it holds; that is decided for the catalog as a whole, in
+``reconciler.planner.catalog``.
+"""
+
+from __future__ import annotations
+
+from reconciler import ownership
+from reconciler.planner.outcome import Conflict, Context, Outcome, Remark, change_of, removal
+from reconciler.planner.plan import Action, ObjectView, view_of
+from reconciler.planner.tables import ADOPTABLE
+from reconciler.state import DesiredNamespace, LiveNamespace, Prune
+
+__all__ = ["diff_namespace"]
+
+
+def diff_namespace(
+    context: Context, desired: DesiredNamespace | None, live: LiveNamespace | None, *, has_children: bool = False
+) -> Outcome:
+    """Return what has to happen to one namespace; a removal still has to be checked for what is inside.
+
+    ``has_children`` says whether the manifest puts namespaces into it (it decides the kind, where there are two).
+    """
+    identifier = desired.id if desired else live.id if live else ()
+    if len(identifier) <= context.capabilities.fixed_levels:
+        if live is None and desired is not None and not desired.absent:
+            return Conflict(
+                f"{desired.source}: {context.address(identifier)} does not exist; it is made outside lancens, "
+                "by the administrator of the service"
+            )
+        return None
+    if desired is None:
+        return None if live is None else _unnamed(context, live)
+    if desired.absent:
+        return None if live is None else _absent(context, desired, live)
+    kind = _kind(context, desired, has_children)
+    if live is None:
+        after = context.marks(desired, {}, context.capabilities.namespace_markers).model_copy(update={"kind": kind})
+        return change_of(
+            context, Action.CREATE_NAMESPACE, identifier, None, after, "in the manifest", source=desired.source
+        )
+    if desired.kind is not None and live.kind != desired.kind:
+        return Conflict(
+            f"{desired.source}: {context.address(identifier)} is a {live.kind}, not a {desired.kind}; "
+            "a namespace cannot change its kind"
+        )
+    return _claimed(context, desired, live) if desired.claimed else None
+
+
+def _kind(context: Context, desired: DesiredNamespace, has_children: bool) -> str | None:
+    kinds = context.capabilities.namespace_kinds
+    if kinds is None:
+        return None
+    return desired.kind or kinds[0 if has_children else 1]
+
+
+def _unnamed(context: Context, live: LiveNamespace) -> Outcome:
+    """A live namespace that the manifest does not name."""
+    owner = ownership.owner_of(live.properties)
+    if owner == context.owner and context.prune is not Prune.NEVER:
+        return removal(context, Action.DROP_NAMESPACE, live, "owned, no longer in the manifest", None)
+    if context.prune is not Prune.ALL:
+        return None
+    if context.is_foreign(live.properties):
+        return context.foreign(live.id, live.properties, None)
+    return removal(context, Action.DROP_NAMESPACE, live, "not in the manifest, prune: all", None)
+
+
+def _absent(context: Context, desired: DesiredNamespace, live: LiveNamespace) -> Outcome:
+    if context.is_foreign(live.properties):
+        return context.foreign(live.id, live.properties, desired.source)
+    return removal(context, Action.DROP_NAMESPACE, live, "absent: true", desired)
+
+
+def _claimed(context: Context, desired: DesiredNamespace, live: LiveNamespace) -> Outcome:
+    if context.is_foreign(live.properties):
+        return context.foreign(live.id, live.properties, desired.source)
+    before = view_of(live, {*desired.properties, *ownership.recorded_keys(live.properties)})
+    marked = context.marks(desired, live.properties, context.capabilities.namespace_markers)
+    after = marked.model_copy(update={"kind": live.kind})
+    if before is None or _same(before, after):
+        return None
+    only_marks = before.properties == after.properties and before.protect == after.protect
+    if only_marks and before.managed_by is None and not context.adopt:
+        return Remark(ADOPTABLE, live.id)
+    if not context.capabilities.alter_namespace:
+        return Conflict(
+            f"{desired.source}: {context.address(live.id)} cannot be changed: this catalog cannot alter a namespace"
+        )
+    if not only_marks:
+        reason = "differs from the manifest"
+    elif before.managed_by is None:
+        reason = "adopted"
+    else:
+        reason = "marks to renew"
+    return change_of(context, Action.UPDATE_NAMESPACE, live.id, before, after, reason, source=desired.source)
+
+
+def _same(before: ObjectView, after: ObjectView) -> bool:
+    return (before.properties, before.protect, before.managed_by, before.keys) == (
+        after.properties,
+        after.protect,
+        after.managed_by,
+        after.keys,
+    )

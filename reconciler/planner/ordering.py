@@ -1,0 +1,99 @@
+"""The order of changes: deterministic, and such that each finds what it needs.
+
+Parents before children on the way up, tables before namespaces on the way down, creations and updates before
+removals, except where a removal frees the name or the location that a creation needs. Catalogs do not depend on each
+other.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+from reconciler import locations
+from reconciler.names import Identifier
+from reconciler.planner.plan import Action, Change, Kind
+
+__all__ = ["order"]
+
+_Key: TypeAlias = tuple[str, Kind, Identifier]
+_Rank: TypeAlias = tuple[str, int, int, Identifier, str]
+
+
+def order(changes: Iterable[Change]) -> tuple[Change, ...]:
+    """Return ``changes`` in the order in which they are carried out, each with the positions it depends on.
+
+    The order is the smallest one, by catalog, phase and identifier, that respects every dependency.
+    """
+    pending = sorted(changes, key=_rank)
+    needs = _dependencies(pending)
+    waiting = [len(needed) for needed in needs]
+    followers: defaultdict[int, list[int]] = defaultdict(list)
+    for index, needed in enumerate(needs):
+        for other in needed:
+            followers[other].append(index)
+    ready = [index for index, count in enumerate(waiting) if not count]
+    position: dict[int, int] = {}
+    while ready:
+        index = heapq.heappop(ready)
+        position[index] = len(position)
+        for follower in followers[index]:
+            waiting[follower] -= 1
+            if not waiting[follower]:
+                heapq.heappush(ready, follower)
+    if len(position) != len(pending):
+        raise AssertionError("changes depend on each other in a circle")
+    return tuple(
+        pending[index].model_copy(update={"depends_on": tuple(sorted(position[other] for other in needs[index]))})
+        for index in sorted(position, key=position.__getitem__)
+    )
+
+
+def _rank(change: Change) -> _Rank:
+    """Creations outermost first, then updates and tables, then removals: tables before namespaces, innermost first."""
+    depth = len(change.identifier)
+    if change.action is Action.DROP_NAMESPACE:
+        return change.catalog, 3, -depth, change.identifier, change.kind
+    if change.action is Action.DEREGISTER_TABLE:
+        return change.catalog, 2, 0, change.identifier, change.kind
+    if change.kind == "namespace":
+        return change.catalog, 0, depth, change.identifier, change.kind
+    return change.catalog, 1, 0, change.identifier, change.kind
+
+
+def _dependencies(changes: Sequence[Change]) -> list[set[int]]:
+    index = {(change.catalog, change.kind, change.identifier): at for at, change in enumerate(changes)}
+    freed_places = {
+        (change.catalog, locations.normalise(change.before.location)): at
+        for at, change in enumerate(changes)
+        if change.action is Action.DEREGISTER_TABLE and change.before and change.before.location
+    }
+    needs: list[set[int]] = [set() for _ in changes]
+    for at, change in enumerate(changes):
+        parent = index.get((change.catalog, "namespace", change.identifier[:-1]))
+        if change.action.removes:
+            if parent is not None and changes[parent].action is Action.DROP_NAMESPACE:
+                needs[parent].add(at)
+            continue
+        if parent is not None and changes[parent].action is Action.CREATE_NAMESPACE:
+            needs[at].add(parent)
+        needs[at] |= _freed_by(change, changes, index, freed_places)
+    return needs
+
+
+def _freed_by(
+    change: Change, changes: Sequence[Change], index: dict[_Key, int], freed_places: dict[tuple[str, str], int]
+) -> set[int]:
+    """Return the removals that have to happen first, because they free the change's name or location."""
+    freed: set[int] = set()
+    other_kind: Kind = "table" if change.kind == "namespace" else "namespace"
+    namesake = index.get((change.catalog, other_kind, change.identifier))
+    if namesake is not None and changes[namesake].action.removes:
+        freed.add(namesake)
+    if change.kind == "table" and change.after and change.after.location:
+        place = freed_places.get((change.catalog, locations.normalise(change.after.location)))
+        if place is not None:
+            freed.add(place)
+    return freed

@@ -1,0 +1,145 @@
+"""What comparing one object can come to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from reconciler import ownership
+from reconciler.names import Identifier, address
+from reconciler.planner.explain import explain
+from reconciler.planner.plan import Action, Change, Guard, Kind, ObjectView, SourceRef, view_of
+from reconciler.state import (
+    Capabilities,
+    DesiredNamespace,
+    DesiredTable,
+    LiveNamespace,
+    LiveTable,
+    Prune,
+    Source,
+)
+
+__all__ = ["Conflict", "Context", "Outcome", "Remark", "change_of", "guard_of", "removal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Desired and live state cannot both be respected; a plan with a conflict is an error."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """An object left alone for a reason worth counting: ``topic`` groups remarks into one note."""
+
+    topic: str
+    identifier: Identifier
+
+
+Outcome: TypeAlias = Change | Guard | Conflict | Remark | None
+"""None: the object is as it should be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What is the same for every object of a catalog."""
+
+    catalog: str
+    owner: str
+    prune: Prune
+    capabilities: Capabilities
+    adopt: bool = False
+    take_over: bool = False
+
+    def address(self, identifier: Identifier) -> str:
+        """Return what a person calls the object."""
+        return address(self.catalog, identifier)
+
+    def is_foreign(self, properties: Mapping[str, str]) -> bool:
+        """Return whether another manifest owns the object and this plan does not take it over."""
+        owner = ownership.owner_of(properties)
+        return owner is not None and owner != self.owner and not self.take_over
+
+    def foreign(self, identifier: Identifier, properties: Mapping[str, str], source: Source | None) -> Conflict:
+        """Return the conflict of an object that another manifest owns."""
+        where = f"{source}: " if source else ""
+        return Conflict(
+            f"{where}{self.address(identifier)} is managed by `{ownership.owner_of(properties)}`, not by "
+            f"`{self.owner}`; --take-over claims it"
+        )
+
+    def marks(self, desired: DesiredNamespace | DesiredTable, live: Mapping[str, str], kept: bool) -> ObjectView:
+        """Return the marks and managed properties that ``desired`` asks for; ``kept``: can the catalog keep marks?"""
+        if not kept:
+            return ObjectView(properties=dict(desired.properties))
+        protect = ownership.is_protected(live) if desired.protect is None else desired.protect
+        return ObjectView(
+            managed_by=self.owner,
+            protect=protect,
+            keys=tuple(sorted(desired.properties)),
+            properties=dict(desired.properties),
+        )
+
+
+def _source_ref(source: Source | None) -> SourceRef | None:
+    """Return the place in the manifest as a plan names it."""
+    return SourceRef(file=source.file, line=source.line) if source else None
+
+
+def change_of(
+    context: Context,
+    action: Action,
+    identifier: Identifier,
+    before: ObjectView | None,
+    after: ObjectView | None,
+    reason: str,
+    *,
+    source: Source | None = None,
+    replace: bool = False,
+) -> Change:
+    """Return the change from ``before`` to ``after``, with the fields that differ."""
+    return Change(
+        catalog=context.catalog,
+        kind=_kind_of(action),
+        identifier=identifier,
+        action=action,
+        before=before,
+        after=after,
+        fields=explain(before, after),
+        reason=reason,
+        source=_source_ref(source),
+        replace=replace,
+    )
+
+
+def removal(
+    context: Context,
+    action: Action,
+    live: LiveNamespace | LiveTable,
+    reason: str,
+    desired: DesiredNamespace | DesiredTable | None,
+) -> Change | Guard:
+    """Return the change that takes ``live`` out of the catalog, or the guard that keeps a protected one."""
+    source = desired.source if desired else None
+    if ownership.is_protected(live.properties) and not (desired and desired.protect is False):
+        return guard_of(context, action, live.id, reason, source)
+    before = view_of(live, ownership.recorded_keys(live.properties))
+    return change_of(context, action, live.id, before, None, reason, source=source)
+
+
+def guard_of(context: Context, would: Action, identifier: Identifier, reason: str, source: Source | None) -> Guard:
+    """Return the entry of a protected object that ``would`` have been removed or replaced."""
+    return Guard(
+        catalog=context.catalog,
+        kind=_kind_of(would),
+        identifier=identifier,
+        would=would,
+        reason=reason,
+        source=_source_ref(source),
+    )
+
+
+def _kind_of(action: Action) -> Kind:
+    return "namespace" if action.value.endswith("namespace") else "table"

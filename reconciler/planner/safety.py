@@ -1,0 +1,45 @@
+"""The last look at a plan before it is shown: does it remove more than anyone would mean to?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from reconciler.errors import SafetyError
+from reconciler.planner.plan import Action, CatalogSummary, Plan
+
+__all__ = ["check_removals"]
+
+
+def check_removals(plan: Plan) -> None:
+    """Refuse a plan that removes too much of a catalog.
+
+    Too much is more than ``thresholds.max_removal_percent`` of the tables that pruning may touch, where there are at
+    least ``thresholds.min_tables`` of them, or anything at all when the manifest says nothing about the catalog.
+
+    Raises:
+        SafetyError: naming each catalog, what would be removed and the flag that allows it.
+    """
+    removed = Counter(change.catalog for change in plan.changes if change.action is Action.DEREGISTER_TABLE)
+    reasons = [
+        reason
+        for catalog in plan.catalogs
+        if removed[catalog.name]
+        for reason in _reasons(plan, catalog, removed[catalog.name])
+    ]
+    if reasons:
+        raise SafetyError(
+            "\n".join([*reasons, "Nothing was changed. If this is meant, allow it with --allow-mass-removal."])
+        )
+
+
+def _reasons(plan: Plan, catalog: CatalogSummary, removed: int) -> Iterator[str]:
+    tables = max(catalog.removable_tables, removed)
+    limits = plan.thresholds
+    if not catalog.desired_objects:
+        yield f"{catalog.name}: the manifest names no object of this catalog, which would deregister {removed} tables"
+    elif tables >= limits.min_tables and removed * 100 > tables * limits.max_removal_percent:
+        yield (
+            f"{catalog.name}: the plan would deregister {removed} of {tables} tables "
+            f"({removed * 100 // tables}%); the limit is {limits.max_removal_percent}%"
+        )

@@ -1,0 +1,64 @@
+"""Comparing a table's schema with the one its manifest gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reconciler.planner.plan import Column
+from reconciler.state import Evolve, Field, Schema
+
+__all__ = ["SchemaDifference", "columns_of", "compare"]
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaDifference:
+    """``added`` columns are missing from the data; ``faults`` are differences that nothing can mend."""
+
+    added: Schema
+    faults: tuple[str, ...]
+
+
+def compare(wanted: Schema, found: Schema, evolve: Evolve) -> SchemaDifference:
+    """Return what separates ``found`` (the data) from ``wanted`` (the manifest); the order of columns is no difference.
+
+    Under ``Evolve.ADDITIVE`` missing nullable columns can be added; everything else is a fault.
+    """
+    live = {field.name: field for field in found}
+    faults: list[str] = []
+    added: list[Field] = []
+    for field in wanted:
+        there = live.pop(field.name, None)
+        if there is None:
+            if evolve is not Evolve.ADDITIVE:
+                faults.append(f"column `{field.name}` ({field.type}) is not in the data")
+            elif not field.nullable:
+                faults.append(f"column `{field.name}` is not in the data and only nullable columns can be added")
+            else:
+                added.append(field)
+        elif not _agrees(field, there):
+            faults.append(f"column `{field.name}` is {_text(there)} in the data, {_text(field)} in the manifest")
+    faults += [f"column `{name}` ({field.type}) is in the data but not in the manifest" for name, field in live.items()]
+    return SchemaDifference(tuple(added), tuple(faults))
+
+
+def _agrees(wanted: Field, found: Field) -> bool:
+    """Return whether the data has what is wanted; metadata that engines add beside the named keys is no difference."""
+    named = dict(found.metadata)
+    return (wanted.type, wanted.nullable) == (found.type, found.nullable) and all(
+        named.get(key) == value for key, value in wanted.metadata
+    )
+
+
+def columns_of(schema: Schema) -> tuple[Column, ...]:
+    """Return the columns as a plan shows them."""
+    return tuple(
+        Column(name=field.name, type=field.type, nullable=field.nullable, metadata=dict(field.metadata))
+        for field in schema
+    )
+
+
+def _text(field: Field) -> str:
+    text = f"`{field.type}`" + ("" if field.nullable else " not null")
+    if field.metadata:
+        text += " with metadata " + ", ".join(f"{key}={value}" for key, value in field.metadata)
+    return text

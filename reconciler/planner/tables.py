@@ -1,0 +1,214 @@
+"""The difference of one table: wanted, live and stored. A pure function, fit for one table or for a million."""
+
+from __future__ import annotations
+
+from reconciler import ownership
+from reconciler.planner.facts import TableFacts, is_relocated
+from reconciler.planner.outcome import Conflict, Context, Outcome, Remark, change_of, guard_of, removal
+from reconciler.planner.plan import Action, ObjectView, view_of
+from reconciler.planner.schemas import SchemaDifference, columns_of, compare
+from reconciler.state import DesiredTable, LiveTable, Prune, StorageKind
+
+__all__ = ["ADOPTABLE", "UNMANAGED", "diff_table"]
+
+ADOPTABLE = "adoptable"
+UNMANAGED = "unmanaged"
+
+_NO_DIFFERENCE = SchemaDifference((), ())
+
+
+def diff_table(
+    context: Context, desired: DesiredTable | None, live: LiveTable | None, facts: TableFacts | None = None
+) -> Outcome:
+    """Return what has to happen to one table.
+
+    Args:
+        context: what is the same for the whole catalog.
+        desired: the manifest's block, None where there is none.
+        live: the catalog's entry, None where there is none.
+        facts: what storage holds, for the tables of ``facts.storage_questions``.
+    """
+    if desired is None:
+        return None if live is None else _unnamed(context, live)
+    if desired.absent:
+        return None if live is None else _absent(context, desired, live)
+    if live is None:
+        return _new(context, desired, facts)
+    if facts is None and _is_settled(context, desired, live):
+        return None
+    return _existing(context, desired, live, facts)
+
+
+def _is_settled(context: Context, desired: DesiredTable, live: LiveTable) -> bool:
+    """Decide quickly, without building anything, that an owned table is exactly as its block says."""
+    properties = live.properties
+    if context.capabilities.table_markers and (
+        properties.get(ownership.MANAGED_BY) != context.owner
+        or properties.get(ownership.KEYS, "[]") != ownership.encode_keys(desired.properties)
+        or (desired.protect is not None and desired.protect != ownership.is_protected(properties))
+    ):
+        return False
+    for key, value in desired.properties.items():
+        if properties.get(key) != value:
+            return False
+    return not is_relocated(desired, live)
+
+
+def _unnamed(context: Context, live: LiveTable) -> Outcome:
+    """A live table that the manifest does not name."""
+    owner = ownership.owner_of(live.properties)
+    if owner != context.owner:
+        if context.prune is not Prune.ALL:
+            return Remark(UNMANAGED, live.id) if owner is None and context.prune is Prune.OWNED else None
+        if context.is_foreign(live.properties):
+            return context.foreign(live.id, live.properties, None)
+    elif context.prune is Prune.NEVER:
+        return None
+    reason = "owned, no longer in the manifest" if owner == context.owner else "not in the manifest, prune: all"
+    return removal(context, Action.DEREGISTER_TABLE, live, reason, None)
+
+
+def _absent(context: Context, desired: DesiredTable, live: LiveTable) -> Outcome:
+    if context.is_foreign(live.properties):
+        return context.foreign(live.id, live.properties, desired.source)
+    return removal(context, Action.DEREGISTER_TABLE, live, "absent: true", desired)
+
+
+def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> Outcome:
+    where = f"{desired.source}: {context.address(desired.id)}"
+    if facts is None:
+        return Conflict(f"{where}: its storage was not looked at")
+    if facts.location is None:
+        return Conflict(f"{where} needs a `location`: the catalog has no default for a new table")
+    fault = _storage_fault(desired, facts)
+    if fault:
+        return Conflict(f"{where}: {fault}")
+    after = context.marks(desired, {}, context.capabilities.table_markers).model_copy(
+        update={"location": facts.location}
+    )
+    storage = facts.storage
+    if storage.kind is StorageKind.DATASET:
+        difference = _schema_difference(desired, facts)
+        if difference.faults or difference.added:
+            faults = [*difference.faults, *(f"column `{field.name}` is not in the data" for field in difference.added)]
+            return Conflict(f"{where}: the data at {facts.location} has another schema: {'; '.join(faults)}")
+        reason = "data found at its location"
+        return change_of(context, Action.REGISTER_TABLE, desired.id, None, after, reason, source=desired.source)
+    if desired.schema is not None and storage.kind is StorageKind.NOTHING:
+        after = after.model_copy(update={"columns": columns_of(desired.schema)})
+        reason = "in the manifest, no data yet"
+        return change_of(context, Action.CREATE_TABLE, desired.id, None, after, reason, source=desired.source)
+    reason = (
+        "in the manifest, no data yet" if storage.kind is StorageKind.NOTHING else "in the manifest, storage not opened"
+    )
+    return change_of(context, Action.DECLARE_TABLE, desired.id, None, after, reason, source=desired.source)
+
+
+def _storage_fault(desired: DesiredTable, facts: TableFacts) -> str | None:
+    """Return why nothing can be decided from storage, None when something can."""
+    storage = facts.storage
+    if not desired.probe or storage.kind in (StorageKind.DATASET, StorageKind.NOTHING):
+        return None
+    if storage.kind is StorageKind.DENIED:
+        return (
+            f"{facts.location} is not accessible ({storage.detail}); set credentials in `storage.*`, or `probe: false`"
+        )
+    if storage.kind is StorageKind.NOT_LANCE:
+        return f"{facts.location} holds files that are no Lance dataset; name another location, or `probe: false`"
+    return f"{facts.location} cannot be opened: {storage.detail}"
+
+
+def _schema_difference(desired: DesiredTable, facts: TableFacts | None) -> SchemaDifference:
+    if desired.schema is None or facts is None or facts.storage.schema is None:
+        return _NO_DIFFERENCE
+    return compare(desired.schema, facts.storage.schema, desired.evolve)
+
+
+def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: TableFacts | None) -> Outcome:
+    """A table that is both in the manifest and in the catalog."""
+    if context.is_foreign(live.properties):
+        return context.foreign(live.id, live.properties, desired.source)
+    moved = is_relocated(desired, live)
+    without_data = desired.schema is not None and facts is not None and facts.storage.kind is StorageKind.NOTHING
+    difference = _schema_difference(desired, facts)
+    fault = _existing_fault(desired, facts, difference, moved=moved, without_data=without_data)
+    if fault:
+        return Conflict(f"{desired.source}: {context.address(desired.id)}: {fault}")
+
+    before = view_of(live, {*desired.properties, *ownership.recorded_keys(live.properties)}) or ObjectView()
+    marked = context.marks(desired, live.properties, context.capabilities.table_markers)
+    after = marked.model_copy(update={"location": desired.location if moved else live.location})
+    if not moved and not without_data and not difference.added and _content(before) == _content(after):
+        if _marks(before) == _marks(after):
+            return None
+        if before.managed_by is None and not context.adopt:
+            return Remark(ADOPTABLE, live.id)
+    if without_data and desired.schema is not None:
+        after = after.model_copy(update={"columns": columns_of(desired.schema)})
+        return _update(context, desired, Action.CREATE_TABLE, before, after, "declared, no data yet")
+    if moved:
+        return _update(context, desired, Action.RELOCATE_TABLE, before, after, "registered elsewhere")
+    if difference.added and facts is not None and facts.storage.schema is not None:
+        found = facts.storage.schema
+        before = before.model_copy(update={"columns": columns_of(found)})
+        after = after.model_copy(update={"columns": columns_of((*found, *difference.added))})
+        return _update(context, desired, Action.ALTER_TABLE, before, after, "columns to add")
+    return _update(context, desired, Action.UPDATE_TABLE, before, after, _reason(before, after))
+
+
+def _existing_fault(
+    desired: DesiredTable,
+    facts: TableFacts | None,
+    difference: SchemaDifference,
+    *,
+    moved: bool,
+    without_data: bool,
+) -> str | None:
+    """Return why what storage holds forbids any plan for a live table, None when it does not."""
+    fault = _storage_fault(desired, facts) if facts else None
+    if fault:
+        return fault
+    if difference.faults:
+        return f"the data has another schema: {'; '.join(difference.faults)}"
+    if moved and without_data:
+        return f"there is no dataset at {desired.location} to relocate it to"
+    if moved and difference.added:
+        return "a table cannot be relocated and given columns in one plan; relocate it first"
+    return None
+
+
+def _update(
+    context: Context, desired: DesiredTable, action: Action, before: ObjectView, after: ObjectView, reason: str
+) -> Outcome:
+    """Return the update, or the replacement that stands in for it where the catalog cannot update in place."""
+    capabilities = context.capabilities
+    relocates = action is Action.RELOCATE_TABLE
+    touches_entry = relocates or _content(before) != _content(after) or _marks(before) != _marks(after)
+    if (capabilities.alter_table or not touches_entry) and (capabilities.relocate_table or not relocates):
+        return change_of(context, action, desired.id, before, after, reason, source=desired.source)
+    if not capabilities.replace_table or action not in (Action.RELOCATE_TABLE, Action.UPDATE_TABLE):
+        what = "relocated" if relocates else "changed"
+        return Conflict(
+            f"{desired.source}: {context.address(desired.id)} cannot be {what}: this catalog cannot alter a table"
+        )
+    if before.protect and desired.protect is not False:
+        return guard_of(context, action, desired.id, "would be replaced", desired.source)
+    reason = f"replaced: {reason}"
+    return change_of(context, action, desired.id, before, after, reason, source=desired.source, replace=True)
+
+
+def _content(view: ObjectView) -> object:
+    """What the user asked for, as opposed to the marks that lancens keeps."""
+    return view.properties, view.protect
+
+
+def _marks(view: ObjectView) -> object:
+    return view.managed_by, view.keys
+
+
+def _reason(before: ObjectView, after: ObjectView) -> str:
+    if _content(before) != _content(after):
+        return "differs from the manifest"
+    if before.managed_by is None:
+        return "adopted"
+    return "taken over" if before.managed_by != after.managed_by else "marks to renew"
