@@ -87,7 +87,8 @@ class Backend(LanceNamespace):
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
         """Return every namespace and Lance table within ``scope`` (required).
 
-        Takes as few calls as the service admits. The ancestors of what is in scope are included where they exist.
+        Takes as few calls as the service admits. A namespace is included when it is in ``scope`` or something in
+        ``scope`` can stand below it, so that the ancestors of whatever is planned are known.
 
         Raises:
             LanceNamespaceError: naming what could not be read; never returns a part.
@@ -437,8 +438,9 @@ class Backend(LanceNamespace):
         if mode == "overwrite":
             raise UnsupportedOperationError(f"{self.impl}: create_table with overwrite would delete data")
         options = {**self.storage_options(), **(request.storage_options or {})}
+        version: int | None = None
         try:
-            existing = self.load_table(identifier)
+            table = self.load_table(identifier)
         except TableNotFoundError:
             location = self._required_location(identifier)
             version = storage.write_stream(location, request_data, options)
@@ -446,7 +448,6 @@ class Backend(LanceNamespace):
         else:
             if mode == "create":
                 raise TableAlreadyExistsError(f"{self.impl}: table `{join(identifier)}` already exists")
-            table, version = existing, None
         return CreateTableResponse(
             location=table.location,
             version=version,

@@ -1,0 +1,188 @@
+"""``impl: memory``: a catalog that lives as long as its process, for trying things out and for tests."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from urllib.parse import quote
+
+from lance_namespace.errors import (
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
+from pydantic import Field, PrivateAttr
+
+from reconciler import locations
+from reconciler.backends.base import Backend
+from reconciler.backends.config import BackendConfig
+from reconciler.backends.scoping import snapshot_within
+from reconciler.names import EVERYTHING, Identifier, Scope, join
+from reconciler.state import Capabilities, LiveNamespace, LiveTable, PropertyChanges, Snapshot
+
+__all__ = ["MemoryBackend", "MemoryConfig"]
+
+
+class MemoryConfig(BackendConfig):
+    """Connections with one ``name`` share one catalog; without a name a connection has a catalog of its own."""
+
+    name: str | None = Field(default=None, min_length=1)
+    root: str | None = Field(default=None, min_length=1)
+    """The directory or URI tables go under that name no location; memory of this process when left out."""
+
+    _own: str = PrivateAttr(default_factory=lambda: f"unnamed-{uuid.uuid4().hex}")
+
+    @property
+    def store_name(self) -> str:
+        """The name of the catalog, made up where none is given."""
+        return self.name or self._own
+
+    def identity(self) -> str:
+        """Return the catalog's name."""
+        return self.store_name
+
+
+@dataclass
+class _Store:
+    """What one catalog holds; the root namespace is always there."""
+
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    namespaces: dict[Identifier, LiveNamespace] = field(default_factory=dict)
+    tables: dict[Identifier, LiveTable] = field(default_factory=dict)
+    foreign: set[Identifier] = field(default_factory=set)
+
+
+_stores: dict[str, _Store] = {}
+_stores_lock = threading.Lock()
+
+
+class MemoryBackend(Backend):
+    """Every operation of the contract, in memory.
+
+    Tables without a location go to pylance's in-process object store, so that datasets can be written and read with
+    no disk, or under ``root``.
+    """
+
+    impl = "memory"
+    config_model = MemoryConfig
+    config: MemoryConfig
+    capabilities = Capabilities()
+
+    def __init__(self, **properties: str) -> None:
+        super().__init__(**properties)
+        if self.config.name is None:
+            self._store = _Store()
+        else:
+            with _stores_lock:
+                self._store = _stores.setdefault(self.config.name, _Store())
+
+    def add_foreign(self, identifier: Sequence[str]) -> None:
+        """Put an object that is no Lance table, such as a view, into the catalog: for tests."""
+        with self._store.lock:
+            self._require_namespace(tuple(identifier[:-1]))
+            self._store.foreign.add(tuple(identifier))
+
+    def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
+        """Return everything within ``scope``."""
+        with self._store.lock:
+            return snapshot_within(scope, self._store.namespaces.values(), self._store.tables.values())
+
+    def load_namespace(self, identifier: Identifier) -> LiveNamespace:
+        """Return one namespace."""
+        with self._store.lock:
+            return self._require_namespace(identifier)
+
+    def load_table(self, identifier: Identifier) -> LiveTable:
+        """Return one table."""
+        with self._store.lock:
+            self._require_namespace(identifier[:-1])
+            try:
+                return self._store.tables[identifier]
+            except KeyError:
+                raise TableNotFoundError(f"memory: table `{join(identifier)}` does not exist") from None
+
+    def child_namespaces(self, parent: Identifier) -> list[str]:
+        """Return the names of the namespaces directly below ``parent``."""
+        with self._store.lock:
+            self._require_namespace(parent)
+            return [found[-1] for found in self._store.namespaces if found[:-1] == parent]
+
+    def child_tables(self, parent: Identifier) -> list[str]:
+        """Return the names of the tables in ``parent``."""
+        with self._store.lock:
+            self._require_namespace(parent)
+            return [found[-1] for found in self._store.tables if found[:-1] == parent]
+
+    def foreign_objects(self, identifier: Identifier) -> list[str]:
+        """Return the names of what :meth:`add_foreign` put into a namespace."""
+        with self._store.lock:
+            return [found[-1] for found in self._store.foreign if found[:-1] == identifier]
+
+    def insert_namespace(self, identifier: Identifier, properties: Mapping[str, str]) -> LiveNamespace:
+        """Create a namespace."""
+        with self._store.lock:
+            self._require_namespace(identifier[:-1])
+            if identifier in self._store.namespaces:
+                raise NamespaceAlreadyExistsError(f"memory: namespace `{join(identifier)}` already exists")
+            made = LiveNamespace(identifier, dict(properties))
+            self._store.namespaces[identifier] = made
+            return made
+
+    def remove_namespace(self, identifier: Identifier) -> None:
+        """Remove an empty namespace."""
+        with self._store.lock:
+            self._require_namespace(identifier)
+            everything = (*self._store.namespaces, *self._store.tables, *self._store.foreign)
+            if any(found[:-1] == identifier for found in everything):
+                raise NamespaceNotEmptyError(f"memory: namespace `{join(identifier)}` is not empty")
+            del self._store.namespaces[identifier]
+
+    def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
+        """Create the entry of a table."""
+        with self._store.lock:
+            self._require_namespace(identifier[:-1])
+            if identifier in self._store.tables or identifier in self._store.foreign:
+                raise TableAlreadyExistsError(f"memory: table `{join(identifier)}` already exists")
+            made = LiveTable(identifier, location, dict(properties))
+            self._store.tables[identifier] = made
+            return made
+
+    def remove_table(self, identifier: Identifier) -> LiveTable:
+        """Remove the entry of a table."""
+        with self._store.lock:
+            removed = self.load_table(identifier)
+            del self._store.tables[identifier]
+            return removed
+
+    def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
+        """Merge ``changes`` into a namespace's properties."""
+        with self._store.lock:
+            live = self._require_namespace(identifier)
+            altered = replace(live, properties=changes.applied_to(live.properties))
+            self._store.namespaces[identifier] = altered
+            return altered
+
+    def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
+        """Merge ``changes`` into a table's properties and, where given, set its location."""
+        with self._store.lock:
+            live = self.load_table(identifier)
+            altered = LiveTable(identifier, location or live.location, changes.applied_to(live.properties))
+            self._store.tables[identifier] = altered
+            return altered
+
+    def default_location(self, identifier: Identifier) -> str:
+        """Return a place of the table's own directly under ``root``, or in the memory of this process."""
+        if self.config.root is not None:
+            return locations.join(self.config.root, f"{join(identifier)}.lance")
+        return f"shared-memory://{quote(self.config.store_name, safe='')}/{quote(join(identifier), safe='$')}.lance"
+
+    def _require_namespace(self, identifier: Identifier) -> LiveNamespace:
+        """Return a namespace, the root included; the outermost one that is missing is the one named."""
+        for depth in range(1, len(identifier) + 1):
+            if identifier[:depth] not in self._store.namespaces:
+                raise NamespaceNotFoundError(f"memory: namespace `{join(identifier[:depth])}` does not exist")
+        return self._store.namespaces[identifier] if identifier else LiveNamespace(())

@@ -1,0 +1,91 @@
+"""Backends by name: the entry points of the group ``lancens.backends``.
+
+An entry point names a :class:`~reconciler.backends.base.Backend` and, in brackets, the extra that installs what it
+imports: ``glue = "reconciler.backends.glue:GlueBackend [glue]"``. Backends import those packages when constructed,
+not when their module is, so that ``backend_class`` works without them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
+
+from reconciler.errors import ConfigError, MissingExtraError
+
+if TYPE_CHECKING:
+    from reconciler.backends.base import Backend
+
+__all__ = ["GROUP", "backend_class", "connect", "names", "register_impls"]
+
+GROUP = "lancens.backends"
+
+
+def names() -> list[str]:
+    """Return the names usable as ``impl``, in order."""
+    return sorted({entry.name for entry in entry_points(group=GROUP)})
+
+
+def backend_class(impl: str) -> type[Backend]:
+    """Return the class behind ``impl``.
+
+    Raises:
+        ConfigError: nothing is installed under this name, or it is no backend.
+        MissingExtraError: it needs an extra that is not installed.
+    """
+    entry = _entry(impl)
+    with _missing_packages_named(entry):
+        loaded = entry.load()
+    from reconciler.backends.base import Backend
+
+    if not (isinstance(loaded, type) and issubclass(loaded, Backend)):
+        raise ConfigError(f"impl `{impl}`: {entry.value} is no subclass of reconciler.backends.base.Backend")
+    return loaded
+
+
+def connect(impl: str, properties: Mapping[str, str]) -> Backend:
+    """Return a live backend; whether the service answers shows at the first call.
+
+    Raises:
+        ConfigError, MissingExtraError: see :func:`backend_class`.
+        InvalidInputError: ``properties`` are incomplete or wrong, each fault named.
+    """
+    cls = backend_class(impl)
+    with _missing_packages_named(_entry(impl)):
+        return cls(**properties)
+
+
+def register_impls() -> None:
+    """Make every backend usable in ``lance_namespace.connect``.
+
+    Each is known as ``lancens.<impl>``. Where lance_namespace has no implementation of its own under the plain name
+    (it has ``dir`` and ``rest``), that works too, and takes the place of what another package registered there.
+    """
+    from lance_namespace import NATIVE_IMPLS, register_namespace_impl
+
+    for entry in entry_points(group=GROUP):
+        path = f"{entry.module}.{entry.attr}"
+        register_namespace_impl(f"lancens.{entry.name}", path)
+        if entry.name not in NATIVE_IMPLS:
+            register_namespace_impl(entry.name, path)
+
+
+def _entry(impl: str) -> EntryPoint:
+    for entry in entry_points(group=GROUP, name=impl):
+        return entry
+    known = names()
+    nearest = difflib.get_close_matches(impl, known, n=1)
+    hint = f"did you mean `{nearest[0]}`? " if nearest else ""
+    raise ConfigError(f"unknown impl `{impl}`; {hint}installed: {', '.join(known)}")
+
+
+@contextmanager
+def _missing_packages_named(entry: EntryPoint) -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        if entry.extras:
+            raise MissingExtraError(f"impl `{entry.name}`", entry.extras[0]) from error
+        raise ConfigError(f"impl `{entry.name}` ({entry.value}) cannot be loaded: {error}") from error

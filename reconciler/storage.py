@@ -1,0 +1,333 @@
+"""What a location holds. The only module that opens datasets with pylance.
+
+Nothing here deletes or overwrites: a dataset is written only where there is nothing, and an existing one only gains
+nullable columns. Errors name the location without credentials and never hold the value of a storage option.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from reconciler import locations
+from reconciler.redaction import scrub
+from reconciler.state import Field, Schema, Storage, StorageKind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from lance_namespace.errors import LanceNamespaceError
+    from lance_namespace_urllib3_client.models import JsonArrowSchema, TableBasicStats
+
+__all__ = [
+    "DEREGISTERED_MARKER",
+    "RESERVED_MARKER",
+    "Metadata",
+    "add_columns",
+    "create_empty",
+    "describe",
+    "is_fresh",
+    "list_directory",
+    "local_path",
+    "open_dataset",
+    "probe",
+    "probe_many",
+    "translated",
+    "write_stream",
+]
+
+DEFAULT_CONCURRENCY = 16
+
+RESERVED_MARKER = ".lance-reserved"
+"""The file that marks a directory as a table's before any data is written."""
+DEREGISTERED_MARKER = ".lance-deregistered"
+"""The file that marks a directory as no table of a directory namespace, whatever else it holds."""
+
+# What is left of a first write that was cut off before its commit: no data, no version.
+_NO_DATA = frozenset({RESERVED_MARKER, DEREGISTERED_MARKER, "_transactions", "_versions"})
+
+_NOT_FOUND = re.compile(r"was not found", re.IGNORECASE)
+_EXISTS = re.compile(r"already exists", re.IGNORECASE)
+_DENIED = re.compile(
+    r"permission ?denied|access ?denied|forbidden|unauthorized|unauthenticated|not authorized|os error 13\b"
+    r"|authorization(failure|permissionmismatch)|signaturedoesnotmatch|invalidaccesskeyid|expiredtoken|\b40[13]\b",
+    re.IGNORECASE,
+)
+_UNAVAILABLE = re.compile(
+    r"generic \w+ error|http error|timed? ?out|connect|dns|throttl|slow ?down|\b(429|50[0234])\b", re.IGNORECASE
+)
+_RUST_PLACE = re.compile(r",?\s*\S*/rust/\S+\.rs:\d+:\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """What a dataset says of itself: the parts of a DescribeTable answer that no catalog holds."""
+
+    version: int
+    arrow_schema: JsonArrowSchema
+    stats: TableBasicStats
+    metadata: dict[str, str]
+
+
+# ---- reading ---------------------------------------------------------------------------------------------------------
+
+
+def probe(location: str, options: Mapping[str, str]) -> Storage:
+    """Return what ``location`` holds; an error is never taken for nothing.
+
+    A directory that is empty, or holds only the markers of a directory namespace or what a first write left that
+    never committed, holds nothing.
+    """
+    from reconciler.arrow_types import from_arrow_schema
+
+    try:
+        path = local_path(location)
+        if path is not None and path.is_file():
+            return Storage(StorageKind.NOT_LANCE, detail="it is a file, not a directory")
+        try:
+            return Storage(StorageKind.DATASET, from_arrow_schema(open_dataset(location, options).schema))
+        except ValueError as error:
+            if not _NOT_FOUND.search(str(error)):
+                raise
+        return _without_dataset(list_directory(location, options))
+    except (OSError, ValueError, RuntimeError) as error:
+        text = _text(error, location, options)
+        denied = isinstance(error, PermissionError) or _DENIED.search(text)
+        return Storage(StorageKind.DENIED if denied else StorageKind.UNKNOWN, detail=text)
+
+
+def _without_dataset(names: Iterable[str]) -> Storage:
+    found = sorted(set(names) - _NO_DATA)
+    if not found:
+        return Storage(StorageKind.NOTHING)
+    some = ", ".join(found[:3]) + (", …" if len(found) > 3 else "")
+    return Storage(StorageKind.NOT_LANCE, detail=f"it holds {some} and no version of a dataset")
+
+
+def probe_many(
+    places: Iterable[str], options: Mapping[str, str], concurrency: int = DEFAULT_CONCURRENCY
+) -> dict[str, Storage]:
+    """Return what each of ``places`` holds, asking for at most ``concurrency`` at a time."""
+    wanted = list(dict.fromkeys(places))
+    if not wanted:
+        return {}
+    with ThreadPoolExecutor(max_workers=min(concurrency, len(wanted))) as pool:
+        return dict(zip(wanted, pool.map(lambda place: probe(place, options), wanted), strict=True))
+
+
+def describe(location: str, options: Mapping[str, str], version: int | None = None) -> Metadata:
+    """Return the metadata of the dataset at ``location``, of its latest version when none is given.
+
+    Raises:
+        InvalidTableStateError: there is no Lance dataset, or none that can be read.
+        TableVersionNotFoundError: there is one, without this version.
+        PermissionDeniedError, ServiceUnavailableError: storage did not let it be read.
+    """
+    from lance_namespace.errors import TableVersionNotFoundError
+    from lance_namespace_urllib3_client.models import TableBasicStats
+
+    from reconciler.json_arrow import to_json_schema
+
+    with translated(location, options):
+        _refuse_other_than_dataset(location, options)
+        dataset = open_dataset(location, options)
+        if version is not None and version != dataset.version:
+            if version not in {known["version"] for known in dataset.versions()}:
+                raise TableVersionNotFoundError(
+                    f"{locations.redact(location)} has no version {version}; the latest is {dataset.version}"
+                )
+            dataset = dataset.checkout_version(version)
+        stats = dataset.stats.dataset_stats()
+        summaries: dict[int, dict[str, str]] = {known["version"]: known["metadata"] for known in dataset.versions()}
+        return Metadata(
+            version=dataset.version,
+            arrow_schema=to_json_schema(dataset.schema),
+            stats=TableBasicStats(num_deleted_rows=stats["num_deleted_rows"], num_fragments=stats["num_fragments"]),
+            metadata=summaries.get(dataset.version, {}),
+        )
+
+
+def _refuse_other_than_dataset(location: str, options: Mapping[str, str]) -> None:
+    from lance_namespace.errors import InvalidTableStateError
+
+    found = probe(location, options)
+    if found.kind is StorageKind.NOTHING:
+        raise InvalidTableStateError(f"{locations.redact(location)} is not a Lance dataset: nothing is written there")
+    if found.kind is StorageKind.NOT_LANCE:
+        raise InvalidTableStateError(f"{locations.redact(location)} is not a Lance dataset: {found.detail}")
+
+
+def is_fresh(location: str, schema: Schema, options: Mapping[str, str]) -> bool:
+    """Return whether ``location`` holds what :func:`create_empty` writes and nothing more.
+
+    That is an empty dataset in its first version with exactly this schema: what a create-table that was cut off
+    before its registration leaves.
+
+    Raises:
+        PermissionDeniedError, ServiceUnavailableError, InvalidTableStateError: storage did not let it be read.
+    """
+    if probe(location, options) != Storage(StorageKind.DATASET, schema):
+        return False
+    with translated(location, options):
+        dataset = open_dataset(location, options)
+        return bool(dataset.version == 1 and dataset.count_rows() == 0)
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------------
+
+
+def create_empty(location: str, schema: Schema, options: Mapping[str, str]) -> None:
+    """Write an empty dataset of ``schema`` where nothing is.
+
+    Raises:
+        TableAlreadyExistsError: a dataset is there.
+        InvalidTableStateError: something else is there.
+        PermissionDeniedError, ServiceUnavailableError: storage refused.
+    """
+    from reconciler.arrow_types import to_arrow_schema
+
+    _write_new(location, to_arrow_schema(schema).empty_table(), options)
+
+
+def write_stream(location: str, ipc_stream: bytes, options: Mapping[str, str]) -> int:
+    """Write a new dataset from an Arrow IPC stream where nothing is, and return its version.
+
+    Raises:
+        InvalidInputError: ``ipc_stream`` is no Arrow IPC stream.
+        TableAlreadyExistsError, InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: as
+            :func:`create_empty`.
+    """
+    import pyarrow as pa
+    from lance_namespace.errors import InvalidInputError
+
+    try:
+        table = pa.ipc.open_stream(ipc_stream).read_all()
+    except (pa.ArrowException, OSError) as error:
+        raise InvalidInputError(f"the data is not an Arrow IPC stream: {error}") from None
+    return _write_new(location, table, options)
+
+
+def _write_new(location: str, table: pa.Table, options: Mapping[str, str]) -> int:
+    import lance
+    from lance_namespace.errors import InvalidTableStateError, TableAlreadyExistsError
+
+    with translated(location, options):
+        found = probe(location, options)
+        shown = locations.redact(location)
+        if found.kind is StorageKind.DATASET:
+            raise TableAlreadyExistsError(f"{shown} already holds a Lance dataset")
+        if found.kind is StorageKind.NOT_LANCE:
+            raise InvalidTableStateError(f"{shown} is taken: {found.detail}")
+        dataset = lance.write_dataset(table, _uri(location), mode="create", storage_options=dict(options) or None)
+    return int(dataset.version)
+
+
+def add_columns(location: str, fields: Iterable[Field], options: Mapping[str, str]) -> None:
+    """Add nullable columns to a dataset without rewriting data; columns it already has as wanted are left alone.
+
+    Raises:
+        InvalidInputError: a field is not nullable, so that existing rows could not have it.
+        TableSchemaValidationError: a column of this name is there with another type.
+        InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: see :func:`describe`.
+    """
+    import pyarrow as pa
+    from lance_namespace.errors import InvalidInputError, TableSchemaValidationError
+
+    from reconciler.arrow_types import from_arrow_schema, to_arrow_schema
+
+    with translated(location, options):
+        dataset = open_dataset(location, options)
+        present = {field.name: field for field in from_arrow_schema(dataset.schema)}
+        missing = []
+        for field in fields:
+            if field.name not in present:
+                missing.append(field)
+            elif present[field.name].type != field.type:
+                raise TableSchemaValidationError(
+                    f"{locations.redact(location)} has a column `{field.name}` of type "
+                    f"{present[field.name].type}, not {field.type}"
+                )
+        required = [field.name for field in missing if not field.nullable]
+        if required:
+            raise InvalidInputError(f"columns added to existing rows must be nullable: {', '.join(required)}")
+        if missing:
+            dataset.add_columns(pa.schema(list(to_arrow_schema(tuple(missing)))))
+
+
+# ---- the edge to pylance ---------------------------------------------------------------------------------------------
+
+
+def local_path(location: str) -> Path | None:
+    """Return the path of a location on this machine, None for one elsewhere."""
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", location) is None:
+        return Path(location)
+    if location[:5].lower() != "file:":
+        return None
+    return Path(unquote(locations.normalise(location)))
+
+
+def list_directory(location: str, options: Mapping[str, str]) -> list[str]:
+    """Return the names directly in ``location``, files and directories; none when it does not exist.
+
+    Raises:
+        OSError, ValueError, RuntimeError: as storage reports them; see :func:`translated`.
+    """
+    path = local_path(location)
+    if path is not None:
+        try:
+            return [entry.name for entry in path.iterdir()]
+        except FileNotFoundError:
+            return []
+    from lance.file import LanceFileSession
+
+    listed = LanceFileSession(_uri(location), storage_options=dict(options) or None).list_with_delimiter()
+    return [entry.rstrip("/").rpartition("/")[2] for entry in (*listed.common_prefixes, *listed.objects)]
+
+
+def open_dataset(location: str, options: Mapping[str, str]) -> Any:
+    """Return the ``lance.LanceDataset`` at ``location``; errors are pylance's own, see :func:`translated`."""
+    import lance
+
+    return lance.dataset(_uri(location), storage_options=dict(options) or None)
+
+
+@contextmanager
+def translated(location: str, options: Mapping[str, str]) -> Iterator[None]:
+    """Turn what pylance and the file system raise inside the block into ``lance_namespace.errors``."""
+    try:
+        yield
+    except (OSError, ValueError, RuntimeError) as error:
+        raise _translation(error, location, options) from None
+
+
+def _translation(error: Exception, location: str, options: Mapping[str, str]) -> LanceNamespaceError:
+    from lance_namespace import errors
+
+    text = _text(error, location, options)
+    kind: type[LanceNamespaceError] = errors.InvalidTableStateError
+    if type(error).__name__ == "CommitConflictError":
+        kind = errors.ConcurrentModificationError
+    elif isinstance(error, PermissionError) or _DENIED.search(text):
+        kind = errors.PermissionDeniedError
+    elif _EXISTS.search(text):
+        kind = errors.TableAlreadyExistsError
+    elif _UNAVAILABLE.search(text):
+        kind = errors.ServiceUnavailableError
+    return kind(f"{locations.redact(location)}: {text}")
+
+
+def _uri(location: str) -> str:
+    """Return ``location`` as pylance takes it: the other names of S3 become ``s3``."""
+    return re.sub(r"^s3[an]:", "s3:", location, count=1, flags=re.IGNORECASE)
+
+
+def _text(error: Exception, location: str, options: Mapping[str, str]) -> str:
+    """Return what ``error`` says on one line, without places in pylance's source and without secrets."""
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    line = " ".join(_RUST_PLACE.sub("", text).split())
+    return scrub(line.replace(location, locations.redact(location)), options.values())
