@@ -1,0 +1,72 @@
+"""The order in which a plan is read: by catalog, then by namespace, with long runs of one kind folded."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from reconciler.names import Identifier
+from reconciler.output.wording import Entry, entries_of, symbol_of, word_of
+from reconciler.planner.plan import CatalogSummary, Plan
+
+__all__ = ["FOLD_OVER", "CatalogGroup", "Fold", "by_catalog", "in_order", "with_folds"]
+
+FOLD_OVER = 20
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogGroup:
+    """The entries of one catalog in reading order; ``summary`` is None when the plan has no word on the catalog."""
+
+    name: str
+    summary: CatalogSummary | None
+    entries: Sequence[Entry]
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Many entries of one kind in one namespace, shown as one."""
+
+    namespace: Identifier
+    entries: Sequence[Entry]
+
+
+def by_catalog(plan: Plan) -> tuple[CatalogGroup, ...]:
+    """Return the catalogs that have something to show, in the plan's order."""
+    entries: defaultdict[str, list[Entry]] = defaultdict(list)
+    summaries = {catalog.name: catalog for catalog in plan.catalogs}
+    for entry in entries_of(plan):
+        entries[entry.catalog].append(entry)
+    names = [*(name for name in summaries if name in entries), *(name for name in entries if name not in summaries)]
+    return tuple(CatalogGroup(name, summaries.get(name), in_order(entries[name])) for name in names)
+
+
+def in_order(entries: Iterable[Entry]) -> list[Entry]:
+    """Return entries by namespace: the namespace itself, its tables, then the namespaces inside it."""
+    return sorted(entries, key=_position)
+
+
+def _position(entry: Entry) -> tuple[Identifier, int, str]:
+    if entry.kind == "namespace":
+        return entry.identifier, 0, ""
+    return entry.identifier[:-1], 1, entry.identifier[-1] if entry.identifier else ""
+
+
+def with_folds(entries: Sequence[Entry]) -> list[Entry | Fold]:
+    """Return ordered entries with each kind that has more than ``FOLD_OVER`` in one namespace as one :class:`Fold`."""
+    alike: defaultdict[tuple[Identifier, str, str, str], list[Entry]] = defaultdict(list)
+    for entry in entries:
+        alike[_kind(entry)].append(entry)
+    shown: list[Entry | Fold] = []
+    for entry in entries:
+        group = alike[_kind(entry)]
+        if len(group) <= FOLD_OVER:
+            shown.append(entry)
+        elif group[0] is entry:
+            shown.append(Fold(entry.identifier[:-1], group))
+    return shown
+
+
+def _kind(entry: Entry) -> tuple[Identifier, str, str, str]:
+    return entry.identifier[:-1], entry.kind, symbol_of(entry), word_of(entry)

@@ -1,0 +1,116 @@
+"""Foreign text made safe to show: nothing in a name or a value can forge a line, hide, or colour what follows.
+
+A character that cannot be seen (controls, bidirectional overrides, spaces other than the plain one, joiners) is
+written as its escape, as in ``\\x1b``; so that an escape means one thing only, a backslash is written twice. What could
+be mistaken for the renderer's own punctuation stands in double quotes.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+__all__ = ["ELLIPSIS", "address", "key", "name", "printable", "shorten", "value", "width_of", "wrap"]
+
+ELLIPSIS = "…"
+
+_SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
+# Characters that Python counts as printable and that show nothing: fillers and variation selectors.
+_BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+_QUOTED_IN_NAMES = re.compile(r'[\s"\',/*:]')
+_QUOTED_IN_KEYS = re.compile(r"[\s\"']|:$")
+
+
+def printable(text: str) -> str:
+    """Return ``text`` on one line, with every character visible."""
+    if text.isprintable() and "\\" not in text and not _BLANK.search(text):
+        return text if not text or not unicodedata.combining(text[0]) else _escape(text[0]) + text[1:]
+    parts = [character if _is_plain(character) else _escape(character) for character in text]
+    if unicodedata.combining(text[0]):
+        parts[0] = _escape(text[0])
+    return "".join(parts)
+
+
+def _is_plain(character: str) -> bool:
+    return character != "\\" and character.isprintable() and not _BLANK.match(character)
+
+
+def _escape(character: str) -> str:
+    if character in _SHORT_ESCAPES:
+        return _SHORT_ESCAPES[character]
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _quoted(safe: str) -> str:
+    return '"' + safe.replace('"', '\\"') + '"'
+
+
+def name(text: str) -> str:
+    """Return one name of an identifier; in quotes where it is empty or holds spaces or punctuation of the output."""
+    safe = printable(text)
+    return _quoted(safe) if not safe or _QUOTED_IN_NAMES.search(safe) else safe
+
+
+def address(*names: str) -> str:
+    """Return names joined by ``/``."""
+    return "/".join(map(name, names))
+
+
+def key(text: str) -> str:
+    """Return the key of a property or the name of a column."""
+    safe = printable(text)
+    return _quoted(safe) if not safe or _QUOTED_IN_KEYS.search(safe) else safe
+
+
+def value(text: str) -> str:
+    """Return a value; in quotes where its ends could not be seen."""
+    safe = printable(text)
+    if not safe or safe != safe.strip() or safe[0] == '"' or "->" in safe or "(data stays" in safe:
+        return _quoted(safe)
+    return safe
+
+
+def width_of(text: str) -> int:
+    """Return how many terminal cells ``text`` takes; a wide character takes two."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def shorten(text: str, limit: int) -> str:
+    """Return ``text`` in at most ``limit`` cells, with the middle left out where it is longer."""
+    if width_of(text) <= limit:
+        return text
+    room = max(limit - 1, 2)
+    return _fitting(text, (room + 1) // 2) + ELLIPSIS + _fitting(text[::-1], room // 2)[::-1]
+
+
+def _fitting(text: str, room: int) -> str:
+    """Return the longest start of ``text`` that takes at most ``room`` cells."""
+    if text.isascii():
+        return text[:room]
+    used = 0
+    for position, character in enumerate(text):
+        used += width_of(character)
+        if used > room:
+            return text[:position]
+    return text
+
+
+def wrap(text: str, room: int) -> Sequence[str]:
+    """Return ``text`` in lines of at most ``room`` cells, broken at spaces where there are any."""
+    lines: list[str] = []
+    while width_of(text) > room:
+        start = _fitting(text, max(room, 2)) or text[0]
+        at = start.rfind(" ", 1) if text[len(start) : len(start) + 1] != " " else len(start)
+        if at > 0:
+            start = text[:at]
+        lines.append(start)
+        text = text[len(start) :].lstrip(" ")
+    if text or not lines:
+        lines.append(text)
+    return lines

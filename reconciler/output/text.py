@@ -1,0 +1,302 @@
+"""A plan for a terminal or a log: grouped by catalog, in namespace order, in aligned columns.
+
+Only what lancens writes itself can start a line or colour it: names and values are escaped, and what is too long for
+the width is broken here, with an indent, instead of being left to the terminal.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from reconciler.output import shown
+from reconciler.output.details import ColumnDifference, Difference, columns, differences, place, settings
+from reconciler.output.grouping import Fold, by_catalog, with_folds
+from reconciler.output.wording import SYMBOLS, Entry, closing_line, count, entries_of, headline, symbol_of, word_of
+from reconciler.planner.plan import Change, Plan
+
+__all__ = ["render_text"]
+
+Span: TypeAlias = tuple[str, str]
+"""A piece of a line and its style, empty for none."""
+
+Line: TypeAlias = Sequence[Span]
+
+_STYLES = {
+    "heading": "bold",
+    "add": "green",
+    "change": "yellow",
+    "remove": "red",
+    "replace": "magenta",
+    "protected": "bold cyan",
+    "quiet": "dim",
+}
+_LONGEST_VALUE = 72
+_NAMED_IN_FOLD = 3
+_NOTES_SHOWN = 20
+_NARROWEST = 40
+_WIDEST_NAME = 48
+_NARROWEST_HEADLINE = 24
+_MARGIN = 2
+_DEEPER = 4
+_GAP = "  "
+
+
+def render_text(plan: Plan, *, color: bool = False, full: bool = False, width: int | None = None) -> str:
+    """Return the plan as text that ends with a newline.
+
+    Args:
+        plan: what to show.
+        color: whether to use ANSI colours.
+        full: show every entry, property and column, and no value shortened.
+        width: terminal cells a line may take, None for lines of any length; less than 40 counts as 40.
+    """
+    view = _View(plan, full, None if width is None else max(width, _NARROWEST))
+    paint = _painter() if color else _plain
+    return "".join(f"{paint(line)}\n" for line in view.lines())
+
+
+def _plain(line: Line) -> str:
+    return "".join(text for text, _ in line).rstrip()
+
+
+def _painter() -> Callable[[Line], str]:
+    from rich.color import ColorSystem
+    from rich.style import Style
+
+    styles = {name: Style.parse(style) for name, style in _STYLES.items()}
+
+    def paint(line: Line) -> str:
+        return "".join(
+            styles[style].render(text, color_system=ColorSystem.STANDARD) if style and text.strip() else text
+            for text, style in line
+        ).rstrip()
+
+    return paint
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """The cells of one entry, or of a fold, and the lines below it."""
+
+    symbol: str
+    name: str
+    word: str
+    headline: str
+    source: str
+    below: Sequence[Line]
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """How wide each column is. ``headline`` None: too narrow for columns, so the headline goes below the name."""
+
+    symbol: int
+    name: int
+    word: int
+    headline: int | None
+
+
+class _View:
+    """One rendering of one plan."""
+
+    def __init__(self, plan: Plan, full: bool, width: int | None) -> None:
+        self._plan = plan
+        self._full = full
+        self._width = width
+        self._folded = False
+        symbols = {symbol_of(entry) for entry in entries_of(plan)}
+        self._symbol_width = max(map(len, symbols), default=1)
+        self._indent = " " * (_MARGIN + self._symbol_width + 5)
+
+    def lines(self) -> Iterator[Line]:
+        groups = [(group, [*self._rows(group.entries)]) for group in by_catalog(self._plan)]
+        widths = self._columns([row for _, rows in groups for row in rows])
+        for group, rows in groups:
+            impl = f" ({shown.name(group.summary.impl)})" if group.summary else ""
+            yield from self._paragraph(shown.name(group.name) + impl, "", "heading")
+            for row in rows:
+                yield from self._row_lines(row, widths)
+                yield from row.below
+            yield []
+        yield from self._notes()
+        if self._folded:
+            yield from self._paragraph("Some lines stand for many; --full shows every one.", "", "quiet")
+            yield []
+        yield from self._paragraph(closing_line(self._plan), "", "heading")
+
+    # ---- rows ----------------------------------------------------------------------------------------------------
+
+    def _rows(self, entries: Sequence[Entry]) -> Iterator[_Row]:
+        for item in entries if self._full else with_folds(entries):
+            if isinstance(item, Fold):
+                self._folded = True
+                yield self._fold_row(item)
+            else:
+                yield self._row(item)
+
+    def _row(self, entry: Entry) -> _Row:
+        below = self._details(entry) if isinstance(entry, Change) else self._quiet(shown.printable(entry.reason))
+        return _Row(
+            symbol=symbol_of(entry),
+            name=shown.address(*entry.identifier),
+            word=word_of(entry),
+            headline=headline(entry),
+            source=_source(entry),
+            below=[*below],
+        )
+
+    def _fold_row(self, fold: Fold) -> _Row:
+        first = fold.entries[0]
+        reasons = {headline(entry) for entry in fold.entries}
+        files = {shown.printable(entry.source.file) for entry in fold.entries if entry.source}
+        number = count(len(fold.entries), first.kind)
+        return _Row(
+            symbol=symbol_of(first),
+            name="/".join((*map(shown.name, fold.namespace), "*")),
+            word=word_of(first),
+            headline=f"{number}: {reasons.pop()}" if len(reasons) == 1 else number,
+            source=files.pop() if len(files) == 1 else "",
+            below=[*self._fold_details(fold)],
+        )
+
+    def _fold_details(self, fold: Fold) -> Iterator[Line]:
+        names = ", ".join(shown.name(entry.identifier[-1]) for entry in fold.entries[:_NAMED_IN_FOLD])
+        rest = len(fold.entries) - _NAMED_IN_FOLD
+        yield from self._quiet(f"{names} and {rest:,} more")
+        changes = [entry for entry in fold.entries if isinstance(entry, Change)]
+        alike = {(differences(change), columns(change)) for change in changes}
+        if len(alike) == 1:
+            for same, added in alike:
+                yield from self._difference_lines(same)
+                yield from self._column_lines(added)
+        else:
+            fields = Counter(difference.label for change in changes for difference in differences(change))
+            fields.update(f"column {column.name}" for change in changes for column in columns(change))
+            if fields:
+                most = ", ".join(f"{shown.key(label)} in {n:,}" for label, n in fields.most_common(_NAMED_IN_FOLD))
+                more = len(fields) - _NAMED_IN_FOLD
+                yield from self._quiet(f"differ: {most}" + (f" and {count(more, 'other field')}" if more > 0 else ""))
+
+    def _columns(self, rows: Sequence[_Row]) -> _Columns:
+        name = min(max((shown.width_of(row.name) for row in rows), default=0), _WIDEST_NAME)
+        word = max((len(row.word) for row in rows), default=0)
+        wanted = max((shown.width_of(row.headline) for row in rows), default=0)
+        if self._width is None:
+            return _Columns(self._symbol_width, name, word, wanted)
+        source = max((shown.width_of(row.source) for row in rows), default=0)
+        left = self._width - _MARGIN - self._symbol_width - 1 - name - len(_GAP) - word - len(_GAP)
+        room = left - (source + len(_GAP) if source else 0)
+        if room >= min(wanted, _NARROWEST_HEADLINE):
+            return _Columns(self._symbol_width, name, word, min(wanted, room))
+        name = min(name, self._width - _MARGIN - self._symbol_width - 1 - len(_GAP) - word)
+        return _Columns(self._symbol_width, name, word, None)
+
+    def _row_lines(self, row: _Row, widths: _Columns) -> Iterator[Line]:
+        style = SYMBOLS[row.symbol]
+        margin = " " * (_MARGIN + widths.symbol + 1)
+        head: Span = (f"{'':{_MARGIN}}{row.symbol:>{widths.symbol}} ", style)
+        name = row.name
+        if shown.width_of(name) > widths.name:
+            for part in shown.wrap(name, self._room(len(margin))):
+                yield [head, (part, "")]
+                head = (margin, "")
+            name = ""
+        padding = " " * (widths.name - shown.width_of(name))
+        start: list[Span] = [head, (name + padding + _GAP, ""), (row.word, style)]
+        if widths.headline is None:
+            gap = " " * (widths.word - len(row.word)) + _GAP
+            beside = len(margin) + widths.name + len(_GAP) + widths.word + len(_GAP) + shown.width_of(row.source)
+            fits = beside <= self._room(0)
+            yield [*start, (gap + row.source if fits else "", "quiet")]
+            yield from self._paragraph(row.headline, self._indent)
+            if not fits:
+                yield from self._quiet(row.source)
+            return
+        parts = shown.wrap(row.headline, max(widths.headline, 1))
+        gap = " " * (widths.word - len(row.word)) + _GAP
+        tail = " " * (widths.headline - shown.width_of(parts[0])) + _GAP + row.source
+        yield [*start, (gap + parts[0], ""), (tail if row.source else "", "quiet")]
+        below = " " * (len(margin) + widths.name + len(_GAP) + widths.word + len(_GAP))
+        for part in parts[1:]:
+            yield [(below + part, "")]
+
+    # ---- below a row ---------------------------------------------------------------------------------------------
+
+    def _details(self, change: Change) -> Iterator[Line]:
+        located = place(change)
+        if located:
+            what, location = located
+            yield from self._quiet(f"{what} {self._value(location)}")
+        yield from self._difference_lines(differences(change))
+        if self._full:
+            yield from self._difference_lines(settings(change))
+        if self._full or change.before is not None:
+            yield from self._column_lines(columns(change))
+
+    def _difference_lines(self, found: Iterable[Difference]) -> Iterator[Line]:
+        for difference in found:
+            label = self._value(difference.label, shown.key)
+            if difference.before is None or difference.after is None:
+                added = difference.before is None
+                value = self._value((difference.after if added else difference.before) or "")
+                yield from self._signed("+" if added else "-", f"{label}: {value}")
+                continue
+            before, after = self._value(difference.before), self._value(difference.after)
+            remark = " (data stays at both)" if difference.is_location else ""
+            if shown.width_of(f"{label}: {before} -> {after}{remark}") <= self._room(len(self._indent)):
+                start: Span = (f"{self._indent}{label}: ", "")
+                yield [start, (before, "remove"), (" -> ", ""), (after, "add"), (remark, "quiet")]
+                continue
+            yield from self._paragraph(f"{label}:{remark}", self._indent)
+            yield from self._paragraph(before, f"{self._indent}     ", "remove")
+            yield from self._paragraph(after, f"{self._indent}  -> ", "add")
+
+    def _column_lines(self, found: Iterable[ColumnDifference]) -> Iterator[Line]:
+        for column in found:
+            label = self._value(column.name, shown.key)
+            yield from self._signed(column.symbol, f"column {label}: {self._value(column.text)}")
+
+    def _signed(self, symbol: str, text: str) -> Iterator[Line]:
+        yield from self._paragraph(text, f"{self._indent}{symbol} ", SYMBOLS[symbol])
+
+    def _quiet(self, text: str) -> Iterator[Line]:
+        if text:
+            yield from self._paragraph(text, self._indent, "quiet")
+
+    def _paragraph(self, text: str, lead: str, style: str = "") -> Iterator[Line]:
+        """Yield ``text`` behind ``lead``; further lines stand deeper, where no line of lancens starts."""
+        further = " " * (len(lead) + _DEEPER)
+        for part in shown.wrap(text, self._room(len(further))):
+            yield [(lead, style), (part, style)]
+            lead = further
+
+    def _notes(self) -> Iterator[Line]:
+        notes = self._plan.notes
+        if not notes:
+            return
+        yield [("Notes", "heading")]
+        listed = notes if self._full else notes[:_NOTES_SHOWN]
+        margin = " " * _MARGIN
+        for note in listed:
+            yield from self._paragraph(f"{shown.name(note.catalog)}: {shown.printable(note.message)}", margin)
+        if len(listed) < len(notes):
+            self._folded = True
+            rest = count(len(notes) - len(listed), "more note")
+            yield [(f"{margin}and {rest}", "quiet")]
+        yield []
+
+    # ---- room ----------------------------------------------------------------------------------------------------
+
+    def _value(self, text: str, escape: Callable[[str], str] = shown.value) -> str:
+        safe = escape(text)
+        return safe if self._full else shown.shorten(safe, _LONGEST_VALUE)
+
+    def _room(self, taken: int) -> int:
+        return 1_000_000_000 if self._width is None else max(self._width - taken, 8)
+
+
+def _source(entry: Entry) -> str:
+    return f"{shown.printable(entry.source.file)}:{entry.source.line}" if entry.source else ""

@@ -1,0 +1,114 @@
+"""The words and symbols that every renderer shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from reconciler.output import shown
+from reconciler.planner.plan import Action, Change, Guard, Plan
+
+__all__ = [
+    "PROTECTED",
+    "SYMBOLS",
+    "Entry",
+    "closing_line",
+    "count",
+    "counts",
+    "entries_of",
+    "headline",
+    "read_line",
+    "symbol_of",
+    "word_of",
+]
+
+Entry = Change | Guard
+
+SYMBOLS: Mapping[str, str] = {"+": "add", "~": "change", "-": "remove", "-/+": "replace", "!": "protected"}
+"""Every symbol, and the name renderers style it by."""
+
+PROTECTED = "protected"
+
+_WORDS: Mapping[Action, tuple[str, str, str]] = {
+    Action.CREATE_NAMESPACE: ("+", "namespace", "created"),
+    Action.UPDATE_NAMESPACE: ("~", "update", "updated"),
+    Action.DROP_NAMESPACE: ("-", "drop", "dropped"),
+    Action.CREATE_TABLE: ("+", "create", "created"),
+    Action.DECLARE_TABLE: ("+", "declare", "declared"),
+    Action.REGISTER_TABLE: ("+", "register", "registered"),
+    Action.UPDATE_TABLE: ("~", "update", "updated"),
+    Action.ALTER_TABLE: ("~", "alter", "altered"),
+    Action.RELOCATE_TABLE: ("~", "relocate", "relocated"),
+    Action.DEREGISTER_TABLE: ("-", "deregister", "deregistered"),
+}
+
+
+def entries_of(plan: Plan) -> list[Entry]:
+    """Return all that a plan shows by object: its changes, then what is protected."""
+    return [*plan.changes, *plan.guards]
+
+
+def symbol_of(entry: Entry) -> str:
+    """Return ``+``, ``~``, ``-``, ``-/+`` or ``!``."""
+    if isinstance(entry, Guard):
+        return "!"
+    return "-/+" if entry.replace else _WORDS[entry.action][0]
+
+
+def word_of(entry: Entry) -> str:
+    """Return what happens to the object in one word."""
+    return PROTECTED if isinstance(entry, Guard) else _WORDS[entry.action][1]
+
+
+def headline(entry: Entry) -> str:
+    """Return why it happens, with what matters most about it; foreign text in it is escaped."""
+    if isinstance(entry, Guard):
+        return f"kept; would be {_WORDS[entry.would][2] if entry.would.removes else 'replaced'}"
+    reason = shown.printable(entry.reason)
+    if entry.action is Action.CREATE_TABLE and entry.after is not None and entry.after.columns is not None:
+        schema = f"schema of {count(len(entry.after.columns), 'field')}"
+        return schema if entry.before is None else f"{schema}; {reason}"
+    return f"namespace, {reason}" if entry.action is Action.UPDATE_NAMESPACE else reason
+
+
+def count(number: int, noun: str) -> str:
+    """Return number and noun, such as ``1,204 tables``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def counts(plan: Plan) -> Iterator[tuple[str, int]]:
+    """Yield what the last line counts, in its order; the rarer sorts only where there are any."""
+    summary = plan.summary()
+    yield "create", summary.create
+    yield "declare", summary.declare
+    if summary.register_:
+        yield "register", summary.register_
+    yield "update", summary.update
+    if summary.replace:
+        yield "replace", summary.replace
+    yield "deregister", summary.deregister
+    if summary.drop:
+        yield "drop", summary.drop
+
+
+def closing_line(plan: Plan) -> str:
+    """Return the last line: what the plan comes to."""
+    protected = f" {len(plan.guards):,} protected." if plan.guards else ""
+    if plan.is_empty:
+        namespaces = sum(catalog.namespaces for catalog in plan.catalogs)
+        tables = sum(catalog.tables for catalog in plan.catalogs)
+        read = (
+            f"{count(namespaces, 'namespace')} and {count(tables, 'table')} in {count(len(plan.catalogs), 'catalog')}"
+        )
+        return f"No changes. {read} match the manifest.{protected}"
+    listed = ", ".join(f"{number:,} to {word}" for word, number in counts(plan))
+    return f"Plan: {listed}.{protected} No data is deleted."
+
+
+def read_line(plan: Plan) -> str:
+    """Return the sentence about what was read, for progress on stderr."""
+    parts = (
+        f"{shown.name(catalog.name)} ({shown.name(catalog.impl)}) {count(catalog.namespaces, 'namespace')}, "
+        f"{count(catalog.tables, 'table')}"
+        for catalog in plan.catalogs
+    )
+    return f"Read {count(len(plan.catalogs), 'catalog')}: {' · '.join(parts)}"

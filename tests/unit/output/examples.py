@@ -1,0 +1,186 @@
+"""Plans to look at: the one of the README's picture, and one of any size."""
+
+from __future__ import annotations
+
+from reconciler.planner.explain import explain
+from reconciler.planner.plan import (
+    Action,
+    CatalogSummary,
+    Change,
+    Column,
+    Guard,
+    ManifestRef,
+    Note,
+    ObjectView,
+    Plan,
+    SourceRef,
+)
+
+OWNER = "feature-store/lake"
+_MANIFEST = ManifestRef(name="feature-store", digest="5b" * 32, files=("lancens.yaml",))
+
+
+def at(line: int) -> SourceRef:
+    return SourceRef(file="lancens.yaml", line=line)
+
+
+def change(
+    catalog: str,
+    path: str,
+    action: Action,
+    before: ObjectView | None,
+    after: ObjectView | None,
+    reason: str,
+    line: int | None = None,
+    *,
+    replace: bool = False,
+) -> Change:
+    return Change(
+        catalog=catalog,
+        kind="namespace" if action.value.endswith("namespace") else "table",
+        identifier=tuple(path.split("/")),
+        action=action,
+        before=before,
+        after=after,
+        fields=explain(before, after),
+        reason=reason,
+        source=None if line is None else at(line),
+        replace=replace,
+    )
+
+
+def view(location: str | None = None, *columns: Column, **properties: str) -> ObjectView:
+    return ObjectView(
+        location=location,
+        managed_by=OWNER,
+        keys=tuple(sorted(properties)),
+        properties=properties,
+        columns=columns or None,
+    )
+
+
+USERS = (
+    Column(name="user_id", type="int64", nullable=False),
+    Column(name="embedding", type="fixed_size_list<float32>[768]"),
+)
+
+
+def small_plan() -> Plan:
+    """One change of every kind that matters, in two catalogs."""
+    dropped = Column(name="score", type="float32")
+    return Plan(
+        manifest=_MANIFEST,
+        catalogs=(
+            CatalogSummary(name="lake", impl="dir", namespaces=3, tables=41, removable_tables=41, desired_objects=45),
+            CatalogSummary(
+                name="prod", impl="glue", namespaces=12, tables=1204, removable_tables=1190, desired_objects=1215
+            ),
+        ),
+        changes=(
+            change("lake", "features/eu", Action.CREATE_NAMESPACE, None, view(), "in the manifest", 20),
+            change(
+                "lake",
+                "features/eu/users",
+                Action.CREATE_TABLE,
+                None,
+                view("s3://lake/features/eu/users.lance", *USERS, tier="gold"),
+                "in the manifest, no data yet",
+                21,
+            ),
+            change(
+                "lake",
+                "features/events",
+                Action.UPDATE_TABLE,
+                view("s3://lake/events.lance", tier="silver", reviewed="no"),
+                view("s3://lake/events.lance", tier="gold", contact="ml-platform"),
+                "differs from the manifest",
+                19,
+            ),
+            change(
+                "lake",
+                "features/clicks",
+                Action.RELOCATE_TABLE,
+                view("s3://lake/old/clicks.lance"),
+                view("s3://lake/clicks.lance"),
+                "replaced: registered elsewhere",
+                23,
+                replace=True,
+            ),
+            change(
+                "lake",
+                "features/sessions",
+                Action.REGISTER_TABLE,
+                None,
+                view("s3://lake/sessions.lance"),
+                "data found at its location",
+                25,
+            ),
+            change(
+                "prod",
+                "analytics/scores",
+                Action.ALTER_TABLE,
+                view("s3://prod/scores.lance", *USERS),
+                view("s3://prod/scores.lance", *USERS, dropped),
+                "columns to add",
+                31,
+            ),
+            change(
+                "prod",
+                "analytics/clicks_2023",
+                Action.DEREGISTER_TABLE,
+                view("s3://prod/clicks_2023.lance"),
+                None,
+                "owned, no longer in the manifest",
+            ),
+        ),
+        guards=(
+            Guard(
+                catalog="prod",
+                kind="table",
+                identifier=("analytics", "orders"),
+                would=Action.DEREGISTER_TABLE,
+                reason="owned, no longer in the manifest",
+            ),
+        ),
+        notes=(
+            Note(
+                catalog="prod",
+                message="7 tables are not managed by feature-store; `lancens import --catalog prod` shows them",
+            ),
+        ),
+    )
+
+
+def large_plan(changes: int) -> Plan:
+    """Return a plan of many changes of several kinds, spread over three catalogs and ten namespaces in each."""
+    made = []
+    for number in range(changes):
+        catalog = ("lake", "prod", "archive")[number % 3]
+        path = f"team_{number % 10}/table_{number:06}"
+        place = f"s3://{catalog}/{path}.lance"
+        match number % 5:
+            case 0 | 1:
+                made.append(
+                    change(
+                        catalog, path, Action.DECLARE_TABLE, None, view(place), "in the manifest, no data yet", number
+                    )
+                )
+            case 2:
+                made.append(
+                    change(
+                        catalog,
+                        path,
+                        Action.UPDATE_TABLE,
+                        view(place, tier="silver"),
+                        view(place, tier="gold", batch=str(number % 7)),
+                        "differs from the manifest",
+                        number,
+                    )
+                )
+            case 3:
+                reason = "in the manifest, no data yet"
+                made.append(change(catalog, path, Action.CREATE_TABLE, None, view(place, *USERS), reason, number))
+            case _:
+                reason = "owned, no longer in the manifest"
+                made.append(change(catalog, path, Action.DEREGISTER_TABLE, view(place), None, reason))
+    return small_plan().model_copy(update={"changes": tuple(made)})
