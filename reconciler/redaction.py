@@ -6,12 +6,13 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 
-__all__ = ["REDACTED", "is_sensitive_key", "redact_properties", "redact_value", "scrub"]
+__all__ = ["REDACTED", "is_sensitive_key", "is_stand_in", "redact_properties", "redact_value", "scrub"]
 
 REDACTED = "(redacted)"
 _SENSITIVE = re.compile(
     r"secret|passw|token|credential|access[-_. ]?key|private[-_. ]?key|api[-_. ]?key|sas[-_.]", re.IGNORECASE
 )
+_STAND_IN = re.compile(r"\(redacted [0-9a-f]{8}\)")
 _SHORTEST_SECRET = 4
 
 
@@ -20,9 +21,17 @@ def is_sensitive_key(key: str) -> bool:
     return _SENSITIVE.search(key) is not None
 
 
+def is_stand_in(value: str) -> bool:
+    """Return whether ``value`` is what :func:`redact_value` puts in the place of a secret."""
+    return _STAND_IN.fullmatch(value) is not None
+
+
 def redact_value(key: str, value: str) -> str:
-    """Return ``value``, or a stand-in that still tells two values apart when ``key`` looks like a secret's."""
-    if not is_sensitive_key(key):
+    """Return ``value``, or a stand-in that still tells two values apart when ``key`` looks like a secret's.
+
+    A stand-in is returned as it is, so that a saved plan read back has the digest it was saved with.
+    """
+    if not is_sensitive_key(key) or is_stand_in(value):
         return value
     return f"(redacted {hashlib.sha256(value.encode('utf-8', 'surrogatepass')).hexdigest()[:8]})"
 

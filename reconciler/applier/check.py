@@ -1,0 +1,107 @@
+"""Before the first write: is everything that a plan touches as it was when the plan was made?"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from reconciler.applier.live import load
+from reconciler.applier.report import one_line
+from reconciler.applier.standing import Difference, Standing, differences, standing
+from reconciler.backends.base import Backend
+from reconciler.connections import catalog_errors
+from reconciler.errors import StalePlanError
+from reconciler.names import Identifier, address
+from reconciler.planner.plan import Change, Fingerprint, Kind, ObjectView, Plan, view_of
+
+__all__ = ["check_plan"]
+
+_Key: TypeAlias = tuple[str, Identifier, Kind]
+
+
+@dataclass(slots=True)
+class _Touched:
+    """One object, what it was when the plan was made, and what the plan does to it."""
+
+    fingerprint: Fingerprint | None = None
+    changes: list[Change] = field(default_factory=list)
+
+    def planned_on(self) -> ObjectView | None:
+        return self.fingerprint.view if self.fingerprint else self.changes[0].before
+
+
+def check_plan(plan: Plan, backends: Mapping[str, Backend], parallelism: int = 8) -> None:
+    """Return when every object that ``plan`` touches is as planned on, or as one of its changes leaves it.
+
+    The latter is what an apply of the same plan leaves that was interrupted, so that it can be gone on with.
+    Storage is not opened here but right before each write.
+
+    Args:
+        plan: just made, or read from a file.
+        backends: the connection of every catalog of the plan, by the catalog's name.
+        parallelism: how many objects are read at a time.
+
+    Raises:
+        StalePlanError: naming each object that moved and the fields that did.
+        CatalogError: an object could not be read.
+    """
+    touched = _touched(plan)
+
+    def moved(key: _Key) -> Sequence[Difference]:
+        catalog, identifier, kind = key
+        backend = backends[catalog]
+        with catalog_errors(catalog, backend.impl):
+            return _moved(touched[key], backend, kind, identifier)
+
+    with ThreadPoolExecutor(max_workers=max(1, parallelism)) as pool:
+        found = dict(zip(touched, pool.map(moved, touched), strict=True))
+    stale = {key: fields for key, fields in found.items() if fields}
+    if stale:
+        raise StalePlanError(_message(stale, len(touched)))
+
+
+def _touched(plan: Plan) -> dict[_Key, _Touched]:
+    """Return the objects with a fingerprint or a change, in order."""
+    objects: defaultdict[_Key, _Touched] = defaultdict(_Touched)
+    for fingerprint in plan.fingerprints:
+        objects[fingerprint.catalog, fingerprint.identifier, fingerprint.kind].fingerprint = fingerprint
+    for change in plan.changes:
+        objects[change.catalog, change.identifier, change.kind].changes.append(change)
+    return {key: objects[key] for key in sorted(objects)}
+
+
+def _moved(touched: _Touched, backend: Backend, kind: Kind, identifier: Identifier) -> Sequence[Difference]:
+    live = load(backend, kind, identifier)
+    fingerprint = touched.fingerprint
+    if fingerprint and fingerprint.is_of(view_of(live, fingerprint.managed_keys)):
+        return ()
+    ignores_location = backend.capabilities.ignores_location
+    for change in touched.changes:
+        view = view_of(live, change.managed_keys)
+        if standing(change, view, ignores_location=ignores_location) is not Standing.MOVED:
+            return ()
+    keys = fingerprint.managed_keys if fingerprint else touched.changes[0].managed_keys
+    return differences(touched.planned_on(), view_of(live, keys)) or [
+        Difference("state", "what the plan's fingerprint was taken of", "something else")
+    ]
+
+
+def _message(stale: Mapping[_Key, Sequence[Difference]], total: int) -> str:
+    count = f"{len(stale)} of {total} object{'' if total == 1 else 's'}"
+    rows = [
+        (one_line(address(catalog, identifier)), one_line(moved.field), one_line(str(moved)))
+        for (catalog, identifier, _), fields in stale.items()
+        for moved in fields
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+    lines = [f"  {where:<{widths[0]}}   {what:<{widths[1]}}   {text}" for where, what, text in rows]
+    return "\n".join(
+        [
+            f"The plan is stale: {count} moved since it was made.",
+            *lines,
+            "Plan again, or apply the manifest. Nothing was changed.",
+        ]
+    )

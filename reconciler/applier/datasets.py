@@ -1,0 +1,105 @@
+"""Looking at storage again before a table is made of it, and writing the two things lancens ever writes there.
+
+An empty dataset is written only where there is nothing, and nullable columns are added; nothing is overwritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reconciler import locations, storage
+from reconciler.applier.step import MovedError
+from reconciler.backends.base import Backend
+from reconciler.planner.plan import Column
+from reconciler.planner.schemas import compare
+from reconciler.state import Evolve, Field, Schema, Storage, StorageKind
+
+__all__ = ["add_missing_columns", "ensure_dataset", "expect_data", "expect_no_data"]
+
+_FOUND = {
+    StorageKind.DATASET: "holds a Lance dataset",
+    StorageKind.NOTHING: "holds nothing",
+    StorageKind.NOT_LANCE: "holds files that are no Lance dataset",
+    StorageKind.DENIED: "is not accessible",
+    StorageKind.UNKNOWN: "cannot be opened",
+}
+
+
+def expect_data(backend: Backend, location: str) -> None:
+    """Return when ``location`` holds a dataset.
+
+    Raises:
+        MovedError: it does not.
+    """
+    found = storage.probe(location, backend.storage_options())
+    if found.kind is not StorageKind.DATASET:
+        raise _moved(location, "a Lance dataset", found)
+
+
+def expect_no_data(backend: Backend, location: str) -> None:
+    """Return when ``location`` holds no dataset, as far as it can be seen.
+
+    Raises:
+        MovedError: there is a dataset now, to be registered by a new plan.
+    """
+    found = storage.probe(location, backend.storage_options())
+    if found.kind is StorageKind.DATASET:
+        raise _moved(location, "no data", found)
+
+
+def ensure_dataset(backend: Backend, location: str, columns: Sequence[Column], *, finished: bool) -> bool:
+    """Write an empty dataset of ``columns`` to ``location``; return whether that was still to do.
+
+    One that an interrupted run wrote is recognised: it is empty and has exactly the schema. ``finished`` says that
+    the catalog has the finished entry, so that rows may have come since.
+
+    Raises:
+        MovedError: there is something else.
+    """
+    options, schema = backend.storage_options(), _schema(columns)
+    found = storage.probe(location, options)
+    if found.kind is StorageKind.NOTHING:
+        storage.create_empty(location, schema, options)
+        return True
+    if found.kind is StorageKind.DATASET:
+        if storage.is_fresh(location, schema, options):
+            return False
+        if finished and found.schema is not None:
+            difference = compare(schema, found.schema, Evolve.NEVER)
+            if not difference.faults:
+                return False
+    raise _moved(location, "nothing", found)
+
+
+def add_missing_columns(backend: Backend, location: str, before: Sequence[Column], after: Sequence[Column]) -> bool:
+    """Add the columns of ``after`` that the dataset lacks; return whether there were any.
+
+    Raises:
+        MovedError: the dataset differs in more than columns still to add.
+    """
+    options = backend.storage_options()
+    found = storage.probe(location, options)
+    if found.schema is None:
+        raise _moved(location, "a Lance dataset", found)
+    difference = compare(_schema(after), found.schema, Evolve.ADDITIVE)
+    planned_on = {column.name for column in before}
+    faults = [
+        *difference.faults,
+        *(f"column `{field.name}` is gone from the data" for field in difference.added if field.name in planned_on),
+    ]
+    if faults:
+        raise MovedError(f"the schema at {locations.redact(location)} moved: {'; '.join(faults)}")
+    if difference.added:
+        storage.add_columns(location, difference.added, options)
+    return bool(difference.added)
+
+
+def _schema(columns: Sequence[Column]) -> Schema:
+    return tuple(
+        Field(column.name, column.type, column.nullable, tuple(sorted(column.metadata.items()))) for column in columns
+    )
+
+
+def _moved(location: str, planned: str, found: Storage) -> MovedError:
+    detail = f" ({found.detail})" if found.detail else ""
+    return MovedError(f"planned on {planned} at {locations.redact(location)}, which now {_FOUND[found.kind]}{detail}")

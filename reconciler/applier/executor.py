@@ -1,0 +1,184 @@
+"""Carrying out a plan: in dependency order, several changes at a time, one failure stopping only what needs it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import replace
+from typing import Protocol
+
+from lance_namespace.errors import ErrorCode, LanceNamespaceError
+
+from reconciler.applier.journal import Journal
+from reconciler.applier.live import load_namespace, load_table
+from reconciler.applier.namespace_steps import step_of_namespace
+from reconciler.applier.report import ApplyReport, Event, Finished, Result, Started, Status, one_line
+from reconciler.applier.schedule import Schedule
+from reconciler.applier.standing import Standing
+from reconciler.applier.step import LiveT, MovedError, Outcome, Step, Target
+from reconciler.applier.table_steps import step_of_table
+from reconciler.backends.base import Backend
+from reconciler.errors import ApplyError
+from reconciler.planner.plan import Action, Plan
+from reconciler.redaction import is_sensitive_key, is_stand_in, scrub
+
+__all__ = ["StopSignal", "execute"]
+
+_WRITES_DATA = frozenset({Action.CREATE_TABLE, Action.ALTER_TABLE})
+_WORTH_REPEATING = frozenset({ErrorCode.CONCURRENT_MODIFICATION, ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.THROTTLING})
+
+
+class StopSignal(Protocol):
+    """Says whether to start nothing new; a ``threading.Event`` is one."""
+
+    def is_set(self) -> bool:
+        """Return whether the run is to come to its end."""
+
+
+def execute(
+    plan: Plan,
+    backends: Mapping[str, Backend],
+    *,
+    journal: Journal,
+    stop: StopSignal,
+    parallelism: int = 8,
+    on_event: Callable[[Event], None] = lambda _: None,
+    secrets: Collection[str] = (),
+) -> ApplyReport:
+    """Carry out every change of ``plan`` that can be, and return how each ended.
+
+    Each object is read again right before its own write. Nothing is rolled back and nothing is tried twice here:
+    backends repeat what is safe to repeat, and a second apply goes on where this one ended.
+
+    Args:
+        plan: with its sensitive values (see ``with_secrets`` for a plan read from a file).
+        backends: the connection of every catalog of the plan, by the catalog's name.
+        journal: where intents and outcomes are recorded.
+        stop: once set, what is in flight ends and nothing new starts.
+        parallelism: how many changes are in flight at most, over all catalogs.
+        on_event: told of every start and end, in the calling thread.
+        secrets: texts that no message may show.
+
+    Raises:
+        ApplyError: the plan cannot be carried out at all; nothing was changed.
+        PlanFileError: the plan's dependencies go in a circle; nothing was changed.
+    """
+    _refuse_unusable(plan, backends)
+    run = _Run(plan, backends, journal, tuple(secrets))
+    schedule = Schedule(plan.changes)
+    with ThreadPoolExecutor(max_workers=max(1, parallelism), thread_name_prefix="apply") as pool:
+        in_flight: dict[Future[Result], int] = {}
+        while schedule:
+            while len(in_flight) < max(1, parallelism) and (position := schedule.take()) is not None:
+                obstacle = "stopped before it began" if stop.is_set() else run.obstacle(position)
+                if obstacle:
+                    on_event(Finished(run.skip(position, obstacle)))
+                    schedule.end(position)
+                else:
+                    on_event(Started(plan.changes[position]))
+                    in_flight[pool.submit(run.perform, position)] = position
+            ended, _ = wait(in_flight, return_when=FIRST_COMPLETED)
+            for future in sorted(ended, key=in_flight.__getitem__):
+                position = in_flight.pop(future)
+                on_event(Finished(run.record(position, future.result())))
+                schedule.end(position)
+    report = ApplyReport(run.in_order(), journal.path, interrupted=stop.is_set())
+    with suppress(ApplyError):  # every change is recorded; without the last line the run reads as cut off
+        journal.summary(report)
+    return report
+
+
+def _refuse_unusable(plan: Plan, backends: Mapping[str, Backend]) -> None:
+    for change in plan.changes:
+        if change.catalog not in backends:
+            raise ApplyError(
+                f"{change.address}: there is no catalog `{change.catalog}` to apply to. Nothing was changed."
+            )
+        for key, value in (change.after.properties if change.after else {}).items():
+            if is_sensitive_key(key) and is_stand_in(value):
+                raise ApplyError(
+                    f"{change.address}: the value of `{key}` is not in the plan, which keeps no secrets, "
+                    "and was not given again. Nothing was changed."
+                )
+
+
+class _Run:
+    """The changes of one run and what became of them so far."""
+
+    def __init__(self, plan: Plan, backends: Mapping[str, Backend], journal: Journal, secrets: Collection[str]) -> None:
+        self._changes = plan.changes
+        self._backends = backends
+        self._journal = journal
+        self._secrets = secrets
+        self._results: dict[int, Result] = {}
+
+    def in_order(self) -> tuple[Result, ...]:
+        return tuple(self._results[position] for position in sorted(self._results))
+
+    def obstacle(self, position: int) -> str:
+        """Return why a change cannot be tried, empty when it can."""
+        for needed in self._changes[position].depends_on:
+            result = self._results[needed]
+            if not result.status.satisfies:
+                ended = "failed" if result.status is Status.FAILED else "was skipped"
+                return f"it needs {result.change.address}, which {ended}"
+        return ""
+
+    def skip(self, position: int, why: str) -> Result:
+        return self.record(position, self._journalled(position, Result(self._changes[position], Status.SKIPPED, why)))
+
+    def record(self, position: int, result: Result) -> Result:
+        self._results[position] = result
+        return result
+
+    def perform(self, position: int) -> Result:
+        """Carry out one change, in a worker thread."""
+        began = time.monotonic()
+        outcome = self._outcome(position)
+        result = Result(
+            self._changes[position],
+            outcome.status,
+            one_line(scrub(outcome.message, self._secrets)),
+            one_line(scrub(outcome.note, self._secrets)),
+            time.monotonic() - began,
+        )
+        return self._journalled(position, result)
+
+    def _journalled(self, position: int, result: Result) -> Result:
+        try:
+            self._journal.outcome(position, result)
+        except ApplyError as error:
+            return replace(result, note=one_line(f"{result.note}; {error}" if result.note else str(error)))
+        return result
+
+    def _outcome(self, position: int) -> Outcome:
+        try:
+            return self._carry_out(position)
+        except (MovedError, ApplyError) as error:
+            return Outcome(Status.FAILED, str(error))
+        except LanceNamespaceError as error:
+            advice = "; run apply again" if error.code in _WORTH_REPEATING else ""
+            return Outcome(Status.FAILED, f"{error}{advice}")
+        except Exception as error:  # noqa: BLE001 - a fault in one change must not take the others along
+            return Outcome(Status.FAILED, f"unexpected {type(error).__name__}: {error}")
+
+    def _carry_out(self, position: int) -> Outcome:
+        change = self._changes[position]
+        backend = self._backends[change.catalog]
+        if change.kind == "namespace":
+            namespace_id = backend.namespace_id_of(change.identifier, root=False)
+            namespace = Target(change, backend, namespace_id, load_namespace(backend, namespace_id))
+            return self._take(position, namespace, step_of_namespace)
+        table_id = backend.table_id(change.identifier)
+        table = Target(change, backend, table_id, load_table(backend, table_id))
+        return self._take(position, table, step_of_table)
+
+    def _take(self, position: int, target: Target[LiveT], step_of: Callable[[Target[LiveT]], Step[LiveT]]) -> Outcome:
+        target.expect_planned()
+        if target.standing is Standing.DONE and target.change.action not in _WRITES_DATA:
+            return Outcome(Status.ALREADY)
+        step = step_of(target)
+        self._journal.intent(position, target.change, target.live)
+        return step(target)

@@ -1,0 +1,149 @@
+"""The journal: what apply was about to do, and how it went, on disk before and after every write.
+
+One JSON object a line (docs/apply.md describes them). A line is on the disk before the step that it announces, so
+whatever ends the process, the journal tells which changes were in flight and what their objects were before.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import threading
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+
+from reconciler import locations
+from reconciler.applier.report import ApplyReport, Result, Status
+from reconciler.errors import ApplyError
+from reconciler.planner.plan import Change, Plan
+from reconciler.redaction import redact_properties
+from reconciler.state import LiveNamespace, LiveTable
+
+__all__ = ["FORMAT_VERSION", "Journal"]
+
+FORMAT_VERSION = "1.0"
+
+
+class Journal:
+    """The journal of one run, made by :meth:`open`; safe to write from several threads, a context manager."""
+
+    def __init__(self, run: str, path: Path, file: BinaryIO) -> None:
+        self.run = run
+        self.path = path
+        self._file = file
+        self._lock = threading.Lock()
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str], plan: Plan) -> Journal:
+        """Begin the journal of a run of ``plan`` in ``folder``, which is made when it is missing.
+
+        The file's name is a random run id.
+
+        Raises:
+            ApplyError: it cannot be written.
+        """
+        place = Path(folder)
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            journal = cls(*_new_file(place))
+        except OSError as error:
+            raise ApplyError(
+                f"the journal cannot be written in {place}: {error.strerror or error}; "
+                "name another folder with --journal. Nothing was changed."
+            ) from None
+        journal._write(
+            "header",
+            {
+                "format_version": FORMAT_VERSION,
+                "run": journal.run,
+                "manifest": plan.manifest.name,
+                "plan": plan.digest(),
+                "changes": len(plan.changes),
+            },
+        )
+        return journal
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def intent(self, position: int, change: Change, live: LiveNamespace | LiveTable | None) -> None:
+        """Record that the change at ``position`` is about to write, and the whole object as it is before.
+
+        Raises:
+            ApplyError: the line did not reach the disk; the change must not go on.
+        """
+        self._write("intent", {**_subject(position, change), "before": _whole(live)})
+
+    def outcome(self, position: int, result: Result) -> None:
+        """Record how the change at ``position`` ended.
+
+        Raises:
+            ApplyError: the line did not reach the disk.
+        """
+        self._write(
+            "outcome",
+            {
+                **_subject(position, result.change),
+                "status": result.status.value,
+                **({"message": result.message} if result.message else {}),
+                **({"note": result.note} if result.note else {}),
+                "seconds": round(result.seconds, 6),
+            },
+        )
+
+    def summary(self, report: ApplyReport) -> None:
+        """Record that the run came to its end.
+
+        Raises:
+            ApplyError: the line did not reach the disk.
+        """
+        counts = {status.value: report.counts[status] for status in Status}
+        self._write("summary", {**counts, "interrupted": report.interrupted})
+
+    def _write(self, entry: str, content: Mapping[str, object]) -> None:
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        line = json.dumps({"entry": entry, "at": now, **content}, ensure_ascii=True) + "\n"
+        try:
+            with self._lock:
+                self._file.write(line.encode())
+                self._file.flush()
+                os.fsync(self._file.fileno())
+        except (OSError, ValueError) as error:
+            raise ApplyError(f"the journal {self.path} cannot be written: {error}") from None
+
+
+def _new_file(folder: Path) -> tuple[str, Path, BinaryIO]:
+    """Make a file under a name that no other run has; only its owner can read it."""
+    while True:
+        run = secrets.token_hex(4)
+        path = folder / f"{run}.jsonl"
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+        except FileExistsError:
+            continue
+        return run, path, os.fdopen(descriptor, "ab")
+
+
+def _subject(position: int, change: Change) -> dict[str, object]:
+    return {"change": position, "action": change.action.value, "address": change.address}
+
+
+def _whole(live: LiveNamespace | LiveTable | None) -> dict[str, object] | None:
+    """Return everything the catalog said of an object, managed or not; sensitive values as stand-ins."""
+    if live is None:
+        return None
+    whole: dict[str, object] = {"properties": redact_properties(live.properties)}
+    if isinstance(live, LiveTable):
+        whole["location"] = locations.redact(live.location)
+    elif live.kind is not None:
+        whole["kind"] = live.kind
+    return whole

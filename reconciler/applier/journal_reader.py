@@ -1,0 +1,97 @@
+"""Reading a journal back: what was done, and what was in flight when a run was cut off."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reconciler.applier.journal import FORMAT_VERSION
+from reconciler.applier.report import Status, one_line
+from reconciler.errors import PlanFileError
+
+__all__ = ["JournalRecord", "describe_journal", "read_journal"]
+
+
+@dataclass(frozen=True, slots=True)
+class JournalRecord:
+    """A journal as read.
+
+    ``intents`` and ``outcomes`` hold the lines' content by the change's position in the plan. ``finished``: the
+    run came to its end. ``torn``: the last line was cut off and is not counted.
+    """
+
+    header: Mapping[str, Any]
+    intents: Mapping[int, Mapping[str, Any]]
+    outcomes: Mapping[int, Mapping[str, Any]]
+    finished: bool
+    torn: bool
+
+    @property
+    def in_flight(self) -> Sequence[Mapping[str, Any]]:
+        """The intents without an outcome: what may or may not have been written when the run was cut off."""
+        return [intent for position, intent in sorted(self.intents.items()) if position not in self.outcomes]
+
+
+def read_journal(path: Path) -> JournalRecord:
+    """Return what the journal at ``path`` says; its last line may be cut off.
+
+    Raises:
+        PlanFileError: the file cannot be read, or is no journal of a version known here.
+    """
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise PlanFileError(f"{path} cannot be read: {error.strerror or error}") from None
+    entries = list(_entries(path, lines[:-1]))
+    header = entries[0] if entries else {}
+    version = header.get("format_version")
+    if header.get("entry") != "header" or not isinstance(version, str):
+        raise PlanFileError(f"{path} is not a journal: it does not begin with a header")
+    if version.partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
+        raise PlanFileError(f"{path} has journal format {version}; this lancens reads {FORMAT_VERSION}")
+    return JournalRecord(
+        header=header,
+        intents={entry["change"]: entry for entry in entries if entry["entry"] == "intent"},
+        outcomes={entry["change"]: entry for entry in entries if entry["entry"] == "outcome"},
+        finished=entries[-1]["entry"] == "summary",
+        torn=lines[-1] != b"",
+    )
+
+
+_SUBJECT = ("change", "action", "address")
+
+
+def _entries(path: Path, lines: Sequence[bytes]) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(lines, start=1):
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError):
+            entry = None
+        if not isinstance(entry, dict) or not isinstance(entry.get("entry"), str):
+            raise PlanFileError(f"{path}:{number}: not a line of a journal")
+        if entry["entry"] in ("intent", "outcome") and not all(key in entry for key in _SUBJECT):
+            raise PlanFileError(f"{path}:{number}: an {entry['entry']} without its change")
+        yield entry
+
+
+def describe_journal(record: JournalRecord) -> str:
+    """Return the journal for a person: a heading, what was in flight, and what did not succeed."""
+    header, ended = record.header, [outcome for _, outcome in sorted(record.outcomes.items())]
+    counts = Counter(str(outcome.get("status")) for outcome in ended)
+    tally = ", ".join(f"{counts[status]} {status}" for status in Status if counts[status]) or "none"
+    end = "" if record.finished else " The run was cut off."
+    lines = [
+        f"Run {header.get('run')} of {header.get('manifest')}, begun {header.get('at')}, plan {header.get('plan')}",
+        f"Ended: {tally}, of {header.get('changes')} changes.{end}",
+    ]
+    lines += [f"{intent['address']}  {intent['action']}  in flight when it was cut off" for intent in record.in_flight]
+    lines += [
+        f"{outcome['address']}  {outcome['action']}  {outcome.get('status')}: {outcome.get('message', '')}"
+        for outcome in ended
+        if outcome.get("status") in (Status.FAILED, Status.SKIPPED)
+    ]
+    return "".join(f"{'' if number < 2 else '  '}{one_line(line)}\n" for number, line in enumerate(lines))

@@ -1,0 +1,51 @@
+"""The steps that make, update and drop a namespace."""
+
+from __future__ import annotations
+
+from lance_namespace.errors import NamespaceAlreadyExistsError, NamespaceNotEmptyError, NamespaceNotFoundError
+
+from reconciler.applier.live import load_namespace
+from reconciler.applier.properties import first_properties, property_changes
+from reconciler.applier.report import Status
+from reconciler.applier.step import Outcome, Step, Steps, Target
+from reconciler.planner.plan import Action
+from reconciler.state import LiveNamespace
+
+__all__ = ["step_of_namespace"]
+
+
+def step_of_namespace(target: Target[LiveNamespace]) -> Step[LiveNamespace]:
+    """Return the step that carries out the change of a namespace."""
+    return _STEPS[target.change.action]
+
+
+def _create(target: Target[LiveNamespace]) -> Outcome:
+    try:
+        made = target.backend.insert_namespace(target.identifier, first_properties(target.after))
+    except NamespaceAlreadyExistsError as error:
+        target.accept(load_namespace(target.backend, target.identifier), error)
+        return Outcome(Status.ALREADY)
+    return target.written(made)
+
+
+def _update(target: Target[LiveNamespace]) -> Outcome:
+    changes = property_changes(target.change, target.existing.properties)
+    return target.written(target.backend.alter_namespace(target.identifier, changes))
+
+
+def _drop(target: Target[LiveNamespace]) -> Outcome:
+    """RESTRICT only: a namespace that holds anything stays, which is worth a note and no failure."""
+    try:
+        target.backend.remove_namespace(target.identifier)
+    except NamespaceNotFoundError:
+        return Outcome(Status.ALREADY)
+    except NamespaceNotEmptyError as error:
+        return Outcome(Status.KEPT, message=f"kept, it is not empty: {error}")
+    return Outcome()
+
+
+_STEPS: Steps[LiveNamespace] = {
+    Action.CREATE_NAMESPACE: _create,
+    Action.UPDATE_NAMESPACE: _update,
+    Action.DROP_NAMESPACE: _drop,
+}

@@ -1,0 +1,43 @@
+"""The properties a change writes: what the manifest says, and the marks that lancens keeps beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from reconciler import locations, ownership
+from reconciler.planner.plan import Change, ObjectView
+from reconciler.state import PropertyChanges
+
+__all__ = ["first_properties", "property_changes"]
+
+
+def _marks(view: ObjectView) -> dict[str, str | None]:
+    """Return the value of every mark; None for one that is not to be there."""
+    return {
+        ownership.MANAGED_BY: view.managed_by,
+        ownership.KEYS: ownership.encode_keys(view.keys) if view.keys else None,
+        ownership.PROTECT: "true" if view.protect else None,
+    }
+
+
+def first_properties(after: ObjectView) -> dict[str, str]:
+    """Return everything to write with a new object."""
+    marks = {key: value for key, value in _marks(after).items() if value is not None}
+    return {**after.properties, **marks}
+
+
+def property_changes(change: Change, live: Mapping[str, str]) -> PropertyChanges:
+    """Return the merge that brings the properties ``live`` to the change's ``after``; what it does not know stays.
+
+    A change that gives the table another location also forgets the one that was asked for before.
+    """
+    after = change.after or ObjectView()
+    wanted: dict[str, str | None] = dict.fromkeys(change.managed_keys)
+    wanted.update(after.properties)
+    wanted.update(_marks(after))
+    if change.before is not None and not locations.same(change.before.location, after.location):
+        wanted[ownership.REQUESTED_LOCATION] = None
+    return PropertyChanges(
+        set={key: value for key, value in wanted.items() if value is not None and live.get(key) != value},
+        remove=frozenset(key for key, value in wanted.items() if value is None and key in live),
+    )

@@ -1,0 +1,146 @@
+"""What became of each change, and the lines in which a person reads it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TypeAlias
+
+from reconciler.planner.plan import Action, Change
+
+__all__ = ["ApplyReport", "Event", "Finished", "Result", "Started", "Status", "one_line", "result_line", "summary_line"]
+
+
+class Status(StrEnum):
+    """How a change ended.
+
+    ``already``: it was done before, by an interrupted run or by someone else. ``kept``: a namespace that was to be
+    dropped still holds something, so it stays; that is no failure.
+    """
+
+    DONE = "done"
+    ALREADY = "already"
+    KEPT = "kept"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+    @property
+    def satisfies(self) -> bool:
+        """Whether what depends on the change may go on."""
+        return self not in (Status.FAILED, Status.SKIPPED)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The end of one change.
+
+    ``message`` says why it failed, was skipped or was kept; ``note`` what else is worth knowing; both are one line
+    without secrets. ``seconds`` is how long it took.
+    """
+
+    change: Change
+    status: Status
+    message: str = ""
+    note: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A change is about to be looked at and carried out."""
+
+    change: Change
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A change has ended, or was skipped."""
+
+    result: Result
+
+
+Event: TypeAlias = Started | Finished
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyReport:
+    """Every change of the plan with its end, in the plan's order; ``interrupted``: the stop signal was given."""
+
+    results: Sequence[Result]
+    journal_path: Path
+    interrupted: bool = False
+
+    @property
+    def counts(self) -> Mapping[Status, int]:
+        """How many changes ended in each status; a status that did not occur counts 0."""
+        return Counter(result.status for result in self.results)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing failed and nothing was skipped: what decides the exit code."""
+        return all(result.status.satisfies for result in self.results)
+
+
+_MARKS: Mapping[Status, str] = {
+    Status.DONE: "✓",
+    Status.ALREADY: "✓",
+    Status.KEPT: "!",
+    Status.FAILED: "✗",
+    Status.SKIPPED: "·",
+}
+_SIGNS: Mapping[Action, str] = {
+    Action.CREATE_NAMESPACE: "+",
+    Action.UPDATE_NAMESPACE: "~",
+    Action.DROP_NAMESPACE: "-",
+    Action.CREATE_TABLE: "+",
+    Action.DECLARE_TABLE: "+",
+    Action.REGISTER_TABLE: "+",
+    Action.UPDATE_TABLE: "~",
+    Action.ALTER_TABLE: "~",
+    Action.RELOCATE_TABLE: "~",
+    Action.DEREGISTER_TABLE: "-",
+}
+_OBJECT_WIDTH = 34
+
+
+def one_line(text: str) -> str:
+    """Return ``text`` on one line and without control characters: services and names can be hostile to a terminal."""
+    return " ".join("".join(character if character.isprintable() else " " for character in text).split())
+
+
+def result_line(result: Result) -> str:
+    """Return the line of one result, such as ``  ✓ lake  + features/eu     12 ms``, without a newline."""
+    change = result.change
+    sign = "-/+" if change.replace else _SIGNS[change.action]
+    subject = one_line(f"{change.catalog}  {sign} {'/'.join(change.identifier)}")
+    if result.status is Status.DONE:
+        ending = _duration(result.seconds)
+    elif result.status is Status.ALREADY:
+        ending = "already done"
+    elif result.status is Status.SKIPPED:
+        ending = f"skipped: {result.message}"
+    else:
+        ending = result.message
+    remark = f"  ({result.note})" if result.note else ""
+    return f"  {_MARKS[result.status]} {subject:<{_OBJECT_WIDTH}}  {ending}{remark}"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+def summary_line(report: ApplyReport) -> str:
+    """Return the last line of apply: how many changes were applied, what was not, and where the journal is."""
+    counts, total = report.counts, len(report.results)
+    applied = counts[Status.DONE] + counts[Status.ALREADY]
+    parts = [f"{counts[Status.FAILED]} failed", f"{counts[Status.SKIPPED]} skipped"]
+    if counts[Status.KEPT]:
+        parts.append(f"{counts[Status.KEPT]} kept")
+    if counts[Status.ALREADY]:
+        parts.append(f"{counts[Status.ALREADY]} already done")
+    noun = "change" if total == 1 else "changes"
+    stopped = "Stopped. " if report.interrupted else ""
+    return f"{stopped}Applied {applied} of {total} {noun}: {', '.join(parts)}. Journal: {report.journal_path}"

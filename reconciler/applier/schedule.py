@@ -1,0 +1,44 @@
+"""The order of a run: each change after those it depends on, the first in the plan first."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from graphlib import CycleError, TopologicalSorter
+
+from reconciler.errors import PlanFileError
+from reconciler.planner.plan import Change
+
+__all__ = ["Schedule"]
+
+
+class Schedule:
+    """Positions of changes; true while some have not ended.
+
+    Raises:
+        PlanFileError: changes depend on each other in a circle.
+    """
+
+    def __init__(self, changes: Sequence[Change]) -> None:
+        self._sorter: TopologicalSorter[int] = TopologicalSorter(
+            {position: change.depends_on for position, change in enumerate(changes)}
+        )
+        try:
+            self._sorter.prepare()
+        except CycleError as error:
+            circle = ", ".join(changes[position].address for position in dict.fromkeys(error.args[1]))
+            raise PlanFileError(f"the plan is damaged: these changes wait for each other: {circle}") from None
+        self._ready: list[int] = []
+
+    def __bool__(self) -> bool:
+        return self._sorter.is_active()
+
+    def take(self) -> int | None:
+        """Return the first change that can start and has not been taken; None while all the rest have to wait."""
+        for position in self._sorter.get_ready():
+            heapq.heappush(self._ready, position)
+        return heapq.heappop(self._ready) if self._ready else None
+
+    def end(self, position: int) -> None:
+        """Say that a change has ended, in whatever way."""
+        self._sorter.done(position)

@@ -1,0 +1,118 @@
+"""Where a live object stands in a change: still as planned on, done already, or moved.
+
+Views are compared in the form in which a saved plan keeps them, with sensitive values replaced by stand-ins, so that
+a plan says the same whether it was just made or read from a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from reconciler import locations
+from reconciler.planner.plan import Change, ObjectView
+from reconciler.redaction import redact_properties
+
+__all__ = ["Difference", "Standing", "differences", "moved_text", "shown", "standing"]
+
+
+class Standing(Enum):
+    """The answer for one object.
+
+    ``TODO``: as the change expects to find it. ``DONE``: as the change leaves it. ``ELSEWHERE``: made, but the
+    service chose its location and what was asked for is not recorded yet. ``MOVED``: none of these.
+    """
+
+    TODO = "todo"
+    DONE = "done"
+    ELSEWHERE = "elsewhere"
+    MOVED = "moved"
+
+
+def shown(view: ObjectView) -> ObjectView:
+    """Return ``view`` with every sensitive value replaced."""
+    return view.model_copy(
+        update={
+            "location": None if view.location is None else locations.redact(view.location),
+            "requested_location": None
+            if view.requested_location is None
+            else locations.redact(view.requested_location),
+            "properties": redact_properties(view.properties),
+        }
+    )
+
+
+def standing(change: Change, live: ObjectView | None, *, ignores_location: bool = False) -> Standing:
+    """Return how ``live``, the view over the change's managed keys, stands in ``change``.
+
+    A replacement takes the entry away before it makes the new one, so an absent entry is one it can go on from.
+    ``ignores_location`` says whether the catalog may choose another location than the one asked for.
+    """
+    if live is None:
+        if change.after is None:
+            return Standing.DONE
+        return Standing.TODO if change.before is None or change.replace else Standing.MOVED
+    found = shown(live)
+    wanted = None if change.after is None else shown(change.after)
+    if wanted is not None and found.satisfies(wanted):
+        return Standing.DONE
+    if change.before is not None and found.digest() == shown(change.before).digest():
+        return Standing.TODO
+    if wanted is not None and ignores_location and _placed(found, wanted).satisfies(wanted):
+        return Standing.ELSEWHERE
+    return Standing.MOVED
+
+
+def _placed(found: ObjectView, wanted: ObjectView) -> ObjectView:
+    return found.model_copy(update={"location": wanted.location})
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One field that moved, with sensitive values replaced; a value of None: not set."""
+
+    field: str
+    planned: str | None
+    now: str | None
+
+    def __str__(self) -> str:
+        return f"planned on {self.planned or 'nothing'}, now {self.now or 'nothing'}"
+
+
+def differences(planned: ObjectView | None, live: ObjectView | None) -> list[Difference]:
+    """Return what moved between the two states of one object; None is an object that is not there."""
+    if planned is None or live is None:
+        there = [Difference("existence", None if planned is None else "there", None if live is None else "there")]
+        return [] if planned is live else there
+    before, now = dict(_fields(shown(planned))), dict(_fields(shown(live)))
+    return [
+        Difference(field, before.get(field), now.get(field))
+        for field in dict.fromkeys((*before, *now))
+        if before.get(field) != now.get(field) and not _same_place(field, before.get(field), now.get(field))
+    ]
+
+
+def moved_text(planned: ObjectView | None, live: ObjectView | None) -> str:
+    """Return every difference on one line, such as ``location planned on a, now b``."""
+    return "; ".join(f"{moved.field} {moved}" for moved in differences(planned, live))
+
+
+def _same_place(field: str, one: str | None, other: str | None) -> bool:
+    return field == "location" and locations.same(one, other)
+
+
+def _fields(view: ObjectView) -> Iterator[tuple[str, str]]:
+    if view.location is not None:
+        yield "location", view.location
+    if view.requested_location is not None:
+        yield "requested-location", view.requested_location
+    if view.kind is not None:
+        yield "kind", view.kind
+    if view.managed_by is not None:
+        yield "managed-by", view.managed_by
+    yield "protect", "true" if view.protect else "false"
+    if view.keys:
+        yield "keys", ", ".join(view.keys)
+    for key, value in sorted(view.properties.items()):
+        yield f"properties.{key}", value

@@ -1,0 +1,102 @@
+"""What a step gets, and the ways in which it can end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeAlias, TypeVar
+
+from lance_namespace.errors import LanceNamespaceError
+
+from reconciler.applier.report import Status
+from reconciler.applier.standing import Standing, differences, moved_text, standing
+from reconciler.backends.base import Backend
+from reconciler.names import Identifier
+from reconciler.planner.plan import Action, Change, ObjectView, view_of
+from reconciler.state import LiveNamespace, LiveTable
+
+__all__ = ["MovedError", "Outcome", "Step", "Steps", "Target"]
+
+LiveT = TypeVar("LiveT", LiveNamespace, LiveTable)
+
+
+class MovedError(Exception):
+    """What a change was planned on is no longer so; the text names what differs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a step ended when it did not raise; ``message`` and ``note`` as in ``Result``."""
+
+    status: Status = Status.DONE
+    message: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Target(Generic[LiveT]):
+    """One change, its catalog, and the object as it was read a moment ago (None: not there)."""
+
+    change: Change
+    backend: Backend
+    identifier: Identifier
+    live: LiveT | None
+
+    @property
+    def existing(self) -> LiveT:
+        """The live object, for the steps that are never taken without one."""
+        if self.live is None:
+            raise MovedError(moved_text(self.change.before, None))
+        return self.live
+
+    @property
+    def after(self) -> ObjectView:
+        """The state to reach; empty for a removal."""
+        return self.change.after or ObjectView()
+
+    @property
+    def standing(self) -> Standing:
+        """Where the object stood in the change when it was read."""
+        return self._standing_of(self.live)
+
+    def expect_planned(self) -> None:
+        """Return when the object is one that the change can go on from, or has been through it already.
+
+        Raises:
+            MovedError: it is neither.
+        """
+        if self.standing is Standing.MOVED:
+            raise MovedError(f"moved: {moved_text(self.change.before, self._view(self.live))}")
+
+    def accept(self, found: LiveT | None, error: LanceNamespaceError) -> LiveT:
+        """Return ``found``, which has the name that a creation was refused with ``error``, when it is equal.
+
+        Raises:
+            MovedError: it is something else.
+            LanceNamespaceError: ``error`` itself, when what has the name cannot be described.
+        """
+        if found is None:
+            raise error
+        if self._standing_of(found) is not Standing.DONE:
+            raise MovedError(f"someone else made it in the meantime: {self._otherwise(found)}")
+        return found
+
+    def written(self, made: LiveT) -> Outcome:
+        """Return the end of a write, with a note where the catalog keeps something else than what was written."""
+        done = self._standing_of(made) is Standing.DONE
+        return Outcome(note="" if done else f"the catalog answers otherwise: {self._otherwise(made)}")
+
+    def _view(self, live: LiveT | None) -> ObjectView | None:
+        return view_of(live, self.change.managed_keys)
+
+    def _standing_of(self, live: LiveT | None) -> Standing:
+        ignores_location = self.backend.capabilities.ignores_location
+        return standing(self.change, self._view(live), ignores_location=ignores_location)
+
+    def _otherwise(self, live: LiveT) -> str:
+        others = differences(self.after, self._view(live))
+        return ", ".join(f"{other.field} is {other.now or 'unset'}, not {other.planned or 'unset'}" for other in others)
+
+
+Step: TypeAlias = Callable[[Target[LiveT]], Outcome]
+Steps: TypeAlias = Mapping[Action, Step[LiveT]]

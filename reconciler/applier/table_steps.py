@@ -1,0 +1,202 @@
+"""The steps that make, update, move and deregister a table. None of them deletes data."""
+
+from __future__ import annotations
+
+from lance_namespace.errors import (
+    InvalidInputError,
+    LanceNamespaceError,
+    NamespaceNotFoundError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
+
+from reconciler import locations
+from reconciler.applier.datasets import add_missing_columns, ensure_dataset, expect_data, expect_no_data
+from reconciler.applier.live import load_table
+from reconciler.applier.properties import first_properties, property_changes
+from reconciler.applier.report import Status
+from reconciler.applier.standing import Standing, moved_text
+from reconciler.applier.step import MovedError, Outcome, Step, Steps, Target
+from reconciler.ownership import REQUESTED_LOCATION
+from reconciler.planner.plan import Action
+from reconciler.state import LiveTable, PropertyChanges
+
+__all__ = ["step_of_table"]
+
+
+def step_of_table(target: Target[LiveTable]) -> Step[LiveTable]:
+    """Return the step that carries out the change of a table."""
+    if target.change.replace:
+        return _replace
+    if target.standing is Standing.ELSEWHERE and target.change.action is not Action.CREATE_TABLE:
+        return _record_location
+    return _STEPS[target.change.action]
+
+
+# ---- new entries -----------------------------------------------------------------------------------------------------
+
+
+def _create(target: Target[LiveTable]) -> Outcome:
+    """Write the empty dataset and make or mend the entry.
+
+    The dataset comes first, so that the entry never points at nothing; only a service that chooses the location
+    itself has to be asked for it before.
+    """
+    backend, live, columns = target.backend, target.live, target.after.columns or ()
+    if live is None:
+        location = _asked_location(target)
+        if not backend.capabilities.ignores_location:
+            ensure_dataset(backend, location, columns, finished=False)
+            return _insert(target, location)[0]
+        outcome, made = _insert(target, location)
+        ensure_dataset(backend, made.location, columns, finished=False)
+        return outcome
+    finished = target.standing is not Standing.TODO
+    wrote = ensure_dataset(backend, live.location, columns, finished=finished)
+    if target.standing is Standing.ELSEWHERE:
+        return _record_location(target)
+    return _alter_entry(target, live, wrote=wrote)
+
+
+def _declare(target: Target[LiveTable]) -> Outcome:
+    location = _asked_location(target)
+    expect_no_data(target.backend, location)
+    return _insert(target, location)[0]
+
+
+def _register(target: Target[LiveTable]) -> Outcome:
+    location = _asked_location(target)
+    expect_data(target.backend, location)
+    return _insert(target, location)[0]
+
+
+def _asked_location(target: Target[LiveTable]) -> str:
+    location = target.after.location or target.backend.default_location(target.identifier)
+    if location is None:
+        raise InvalidInputError("it needs a location: the catalog has no default for a new table")
+    return location
+
+
+def _insert(target: Target[LiveTable], location: str) -> tuple[Outcome, LiveTable]:
+    """Make the entry; one that turns out to be there already is done when it is equal."""
+    try:
+        made = target.backend.insert_table(target.identifier, location, first_properties(target.after))
+    except TableAlreadyExistsError as error:
+        return Outcome(Status.ALREADY), target.accept(load_table(target.backend, target.identifier), error)
+    return _settled(target, made), made
+
+
+def _settled(target: Target[LiveTable], made: LiveTable) -> Outcome:
+    """Return the end of a write that the service answered with ``made``: the location in force is the one it says."""
+    asked = target.after.location
+    if asked is not None and not locations.same(locations.redact(asked), locations.redact(made.location)):
+        return _recorded(target, made, asked)
+    return target.written(made)
+
+
+def _recorded(target: Target[LiveTable], made: LiveTable, asked: str) -> Outcome:
+    """Keep beside the entry what was asked for, so that it is not asked for again with every plan."""
+    capabilities = target.backend.capabilities
+    if capabilities.alter_table and capabilities.table_markers:
+        target.backend.alter_table(target.identifier, PropertyChanges({REQUESTED_LOCATION: asked}))
+    in_force, wanted = locations.redact(made.location), locations.redact(asked)
+    return Outcome(note=f"the service put it at {in_force}, not at {wanted}")
+
+
+def _record_location(target: Target[LiveTable]) -> Outcome:
+    """Finish what an interrupted run began on a service that chose the location itself."""
+    live, asked = target.existing, target.after.location
+    return target.written(live) if asked is None else _recorded(target, live, asked)
+
+
+# ---- existing entries ------------------------------------------------------------------------------------------------
+
+
+def _update(target: Target[LiveTable]) -> Outcome:
+    return _alter_entry(target, target.existing, wrote=False)
+
+
+def _add_columns(target: Target[LiveTable]) -> Outcome:
+    before, live = target.change.before, target.existing
+    planned_on = (before.columns if before else None) or ()
+    wrote = add_missing_columns(target.backend, live.location, planned_on, target.after.columns or ())
+    return _alter_entry(target, live, wrote=wrote)
+
+
+def _alter_entry(target: Target[LiveTable], live: LiveTable, *, wrote: bool) -> Outcome:
+    """Merge the properties; ``wrote`` says whether the change has written to storage already."""
+    changes = property_changes(target.change, live.properties)
+    if changes:
+        return target.written(target.backend.alter_table(target.identifier, changes))
+    return Outcome(Status.DONE if wrote else Status.ALREADY)
+
+
+def _relocate(target: Target[LiveTable]) -> Outcome:
+    """Point the entry elsewhere in place; the data stays at both."""
+    changes = property_changes(target.change, target.existing.properties)
+    return _settled(target, target.backend.alter_table(target.identifier, changes, target.after.location))
+
+
+def _replace(target: Target[LiveTable]) -> Outcome:
+    """Deregister and declare again, with every property the entry had.
+
+    Where the new entry is refused the old one is put back, so that no table goes missing over a replacement.
+    """
+    live, backend = target.live, target.backend
+    if live is None:
+        outcome, _ = _insert(target, _asked_location(target))
+        return Outcome(
+            outcome.status,
+            note="its entry was gone, as an interrupted replacement leaves it; "
+            "properties that are not in the manifest are in that run's journal",
+        )
+    properties = property_changes(target.change, live.properties).applied_to(live.properties)
+    location = _replacement_location(target, live)
+    try:
+        backend.remove_table(target.identifier)
+    except (TableNotFoundError, NamespaceNotFoundError):
+        raise MovedError(moved_text(target.change.before, None)) from None
+    try:
+        made = backend.insert_table(target.identifier, location, properties)
+    except TableAlreadyExistsError as error:
+        target.accept(load_table(backend, target.identifier), error)
+        return Outcome(Status.ALREADY)
+    except LanceNamespaceError as error:
+        raise type(error)(f"{error}; {_put_back(target, live)}") from error
+    return _settled(target, made)
+
+
+def _put_back(target: Target[LiveTable], live: LiveTable) -> str:
+    """Make the entry again as it was; return how that went."""
+    try:
+        target.backend.insert_table(target.identifier, live.location, live.properties)
+    except LanceNamespaceError as error:
+        return f"the old entry could not be put back ({error}), the journal has it"
+    return "the old entry was put back"
+
+
+def _replacement_location(target: Target[LiveTable], live: LiveTable) -> str:
+    """Return where the new entry points; the place itself, not the form a saved plan shows it in, where it stays."""
+    asked = target.after.location
+    if asked is None or locations.same(asked, locations.redact(live.location)):
+        return live.location
+    return asked
+
+
+def _deregister(target: Target[LiveTable]) -> Outcome:
+    try:
+        removed = target.backend.remove_table(target.identifier)
+    except (TableNotFoundError, NamespaceNotFoundError):
+        return Outcome(Status.ALREADY)
+    return Outcome(note=f"data stays at {locations.redact(removed.location)}")
+
+
+_STEPS: Steps[LiveTable] = {
+    Action.CREATE_TABLE: _create,
+    Action.DECLARE_TABLE: _declare,
+    Action.REGISTER_TABLE: _register,
+    Action.UPDATE_TABLE: _update,
+    Action.ALTER_TABLE: _add_columns,
+    Action.RELOCATE_TABLE: _relocate,
+    Action.DEREGISTER_TABLE: _deregister,
+}
