@@ -1,1 +1,90 @@
-"""Terraform for Lance tables."""
+"""Terraform for Lance tables: plan and apply which namespaces and tables exist in which data catalogs.
+
+    import reconciler
+
+    manifest = reconciler.load("lancens.yaml")
+    plan = reconciler.plan(manifest)
+    report = reconciler.apply(plan, manifest)
+
+Importing this package is cheap: what a function needs is imported when it is first called.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from reconciler.errors import (
+    ApplyError,
+    CatalogError,
+    ConfigError,
+    LancensError,
+    ManifestError,
+    MissingExtraError,
+    PlanError,
+    PlanFileError,
+    Problem,
+    SafetyError,
+    SelectionError,
+    StalePlanError,
+)
+
+if TYPE_CHECKING:
+    from reconciler.applier import ApplyReport
+    from reconciler.applying import apply
+    from reconciler.backends.base import Backend
+    from reconciler.backends.registry import connect, register_impls
+    from reconciler.importing import import_
+    from reconciler.manifest import Manifest, load
+    from reconciler.planner.plan import Plan
+    from reconciler.planning import plan
+
+__all__ = [
+    "ApplyError",
+    "ApplyReport",
+    "Backend",
+    "CatalogError",
+    "ConfigError",
+    "LancensError",
+    "Manifest",
+    "ManifestError",
+    "MissingExtraError",
+    "Plan",
+    "PlanError",
+    "PlanFileError",
+    "Problem",
+    "SafetyError",
+    "SelectionError",
+    "StalePlanError",
+    "apply",
+    "connect",
+    "import_",
+    "load",
+    "plan",
+    "register_impls",
+]
+
+_LAZY = {
+    "ApplyReport": "reconciler.applier",
+    "Backend": "reconciler.backends.base",
+    "Manifest": "reconciler.manifest",
+    "Plan": "reconciler.planner.plan",
+    "apply": "reconciler.applying",
+    "connect": "reconciler.backends.registry",
+    "import_": "reconciler.importing",
+    "load": "reconciler.manifest",
+    "plan": "reconciler.planning",
+    "register_impls": "reconciler.backends.registry",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,64 @@
+# The two commands of the README are `make demo` and `make test`; both install what they need first.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: help install demo test lint types unit catalogs soak bench schemas lock clean
+
+help:
+	@sed -n 's/^## //p' $(MAKEFILE_LIST)
+
+## make install    install lancens and everything its tests need into .venv, at locked versions
+install: $(INSTALLED)
+
+$(INSTALLED): requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+## make demo       plan, apply and plan again on examples/quickstart, with real Lance datasets
+demo: $(INSTALLED)
+	@$(BIN)/python examples/quickstart/demo.py
+
+## make test       lint, strict types, and every test, on real servers
+test: lint types unit catalogs
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(INSTALLED)
+	$(BIN)/mypy
+
+unit: $(INSTALLED)
+	$(BIN)/pytest -n 2 --dist worksteal tests/unit tests/cli
+
+# One process a folder: its servers are started for it and stopped with it, so no two JVMs stand side by side.
+catalogs: $(INSTALLED)
+	@for folder in tests/catalogs tests/catalogs/*/; do \
+		case $$folder in */__pycache__/) continue;; tests/catalogs) files=$$(ls tests/catalogs/test_*.py);; *) files=$$folder;; esac; \
+		echo "pytest $$folder"; $(BIN)/pytest $$files || exit 1; \
+	done
+
+## make soak       the long checks in full: kills, proxies, fuzzing, big tables; seeds are printed
+soak: $(INSTALLED)
+	LANCENS_SOAK=1 $(BIN)/pytest -m soak -s tests
+
+## make bench      benchmarks: side by side, as ratios and call counts
+bench: $(INSTALLED)
+	$(BIN)/python -m benchmarks.scale
+
+## make schemas    write schemas/*.json again after a model has changed
+schemas: $(INSTALLED)
+	$(BIN)/lancens schema manifest -o schemas/manifest.schema.json
+	$(BIN)/lancens schema plan -o schemas/plan.schema.json
+
+## make lock       resolve the locked versions again
+lock:
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--extra dev --output-file requirements.lock pyproject.toml
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,114 @@
+"""Carry out a plan: connect, check that nothing has moved, and hand it to the applier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from threading import Event as StopSignal
+from typing import TYPE_CHECKING
+
+from reconciler.connections import open_connections
+from reconciler.errors import StalePlanError
+from reconciler.planner.plan import Change, ObjectView, Plan
+from reconciler.planner.safety import check_removals
+from reconciler.planning import DEFAULT_PARALLELISM
+from reconciler.redaction import is_sensitive_key, redact_value
+
+if TYPE_CHECKING:
+    import os
+
+    from reconciler.applier import ApplyReport, Event
+    from reconciler.manifest import Manifest
+
+__all__ = ["apply"]
+
+
+def _ignore(event: Event) -> None:
+    """Let an event pass."""
+
+
+def apply(
+    plan: Plan,
+    manifest: Manifest,
+    *,
+    journal: str | os.PathLike[str] = ".lancens",
+    allow_mass_removal: bool = False,
+    parallelism: int = DEFAULT_PARALLELISM,
+    on_event: Callable[[Event], None] = _ignore,
+    stop: StopSignal | None = None,
+) -> ApplyReport:
+    """Carry out ``plan`` on the catalogs of ``manifest``, the one it was made from.
+
+    Args:
+        plan: from :func:`reconciler.plan` or a saved one.
+        manifest: for the connections; its digest has to be the plan's.
+        journal: the folder in which a journal of this run is kept.
+        allow_mass_removal: carry out a plan that removes more than its thresholds allow.
+        parallelism: how many changes run at once.
+        on_event: told of every change as it starts and ends.
+        stop: when set, what is in flight is finished and nothing new is started.
+
+    Raises:
+        StalePlanError: the manifest, or an object the plan touches, has changed since; nothing was written.
+        SafetyError: too much would be removed.
+        ApplyError: the journal cannot be written.
+        CatalogError: a catalog could not be reached before the first write.
+    """
+    from reconciler.applier import Journal, check_plan, execute
+
+    if plan.manifest.digest != manifest.digest:
+        raise StalePlanError(
+            f"the manifest has changed since the plan was made (digest {plan.manifest.digest[:12]} then, "
+            f"{manifest.digest[:12]} now). Plan again. Nothing was changed."
+        )
+    if not allow_mass_removal:
+        check_removals(plan)
+    whole = with_sensitive_values(plan, manifest)
+    concerned = {change.catalog for change in plan.changes}
+    with open_connections(manifest, concerned) as connections:
+        backends = {name: connection.backend for name, connection in connections.items()}
+        check_plan(whole, backends, parallelism=parallelism)
+        with Journal.open(journal, whole) as opened:
+            return execute(
+                whole,
+                backends,
+                parallelism=parallelism,
+                journal=opened,
+                on_event=on_event,
+                stop=stop or StopSignal(),
+            )
+
+
+def with_sensitive_values(plan: Plan, manifest: Manifest) -> Plan:
+    """Return ``plan`` with the sensitive values that a saved plan leaves out, taken from ``manifest`` again.
+
+    Raises:
+        StalePlanError: a value is not the one that was planned with.
+    """
+    return plan.model_copy(update={"changes": tuple(_restored(change, manifest) for change in plan.changes)})
+
+
+def _restored(change: Change, manifest: Manifest) -> Change:
+    after = change.after
+    if after is None or not any(map(is_sensitive_key, after.properties)):
+        return change
+    desired = manifest.catalogs[change.catalog].desired
+    block = (
+        desired.tables.get(change.identifier) if change.kind == "table" else desired.namespaces.get(change.identifier)
+    )
+    properties = _merge_sensitive(change, after, block.properties if block else {})
+    return change.model_copy(update={"after": after.model_copy(update={"properties": properties})})
+
+
+def _merge_sensitive(change: Change, after: ObjectView, wanted: Mapping[str, str]) -> dict[str, str]:
+    merged = dict(after.properties)
+    for key, shown in after.properties.items():
+        if not is_sensitive_key(key):
+            continue
+        value = wanted.get(key)
+        if value is None or shown not in (value, redact_value(key, value)):
+            raise StalePlanError(
+                f"{change.address}: the value of `{key}` is not the one the plan was made with. Plan again. "
+                "Nothing was changed."
+            )
+        merged[key] = value
+    return merged

@@ -1,0 +1,126 @@
+"""The ``lancens`` command: one module a subcommand, loaded when it is called.
+
+Exit codes: 0 done; 1 any error, wrong usage included; 2 with ``--detailed-exitcode``, when there are changes; 130
+when interrupted. The result goes to stdout, everything else to stderr, and no traceback is shown without ``--debug``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+import click
+
+from reconciler.errors import LancensError
+
+__all__ = ["main"]
+
+_COMMANDS: Mapping[str, str] = {
+    "validate": "Check manifests without reading any catalog.",
+    "plan": "Show what apply would change.",
+    "apply": "Make the catalogs what the manifest says.",
+    "show": "Show a saved plan, or the journal of an apply.",
+    "drift": "Tell whether the catalogs still are what the manifest says.",
+    "import": "Write the manifest of what is there.",
+    "schema": "Print the JSON Schema of manifests or plans.",
+    "conformance": "Check a catalog against the Lance Namespace operations.",
+    "completion": "Print the completion script of a shell.",
+}
+
+_EPILOG = """\b
+Start here:
+  lancens import --impl dir --config root=./lake -o lancens.yaml
+  lancens plan
+  lancens apply
+
+\b
+In a pipeline:
+  lancens plan -o plan.json --detailed-exitcode
+  lancens show plan.json --format markdown
+  lancens apply plan.json --auto-approve
+"""
+
+
+class _Commands(click.Group):
+    """Knows the commands by name, so that ``--help`` need not import them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module = "import_" if cmd_name == "import" else cmd_name
+        command = importlib.import_module(f"reconciler.cli.{module}").command
+        assert isinstance(command, click.Command)  # noqa: S101 - a broken build, not bad input
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            nearest = get_close_matches(args[0], list(_COMMANDS), n=1)
+            hint = f"did you mean `{nearest[0]}`?" if nearest else f"commands: {', '.join(_COMMANDS)}"
+            ctx.fail(f"no command `{args[0]}`; {hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(cls=_Commands, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="lancens", prog_name="lancens")
+@click.option("--debug", is_flag=True, help="Show tracebacks and the requests made.")
+def _lancens(debug: bool) -> None:
+    """Terraform for Lance tables: a manifest says which namespaces and tables exist in which data catalogs."""
+    if debug:
+        import logging
+
+        logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+        logging.getLogger("reconciler").setLevel(logging.DEBUG)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in given
+    if debug:  # it is welcome behind the command as well
+        given = ["--debug", *(argument for argument in given if argument != "--debug")]
+    try:
+        code = _lancens.main(args=given, prog_name="lancens", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        code = 1
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted. Nothing more was started.", err=True)
+        code = 130
+    except BrokenPipeError:
+        # The reader of the pipe has gone; Python must not complain when it flushes stdout at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    except (LancensError, OSError) as error:
+        if debug:
+            raise
+        click.echo(_message(error), err=True)
+        code = 1
+    except Exception as error:
+        if debug:
+            raise
+        click.echo(
+            f"lancens failed: {type(error).__name__}. This is a fault of lancens: run it with --debug and report it.",
+            err=True,
+        )
+        code = 1
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)

@@ -1,0 +1,146 @@
+"""``lancens apply``."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event as StopSignal
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli.options import PlanFlags, full_option, load_manifest, plan_flags
+from reconciler.cli.showing import make_plan, print_plan
+from reconciler.errors import ApplyError, LancensError
+
+if TYPE_CHECKING:
+    from reconciler.manifest import Manifest
+    from reconciler.planner.plan import Plan
+
+_PLAN_SUFFIX = ".json"
+
+
+@click.command("apply")
+@plan_flags
+@full_option
+@click.option("--auto-approve", is_flag=True, help="Do not ask.")
+@click.option(
+    "--journal", metavar="DIR", default=".lancens", show_default=True, help="Where the journal of the run is kept."
+)
+def command(flags: PlanFlags, full: bool, auto_approve: bool, journal: str) -> None:
+    """Make the catalogs what the manifest says, or carry out a saved plan.
+
+    MANIFEST may be a plan that `lancens plan -o plan.json` saved: it is carried out as it was reviewed, or refused
+    when anything it touches has moved. The plan is shown and confirmed first.
+
+    \b
+    Examples:
+      lancens apply
+      lancens apply plan.json --auto-approve
+      lancens apply --select 'lake/features/**'
+    """
+    plan, manifest = _plan(flags)
+    print_plan(plan, "text", full=full)
+    if plan.is_empty:
+        return
+    if not flags.allow_mass_removal:
+        from reconciler.planner.safety import check_removals
+
+        check_removals(plan)
+    if not auto_approve:
+        _ask(plan)
+    _carry_out(plan, manifest, flags, journal)
+
+
+def _plan(flags: PlanFlags) -> tuple[Plan, Manifest]:
+    """Return the saved plan the arguments name, with the manifest it was made from; otherwise a new plan."""
+    saved = [path for path in flags.manifests if path.endswith(_PLAN_SUFFIX)]
+    if not saved:
+        manifest = load_manifest(flags.manifests, flags.variables)
+        return make_plan(flags, manifest), manifest
+    if len(flags.manifests) > 1:
+        raise click.UsageError("apply takes one saved plan, or manifests, not both")
+    if flags.select or flags.adopt or flags.take_over:
+        raise click.UsageError("a saved plan is carried out as it is: no --select, --adopt or --take-over")
+    from reconciler.planner.plan import Plan
+
+    path = Path(saved[0])
+    plan = Plan.from_json(path.read_bytes())
+    return plan, _manifest_of(plan, path, flags)
+
+
+def _manifest_of(plan: Plan, path: Path, flags: PlanFlags) -> Manifest:
+    """Load the manifest again that a saved plan was made from, for the connections.
+
+    Its files are looked for from the current folder, then from the plan's.
+    """
+    from reconciler.manifest import load
+
+    for folder in (Path(), path.parent):
+        files = [folder / name for name in plan.manifest.files]
+        if files and all(file.exists() for file in files):
+            return load(*files, variables=flags.variables)
+    raise LancensError(
+        f"{path} was made from {', '.join(plan.manifest.files)}, which is not here; run apply in the folder of the plan"
+    )
+
+
+def _ask(plan: Plan) -> None:
+    """Go on when the user types `yes`.
+
+    Raises:
+        ApplyError: the answer is another one, or there is nobody to ask.
+    """
+    if not sys.stdin.isatty():
+        raise ApplyError(
+            "stdin is not a terminal: pass --auto-approve to apply without a question. Nothing was changed."
+        )
+    catalogs = len({change.catalog for change in plan.changes})
+    changes = len(plan.changes)
+    question = (
+        f"Apply {changes} change{'s' if changes > 1 else ''} to {catalogs} catalog{'s' if catalogs > 1 else ''}? "
+        "Only `yes` is accepted: "
+    )
+    click.echo(question, nl=False, err=True)
+    if sys.stdin.readline().strip() != "yes":
+        raise ApplyError("Not applied. Nothing was changed.")
+
+
+@contextmanager
+def _interruptible(stop: StopSignal) -> Iterator[None]:
+    """Let the first Ctrl-C finish what is in flight; the second one ends the program as usual."""
+
+    def on_interrupt(_signal: int, _frame: object) -> None:
+        stop.set()
+        signal.signal(signal.SIGINT, previous)
+        click.echo("\nStopping: what is in flight is finished, nothing new is started.", err=True)
+
+    previous = signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def _carry_out(plan: Plan, manifest: Manifest, flags: PlanFlags, journal: str) -> None:
+    from reconciler.applier import summary_line
+    from reconciler.applying import apply
+    from reconciler.cli.progress import Progress
+
+    stop = StopSignal()
+    with Progress(plan) as progress, _interruptible(stop):
+        report = apply(
+            plan,
+            manifest,
+            journal=journal,
+            allow_mass_removal=flags.allow_mass_removal,
+            parallelism=flags.parallelism,
+            on_event=progress,
+            stop=stop,
+        )
+    click.echo(summary_line(report))
+    if not report.ok:
+        sys.exit(130 if stop.is_set() else 1)

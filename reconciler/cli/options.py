@@ -1,0 +1,146 @@
+"""Options and arguments that several commands share."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from reconciler.errors import LancensError
+
+if TYPE_CHECKING:
+    from reconciler.manifest import Manifest
+
+__all__ = [
+    "DEFAULT_MANIFEST",
+    "Format",
+    "PlanFlags",
+    "format_option",
+    "full_option",
+    "load_manifest",
+    "manifest_arguments",
+    "pairs",
+    "plan_flags",
+    "variables_option",
+    "wants_color",
+    "write_result",
+]
+
+DEFAULT_MANIFEST = "lancens.yaml"
+
+Format = Literal["text", "json", "markdown", "html"]
+
+
+def pairs(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    """Turn ``key=value`` arguments into a mapping."""
+    found: dict[str, str] = {}
+    for item in given:
+        key, separator, value = item.partition("=")
+        if not separator or not key:
+            # The text may hold a secret, so it is not repeated.
+            raise click.BadParameter("expected `key=value`", context, parameter)
+        found[key] = value
+    return found
+
+
+manifest_arguments = click.argument("manifests", nargs=-1, metavar="[MANIFEST]...", type=click.Path())
+
+variables_option = click.option(
+    "--var", "variables", multiple=True, callback=pairs, metavar="NAME=VALUE", help="A value for ${var:NAME}."
+)
+
+format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "markdown", "html"]),
+    default="text",
+    show_default=True,
+    help="How to print the plan.",
+)
+
+full_option = click.option("--full", is_flag=True, help="Show every change and whole values, fold nothing.")
+
+_PLAN_OPTIONS = (
+    manifest_arguments,
+    variables_option,
+    click.option(
+        "--select",
+        multiple=True,
+        metavar="GLOB",
+        help="Plan only what matches catalog/namespace/table; ** is any number of levels. Can be repeated.",
+    ),
+    click.option("--adopt", is_flag=True, help="Also mark unowned objects that equal their block as managed."),
+    click.option("--take-over", is_flag=True, help="Claim objects that another manifest manages."),
+    click.option(
+        "--allow-mass-removal", is_flag=True, help="Allow removing more than the manifest's `safety` thresholds."
+    ),
+    click.option("--parallelism", type=click.IntRange(1, 256), default=8, show_default=True, help="Requests at once."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFlags:
+    """What every command that makes a plan takes on its command line."""
+
+    manifests: tuple[str, ...]
+    variables: Mapping[str, str]
+    select: tuple[str, ...]
+    adopt: bool
+    take_over: bool
+    allow_mass_removal: bool
+    parallelism: int
+
+
+def plan_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of :class:`PlanFlags` to a command, which receives them as its first argument."""
+
+    @functools.wraps(command)
+    def collected(**given: Any) -> None:
+        own = {flag.name: given.pop(flag.name) for flag in fields(PlanFlags)}
+        command(PlanFlags(**own), **given)
+
+    for option in reversed(_PLAN_OPTIONS):
+        collected = option(collected)
+    return collected
+
+
+def load_manifest(manifests: tuple[str, ...], variables: Mapping[str, str]) -> Manifest:
+    """Return the manifest of the paths given; without one, of ``lancens.yaml`` here.
+
+    Raises:
+        ManifestError: it cannot be used.
+        LancensError: no path was given and there is no default manifest.
+    """
+    from reconciler.manifest import load
+
+    if not manifests and not Path(DEFAULT_MANIFEST).exists():
+        raise LancensError(
+            f"no {DEFAULT_MANIFEST} in this folder; name a manifest, or make one of what is there with "
+            "`lancens import --impl dir --config root=PATH`"
+        )
+    return load(*(manifests or (DEFAULT_MANIFEST,)), variables=variables)
+
+
+def wants_color() -> bool:
+    """Return whether stdout should get colour: a terminal, and nobody asked for none (https://no-color.org)."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def write_result(text: str, path: str | None = None) -> None:
+    """Write a command's result to ``path``, or to stdout; a file is whole or not there at all."""
+    if path is None:
+        click.echo(text, nl=not text.endswith("\n"))
+        return
+    target = Path(path)
+    partial = target.with_name(f".{target.name}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)

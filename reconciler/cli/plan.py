@@ -1,0 +1,36 @@
+"""``lancens plan``."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from reconciler.cli.options import Format, PlanFlags, format_option, full_option, plan_flags, write_result
+from reconciler.cli.showing import plan_and_show
+
+
+@click.command("plan")
+@plan_flags
+@format_option
+@full_option
+@click.option("-o", "--out", metavar="FILE", help="Save the plan, for `lancens apply FILE`.")
+@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 when there are changes.")
+def command(flags: PlanFlags, form: Format, full: bool, out: str | None, detailed_exitcode: bool) -> None:
+    """Show what apply would change. Nothing is changed.
+
+    MANIFEST is a file, several, or a folder; the default is lancens.yaml.
+
+    \b
+    Examples:
+      lancens plan
+      lancens plan prod.yaml --select 'lake/features/**'
+      lancens plan -o plan.json && lancens apply plan.json
+      lancens plan --format markdown > comment.md
+    """
+    plan = plan_and_show(flags, form, full=full)
+    if out is not None:
+        write_result(plan.to_json(), out)
+        click.echo(f"Saved to {out}; `lancens apply {out}` carries out exactly this.", err=True)
+    if detailed_exitcode and not plan.is_empty:
+        sys.exit(2)

@@ -1,0 +1,34 @@
+"""``lancens schema``."""
+
+from __future__ import annotations
+
+import json
+from typing import Literal
+
+import click
+
+from reconciler.cli.options import write_result
+
+
+@click.command("schema")
+@click.argument("which", type=click.Choice(["manifest", "plan"]), default="manifest", metavar="[manifest|plan]")
+@click.option("-o", "--out", metavar="FILE", help="Write to a file.")
+def command(which: Literal["manifest", "plan"], out: str | None) -> None:
+    """Print the JSON Schema of manifests, or of saved plans.
+
+    An editor completes manifests when their first line names the schema.
+
+    \b
+    Examples:
+      lancens schema -o manifest.schema.json
+      # yaml-language-server: $schema=manifest.schema.json
+    """
+    if which == "manifest":
+        from reconciler.manifest import json_schema
+
+        document = json_schema()
+    else:
+        from reconciler.output.json import plan_json_schema
+
+        document = plan_json_schema()
+    write_result(json.dumps(document, indent=2, ensure_ascii=False) + "\n", out)

@@ -1,0 +1,75 @@
+"""Making plans and printing them, for the commands that do."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli.options import Format, PlanFlags, load_manifest, wants_color, write_result
+
+if TYPE_CHECKING:
+    from reconciler.manifest import Manifest
+    from reconciler.planner.plan import Plan
+
+__all__ = ["make_plan", "plan_and_show", "print_plan"]
+
+
+@contextmanager
+def _reading(manifest: Manifest) -> Iterator[None]:
+    """Show on a terminal's stderr that catalogs are being read."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    names = ", ".join(f"{name} ({catalog.impl})" for name, catalog in sorted(manifest.catalogs.items()))
+    with Console(stderr=True).status(f"Reading {names} …"):
+        yield
+
+
+def make_plan(flags: PlanFlags, manifest: Manifest) -> Plan:
+    """Return the plan, saying on stderr what was read; thresholds are not looked at yet."""
+    from reconciler.output import read_line
+    from reconciler.planning import plan
+
+    started = monotonic()
+    with _reading(manifest):
+        made = plan(
+            manifest,
+            select=flags.select,
+            adopt=flags.adopt,
+            take_over=flags.take_over,
+            allow_mass_removal=True,
+            parallelism=flags.parallelism,
+        )
+    click.echo(f"{read_line(made)}  {monotonic() - started:.1f} s", err=True)
+    return made
+
+
+def print_plan(plan: Plan, form: Format, *, full: bool) -> None:
+    """Print ``plan`` to stdout."""
+    from reconciler.output import render
+
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    write_result(render(plan, form, color=wants_color(), full=full, width=width))
+
+
+def plan_and_show(flags: PlanFlags, form: Format, *, full: bool) -> Plan:
+    """Load, plan and print; a plan that removes too much is printed and then refused.
+
+    Raises:
+        SafetyError: too much would be removed.
+    """
+    from reconciler.planner.safety import check_removals
+
+    plan = make_plan(flags, load_manifest(flags.manifests, flags.variables))
+    print_plan(plan, form, full=full)
+    if not flags.allow_mass_removal:
+        check_removals(plan)
+    return plan

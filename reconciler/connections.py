@@ -1,0 +1,104 @@
+"""Open connections to the catalogs of a manifest, and their errors in the user's words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from reconciler.errors import CatalogError, ManifestError, Problem, SelectionError
+from reconciler.redaction import scrub
+
+if TYPE_CHECKING:
+    from reconciler.backends.base import Backend
+    from reconciler.manifest import Manifest, ManifestCatalog
+    from reconciler.state import DesiredCatalog
+
+__all__ = ["Connection", "catalog_errors", "open_connections", "read_all"]
+
+ResultT = TypeVar("ResultT")
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """One catalog of a manifest and the backend that reaches it."""
+
+    name: str
+    impl: str
+    desired: DesiredCatalog
+    backend: Backend
+    secrets: Collection[str] = field(default=(), repr=False)
+
+
+@contextmanager
+def catalog_errors(name: str, impl: str, secrets: Collection[str] = ()) -> Iterator[None]:
+    """Turn an error of the Lance namespace into one that names the catalog and holds no secret.
+
+    Raises:
+        CatalogError: for every ``LanceNamespaceError`` raised inside.
+    """
+    from lance_namespace.errors import LanceNamespaceError
+
+    try:
+        yield
+    except LanceNamespaceError as error:
+        message = scrub(str(error), secrets).removeprefix(f"{impl}: ")
+        raise CatalogError(f"{name} ({impl}): {message}", int(error.code)) from error
+
+
+@contextmanager
+def open_connections(manifest: Manifest, names: Collection[str] | None = None) -> Iterator[Mapping[str, Connection]]:
+    """Connect to the catalogs of ``manifest`` (only those in ``names``, where given) and close them at the end.
+
+    Raises:
+        ManifestError: a placeholder in a ``config`` cannot be resolved; all of them at once.
+        SelectionError: ``names`` holds a name that is no catalog of the manifest.
+        CatalogError: a backend does not accept its configuration.
+    """
+    unknown = sorted(set(names or ()) - set(manifest.catalogs))
+    if unknown:
+        known = ", ".join(sorted(manifest.catalogs))
+        raise SelectionError(f"no catalog `{unknown[0]}` in the manifest; it has {known}")
+    wanted = [catalog for name, catalog in sorted(manifest.catalogs.items()) if names is None or name in names]
+    with ExitStack() as stack:
+        yield {connection.name: connection for connection in _connect(wanted, stack)}
+
+
+def _connect(catalogs: Collection[ManifestCatalog], stack: ExitStack) -> Iterator[Connection]:
+    from reconciler.backends import registry
+
+    problems: list[Problem] = []
+    resolved = []
+    for catalog in catalogs:
+        try:
+            resolved.append((catalog, catalog.resolve_config()))
+        except ManifestError as error:
+            problems += error.problems
+    if problems:
+        raise ManifestError(problems)
+    for catalog, config in resolved:
+        with catalog_errors(catalog.name, catalog.impl, config.secrets):
+            backend = registry.connect(catalog.impl, config.properties)
+        stack.callback(backend.close)
+        yield Connection(catalog.name, catalog.impl, catalog.desired, backend, config.secrets)
+
+
+def read_all(
+    connections: Collection[Connection], read: Callable[[Connection], ResultT], parallelism: int
+) -> list[ResultT]:
+    """Return ``read`` of every connection, several at a time; the first error in catalog order is raised.
+
+    Raises:
+        CatalogError: a catalog could not be read completely.
+    """
+
+    def guarded(connection: Connection) -> ResultT:
+        with catalog_errors(connection.name, connection.impl, connection.secrets):
+            return read(connection)
+
+    if not connections:
+        return []
+    with ThreadPoolExecutor(max_workers=min(parallelism, len(connections))) as pool:
+        return list(pool.map(guarded, connections))
