@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from reconciler.applier.live import load
-from reconciler.applier.report import one_line
 from reconciler.applier.standing import Difference, Standing, differences, standing
 from reconciler.backends.base import Backend
 from reconciler.connections import catalog_errors
 from reconciler.errors import StalePlanError
-from reconciler.names import Identifier, address
+from reconciler.names import Identifier
+from reconciler.output import shown
+from reconciler.output.wording import count
 from reconciler.planner.plan import Change, Fingerprint, Kind, ObjectView, Plan, view_of
 
 __all__ = ["check_plan"]
@@ -90,9 +91,8 @@ def _moved(touched: _Touched, backend: Backend, kind: Kind, identifier: Identifi
 
 
 def _message(stale: Mapping[_Key, Sequence[Difference]], total: int) -> str:
-    count = f"{len(stale)} of {total} object{'' if total == 1 else 's'}"
     rows = [
-        (one_line(address(catalog, identifier)), one_line(moved.field), one_line(str(moved)))
+        (shown.address(catalog, *identifier), shown.printable(moved.field), shown.printable(str(moved)))
         for (catalog, identifier, _), fields in stale.items()
         for moved in fields
     ]
@@ -100,7 +100,7 @@ def _message(stale: Mapping[_Key, Sequence[Difference]], total: int) -> str:
     lines = [f"  {where:<{widths[0]}}   {what:<{widths[1]}}   {text}" for where, what, text in rows]
     return "\n".join(
         [
-            f"The plan is stale: {count} moved since it was made.",
+            f"The plan is stale: {len(stale)} of {count(total, 'object')} moved since it was made.",
             *lines,
             "Plan again, or apply the manifest. Nothing was changed.",
         ]

@@ -37,13 +37,13 @@ def expect_data(backend: Backend, location: str) -> None:
 
 
 def expect_no_data(backend: Backend, location: str) -> None:
-    """Return when ``location`` holds no dataset, as far as it can be seen.
+    """Return when ``location`` holds nothing.
 
     Raises:
-        MovedError: there is a dataset now, to be registered by a new plan.
+        MovedError: it holds something now, or cannot be opened.
     """
     found = storage.probe(location, backend.storage_options())
-    if found.kind is StorageKind.DATASET:
+    if found.kind is not StorageKind.NOTHING:
         raise _moved(location, "no data", found)
 
 

@@ -14,7 +14,7 @@ from lance_namespace.errors import ErrorCode, LanceNamespaceError
 from reconciler.applier.journal import Journal
 from reconciler.applier.live import load_namespace, load_table
 from reconciler.applier.namespace_steps import step_of_namespace
-from reconciler.applier.report import ApplyReport, Event, Finished, Result, Started, Status, one_line
+from reconciler.applier.report import ApplyReport, Event, Finished, Result, Started, Status
 from reconciler.applier.schedule import Schedule
 from reconciler.applier.standing import Standing
 from reconciler.applier.step import LiveT, MovedError, Outcome, Step, Target
@@ -140,17 +140,20 @@ class _Run:
         result = Result(
             self._changes[position],
             outcome.status,
-            one_line(scrub(outcome.message, self._secrets)),
-            one_line(scrub(outcome.note, self._secrets)),
+            self._one_line(outcome.message),
+            self._one_line(outcome.note),
             time.monotonic() - began,
         )
         return self._journalled(position, result)
+
+    def _one_line(self, text: str) -> str:
+        return " ".join(scrub(text, self._secrets).split())
 
     def _journalled(self, position: int, result: Result) -> Result:
         try:
             self._journal.outcome(position, result)
         except ApplyError as error:
-            return replace(result, note=one_line(f"{result.note}; {error}" if result.note else str(error)))
+            return replace(result, note="; ".join(filter(None, (result.note, str(error)))))
         return result
 
     def _outcome(self, position: int) -> Outcome:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.applier.journal import FORMAT_VERSION
-from reconciler.applier.report import Status, one_line
+from reconciler.applier.report import Status, mark_of
 from reconciler.errors import PlanFileError
+from reconciler.output import shown
 
 __all__ = ["JournalRecord", "describe_journal", "read_journal"]
 
@@ -62,7 +63,8 @@ def read_journal(path: Path) -> JournalRecord:
     )
 
 
-_SUBJECT = ("change", "action", "address")
+_INTENT = {"change": int, "action": str, "address": str}
+_KEYS: Mapping[str, Mapping[str, type]] = {"intent": _INTENT, "outcome": {**_INTENT, "status": str}}
 
 
 def _entries(path: Path, lines: Sequence[bytes]) -> Iterator[dict[str, Any]]:
@@ -73,25 +75,33 @@ def _entries(path: Path, lines: Sequence[bytes]) -> Iterator[dict[str, Any]]:
             entry = None
         if not isinstance(entry, dict) or not isinstance(entry.get("entry"), str):
             raise PlanFileError(f"{path}:{number}: not a line of a journal")
-        if entry["entry"] in ("intent", "outcome") and not all(key in entry for key in _SUBJECT):
-            raise PlanFileError(f"{path}:{number}: an {entry['entry']} without its change")
+        if not all(isinstance(entry.get(key), kind) for key, kind in _KEYS.get(entry["entry"], {}).items()):
+            raise PlanFileError(f"{path}:{number}: this {entry['entry']} is incomplete")
         yield entry
 
 
-def describe_journal(record: JournalRecord) -> str:
-    """Return the journal for a person: a heading, what was in flight, and what did not succeed."""
+def describe_journal(path: Path) -> str:
+    """Return the journal at ``path`` for a person: what was in flight when it was cut off, and what did not succeed.
+
+    Raises:
+        PlanFileError: as :func:`read_journal`.
+    """
+    record = read_journal(path)
     header, ended = record.header, [outcome for _, outcome in sorted(record.outcomes.items())]
-    counts = Counter(str(outcome.get("status")) for outcome in ended)
+    counts = Counter(outcome["status"] for outcome in ended)
     tally = ", ".join(f"{counts[status]} {status}" for status in Status if counts[status]) or "none"
-    end = "" if record.finished else " The run was cut off."
     lines = [
         f"Run {header.get('run')} of {header.get('manifest')}, begun {header.get('at')}, plan {header.get('plan')}",
-        f"Ended: {tally}, of {header.get('changes')} changes.{end}",
+        f"Ended: {tally}, of {header.get('changes')} changes.{'' if record.finished else ' The run was cut off.'}",
     ]
-    lines += [f"{intent['address']}  {intent['action']}  in flight when it was cut off" for intent in record.in_flight]
     lines += [
-        f"{outcome['address']}  {outcome['action']}  {outcome.get('status')}: {outcome.get('message', '')}"
-        for outcome in ended
-        if outcome.get("status") in (Status.FAILED, Status.SKIPPED)
+        f"  ? {intent['address']}  {intent['action']}: in flight when the run was cut off"
+        for intent in record.in_flight
     ]
-    return "".join(f"{'' if number < 2 else '  '}{one_line(line)}\n" for number, line in enumerate(lines))
+    lines += [
+        f"  {mark_of(Status(outcome['status']))} {outcome['address']}  {outcome['action']}: {outcome['status']}"
+        + (f", {outcome['message']}" if outcome.get("message") else "")
+        for outcome in ended
+        if outcome["status"] in (Status.FAILED, Status.SKIPPED, Status.KEPT)
+    ]
+    return "\n".join(map(shown.printable, lines))

@@ -9,9 +9,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeAlias
 
-from reconciler.planner.plan import Action, Change
+from reconciler.output import shown
+from reconciler.output.wording import count, symbol_of
+from reconciler.planner.plan import Change
 
-__all__ = ["ApplyReport", "Event", "Finished", "Result", "Started", "Status", "one_line", "result_line", "summary_line"]
+__all__ = ["ApplyReport", "Event", "Finished", "Result", "Started", "Status", "mark_of", "result_line", "summary_line"]
 
 
 class Status(StrEnum):
@@ -91,41 +93,28 @@ _MARKS: Mapping[Status, str] = {
     Status.FAILED: "✗",
     Status.SKIPPED: "·",
 }
-_SIGNS: Mapping[Action, str] = {
-    Action.CREATE_NAMESPACE: "+",
-    Action.UPDATE_NAMESPACE: "~",
-    Action.DROP_NAMESPACE: "-",
-    Action.CREATE_TABLE: "+",
-    Action.DECLARE_TABLE: "+",
-    Action.REGISTER_TABLE: "+",
-    Action.UPDATE_TABLE: "~",
-    Action.ALTER_TABLE: "~",
-    Action.RELOCATE_TABLE: "~",
-    Action.DEREGISTER_TABLE: "-",
-}
-_OBJECT_WIDTH = 34
+_SUBJECT_WIDTH = 34
 
 
-def one_line(text: str) -> str:
-    """Return ``text`` on one line and without control characters: services and names can be hostile to a terminal."""
-    return " ".join("".join(character if character.isprintable() else " " for character in text).split())
+def mark_of(status: Status) -> str:
+    """Return the sign in front of a result."""
+    return _MARKS[status]
 
 
 def result_line(result: Result) -> str:
     """Return the line of one result, such as ``  ✓ lake  + features/eu     12 ms``, without a newline."""
     change = result.change
-    sign = "-/+" if change.replace else _SIGNS[change.action]
-    subject = one_line(f"{change.catalog}  {sign} {'/'.join(change.identifier)}")
+    subject = f"{shown.name(change.catalog)}  {symbol_of(change)} {shown.address(*change.identifier)}"
     if result.status is Status.DONE:
         ending = _duration(result.seconds)
     elif result.status is Status.ALREADY:
         ending = "already done"
     elif result.status is Status.SKIPPED:
-        ending = f"skipped: {result.message}"
+        ending = f"skipped: {shown.printable(result.message)}"
     else:
-        ending = result.message
-    remark = f"  ({result.note})" if result.note else ""
-    return f"  {_MARKS[result.status]} {subject:<{_OBJECT_WIDTH}}  {ending}{remark}"
+        ending = shown.printable(result.message)
+    remark = f"  ({shown.printable(result.note)})" if result.note else ""
+    return f"  {_MARKS[result.status]} {subject:<{_SUBJECT_WIDTH}}  {ending}{remark}"
 
 
 def _duration(seconds: float) -> str:
@@ -141,6 +130,5 @@ def summary_line(report: ApplyReport) -> str:
         parts.append(f"{counts[Status.KEPT]} kept")
     if counts[Status.ALREADY]:
         parts.append(f"{counts[Status.ALREADY]} already done")
-    noun = "change" if total == 1 else "changes"
     stopped = "Stopped. " if report.interrupted else ""
-    return f"{stopped}Applied {applied} of {total} {noun}: {', '.join(parts)}. Journal: {report.journal_path}"
+    return f"{stopped}Applied {applied} of {count(total, 'change')}: {', '.join(parts)}. Journal: {report.journal_path}"

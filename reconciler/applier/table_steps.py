@@ -60,7 +60,8 @@ def _create(target: Target[LiveTable]) -> Outcome:
 
 def _declare(target: Target[LiveTable]) -> Outcome:
     location = _asked_location(target)
-    expect_no_data(target.backend, location)
+    if target.change.probe:
+        expect_no_data(target.backend, location)
     return _insert(target, location)[0]
 
 

@@ -186,6 +186,7 @@ class Change(_Document):
     reason: str
     source: SourceRef | None = None
     replace: bool = False
+    probe: bool = Field(default=True, description="Whether storage is opened to plan this, and again to do it.")
     depends_on: tuple[int, ...] = ()
 
     @property

@@ -101,7 +101,8 @@ def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> O
     reason = (
         "in the manifest, no data yet" if storage.kind is StorageKind.NOTHING else "in the manifest, storage not opened"
     )
-    return change_of(context, Action.DECLARE_TABLE, desired.id, None, after, reason, source=desired.source)
+    change = change_of(context, Action.DECLARE_TABLE, desired.id, None, after, reason, source=desired.source)
+    return change.model_copy(update={"probe": desired.probe})
 
 
 def _storage_fault(desired: DesiredTable, facts: TableFacts) -> str | None:
