@@ -1,0 +1,79 @@
+"""A server of a test: a process of our own on 127.0.0.1, its log in a file, ended by its own pid."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+__all__ = ["free_port", "running"]
+
+_POLL_SECONDS = 0.05
+_STOP_SECONDS = 10
+
+
+def free_port() -> int:
+    """Return a port of 127.0.0.1 that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def running(
+    command: Sequence[str],
+    log: Path,
+    answers: Callable[[], bool],
+    *,
+    environment: Mapping[str, str] | None = None,
+    directory: Path | None = None,
+    limit_seconds: float = 60,
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run ``command`` until the block ends; the block starts when ``answers``, a real call, returns True.
+
+    ``answers`` raises OSError, or returns False, while the server is not ready.
+    """
+    with log.open("ab") as sink:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT, env=environment, cwd=directory
+        )
+    try:
+        _await(process, log, answers, limit_seconds)
+        yield process
+    finally:
+        _stop(process)
+
+
+def _await(process: subprocess.Popen[bytes], log: Path, answers: Callable[[], bool], limit_seconds: float) -> None:
+    deadline = time.monotonic() + limit_seconds
+    while not _try(answers):
+        if process.poll() is not None:
+            raise RuntimeError(f"the server ended with {process.returncode}:\n{_tail(log)}")
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the server did not answer within {limit_seconds} s:\n{_tail(log)}")
+        time.sleep(_POLL_SECONDS)
+
+
+def _try(answers: Callable[[], bool]) -> bool:
+    try:
+        return answers()
+    except OSError:
+        return False
+
+
+def _tail(log: Path) -> str:
+    return log.read_text("utf-8", "replace")[-3000:]
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is not None:
+        return
+    process.terminate()
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(_STOP_SECONDS)
