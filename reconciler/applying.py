@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
-from threading import Event as StopSignal
 from typing import TYPE_CHECKING
 
 from reconciler.connections import open_connections
@@ -16,7 +16,7 @@ from reconciler.redaction import is_sensitive_key, redact_value
 if TYPE_CHECKING:
     import os
 
-    from reconciler.applier import ApplyReport, Event
+    from reconciler.applier import ApplyReport, Event, StopSignal
     from reconciler.manifest import Manifest
 
 __all__ = ["apply"]
@@ -74,7 +74,8 @@ def apply(
                 parallelism=parallelism,
                 journal=opened,
                 on_event=on_event,
-                stop=stop or StopSignal(),
+                stop=stop or threading.Event(),
+                secrets=[secret for connection in connections.values() for secret in connection.secrets],
             )
 
 

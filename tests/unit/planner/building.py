@@ -1,0 +1,156 @@
+"""Short ways to say what is wanted and what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from reconciler import ownership
+from reconciler.names import EVERYTHING, Identifier, Scope
+from reconciler.planner import make_plan
+from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, TableFacts
+from reconciler.planner.plan import ManifestRef, Plan
+from reconciler.state import (
+    Capabilities,
+    DesiredCatalog,
+    DesiredNamespace,
+    DesiredTable,
+    Evolve,
+    Field,
+    LiveNamespace,
+    LiveTable,
+    Prune,
+    Schema,
+    Snapshot,
+    Source,
+    Storage,
+    StorageKind,
+    Thresholds,
+)
+
+CATALOG = "lake"
+MANIFEST = "store"
+OWNER = f"{MANIFEST}/{CATALOG}"
+OTHER = "another/lake"
+USERS: Schema = (Field("user_id", "int64", nullable=False), Field("name", "string"))
+
+
+def at(line: int = 1) -> Source:
+    return Source("lancens.yaml", line, 3)
+
+
+def identifier(path: str) -> Identifier:
+    return tuple(path.split("/"))
+
+
+def table(
+    path: str,
+    properties: Mapping[str, str] | None = None,
+    *,
+    location: str | None = None,
+    schema: Schema | None = None,
+    evolve: Evolve = Evolve.NEVER,
+    probe: bool = True,
+    absent: bool = False,
+    protect: bool | None = None,
+) -> DesiredTable:
+    return DesiredTable(
+        identifier(path), at(), properties or {}, location, schema, evolve, probe, absent=absent, protect=protect
+    )
+
+
+def claim(
+    path: str,
+    properties: Mapping[str, str] | None = None,
+    *,
+    absent: bool = False,
+    protect: bool | None = None,
+    kind: str | None = None,
+) -> DesiredNamespace:
+    return DesiredNamespace(identifier(path), at(), properties or {}, True, absent, protect, kind)
+
+
+def marks(properties: Mapping[str, str], owner: str | None, *, protect: bool = False) -> dict[str, str]:
+    if owner is None:
+        return dict(properties)
+    marked = {ownership.MANAGED_BY: owner, ownership.KEYS: ownership.encode_keys(properties), **properties}
+    return {**marked, ownership.PROTECT: "true"} if protect else marked
+
+
+def live_table(
+    path: str,
+    properties: Mapping[str, str] | None = None,
+    *,
+    owner: str | None = None,
+    protect: bool = False,
+    location: str | None = None,
+    extra: Mapping[str, str] | None = None,
+) -> LiveTable:
+    return LiveTable(
+        identifier(path),
+        location or f"/data/{path}.lance",
+        {**marks(properties or {}, owner, protect=protect), **(extra or {})},
+    )
+
+
+def live_namespace(
+    path: str,
+    properties: Mapping[str, str] | None = None,
+    *,
+    owner: str | None = None,
+    protect: bool = False,
+    kind: str | None = None,
+) -> LiveNamespace:
+    return LiveNamespace(identifier(path), marks(properties or {}, owner, protect=protect), kind)
+
+
+def _ancestors(identifiers: Iterable[Identifier]) -> set[Identifier]:
+    return {one[:depth] for one in identifiers for depth in range(1, len(one))}
+
+
+def desired(
+    *blocks: DesiredTable | DesiredNamespace, prune: Prune = Prune.OWNED, scope: Scope = EVERYTHING
+) -> DesiredCatalog:
+    tables = {block.id: block for block in blocks if isinstance(block, DesiredTable)}
+    claimed = {block.id: block for block in blocks if isinstance(block, DesiredNamespace)}
+    paths = _ancestors([*tables, *claimed]) - set(claimed)
+    namespaces = {path: DesiredNamespace(path, at()) for path in sorted(paths)} | claimed
+    return DesiredCatalog(CATALOG, OWNER, at(), prune, scope, namespaces, tables)
+
+
+def live(*objects: LiveTable | LiveNamespace, notes: tuple[str, ...] = ()) -> Snapshot:
+    tables = {one.id: one for one in objects if isinstance(one, LiveTable)}
+    said = {one.id: one for one in objects if isinstance(one, LiveNamespace)}
+    paths = _ancestors([*tables, *said]) - set(said)
+    return Snapshot({path: LiveNamespace(path) for path in sorted(paths)} | said, tables, notes)
+
+
+def stored(kind: StorageKind, location: str = "/data/new.lance", schema: Schema | None = None) -> TableFacts:
+    return TableFacts(location, Storage(kind, schema))
+
+
+def plan_of(
+    wanted: DesiredCatalog,
+    there: Snapshot,
+    *,
+    storage: Mapping[str, TableFacts] | None = None,
+    occupants: Mapping[str, Sequence[str]] | None = None,
+    capabilities: Capabilities | None = None,
+    options: PlanOptions | None = None,
+    thresholds: Thresholds | None = None,
+) -> Plan:
+    """Plan one catalog; a table to be made finds nothing at a default location unless ``storage`` says otherwise."""
+    tables = {
+        one: stored(StorageKind.NOTHING, block.location or f"/data/{'/'.join(one)}.lance")
+        for one, block in wanted.tables.items()
+        if one not in there.tables and not block.absent
+    }
+    tables |= {identifier(path): facts for path, facts in (storage or {}).items()}
+    facts = Facts(tables, {identifier(path): names for path, names in (occupants or {}).items()})
+    source = CatalogInput(wanted, there, capabilities or Capabilities(), "memory", facts, options or PlanOptions())
+    reference = ManifestRef(name=MANIFEST, digest="d" * 64, files=("lancens.yaml",))
+    return make_plan(reference, thresholds or Thresholds(), [source])
+
+
+def steps(plan: Plan) -> list[str]:
+    """The changes as one line each: action and path."""
+    return [f"{change.action} {'/'.join(change.identifier)}" for change in plan.changes]

@@ -1,0 +1,148 @@
+"""What is planned for namespaces, and which of them can go."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.errors import PlanError
+from reconciler.names import Scope
+from reconciler.planner.facts import PlanOptions
+from reconciler.state import Capabilities, Prune
+from tests.unit.planner.building import (
+    OTHER,
+    OWNER,
+    claim,
+    desired,
+    live,
+    live_namespace,
+    live_table,
+    plan_of,
+    steps,
+    table,
+)
+
+
+class TestPaths:
+    def test_a_path_is_created_and_marked(self) -> None:
+        plan = plan_of(desired(table("a/b/t")), live())
+        assert steps(plan) == ["create-namespace a", "create-namespace a/b", "declare-table a/b/t"]
+        assert all(change.after and change.after.managed_by == OWNER for change in plan.changes)
+
+    def test_a_path_that_is_there_is_never_adopted_or_updated(self) -> None:
+        there = live(live_namespace("a", {"team": "x"}), live_table("a/t", owner=OWNER))
+        assert plan_of(desired(table("a/t")), there, options=PlanOptions(adopt=True)).is_empty
+
+    def test_a_path_of_another_manifest_is_shared(self) -> None:
+        there = live(live_namespace("a", {"team": "x"}, owner=OTHER), live_table("a/t", owner=OWNER))
+        assert plan_of(desired(table("a/t")), there).is_empty
+
+
+class TestClaims:
+    def test_a_differing_property_is_updated(self) -> None:
+        plan = plan_of(desired(claim("a", {"team": "ml"})), live(live_namespace("a", {"team": "ads"}, owner=OWNER)))
+        assert steps(plan) == ["update-namespace a"]
+
+    def test_equal_and_unowned_is_a_note(self) -> None:
+        plan = plan_of(desired(claim("a", {"team": "ml"})), live(live_namespace("a", {"team": "ml"})))
+        assert plan.is_empty
+        assert "`lancens apply --adopt` marks it" in plan.notes[0].message
+
+    def test_what_another_manifest_owns_is_a_conflict(self) -> None:
+        with pytest.raises(PlanError, match="lake/a is managed by `another/lake`"):
+            plan_of(desired(claim("a", {"team": "ml"})), live(live_namespace("a", owner=OTHER)))
+
+    def test_a_catalog_that_cannot_alter_a_namespace_is_a_conflict(self) -> None:
+        with pytest.raises(PlanError, match="cannot alter a namespace"):
+            plan_of(
+                desired(claim("a", {"team": "ml"})),
+                live(live_namespace("a", owner=OWNER)),
+                capabilities=Capabilities(alter_namespace=False),
+            )
+
+
+class TestKinds:
+    glue = Capabilities(namespace_kinds=("catalog", "database"))
+
+    def test_what_holds_namespaces_is_the_first_kind(self) -> None:
+        plan = plan_of(desired(table("a/b/t")), live(), capabilities=self.glue)
+        assert [change.after and change.after.kind for change in plan.changes[:2]] == ["catalog", "database"]
+
+    def test_the_manifest_can_say_otherwise(self) -> None:
+        plan = plan_of(desired(claim("a", kind="catalog")), live(), capabilities=self.glue)
+        assert plan.changes[0].after
+        assert plan.changes[0].after.kind == "catalog"
+
+    def test_a_kind_does_not_change(self) -> None:
+        with pytest.raises(PlanError, match="lake/a is a database, not a catalog"):
+            plan_of(
+                desired(claim("a", kind="catalog")),
+                live(live_namespace("a", kind="database")),
+                capabilities=self.glue,
+            )
+
+
+class TestFixedLevels:
+    unity = Capabilities(fixed_levels=1)
+
+    def test_one_that_is_missing_is_a_conflict(self) -> None:
+        with pytest.raises(PlanError, match="lake/main does not exist; it is made outside lancens"):
+            plan_of(desired(table("main/s/t")), live(), capabilities=self.unity)
+
+    def test_one_that_is_there_is_never_touched(self) -> None:
+        there = live(live_namespace("main", owner=OWNER), live_namespace("old", owner=OWNER))
+        plan = plan_of(desired(table("main/s/t"), prune=Prune.ALL), there, capabilities=self.unity)
+        assert steps(plan) == ["create-namespace main/s", "declare-table main/s/t"]
+
+
+class TestDrops:
+    def test_an_owned_one_that_will_be_empty_goes_after_its_tables(self) -> None:
+        there = live(
+            live_namespace("a", owner=OWNER), live_namespace("a/b", owner=OWNER), live_table("a/b/t", owner=OWNER)
+        )
+        plan = plan_of(desired(claim("keep", {"x": "y"})), there)
+        assert steps(plan)[1:] == ["deregister-table a/b/t", "drop-namespace a/b", "drop-namespace a"]
+        assert [change.depends_on for change in plan.changes] == [(), (), (1,), (2,)]
+
+    @pytest.mark.parametrize("owner", [None, OTHER])
+    def test_what_is_not_owned_stays(self, owner: str | None) -> None:
+        assert plan_of(desired(claim("k", {"x": "y"})), live(live_namespace("a", owner=owner))).changes[0].after
+
+    def test_one_that_keeps_something_stays_with_a_note(self) -> None:
+        there = live(live_namespace("a", owner=OWNER), live_table("a/unmanaged"))
+        plan = plan_of(desired(claim("k", {"x": "y"})), there)
+        assert steps(plan) == ["create-namespace k"]
+        assert "lake/a is kept: it holds 1 object that stays" in [note.message for note in plan.notes]
+
+    def test_foreign_objects_keep_it(self) -> None:
+        there = live(live_namespace("a", owner=OWNER))
+        plan = plan_of(desired(claim("a", absent=True)), there, occupants={"a": ["a_view", "parquet"]})
+        assert plan.is_empty
+        assert [note.message for note in plan.notes] == [
+            "lake/a is kept: it holds 2 objects that stay, among them `a_view`, `parquet`"
+        ]
+
+    def test_a_protected_one_is_guarded(self) -> None:
+        plan = plan_of(desired(claim("k", {"x": "y"})), live(live_namespace("a", owner=OWNER, protect=True)))
+        assert [(guard.address, guard.would) for guard in plan.guards] == [("lake/a", "drop-namespace")]
+
+    def test_a_protected_table_keeps_its_namespace(self) -> None:
+        there = live(live_namespace("a", owner=OWNER), live_table("a/t", owner=OWNER, protect=True))
+        assert plan_of(desired(claim("a", absent=True)), there).is_empty
+
+    def test_absent_takes_an_unowned_empty_one(self) -> None:
+        assert steps(plan_of(desired(claim("a", absent=True)), live(live_namespace("a")))) == ["drop-namespace a"]
+
+
+class TestScopeAndSelection:
+    def test_what_is_out_of_scope_is_not_pruned(self) -> None:
+        there = live(
+            live_table("in/t", owner=OWNER), live_table("out/t", owner=OWNER), live_namespace("out", owner=OWNER)
+        )
+        plan = plan_of(desired(claim("in", {"x": "y"}), scope=Scope(("in/**",))), there)
+        assert steps(plan) == ["update-namespace in", "deregister-table in/t"]
+
+    def test_selection_pulls_in_missing_ancestors_and_removes_nothing_else(self) -> None:
+        wanted = desired(table("a/b/t"), table("a/b/u"), table("c/t"))
+        there = live(live_table("gone/t", owner=OWNER))
+        plan = plan_of(wanted, there, options=PlanOptions(select=Scope(("a/b/t",))))
+        assert steps(plan) == ["create-namespace a", "create-namespace a/b", "declare-table a/b/t"]

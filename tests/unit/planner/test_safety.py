@@ -1,0 +1,51 @@
+"""How much a plan may remove."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.errors import SafetyError
+from reconciler.planner.safety import check_removals
+from reconciler.state import Prune, Thresholds
+from tests.unit.planner.building import OWNER, desired, live, live_table, plan_of, table
+
+TEN = [f"t{number}" for number in range(10)]
+
+
+def test_thirty_percent_is_allowed_and_more_is_not() -> None:
+    there = live(*(live_table(path, owner=OWNER) for path in TEN))
+    check_removals(plan_of(desired(*map(table, TEN[3:])), there))
+    with pytest.raises(SafetyError) as error:
+        check_removals(plan_of(desired(*map(table, TEN[4:])), there))
+    assert str(error.value) == (
+        "lake: the plan would deregister 4 of 10 tables (40%); the limit is 30%\n"
+        "Nothing was changed. If this is meant, allow it with --allow-mass-removal."
+    )
+
+
+def test_few_tables_have_no_limit_but_an_empty_manifest_has() -> None:
+    there = live(*(live_table(path, owner=OWNER) for path in TEN[:9]))
+    check_removals(plan_of(desired(table("t0")), there))
+    with pytest.raises(SafetyError, match="the manifest names no object of this catalog"):
+        check_removals(plan_of(desired(), there))
+
+
+def test_unmanaged_tables_do_not_dilute_the_share() -> None:
+    unmanaged = [live_table(f"u{number}") for number in range(1000)]
+    there = live(*(live_table(path, owner=OWNER) for path in TEN), *unmanaged)
+    with pytest.raises(SafetyError, match="4 of 10 tables"):
+        check_removals(plan_of(desired(*map(table, TEN[4:])), there))
+
+
+def test_under_prune_all_they_do_count() -> None:
+    there = live(*(live_table(path) for path in TEN))
+    check_removals(plan_of(desired(*map(table, TEN[3:]), prune=Prune.ALL), there))
+
+
+def test_the_manifest_sets_the_limits() -> None:
+    there = live(*(live_table(path, owner=OWNER) for path in TEN))
+    wanted = desired(*map(table, TEN[6:]))
+    check_removals(plan_of(wanted, there, thresholds=Thresholds(max_removal_percent=60)))
+    check_removals(plan_of(wanted, there, thresholds=Thresholds(min_tables=11)))
+    with pytest.raises(SafetyError):
+        check_removals(plan_of(desired(*map(table, TEN[1:])), there, thresholds=Thresholds(max_removal_percent=0)))

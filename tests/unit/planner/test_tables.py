@@ -1,0 +1,304 @@
+"""What is planned for a table, from what is wanted, what is there and what storage holds."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.errors import PlanError
+from reconciler.ownership import REQUESTED_LOCATION
+from reconciler.planner.facts import PlanOptions
+from reconciler.state import Capabilities, Evolve, Field, Prune, StorageKind
+from tests.unit.planner.building import (
+    OTHER,
+    OWNER,
+    USERS,
+    desired,
+    live,
+    live_table,
+    plan_of,
+    steps,
+    stored,
+    table,
+)
+
+NO_ALTER = Capabilities(alter_table=False, relocate_table=False)
+REPLACES = Capabilities(alter_table=False, relocate_table=False, replace_table=True)
+
+
+class TestNew:
+    def test_without_schema_and_data_it_is_declared_after_its_namespace(self) -> None:
+        plan = plan_of(desired(table("a/t", {"tier": "gold"})), live())
+        assert steps(plan) == ["create-namespace a", "declare-table a/t"]
+        after = plan.changes[1].after
+        assert after is not None
+        assert (after.managed_by, after.keys, after.properties) == (OWNER, ("tier",), {"tier": "gold"})
+
+    def test_with_schema_and_no_data_a_dataset_is_created(self) -> None:
+        plan = plan_of(desired(table("t", schema=USERS)), live())
+        assert steps(plan) == ["create-table t"]
+        after = plan.changes[0].after
+        assert after is not None
+        assert after.columns is not None
+        assert [column.name for column in after.columns] == ["user_id", "name"]
+
+    def test_with_data_it_is_registered_and_the_data_decides(self) -> None:
+        facts = {"t": stored(StorageKind.DATASET, schema=USERS)}
+        assert steps(plan_of(desired(table("t", schema=USERS)), live(), storage=facts)) == ["register-table t"]
+        assert steps(plan_of(desired(table("t")), live(), storage=facts)) == ["register-table t"]
+
+    def test_data_of_another_schema_is_a_conflict_that_shows_the_difference(self) -> None:
+        found = (Field("user_id", "int32", nullable=False), Field("extra", "string"))
+        with pytest.raises(PlanError) as error:
+            plan_of(desired(table("t", schema=USERS)), live(), storage={"t": stored(StorageKind.DATASET, schema=found)})
+        assert str(error.value) == (
+            "lancens.yaml:1: lake/t: the data at /data/new.lance has another schema: column `user_id` is `int32` not "
+            "null in the data, `int64` not null in the manifest; column `name` (string) is not in the data; column "
+            "`extra` (string) is in the data but not in the manifest\n1 conflict. Nothing was changed."
+        )
+
+    @pytest.mark.parametrize(
+        ("kind", "said"),
+        [
+            (StorageKind.DENIED, "is not accessible"),
+            (StorageKind.NOT_LANCE, "holds files that are no Lance dataset"),
+            (StorageKind.UNKNOWN, "cannot be opened"),
+        ],
+    )
+    def test_storage_that_gives_no_answer_is_a_conflict(self, kind: StorageKind, said: str) -> None:
+        with pytest.raises(PlanError, match=said):
+            plan_of(desired(table("t")), live(), storage={"t": stored(kind)})
+
+    def test_without_a_probe_it_is_declared_whatever_storage_holds(self) -> None:
+        wanted = desired(table("t", schema=USERS, probe=False))
+        plan = plan_of(wanted, live(), storage={"t": stored(StorageKind.UNKNOWN)})
+        assert steps(plan) == ["declare-table t"]
+
+    def test_a_catalog_without_a_default_location_needs_one(self) -> None:
+        from reconciler.planner.facts import TableFacts
+        from reconciler.state import Storage
+
+        with pytest.raises(PlanError, match="lake/t needs a `location`"):
+            plan_of(desired(table("t")), live(), storage={"t": TableFacts(None, Storage(StorageKind.NOTHING))})
+
+    def test_two_datasets_cannot_be_written_to_one_place(self) -> None:
+        wanted = desired(table("a", schema=USERS, location="/x/"), table("b", schema=USERS, location="file:///x"))
+        with pytest.raises(PlanError, match="lake/b and lake/a would both be written to /x"):
+            plan_of(wanted, live())
+
+    def test_a_catalog_that_keeps_no_marks_gets_none(self) -> None:
+        plan = plan_of(desired(table("t")), live(), capabilities=Capabilities(table_markers=False))
+        after = plan.changes[0].after
+        assert after is not None
+        assert after.managed_by is None
+
+
+class TestExisting:
+    def test_owned_and_equal_is_no_change(self) -> None:
+        wanted = desired(table("a/t", {"tier": "gold"}))
+        assert plan_of(wanted, live(live_table("a/t", {"tier": "gold"}, owner=OWNER))).is_empty
+
+    def test_what_engines_add_is_left_alone(self) -> None:
+        there = live(live_table("t", {"tier": "gold"}, owner=OWNER, extra={"numFiles": "7"}))
+        assert plan_of(desired(table("t", {"tier": "gold"})), there).is_empty
+
+    def test_a_differing_property_is_updated_and_nothing_else_is_named(self) -> None:
+        there = live(live_table("t", {"tier": "silver", "team": "ml"}, owner=OWNER))
+        plan = plan_of(desired(table("t", {"tier": "gold", "team": "ml"})), there)
+        assert steps(plan) == ["update-table t"]
+        assert [(field.path, field.before, field.after) for field in plan.changes[0].fields] == [
+            ("properties.tier", "silver", "gold")
+        ]
+
+    def test_a_key_lancens_set_and_the_manifest_dropped_is_removed(self) -> None:
+        there = live(live_table("t", {"tier": "gold", "team": "ml"}, owner=OWNER))
+        plan = plan_of(desired(table("t", {"tier": "gold"})), there)
+        assert [(field.path, field.after) for field in plan.changes[0].fields] == [("properties.team", None)]
+        after = plan.changes[0].after
+        assert after is not None
+        assert after.keys == ("tier",)
+
+    def test_a_secret_value_is_not_in_the_plan_and_its_change_still_shows(self) -> None:
+        there = live(live_table("t", {"api_token": "hunter2"}, owner=OWNER))
+        plan = plan_of(desired(table("t", {"api_token": "swordfish"})), there)
+        assert "hunter2" not in plan.to_json()
+        assert "swordfish" not in plan.to_json()
+        before, after = plan.changes[0].fields[0].before, plan.changes[0].fields[0].after
+        assert before != after
+
+    @pytest.mark.parametrize(
+        ("wanted", "there"),
+        [("s3://b/t.lance", "s3a://b/t.lance/"), ("file:///data/t", "/data//t/"), ("s3n://b/x", "s3://b/x")],
+    )
+    def test_forms_of_one_location_are_one(self, wanted: str, there: str) -> None:
+        state = live(live_table("t", owner=OWNER, location=there))
+        assert plan_of(desired(table("t", location=wanted)), state).is_empty
+
+    def test_no_location_in_the_manifest_never_relocates(self) -> None:
+        assert plan_of(desired(table("t")), live(live_table("t", owner=OWNER, location="s3://else/where"))).is_empty
+
+    def test_another_location_relocates(self) -> None:
+        plan = plan_of(desired(table("t", location="s3://b/new")), live(live_table("t", owner=OWNER)))
+        assert steps(plan) == ["relocate-table t"]
+        assert not plan.changes[0].replace
+
+    def test_a_location_the_service_ignored_is_asked_for_once(self) -> None:
+        there = live(live_table("t", owner=OWNER, location="s3://chosen", extra={REQUESTED_LOCATION: "s3://asked/"}))
+        assert plan_of(desired(table("t", location="s3://asked")), there).is_empty
+        assert steps(plan_of(desired(table("t", location="s3://other")), there)) == ["relocate-table t"]
+
+    def test_a_declared_table_gets_its_dataset(self) -> None:
+        there = live(live_table("t", owner=OWNER))
+        facts = {"t": stored(StorageKind.NOTHING)}
+        assert steps(plan_of(desired(table("t", schema=USERS)), there, storage=facts)) == ["create-table t"]
+
+    def test_relocating_to_where_no_data_is_needs_the_data_first(self) -> None:
+        wanted = desired(table("t", schema=USERS, location="/new"))
+        with pytest.raises(PlanError, match="there is no dataset at /new"):
+            plan_of(wanted, live(live_table("t", owner=OWNER)), storage={"t": stored(StorageKind.NOTHING)})
+
+
+class TestSchema:
+    there = live(live_table("t", owner=OWNER))
+
+    def test_the_same_schema_in_another_order_is_no_change(self) -> None:
+        facts = {"t": stored(StorageKind.DATASET, schema=tuple(reversed(USERS)))}
+        assert plan_of(desired(table("t", schema=USERS)), self.there, storage=facts).is_empty
+
+    def test_additive_adds_nullable_columns(self) -> None:
+        wanted = desired(table("t", schema=(*USERS, Field("age", "int32")), evolve=Evolve.ADDITIVE))
+        plan = plan_of(wanted, self.there, storage={"t": stored(StorageKind.DATASET, schema=USERS)})
+        assert steps(plan) == ["alter-table t"]
+        assert [(field.path, field.after) for field in plan.changes[0].fields] == [("schema.age", "int32")]
+
+    @pytest.mark.parametrize(
+        ("wanted", "evolve", "said"),
+        [
+            ((*USERS, Field("age", "int32")), Evolve.NEVER, "column `age` .* is not in the data"),
+            ((*USERS, Field("age", "int32", nullable=False)), Evolve.ADDITIVE, "only nullable columns can be added"),
+            (USERS[:1], Evolve.ADDITIVE, "column `name` .* is in the data but not in the manifest"),
+            ((USERS[0], Field("name", "binary")), Evolve.ADDITIVE, "column `name` is `string` in the data"),
+        ],
+    )
+    def test_anything_else_is_a_conflict(self, wanted: tuple[Field, ...], evolve: Evolve, said: str) -> None:
+        with pytest.raises(PlanError, match=said):
+            plan_of(
+                desired(table("t", schema=wanted, evolve=evolve)),
+                self.there,
+                storage={"t": stored(StorageKind.DATASET, schema=USERS)},
+            )
+
+    def test_metadata_engines_add_to_a_column_is_no_difference(self) -> None:
+        found = (USERS[0], Field("name", "string", metadata=(("added-by", "engine"),)))
+        facts = {"t": stored(StorageKind.DATASET, schema=found)}
+        assert plan_of(desired(table("t", schema=USERS)), self.there, storage=facts).is_empty
+
+
+class TestOwnership:
+    def test_unowned_and_equal_is_a_note(self) -> None:
+        plan = plan_of(desired(table("a/t", {"tier": "gold"})), live(live_table("a/t", {"tier": "gold"})))
+        assert plan.is_empty
+        assert [note.message for note in plan.notes] == [
+            "1 object in lake/a equals its block but is not marked as managed; `lancens apply --adopt` marks it."
+        ]
+
+    def test_adopt_marks_it(self) -> None:
+        plan = plan_of(desired(table("t")), live(live_table("t")), options=PlanOptions(adopt=True))
+        assert [change.reason for change in plan.changes] == ["adopted"]
+
+    def test_another_change_of_it_marks_it_too(self) -> None:
+        plan = plan_of(desired(table("t", {"tier": "gold"})), live(live_table("t", {"tier": "silver"})))
+        after = plan.changes[0].after
+        assert after is not None
+        assert after.managed_by == OWNER
+
+    def test_what_another_manifest_owns_is_a_conflict(self) -> None:
+        with pytest.raises(PlanError, match=r"lancens.yaml:1: lake/t is managed by `another/lake`.*--take-over"):
+            plan_of(desired(table("t")), live(live_table("t", owner=OTHER)))
+
+    def test_take_over_claims_it(self) -> None:
+        plan = plan_of(desired(table("t")), live(live_table("t", owner=OTHER)), options=PlanOptions(take_over=True))
+        assert [(change.reason, change.fields[0].path) for change in plan.changes] == [("taken over", "managed-by")]
+
+
+class TestRemoval:
+    def test_owned_and_gone_from_the_manifest_is_deregistered(self) -> None:
+        wanted = desired(table("keep"))
+        plan = plan_of(wanted, live(live_table("keep", owner=OWNER), live_table("gone", owner=OWNER)))
+        assert steps(plan) == ["deregister-table gone"]
+
+    def test_prune_never_leaves_it(self) -> None:
+        wanted = desired(table("keep"), prune=Prune.NEVER)
+        assert plan_of(wanted, live(live_table("keep", owner=OWNER), live_table("gone", owner=OWNER))).is_empty
+
+    def test_unmanaged_is_left_and_counted(self) -> None:
+        plan = plan_of(
+            desired(table("a/t")), live(live_table("a/t", owner=OWNER), live_table("a/x"), live_table("a/y"))
+        )
+        assert plan.is_empty
+        assert [note.message for note in plan.notes] == [
+            "2 tables in lake/a are not managed by store; `lancens import --catalog lake` shows them."
+        ]
+
+    def test_prune_all_takes_unmanaged_ones_too(self) -> None:
+        wanted = desired(table("t"), prune=Prune.ALL)
+        assert steps(plan_of(wanted, live(live_table("t", owner=OWNER), live_table("x")))) == ["deregister-table x"]
+
+    def test_prune_all_stops_at_what_another_manifest_owns(self) -> None:
+        wanted = desired(table("t"), prune=Prune.ALL)
+        with pytest.raises(PlanError, match="lake/x is managed by `another/lake`"):
+            plan_of(wanted, live(live_table("t", owner=OWNER), live_table("x", owner=OTHER)))
+
+    @pytest.mark.parametrize("owner", [None, OWNER])
+    def test_absent_removes_owned_or_not(self, owner: str | None) -> None:
+        plan = plan_of(desired(table("t", absent=True)), live(live_table("t", owner=owner)))
+        assert steps(plan) == ["deregister-table t"]
+
+    def test_absent_does_not_take_what_another_manifest_owns(self) -> None:
+        with pytest.raises(PlanError, match="--take-over"):
+            plan_of(desired(table("t", absent=True)), live(live_table("t", owner=OTHER)))
+
+    def test_absent_and_not_there_is_no_change(self) -> None:
+        assert plan_of(desired(table("t", absent=True)), live()).is_empty
+
+
+class TestProtect:
+    def test_it_outlives_its_block(self) -> None:
+        plan = plan_of(
+            desired(table("keep")), live(live_table("keep", owner=OWNER), live_table("t", owner=OWNER, protect=True))
+        )
+        assert plan.is_empty
+        assert [guard.address for guard in plan.guards] == ["lake/t"]
+        assert plan.summary().protected == 1
+
+    def test_absent_does_not_lift_it_but_protect_false_does(self) -> None:
+        there = live(live_table("t", owner=OWNER, protect=True))
+        assert plan_of(desired(table("t", absent=True)), there).is_empty
+        assert steps(plan_of(desired(table("t", absent=True, protect=False)), there)) == ["deregister-table t"]
+
+    def test_it_is_written_and_lifted_as_an_update(self) -> None:
+        raised = plan_of(desired(table("t", protect=True)), live(live_table("t", owner=OWNER)))
+        lifted = plan_of(desired(table("t", protect=False)), live(live_table("t", owner=OWNER, protect=True)))
+        assert [field.after for field in raised.changes[0].fields] == ["true"]
+        assert [field.after for field in lifted.changes[0].fields] == ["false"]
+
+    def test_saying_nothing_keeps_it(self) -> None:
+        assert plan_of(desired(table("t")), live(live_table("t", owner=OWNER, protect=True))).is_empty
+
+    def test_it_forbids_a_replacement(self) -> None:
+        there = live(live_table("t", {"tier": "x"}, owner=OWNER, protect=True))
+        plan = plan_of(desired(table("t", {"tier": "y"})), there, capabilities=REPLACES)
+        assert plan.is_empty
+        assert [guard.would for guard in plan.guards] == ["update-table"]
+
+
+class TestCapabilities:
+    def test_a_catalog_that_cannot_alter_is_a_conflict(self) -> None:
+        there = live(live_table("t", {"tier": "x"}, owner=OWNER))
+        with pytest.raises(PlanError, match="lake/t cannot be changed: this catalog cannot alter a table"):
+            plan_of(desired(table("t", {"tier": "y"})), there, capabilities=NO_ALTER)
+
+    def test_a_catalog_that_loses_nothing_replaces(self) -> None:
+        there = live(live_table("t", {"tier": "x"}, owner=OWNER))
+        plan = plan_of(desired(table("t", {"tier": "y"})), there, capabilities=REPLACES)
+        assert [(change.action, change.replace) for change in plan.changes] == [("update-table", True)]
+        assert plan.summary().replace == 1
