@@ -1,0 +1,98 @@
+"""Arrow types as text: what a manifest says, what a dataset holds, and pyarrow between the two.
+
+The text follows pyarrow's own notation with the names of the Arrow format (``float32``, ``list<int32>``,
+``struct<a: int32, b: string not null>``). Every type has one canonical text, so that two schemas are compared as
+text. Only what Lance gives back as it was given is accepted; the rest is refused with the nearest type that works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from reconciler.arrow_types.conversion import (
+    BLOB_KEY,
+    EXTENSION_METADATA,
+    EXTENSION_NAME,
+    from_arrow_field,
+    to_arrow_field,
+)
+from reconciler.arrow_types.syntax import TypeSyntaxError, parse_tree
+from reconciler.arrow_types.tree import BLOB, Child
+from reconciler.state import Field, Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["TypeSyntaxError", "check_column_name", "from_arrow_schema", "make_field", "parse", "to_arrow_schema"]
+
+_RESERVED_COLUMNS = frozenset(
+    {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"}
+)
+
+
+def parse(text: str) -> str:
+    """Return the canonical text of the type that ``text`` describes.
+
+    Raises:
+        TypeSyntaxError: ``text`` is no type, or one that Lance does not store.
+    """
+    return str(parse_tree(text))
+
+
+def check_column_name(name: str) -> str | None:
+    """Return why Lance takes no column called ``name``, or None when it does."""
+    if not name:
+        return "a column name cannot be empty"
+    if "." in name:
+        return f"column `{name}`: a top-level column cannot contain `.`; use a struct for nested fields"
+    if "\0" in name:
+        return "a column name cannot contain NUL"
+    if name in _RESERVED_COLUMNS:
+        return f"column `{name}`: Lance keeps this name for itself"
+    return None
+
+
+def make_field(name: str, type_text: str, nullable: bool = True, metadata: Mapping[str, str] | None = None) -> Field:
+    """Return a column in canonical form: type and metadata as Lance will give them back.
+
+    Raises:
+        TypeSyntaxError: ``type_text`` is no type, or ``metadata`` contradicts it.
+    """
+    kept = dict(metadata or {})
+    for key in (EXTENSION_NAME, EXTENSION_METADATA):
+        if key in kept:
+            raise TypeSyntaxError(f"`{key}` is part of the type; write `extension<name, storage>` or its short name")
+    text = parse(type_text)
+    if text == "null" and not nullable:
+        raise TypeSyntaxError("type `null`: the column must be nullable")
+    if BLOB_KEY in kept:
+        if text not in (BLOB, "large_binary") or kept.pop(BLOB_KEY) != "true":
+            raise TypeSyntaxError(f"`{BLOB_KEY}` marks a column of type `blob`; write that type and leave the key out")
+        text = BLOB
+    return Field(name, text, nullable, tuple(sorted(kept.items())))
+
+
+def to_arrow_schema(schema: Schema) -> pa.Schema:
+    """Return the pyarrow schema to write an empty dataset with.
+
+    Raises:
+        TypeSyntaxError: a field's type is none that Lance stores.
+    """
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            to_arrow_field(Child(field.name, parse_tree(field.type), field.nullable), dict(field.metadata))
+            for field in schema
+        ]
+    )
+
+
+def from_arrow_schema(schema: pa.Schema) -> Schema:
+    """Return the columns of a dataset. Metadata below the top level and of the schema itself is left out."""
+    fields = []
+    for arrow_field in schema:
+        child, metadata = from_arrow_field(arrow_field)
+        fields.append(Field(child.name, str(child.type), child.nullable, tuple(sorted(metadata.items()))))
+    return tuple(fields)

@@ -1,0 +1,170 @@
+"""The tree of an Arrow type; ``str()`` of a node is the canonical text."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TypeAlias
+
+__all__ = [
+    "BLOB",
+    "DECIMALS",
+    "INTEGERS",
+    "KNOWN_EXTENSIONS",
+    "PLAIN",
+    "UNITS",
+    "WORD",
+    "ArrowType",
+    "Child",
+    "Dictionary",
+    "Extension",
+    "FixedSizeList",
+    "Foreign",
+    "ListOf",
+    "MapOf",
+    "Scalar",
+    "Struct",
+]
+
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+PLAIN = frozenset(
+    {
+        *("null", "bool", *INTEGERS, "float16", "float32", "float64"),
+        *("string", "large_string", "binary", "large_binary", "date32", "date64"),
+    }
+)
+UNITS = {
+    "time32": ("s", "ms"),
+    "time64": ("us", "ns"),
+    "timestamp": ("s", "ms", "us", "ns"),
+    "duration": ("s", "ms", "us", "ns"),
+}
+DECIMALS = {"decimal128": 38, "decimal256": 76}
+"""The decimal types and the most digits they hold."""
+KNOWN_EXTENSIONS = {
+    "bfloat16": "lance.bfloat16",
+    "bool8": "arrow.bool8",
+    "json": "arrow.json",
+    "uuid": "arrow.uuid",
+}
+"""The extension types with a name of their own, and what Arrow calls them."""
+BLOB = "blob"
+"""Lance's type for large binary values that are read lazily; a marked ``large_binary`` in older datasets."""
+WORD = re.compile(r"[^\W\d]\w*")
+"""A name that needs no backticks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A type without children; ``arguments`` are the numbers, or unit and zone, behind its name."""
+
+    name: str
+    arguments: tuple[int | str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.name in DECIMALS:
+            return f"{self.name}({self.arguments[0]}, {self.arguments[1]})"
+        if self.name == "timestamp" and len(self.arguments) == 2:
+            return f"timestamp[{self.arguments[0]}, tz={self.arguments[1]}]"
+        return f"{self.name}[{self.arguments[0]}]" if self.arguments else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A field below the top level. Its metadata has no place in the text."""
+
+    name: str
+    type: ArrowType
+    nullable: bool = True
+
+    def __str__(self) -> str:
+        return f"{_quoted(self.name)}: {self.without_name()}"
+
+    def without_name(self) -> str:
+        """Return the type, and whether it may be null."""
+        return f"{self.type}{'' if self.nullable else ' not null'}"
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """A list of any length; ``item.name`` is shown only where it is not ``item``."""
+
+    item: Child
+    name: str = "list"
+
+    def __str__(self) -> str:
+        return f"{self.name}<{self.item.without_name() if self.item.name == 'item' else self.item}>"
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSizeList:
+    """A list whose items Lance always calls ``item`` and lets be null."""
+
+    item: ArrowType
+    size: int
+
+    def __str__(self) -> str:
+        return f"fixed_size_list<{self.item}>[{self.size}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """Named fields in order."""
+
+    children: tuple[Child, ...]
+
+    def __str__(self) -> str:
+        return f"struct<{', '.join(map(str, self.children))}>"
+
+
+@dataclass(frozen=True, slots=True)
+class MapOf:
+    """Keys, never null, and values."""
+
+    key: ArrowType
+    value: Child
+
+    def __str__(self) -> str:
+        return f"map<{self.key}, {self.value.without_name()}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Dictionary:
+    """Values stored once and referred to by ``indices``, the name of an integer type."""
+
+    values: ArrowType
+    indices: str
+
+    def __str__(self) -> str:
+        return f"dictionary<values={self.values}, indices={self.indices}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """A type of somebody's own over ``storage``."""
+
+    name: str
+    storage: ArrowType
+    metadata: str = ""
+
+    def __str__(self) -> str:
+        metadata = f", {json.dumps(self.metadata, ensure_ascii=False)}" if self.metadata else ""
+        return f"extension<{self.name}, {self.storage}{metadata}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A type of a live dataset that no manifest can ask for, as pyarrow writes it."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+ArrowType: TypeAlias = Scalar | ListOf | FixedSizeList | Struct | MapOf | Dictionary | Extension | Foreign
+
+
+def _quoted(name: str) -> str:
+    return name if WORD.fullmatch(name) else f"`{name.replace('`', '``')}`"
