@@ -1,12 +1,13 @@
 """Storage locations: comparing, checking and showing them.
 
 A location is written as given and compared normalised: the forms of ``file:``, doubled and trailing slashes and the
-three names of S3 (``s3``, ``s3a``, ``s3n``) do not make a difference.
+three names of S3 (``s3``, ``s3a``, ``s3n``) do not make a difference. In a URI ``%20`` is a space, as storage reads it.
 """
 
 from __future__ import annotations
 
 import re
+from urllib.parse import unquote
 
 __all__ = ["absolute", "check", "is_under", "join", "normalise", "redact", "same"]
 
@@ -32,10 +33,10 @@ def normalise(location: str) -> str:
     scheme, rest = _split(location)
     if scheme in ("", "file"):
         path = rest.removeprefix("//localhost") if rest.startswith("//localhost/") else rest
-        path = re.sub(r"/{2,}", "/", path)
+        path = re.sub(r"/{2,}", "/", unquote(path) if scheme else path)
         return path.rstrip("/") or ("/" if path else "")
     authority, slash, path = rest.removeprefix("//").partition("/")
-    path = re.sub(r"/{2,}", "/", slash + path).rstrip("/")
+    path = re.sub(r"/{2,}", "/", slash + unquote(path)).rstrip("/")
     return f"{'s3' if scheme in _S3_SCHEMES else scheme}://{authority}{path}"
 
 

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 from reconciler import locations
 from reconciler.redaction import scrub
@@ -22,7 +21,8 @@ from reconciler.state import Field, Schema, Storage, StorageKind
 if TYPE_CHECKING:
     import pyarrow as pa
     from lance_namespace.errors import LanceNamespaceError
-    from lance_namespace_urllib3_client.models import JsonArrowSchema, TableBasicStats
+    from lance_namespace_urllib3_client.models.json_arrow_schema import JsonArrowSchema
+    from lance_namespace_urllib3_client.models.table_basic_stats import TableBasicStats
 
 __all__ = [
     "DEREGISTERED_MARKER",
@@ -37,6 +37,7 @@ __all__ = [
     "open_dataset",
     "probe",
     "probe_many",
+    "pylance_uri",
     "translated",
     "write_stream",
 ]
@@ -129,7 +130,7 @@ def describe(location: str, options: Mapping[str, str], version: int | None = No
         PermissionDeniedError, ServiceUnavailableError: storage did not let it be read.
     """
     from lance_namespace.errors import TableVersionNotFoundError
-    from lance_namespace_urllib3_client.models import TableBasicStats
+    from lance_namespace_urllib3_client.models.table_basic_stats import TableBasicStats
 
     from reconciler.json_arrow import to_json_schema
 
@@ -223,7 +224,9 @@ def _write_new(location: str, table: pa.Table, options: Mapping[str, str]) -> in
             raise TableAlreadyExistsError(f"{shown} already holds a Lance dataset")
         if found.kind is StorageKind.NOT_LANCE:
             raise InvalidTableStateError(f"{shown} is taken: {found.detail}")
-        dataset = lance.write_dataset(table, _uri(location), mode="create", storage_options=dict(options) or None)
+        dataset = lance.write_dataset(
+            table, pylance_uri(location), mode="create", storage_options=dict(options) or None
+        )
     return int(dataset.version)
 
 
@@ -268,7 +271,7 @@ def local_path(location: str) -> Path | None:
         return Path(location)
     if location[:5].lower() != "file:":
         return None
-    return Path(unquote(locations.normalise(location)))
+    return Path(locations.normalise(location))
 
 
 def list_directory(location: str, options: Mapping[str, str]) -> list[str]:
@@ -285,7 +288,7 @@ def list_directory(location: str, options: Mapping[str, str]) -> list[str]:
             return []
     from lance.file import LanceFileSession
 
-    listed = LanceFileSession(_uri(location), storage_options=dict(options) or None).list_with_delimiter()
+    listed = LanceFileSession(pylance_uri(location), storage_options=dict(options) or None).list_with_delimiter()
     return [entry.rstrip("/").rpartition("/")[2] for entry in (*listed.common_prefixes, *listed.objects)]
 
 
@@ -293,7 +296,7 @@ def open_dataset(location: str, options: Mapping[str, str]) -> Any:
     """Return the ``lance.LanceDataset`` at ``location``; errors are pylance's own, see :func:`translated`."""
     import lance
 
-    return lance.dataset(_uri(location), storage_options=dict(options) or None)
+    return lance.dataset(pylance_uri(location), storage_options=dict(options) or None)
 
 
 @contextmanager
@@ -321,7 +324,7 @@ def _translation(error: Exception, location: str, options: Mapping[str, str]) ->
     return kind(f"{locations.redact(location)}: {text}")
 
 
-def _uri(location: str) -> str:
+def pylance_uri(location: str) -> str:
     """Return ``location`` as pylance takes it: the other names of S3 become ``s3``."""
     return re.sub(r"^s3[an]:", "s3:", location, count=1, flags=re.IGNORECASE)
 

@@ -1,0 +1,352 @@
+"""``impl: dir``: a directory, local or in an object store, is the catalog.
+
+Namespaces and tables have entries in the dataset ``__manifest`` that pylance's own directory namespace keeps
+(:mod:`~reconciler.backends.directory_manifest`), and what lies under the root without one is a table as well
+(:mod:`~reconciler.backends.directory_listing`; Lance Namespace specification, "Lance Directory Namespace").
+
+A table directly under the root whose location is a directory directly under the root exists as long as that
+directory does, unmarked: pylance sees it so, and an entry that was cut off halfway counts as not made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from lance_namespace.errors import (
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
+from pydantic import AliasChoices, Field, field_validator
+
+from reconciler import locations, storage
+from reconciler.backends.base import Backend
+from reconciler.backends.config import BackendConfig
+from reconciler.backends.directory_listing import SUFFIX, Directory
+from reconciler.backends.directory_manifest import NAMESPACE, TABLE, Contents, Manifest, Row, metadata_of
+from reconciler.backends.directory_places import MANIFEST, Places, first_directory
+from reconciler.backends.scoping import snapshot_within
+from reconciler.names import DELIMITER, EVERYTHING, Identifier, Scope, check_name, join
+from reconciler.state import Capabilities, LiveNamespace, LiveTable, LocationPolicy, PropertyChanges, Snapshot
+
+__all__ = ["DirBackend", "DirConfig"]
+
+
+class DirConfig(BackendConfig):
+    """``root`` is a URI, or an absolute or relative path; a relative one starts at the working directory."""
+
+    root: str = Field(validation_alias=AliasChoices("root", "path"), min_length=1)
+
+    @field_validator("root")
+    @classmethod
+    def _absolute(cls, root: str) -> str:
+        reason = locations.check(root)
+        if reason is not None:
+            raise ValueError(reason)
+        local = storage.local_path(root)
+        return root.rstrip("/") if local is None else str(Path.cwd() / local)
+
+    def identity(self) -> str:
+        """Return the root, comparable."""
+        return locations.normalise(self.root)
+
+
+class DirBackend(Backend):
+    """A directory catalog. Every change is one commit of ``__manifest``; data files are never touched."""
+
+    impl = "dir"
+    config_model = DirConfig
+    config: DirConfig
+    capabilities = Capabilities(location_policy=LocationPolicy.UNDER_ROOT)
+
+    def __init__(self, **properties: str) -> None:
+        super().__init__(**properties)
+        self._places = Places(self.config.root)
+        self._manifest = Manifest(self.config.root, self.config.storage)
+        self._directory = Directory(self.config.root, self.config.storage)
+
+    # ---- reading -------------------------------------------------------------------------------------------------
+
+    def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
+        """Return everything within ``scope``: one read of ``__manifest`` and one listing of the root."""
+        contents = self._manifest.read()
+        namespaces: dict[Identifier, LiveNamespace] = {}
+        tables: dict[Identifier, LiveTable] = {}
+        notes: list[str] = []
+        for row in contents:
+            identifier = tuple(row.object_id.split(DELIMITER))
+            reason = next(filter(None, map(check_name, identifier)), None)
+            if reason is not None:
+                notes.append(f"`{row.object_id}` in {MANIFEST} cannot be shown: {reason}")
+            elif row.object_type == NAMESPACE:
+                namespaces[identifier] = LiveNamespace(identifier, row.properties())
+            elif row.object_type == TABLE:
+                tables[identifier] = self._live_table(row)
+        for identifier in _without_entry({*namespaces, *tables}, namespaces):
+            namespaces[identifier] = LiveNamespace(identifier)
+            notes.append(f"namespace `{join(identifier)}` has no entry of its own, only what is in it")
+        with storage.translated(self.config.root, self.config.storage):
+            self._add_root_tables(contents, scope, tables, notes)
+        return snapshot_within(scope, namespaces.values(), tables.values(), notes)
+
+    def _add_root_tables(
+        self, contents: Contents, scope: Scope, tables: dict[Identifier, LiveTable], notes: list[str]
+    ) -> None:
+        """Bring ``tables`` in line with the directories under the root."""
+        entries = {
+            table.id: place
+            for table in tables.values()
+            if len(table.id) == 1 and scope.contains(table.id) and (place := self._root_directory(table))
+        }
+        present = set(self._directory.directories()) if entries else set()
+        marked = self._directory.marked(present.intersection(entries.values()))
+        for identifier, place in entries.items():
+            if place not in present or place in marked:
+                del tables[identifier]
+        found, hidden = self._directory.tables(self._taken(contents), lambda name: scope.contains((name,)))
+        notes += hidden
+        for name, directory in found.items():
+            if (name,) in tables:
+                notes.append(f"the directory `{directory}` is hidden by the table `{name}`, which is elsewhere")
+            else:
+                tables[name,] = LiveTable((name,), self._places.location(directory))
+
+    def load_namespace(self, identifier: Identifier) -> LiveNamespace:
+        """Return one namespace."""
+        return self._namespace(self._manifest.read(), identifier)
+
+    def load_table(self, identifier: Identifier) -> LiveTable:
+        """Return one table."""
+        contents = self._manifest.read()
+        self._namespace(contents, identifier[:-1])
+        return self._table(contents, identifier)
+
+    def child_namespaces(self, parent: Identifier) -> list[str]:
+        """Return the names of the namespaces directly below ``parent``."""
+        contents = self._manifest.read()
+        self._namespace(contents, parent)
+        depth = len(parent)
+        names = set()
+        for row in contents.below(join(parent)):
+            identifier = tuple(row.object_id.split(DELIMITER))
+            if len(identifier) > depth + 1 or row.object_type == NAMESPACE:
+                names.add(identifier[depth])
+        return [name for name in names if check_name(name) is None]
+
+    def child_tables(self, parent: Identifier) -> list[str]:
+        """Return the names of the tables in ``parent``."""
+        if not parent:
+            return [identifier[0] for identifier in self.scan(Scope(("*",))).tables]
+        contents = self._manifest.read()
+        self._namespace(contents, parent)
+        names = (_name_in(parent, row) for row in contents.below(join(parent)) if row.object_type == TABLE)
+        return [name for name in names if name is not None and check_name(name) is None]
+
+    def foreign_objects(self, identifier: Identifier) -> list[str]:
+        """Return the names of entries that are neither tables nor namespaces."""
+        below = self._manifest.read().below(join(identifier))
+        names = (_name_in(identifier, row) for row in below if row.object_type not in (TABLE, NAMESPACE))
+        return [name for name in names if name is not None]
+
+    # ---- writing -------------------------------------------------------------------------------------------------
+
+    def insert_namespace(self, identifier: Identifier, properties: Mapping[str, str]) -> LiveNamespace:
+        """Create a namespace."""
+
+        def change(contents: Contents) -> tuple[Contents, LiveNamespace]:
+            self._namespace(contents, identifier[:-1])
+            if contents.find(join(identifier)) or contents.below(join(identifier)):
+                raise NamespaceAlreadyExistsError(f"dir: `{join(identifier)}` already exists")
+            row = Row(join(identifier), NAMESPACE, metadata=metadata_of(properties))
+            return _put(contents, identifier, row), LiveNamespace(identifier, row.properties())
+
+        return self._manifest.update(change)
+
+    def remove_namespace(self, identifier: Identifier) -> None:
+        """Remove an empty namespace."""
+
+        def change(contents: Contents) -> tuple[Contents, None]:
+            self._namespace(contents, identifier)
+            if contents.below(join(identifier)):
+                raise NamespaceNotEmptyError(f"dir: namespace `{join(identifier)}` is not empty")
+            return _put(contents.without(join(identifier)), identifier), None
+
+        self._manifest.update(change)
+
+    def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
+        """Merge ``changes`` into a namespace's properties."""
+
+        def change(contents: Contents) -> tuple[Contents, LiveNamespace]:
+            self._namespace(contents, identifier)
+            entry = contents.find(join(identifier)) or Row(join(identifier), NAMESPACE)
+            row = replace(entry, metadata=entry.metadata_after(changes))
+            return _put(contents, identifier, row), LiveNamespace(identifier, row.properties())
+
+        return self._manifest.update(change)
+
+    def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
+        """Create the entry of a table; one that is known by its directory alone gets it at that place only."""
+        row = Row(join(identifier), TABLE, self._places.stored(location), metadata_of(properties))
+        made = self._live_table(row)
+
+        def change(contents: Contents) -> tuple[Contents, LiveTable]:
+            self._namespace(contents, identifier[:-1])
+            entry = contents.find(row.object_id)
+            if entry is not None and entry.object_type != TABLE:
+                raise TableAlreadyExistsError(f"dir: `{row.object_id}` is the name of a {entry.object_type}")
+            listed = self._listed_table(contents, identifier)
+            if self._entry_table(contents, identifier) or (
+                listed and not locations.same(listed.location, made.location)
+            ):
+                raise TableAlreadyExistsError(f"dir: table `{row.object_id}` already exists")
+            return _put(contents, identifier, row), made
+
+        self._manifest.update(change)
+        self._claim(made)
+        return made
+
+    def remove_table(self, identifier: Identifier) -> LiveTable:
+        """Remove the entry of a table; its directory is marked where it would be a table without one."""
+        removed = self.load_table(identifier)
+        self._release(removed)
+
+        def change(contents: Contents) -> tuple[Contents, None]:
+            return _put(contents.without(join(identifier)), identifier), None
+
+        self._manifest.update(change)
+        return removed
+
+    def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
+        """Merge ``changes`` into a table's properties and, where given, set its location."""
+        wanted = None if location is None else self._places.stored(location)
+
+        def change(contents: Contents) -> tuple[Contents, tuple[LiveTable, LiveTable]]:
+            live = self._table(contents, identifier)
+            entry = contents.find(join(identifier)) or Row(
+                join(identifier), TABLE, self._places.relative(live.location)
+            )
+            row = replace(entry, location=wanted or entry.location, metadata=entry.metadata_after(changes))
+            return _put(contents, identifier, row), (live, self._live_table(row))
+
+        before, altered = self._manifest.update(change)
+        if not locations.same(before.location, altered.location):
+            self._claim(altered)
+            self._release(before)
+        return altered
+
+    def default_location(self, identifier: Identifier) -> str:
+        """Return the place pylance's naming gives: ``name.lance``, or ``hash_namespace$name`` for nested tables.
+
+        The hash is one of the identifier, so that a table that is made again finds what was written for it. A root
+        table that is a bare directory stays that.
+        """
+        if len(identifier) == 1:
+            listed = self._listed_table(self._manifest.read(), identifier)
+            return listed.location if listed else self._places.location(identifier[0] + SUFFIX)
+        text = join(identifier)
+        return self._places.location(f"{hashlib.sha256(text.encode()).hexdigest()[:8]}_{text}")
+
+    # ---- what entries and directories say --------------------------------------------------------------------------
+
+    def _namespace(self, contents: Contents, identifier: Identifier) -> LiveNamespace:
+        """Return a namespace, one without an entry of its own included; the outermost missing one is named."""
+        found = LiveNamespace(identifier)
+        for depth in range(1, len(identifier) + 1):
+            text = join(identifier[:depth])
+            row = contents.find(text)
+            if row is not None and row.object_type == NAMESPACE:
+                found = LiveNamespace(identifier, row.properties())
+            elif contents.below(text):
+                found = LiveNamespace(identifier)
+            else:
+                raise NamespaceNotFoundError(f"dir: namespace `{text}` does not exist")
+        return found
+
+    def _table(self, contents: Contents, identifier: Identifier) -> LiveTable:
+        found = self._entry_table(contents, identifier) or self._listed_table(contents, identifier)
+        if found is None:
+            raise TableNotFoundError(f"dir: table `{join(identifier)}` does not exist")
+        return found
+
+    def _entry_table(self, contents: Contents, identifier: Identifier) -> LiveTable | None:
+        row = contents.find(join(identifier))
+        if row is None or row.object_type != TABLE:
+            return None
+        table = self._live_table(row)
+        place = self._root_directory(table)
+        with storage.translated(self.config.root, self.config.storage):
+            if place and (not self._directory.exists(place) or self._directory.is_marked(place)):
+                return None
+        return table
+
+    def _listed_table(self, contents: Contents, identifier: Identifier) -> LiveTable | None:
+        if len(identifier) != 1:
+            return None
+        with storage.translated(self.config.root, self.config.storage):
+            directory = self._directory.table(identifier[0], self._taken(contents))
+        return LiveTable(identifier, self._places.location(directory)) if directory else None
+
+    def _live_table(self, row: Row) -> LiveTable:
+        identifier = tuple(row.object_id.split(DELIMITER))
+        return LiveTable(identifier, self._places.location(row.location or ""), row.properties())
+
+    def _root_directory(self, table: LiveTable) -> str:
+        """Return the directory of a root table that lies directly under the root; empty for any other table."""
+        relative = self._places.relative(table.location) if len(table.id) == 1 else ""
+        return "" if "/" in relative else relative
+
+    def _taken(self, contents: Contents) -> frozenset[str]:
+        """Return the directories that are no tables of their own: entries and namespaces have them."""
+        roots = {_first_name(row.object_id) for row in contents if row.object_type == NAMESPACE}
+        return frozenset(map(self._places.occupied, contents.locations())).union(
+            roots, (name + SUFFIX for name in roots)
+        )
+
+    def _claim(self, table: LiveTable) -> None:
+        """Make the directory of a root table say that it is one, to pylance as well."""
+        place = self._root_directory(table)
+        if place:
+            with storage.translated(self.config.root, self.config.storage):
+                self._directory.unmark(place)
+                self._directory.reserve(place)
+
+    def _release(self, table: LiveTable) -> None:
+        """Mark the directory a table leaves where it would become a table of its own."""
+        first = first_directory(self._places.relative(table.location))
+        others = self._manifest.read().without(join(table.id)).locations()
+        taken = frozenset(map(self._places.occupied, others))
+        with storage.translated(self.config.root, self.config.storage):
+            if first and self._directory.is_listable(first, taken) and self._directory.exists(first):
+                self._directory.mark(first)
+
+
+def _first_name(object_id: str) -> str:
+    return object_id.partition(DELIMITER)[0]
+
+
+def _put(contents: Contents, identifier: Identifier, *rows: Row) -> Contents:
+    """Return ``contents`` with ``rows``, and with entries for the ancestors of ``identifier`` that had none.
+
+    pylance declares tables in namespaces that do not exist; such a namespace stays when its last table goes.
+    """
+    texts = (join(identifier[:depth]) for depth in range(1, len(identifier)))
+    return contents.put(*(Row(text, NAMESPACE) for text in texts if contents.find(text) is None), *rows)
+
+
+def _without_entry(identifiers: Iterable[Identifier], namespaces: Mapping[Identifier, object]) -> list[Identifier]:
+    """Return the ancestors of ``identifiers`` that are not in ``namespaces``, in order."""
+    missing: set[Identifier] = set()
+    for parent in {identifier[:-1] for identifier in identifiers}:
+        missing.update(parent[:depth] for depth in range(1, len(parent) + 1))
+    return sorted(missing - set(namespaces))
+
+
+def _name_in(parent: Identifier, row: Row) -> str | None:
+    """Return the name of ``row`` when it is directly in ``parent``."""
+    identifier = tuple(row.object_id.split(DELIMITER))
+    return identifier[-1] if identifier[:-1] == parent else None

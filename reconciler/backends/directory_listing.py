@@ -1,0 +1,156 @@
+"""The directories under a directory catalog's root that are tables without an entry in ``__manifest``.
+
+Implements the Directory section of the Lance Namespace specification: a subdirectory of the root is a table,
+whatever it holds. ``users.lance`` and ``users`` are both the table ``users``. Not tables are:
+
+* directories that start with ``_`` or ``.``, and those with ``$`` in their name, which are ``__manifest``'s own;
+* those that are the location of a table with an entry, or lead to one;
+* those that bear the name of a namespace, with or without the suffix;
+* those that hold ``*.lance`` directories and no dataset: they group tables;
+* those with a ``.lance-deregistered`` file in them.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from reconciler import locations, storage
+from reconciler.names import DELIMITER, check_name
+
+if TYPE_CHECKING:
+    from lance.file import LanceFileSession
+
+__all__ = ["SUFFIX", "Directory"]
+
+SUFFIX = ".lance"
+_CONCURRENCY = 16
+
+
+class Directory:
+    """The root of a directory catalog, on this machine or in an object store; errors are storage's own."""
+
+    def __init__(self, root: str, options: Mapping[str, str]) -> None:
+        self._root = root
+        self._options = dict(options)
+        self._local = storage.local_path(root)
+
+    def directories(self) -> list[str]:
+        """Return the names of the directories directly under the root, in order; none when there is no root."""
+        if self._local is None:
+            listed = self._session(self._root).list_with_delimiter()
+            return sorted(prefix.rstrip("/").rpartition("/")[2] for prefix in listed.common_prefixes)
+        try:
+            return sorted(entry.name for entry in self._local.iterdir() if entry.is_dir())
+        except FileNotFoundError:
+            return []
+
+    def exists(self, directory: str) -> bool:
+        """Return whether there is ``directory``, a path below the root; in an object store, one with something in."""
+        if self._local is None:
+            return bool(self._names_in(directory))
+        return (self._local / directory).is_dir()
+
+    def is_marked(self, directory: str) -> bool:
+        """Return whether ``directory`` is marked as no table."""
+        marker = f"{directory}/{storage.DEREGISTERED_MARKER}"
+        if self._local is None:
+            return bool(self._session(self._root).contains(marker))
+        return (self._local / marker).exists()
+
+    def marked(self, directories: Iterable[str]) -> set[str]:
+        """Return those of ``directories`` that are marked as no table."""
+        return self._where(self.is_marked, directories)
+
+    def mark(self, directory: str) -> None:
+        """Mark ``directory`` as no table; all that is in it stays."""
+        self._write_marker(directory, storage.DEREGISTERED_MARKER)
+
+    def unmark(self, directory: str) -> None:
+        """Take the mark off ``directory``, where it is."""
+        marker = f"{directory}/{storage.DEREGISTERED_MARKER}"
+        if self._local is not None:
+            (self._local / marker).unlink(missing_ok=True)
+        elif self.is_marked(directory):
+            self._session(self._root).delete_file(marker)
+
+    def reserve(self, directory: str) -> None:
+        """Make ``directory`` where it does not exist, with the file that says its table is declared."""
+        if not self.exists(directory):
+            self._write_marker(directory, storage.RESERVED_MARKER)
+
+    def tables(self, taken: frozenset[str], wanted: Callable[[str], bool]) -> tuple[dict[str, str], list[str]]:
+        """Return the directory of each table that has no entry, and notes on those that cannot be shown.
+
+        ``taken``: directories that belong to entries. ``wanted``: which table names are asked for.
+        """
+        found: dict[str, str] = {}
+        notes: list[str] = []
+        listed = [name for name in self.directories() if self.is_listable(name, taken)]
+        candidates = [name for name in listed if wanted(name.removesuffix(SUFFIX))]
+        no_tables = self._where(self._is_no_table, candidates)
+        for directory in candidates:
+            name = directory.removesuffix(SUFFIX)
+            reason = check_name(name)
+            if directory in no_tables:
+                continue
+            if reason is not None:
+                notes.append(f"the directory `{directory}` cannot be shown as a table: {reason}")
+            elif name in found:
+                first, second = sorted((found[name], directory), key=lambda one: not one.endswith(SUFFIX))
+                found[name] = first
+                notes.append(f"`{first}` and `{second}` are both the table `{name}`: the first is shown")
+            else:
+                found[name] = directory
+        return found, notes
+
+    def table(self, name: str, taken: frozenset[str]) -> str | None:
+        """Return the directory of the table ``name`` that has no entry, None when there is none."""
+        for directory in (name + SUFFIX, name):
+            if self.is_listable(directory, taken) and self.exists(directory) and not self._is_no_table(directory):
+                return directory
+        return None
+
+    @staticmethod
+    def is_listable(directory: str, taken: frozenset[str]) -> bool:
+        """Return whether ``directory`` would be a table by its name alone.
+
+        pylance keeps the markers of tables whose names need percent-encoding in directories with encoded names.
+        """
+        if directory[:1] in ("_", ".") or DELIMITER in directory:
+            return False
+        return taken.isdisjoint((directory, unquote(directory), unquote(unquote(directory))))
+
+    def _is_no_table(self, directory: str) -> bool:
+        if directory.endswith(SUFFIX):
+            return self.is_marked(directory)
+        names = set(self._names_in(directory))
+        if storage.DEREGISTERED_MARKER in names:
+            return True
+        return "_versions" not in names and any(name.endswith(SUFFIX) for name in names)
+
+    def _names_in(self, directory: str) -> list[str]:
+        return storage.list_directory(locations.join(self._root, directory), self._options)
+
+    def _where(self, holds: Callable[[str], bool], directories: Iterable[str]) -> set[str]:
+        asked = list(directories)
+        if self._local is not None or len(asked) < 2:
+            return {directory for directory in asked if holds(directory)}
+        with ThreadPoolExecutor(max_workers=min(_CONCURRENCY, len(asked))) as pool:
+            return {directory for directory, held in zip(asked, pool.map(holds, asked), strict=True) if held}
+
+    def _write_marker(self, directory: str, marker: str) -> None:
+        if self._local is not None:
+            (self._local / directory).mkdir(parents=True, exist_ok=True)
+            (self._local / directory / marker).touch()
+            return
+        with tempfile.NamedTemporaryFile() as empty:
+            self._session(self._root).upload_file(empty.name, f"{directory}/{marker}")
+
+    def _session(self, location: str) -> LanceFileSession:
+        from lance.file import LanceFileSession
+
+        return LanceFileSession(storage.pylance_uri(location), storage_options=self._options or None)

@@ -1,0 +1,252 @@
+"""The ``__manifest`` dataset of a directory catalog: one row an object, the same rows pylance reads and writes.
+
+A row is an object's string identifier, its type, its location relative to the root and its properties as a JSON
+object. Every change rewrites the rows, as pylance does, and commits only when nobody committed since they were
+read; otherwise it is made again on what is there now. So no writer, in this process or another, loses a row.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from lance_namespace.errors import ConcurrentModificationError, InternalError
+
+from reconciler import locations, storage
+from reconciler.backends.directory_places import MANIFEST
+from reconciler.names import DELIMITER
+from reconciler.state import PropertyChanges, StorageKind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["NAMESPACE", "TABLE", "Contents", "Manifest", "Row", "metadata_of"]
+
+NAMESPACE = "namespace"
+TABLE = "table"
+
+T = TypeVar("T")
+
+_TRIES = 60
+_LONGEST_PAUSE = 0.25
+_REQUIRED_COLUMNS = ("object_id", "object_type", "location", "metadata")
+_jitter = random.SystemRandom()
+_locks: dict[str, threading.Lock] = {}
+_locks_guard = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One object; ``location`` is as stored, ``metadata`` the JSON text or None."""
+
+    object_id: str
+    object_type: str
+    location: str | None = None
+    metadata: str | None = None
+
+    def properties(self) -> dict[str, str]:
+        """Return the properties; values that are no text are shown as JSON.
+
+        Raises:
+            InternalError: the metadata is not a JSON object.
+        """
+        return {
+            key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            for key, value in self._document().items()
+        }
+
+    def metadata_after(self, changes: PropertyChanges) -> str | None:
+        """Return the metadata with ``changes`` merged in; values they do not name stay as stored."""
+        document = self._document()
+        for key in changes.remove:
+            document.pop(key, None)
+        document.update(changes.set)
+        return metadata_of(document)
+
+    def _document(self) -> dict[str, Any]:
+        if not self.metadata:
+            return {}
+        try:
+            document = json.loads(self.metadata)
+        except ValueError:
+            document = None
+        if not isinstance(document, dict):
+            raise InternalError(f"dir: {MANIFEST}: the metadata of `{self.object_id}` is not a JSON object")
+        return document
+
+
+def metadata_of(properties: Mapping[str, Any]) -> str | None:
+    """Return the stored form of ``properties``."""
+    if not properties:
+        return None
+    return json.dumps(dict(properties), ensure_ascii=False, separators=(",", ":"))
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The rows of one version. Columns this version of lancens does not know are kept through every change."""
+
+    rows: pa.Table
+    dataset: Any = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return int(self.rows.num_rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        columns = (self.rows.column(name).to_pylist() for name in _REQUIRED_COLUMNS)
+        return (Row(*values) for values in zip(*columns, strict=True))
+
+    def find(self, object_id: str) -> Row | None:
+        """Return the row of ``object_id``."""
+        import pyarrow.compute as pc
+
+        position = pc.index(self.rows.column("object_id"), object_id).as_py()
+        if position < 0:
+            return None
+        return Row(*(self.rows.column(name)[position].as_py() for name in _REQUIRED_COLUMNS))
+
+    def below(self, parent: str) -> Contents:
+        """Return the rows of everything below the namespace ``parent``; all of them for the root, ``""``."""
+        import pyarrow.compute as pc
+
+        if not parent:
+            return self
+        return Contents(self.rows.filter(pc.starts_with(self.rows.column("object_id"), parent + DELIMITER)))
+
+    def locations(self) -> list[str]:
+        """Return the stored locations of all rows that have one."""
+        return [place for place in self.rows.column("location").to_pylist() if place]
+
+    def put(self, *rows: Row) -> Contents:
+        """Return the contents with ``rows`` in the place of those of the same identifiers."""
+        import pyarrow as pa
+
+        if not rows:
+            return self
+        kept = self.without(*(row.object_id for row in rows)).rows
+        names = {name: [getattr(row, name) for row in rows] for name in _REQUIRED_COLUMNS}
+        added = pa.table(
+            [pa.array(names.get(column.name, [None] * len(rows)), column.type) for column in kept.schema],
+            schema=kept.schema,
+        )
+        return Contents(pa.concat_tables([kept, added]))
+
+    def without(self, *object_ids: str) -> Contents:
+        """Return the contents without the rows of ``object_ids``."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        listed = pc.is_in(self.rows.column("object_id"), value_set=pa.array(object_ids, pa.string()))
+        return Contents(self.rows.filter(pc.invert(listed)))
+
+
+class Manifest:
+    """The ``__manifest`` under one root; safe to use from several threads."""
+
+    def __init__(self, root: str, options: Mapping[str, str]) -> None:
+        self._location = locations.join(root, MANIFEST)
+        self._options = dict(options)
+        self._latest: tuple[object, Contents] | None = None
+        with _locks_guard:
+            self._lock = _locks.setdefault(locations.normalise(self._location), threading.Lock())
+
+    def read(self) -> Contents:
+        """Return what is there now; nothing when there is no ``__manifest`` yet.
+
+        Raises:
+            LanceNamespaceError: it is there and cannot be read.
+        """
+        with storage.translated(self._location, self._options):
+            try:
+                dataset = storage.open_dataset(self._location, self._options)
+            except ValueError:
+                if storage.probe(self._location, self._options).kind is StorageKind.NOTHING:
+                    return Contents(_schema().empty_table())
+                raise
+            key = _identity(dataset)
+            latest = self._latest
+            if latest is not None and latest[0] == key:
+                return latest[1]
+            contents = Contents(dataset.to_table(), dataset)
+        missing = set(_REQUIRED_COLUMNS) - set(contents.rows.column_names)
+        if missing:
+            shown = locations.redact(self._location)
+            raise InternalError(f"dir: {shown} is no list of tables: it lacks the columns {', '.join(sorted(missing))}")
+        self._latest = (key, contents)
+        return contents
+
+    def update(self, change: Callable[[Contents], tuple[Contents, T]]) -> T:
+        """Commit what ``change`` makes of the rows and return what it says of that.
+
+        It is called again, on the newer rows, when somebody else was faster.
+
+        Raises:
+            ConcurrentModificationError: somebody was faster every time.
+            LanceNamespaceError: what ``change`` raises, or storage refused.
+        """
+        with self._lock:
+            for attempt in range(_TRIES):
+                before = self.read()
+                after, answer = change(before)
+                if after is before or self._commit(before, after.rows):
+                    return answer
+                time.sleep(_jitter.uniform(0, min(_LONGEST_PAUSE, 0.002 * 2**attempt)))
+        shown = locations.redact(self._location)
+        raise ConcurrentModificationError(f"dir: {shown} was changed by others at each of {_TRIES} tries; try again")
+
+    def _commit(self, before: Contents, rows: pa.Table) -> bool:
+        """Return whether ``rows`` became the version right after ``before``."""
+        import lance
+        from lance.commit import CommitConflictError
+        from lance.fragment import write_fragments
+
+        options = self._options or None
+        with storage.translated(self._location, self._options):
+            if before.dataset is None:
+                try:
+                    lance.write_dataset(
+                        rows, storage.pylance_uri(self._location), mode="create", storage_options=options
+                    )
+                except (OSError, ValueError):
+                    if storage.probe(self._location, self._options).kind is not StorageKind.DATASET:
+                        raise
+                    return False
+                return True
+            fragments = write_fragments(rows, before.dataset, storage_options=options) if rows.num_rows else []
+            try:
+                lance.LanceDataset.commit(
+                    before.dataset,
+                    lance.LanceOperation.Overwrite(rows.schema, fragments),
+                    read_version=before.dataset.version,
+                    max_retries=0,
+                    storage_options=options,
+                )
+            except CommitConflictError:
+                return False
+            return True
+
+
+def _identity(dataset: Any) -> object:
+    """Return a value that two versions share only when they hold the same rows: data files have unique names."""
+    return dataset.version, tuple(str(fragment.metadata) for fragment in dataset.get_fragments())
+
+
+def _schema() -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            pa.field(
+                "object_id", pa.string(), nullable=False, metadata={"lance-schema:unenforced-primary-key:position": "0"}
+            ),
+            pa.field("object_type", pa.string(), nullable=False),
+            pa.field("location", pa.string()),
+            pa.field("metadata", pa.string()),
+            pa.field("base_objects", pa.list_(pa.field("object_id", pa.string()))),
+        ]
+    )
