@@ -44,7 +44,7 @@ def expect_no_data(backend: Backend, location: str) -> None:
     """
     found = storage.probe(location, backend.storage_options())
     if found.kind is not StorageKind.NOTHING:
-        raise _moved(location, "no data", found)
+        raise _moved(location, "nothing", found)
 
 
 def ensure_dataset(backend: Backend, location: str, columns: Sequence[Column], *, finished: bool) -> bool:

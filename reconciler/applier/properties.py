@@ -11,18 +11,21 @@ from reconciler.state import PropertyChanges
 __all__ = ["first_properties", "property_changes"]
 
 
-def _marks(view: ObjectView) -> dict[str, str | None]:
-    """Return the value of every mark; None for one that is not to be there."""
-    return {
-        ownership.MANAGED_BY: view.managed_by,
-        ownership.KEYS: ownership.encode_keys(view.keys) if view.keys else None,
-        ownership.PROTECT: "true" if view.protect else None,
-    }
+def _marks(after: ObjectView, live: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the marks that say something else in ``live`` than in ``after``; None for one to take away."""
+    marks: dict[str, str | None] = {}
+    if ownership.owner_of(live) != after.managed_by:
+        marks[ownership.MANAGED_BY] = after.managed_by
+    if ownership.recorded_keys(live) != frozenset(after.keys):
+        marks[ownership.KEYS] = ownership.encode_keys(after.keys) if after.keys else None
+    if ownership.is_protected(live) != after.protect:
+        marks[ownership.PROTECT] = "true" if after.protect else None
+    return marks
 
 
 def first_properties(after: ObjectView) -> dict[str, str]:
     """Return everything to write with a new object."""
-    marks = {key: value for key, value in _marks(after).items() if value is not None}
+    marks = {key: value for key, value in _marks(after, {}).items() if value is not None}
     return {**after.properties, **marks}
 
 
@@ -34,7 +37,7 @@ def property_changes(change: Change, live: Mapping[str, str]) -> PropertyChanges
     after = change.after or ObjectView()
     wanted: dict[str, str | None] = dict.fromkeys(change.managed_keys)
     wanted.update(after.properties)
-    wanted.update(_marks(after))
+    wanted.update(_marks(after, live))
     if change.before is not None and not locations.same(change.before.location, after.location):
         wanted[ownership.REQUESTED_LOCATION] = None
     return PropertyChanges(

@@ -1,0 +1,356 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from lance_namespace.errors import PermissionDeniedError, ThrottlingError
+
+from reconciler import ownership
+from reconciler.applier import Result, Status
+from reconciler.backends.memory import MemoryBackend
+from reconciler.planner.plan import Plan
+from reconciler.state import Capabilities, DesiredTable, Evolve, Field, Storage, StorageKind
+from tests.unit.applier.world import World, capable
+from tests.unit.planner.building import OWNER, USERS, desired, live, live_table, marks, table
+
+PLACE = "/data/t.lance"
+WIDER = (*USERS, Field("email", "string"))
+
+MakeWorld = Callable[[Capabilities], World]
+
+
+def planned(world: World, *blocks: DesiredTable) -> Plan:
+    return world.plan(desired(*blocks))
+
+
+def only_result(world: World, plan: Plan) -> Result:
+    """Carry out a plan of one change, past the check of the whole."""
+    [result] = world.apply(plan, check=False).results
+    return result
+
+
+# ---- new tables
+
+
+def test_a_created_table_has_its_dataset_before_its_entry(world: World) -> None:
+    result = only_result(world, planned(world, table("t", {"tier": "gold"}, schema=USERS)))
+    assert result.status is Status.DONE
+    assert world.writes == [f"create_empty {PLACE}", "insert_table t"]
+    assert world.storage.datasets == {PLACE: USERS}
+    assert world.table("t").properties == marks({"tier": "gold"}, OWNER)
+
+
+def test_a_dataset_that_an_interrupted_run_wrote_is_registered_and_not_written_again(world: World) -> None:
+    plan = planned(world, table("t", schema=USERS))
+    world.storage.datasets[PLACE] = USERS
+    assert only_result(world, plan).status is Status.DONE
+    assert world.writes == ["insert_table t"]
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (Storage(StorageKind.DATASET, USERS), "planned on nothing at /data/t.lance, which now holds a Lance dataset"),
+        (
+            Storage(StorageKind.NOT_LANCE),
+            "planned on nothing at /data/t.lance, which now holds files that are no Lance",
+        ),
+        (Storage(StorageKind.DENIED, detail="no s3:GetObject"), "which now is not accessible (no s3:GetObject)"),
+    ],
+)
+def test_a_table_is_not_created_where_something_came_since(world: World, found: Storage, said: str) -> None:
+    plan = planned(world, table("t", schema=USERS))
+    world.storage.other[PLACE] = found
+    result = only_result(world, plan)
+    assert result.status is Status.FAILED
+    assert said in result.message
+    assert world.writes == []
+
+
+def test_a_declared_table_gets_the_dataset_its_block_now_describes(world: World) -> None:
+    world.has(live(live_table("t", {"tier": "gold"}, owner=OWNER)))
+    result = only_result(world, planned(world, table("t", {"tier": "silver"}, schema=USERS)))
+    assert result.status is Status.DONE
+    assert world.writes == [f"create_empty {PLACE}", "alter_table t"]
+    assert world.table("t").properties == marks({"tier": "silver"}, OWNER)
+
+
+def test_rows_that_came_after_the_creation_are_no_reason_to_fail_the_second_time(world: World) -> None:
+    plan = planned(world, table("t", schema=USERS))
+    world.apply(plan)
+    world.storage.put(PLACE, USERS)
+    assert world.apply(plan).results[0].status is Status.ALREADY
+    assert len(world.writes) == 2
+
+
+def test_a_table_is_declared_where_there_is_nothing(world: World) -> None:
+    assert only_result(world, planned(world, table("t", location="/data/here.lance"))).status is Status.DONE
+    assert world.table("t").location == "/data/here.lance"
+    assert world.writes == ["insert_table t"]
+
+
+def test_a_table_is_not_declared_over_data_that_came_since(world: World) -> None:
+    plan = planned(world, table("t"))
+    world.storage.put(PLACE, USERS)
+    result = only_result(world, plan)
+    assert (result.status, world.writes) == (Status.FAILED, [])
+    assert result.message == "planned on nothing at /data/t.lance, which now holds a Lance dataset"
+
+
+def test_a_table_with_probe_off_is_declared_whatever_is_there(world: World) -> None:
+    world.storage.put(PLACE, USERS)
+    plan = Plan.from_json(planned(world, table("t", probe=False)).to_json())
+    assert only_result(world, plan).status is Status.DONE
+
+
+def test_a_table_is_registered_where_its_data_is(world: World) -> None:
+    world.storage.put(PLACE, USERS)
+    assert only_result(world, planned(world, table("t"))).status is Status.DONE
+    assert world.writes == ["insert_table t"]
+
+
+def test_a_table_is_not_registered_once_its_data_is_gone(world: World) -> None:
+    world.storage.put(PLACE, USERS)
+    plan = planned(world, table("t"))
+    world.storage.datasets.clear()
+    result = only_result(world, plan)
+    assert (result.status, world.writes) == (Status.FAILED, [])
+    assert result.message == "planned on a Lance dataset at /data/t.lance, which now holds nothing"
+
+
+def test_a_name_taken_by_a_foreign_table_is_an_error_of_the_catalog(world: World) -> None:
+    plan = planned(world, table("t"))
+    world.backend.add_foreign(("t",))
+    result = only_result(world, plan)
+    assert (result.status, result.message) == (Status.FAILED, "memory: table `t` already exists")
+
+
+# ---- a service that chooses locations itself
+
+
+def ignoring(make_world: MakeWorld) -> World:
+    return make_world(capable(ignores_location=True))
+
+
+def test_a_location_the_service_chose_is_said_and_what_was_asked_for_is_kept(make_world: MakeWorld) -> None:
+    world = ignoring(make_world)
+    plan = planned(world, table("t", location="/asked/t.lance"))
+    result = only_result(world, plan)
+    assert result.status is Status.DONE
+    assert result.note == "the service put it at /elsewhere/t, not at /asked/t.lance"
+    assert world.table("t").properties[ownership.REQUESTED_LOCATION] == "/asked/t.lance"
+    assert planned(world, table("t", location="/asked/t.lance")).is_empty
+
+
+def test_a_run_cut_off_before_the_request_was_kept_is_gone_on_with(make_world: MakeWorld) -> None:
+    world = ignoring(make_world)
+    plan = planned(world, table("t", location="/asked/t.lance"))
+    MemoryBackend.insert_table(world.backend, ("t",), "/elsewhere/t", marks({}, OWNER))
+    assert world.apply(plan).ok
+    assert world.writes == ["alter_table t"]
+    assert planned(world, table("t", location="/asked/t.lance")).is_empty
+
+
+def test_such_a_service_is_asked_first_and_the_dataset_written_where_it_says(make_world: MakeWorld) -> None:
+    world = ignoring(make_world)
+    assert only_result(world, planned(world, table("t", schema=USERS))).status is Status.DONE
+    assert world.storage.datasets == {"/elsewhere/t": USERS}
+    assert world.writes[-1] == "create_empty /elsewhere/t"
+
+
+# ---- existing tables
+
+
+def test_an_update_leaves_what_it_does_not_know(world: World) -> None:
+    there = live_table("t", {"tier": "gold", "old": "1"}, owner=OWNER, protect=True, extra={"numFiles": "3"})
+    world.has(live(there))
+    result = only_result(world, planned(world, table("t", {"tier": "silver"}, protect=False)))
+    assert result.status is Status.DONE
+    assert world.table("t").properties == {**marks({"tier": "silver"}, OWNER), "numFiles": "3"}
+
+
+def test_adoption_writes_only_the_marks(world: World) -> None:
+    world.has(live(live_table("t", {"tier": "gold"})))
+    plan = world.plan(desired(table("t", {"tier": "gold"})), adopt=True)
+    assert only_result(world, plan).status is Status.DONE
+    assert world.table("t").properties == marks({"tier": "gold"}, OWNER)
+
+
+def test_an_update_of_a_table_that_moved_names_the_fields_and_writes_nothing(world: World) -> None:
+    world.has(live(live_table("t", {"tier": "gold"}, owner=OWNER)))
+    plan = planned(world, table("t", {"tier": "silver"}))
+    world.alter("t", location="/data/b.lance", tier="bronze")
+    result = only_result(world, plan)
+    assert (result.status, world.writes) == (Status.FAILED, [])
+    assert result.message == (
+        "moved: location planned on /data/t.lance, now /data/b.lance; properties.tier planned on gold, now bronze"
+    )
+
+
+def test_an_update_of_a_table_that_is_gone_fails(world: World) -> None:
+    world.has(live(live_table("t", {"tier": "gold"}, owner=OWNER)))
+    plan = planned(world, table("t", {"tier": "silver"}))
+    MemoryBackend.remove_table(world.backend, ("t",))
+    assert only_result(world, plan).message == "moved: existence planned on there, now nothing"
+
+
+def test_a_table_someone_brought_to_the_wanted_state_is_already_done(world: World) -> None:
+    world.has(live(live_table("t", {"tier": "gold"}, owner=OWNER)))
+    plan = planned(world, table("t", {"tier": "silver"}))
+    world.alter("t", tier="silver")
+    assert only_result(world, plan).status is Status.ALREADY
+    assert world.writes == []
+
+
+def test_a_relocation_in_place_keeps_properties_and_forgets_an_earlier_request(world: World) -> None:
+    kept = {ownership.REQUESTED_LOCATION: "/asked/before", "numFiles": "3"}
+    world.has(live(live_table("t", {"tier": "gold"}, owner=OWNER, extra=kept)))
+    plan = planned(world, table("t", {"tier": "gold"}, location="/data/b.lance"))
+    assert only_result(world, plan).status is Status.DONE
+    assert world.table("t").location == "/data/b.lance"
+    assert world.table("t").properties == {**marks({"tier": "gold"}, OWNER), "numFiles": "3"}
+    assert world.writes == ["alter_table t"]
+
+
+def test_columns_are_added_and_properties_with_them(world: World) -> None:
+    world.has(live(live_table("t", {"tier": "gold"}, owner=OWNER)))
+    world.storage.put(PLACE, USERS)
+    plan = planned(world, table("t", {"tier": "silver"}, schema=WIDER, evolve=Evolve.ADDITIVE))
+    assert only_result(world, plan).status is Status.DONE
+    assert world.storage.datasets[PLACE] == WIDER
+    assert world.table("t").properties["tier"] == "silver"
+
+
+def test_columns_that_are_there_already_are_done(world: World) -> None:
+    world.has(live(live_table("t", owner=OWNER)))
+    world.storage.put(PLACE, USERS)
+    plan = planned(world, table("t", schema=WIDER, evolve=Evolve.ADDITIVE))
+    world.storage.put(PLACE, WIDER)
+    assert only_result(world, plan).status is Status.ALREADY
+    assert world.writes == []
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        ((*USERS, Field("email", "int64")), "column `email` is `int64` in the data, `string` in the manifest"),
+        ((*USERS, Field("phone", "string")), "column `phone` (string) is in the data but not in the manifest"),
+        (USERS[:1], "column `name` is gone from the data"),
+    ],
+)
+def test_columns_are_not_added_to_a_schema_that_moved(world: World, now: tuple[Field, ...], said: str) -> None:
+    world.has(live(live_table("t", owner=OWNER)))
+    world.storage.put(PLACE, USERS)
+    plan = planned(world, table("t", schema=WIDER, evolve=Evolve.ADDITIVE))
+    world.storage.put(PLACE, now)
+    result = only_result(world, plan)
+    assert (result.status, world.writes) == (Status.FAILED, [])
+    assert said in result.message
+
+
+# ---- replacement, where the catalog cannot alter
+
+
+def replacing(make_world: MakeWorld) -> World:
+    world = make_world(capable(alter_table=False, relocate_table=False, replace_table=True))
+    return world.has(live(live_table("t", {"tier": "gold"}, owner=OWNER, extra={"numFiles": "3"})))
+
+
+def replacement(world: World) -> Plan:
+    return planned(world, table("t", {"tier": "silver"}, location="/data/b.lance"))
+
+
+def test_a_replacement_keeps_every_property(make_world: MakeWorld) -> None:
+    world = replacing(make_world)
+    assert only_result(world, replacement(world)).status is Status.DONE
+    assert world.writes == ["remove_table t", "insert_table t"]
+    assert world.table("t").location == "/data/b.lance"
+    assert world.table("t").properties == {**marks({"tier": "silver"}, OWNER), "numFiles": "3"}
+
+
+def test_a_replacement_cut_off_in_the_middle_is_gone_on_with(make_world: MakeWorld) -> None:
+    world = replacing(make_world)
+    plan = replacement(world)
+    MemoryBackend.remove_table(world.backend, ("t",))
+    [result] = world.apply(plan).results
+    assert result.status is Status.DONE
+    assert "properties that are not in the manifest are in that run's journal" in result.note
+    assert world.table("t").properties == marks({"tier": "silver"}, OWNER)
+
+
+def test_a_refused_replacement_puts_the_old_entry_back(make_world: MakeWorld) -> None:
+    world = replacing(make_world)
+    plan, before = replacement(world), world.table("t")
+
+    def refuse_once(name: str) -> None:
+        world.ledger.refuse.pop("insert_table t", None)
+        if name == "insert_table t":
+            world.ledger.before = lambda _: None
+            raise PermissionDeniedError("memory: not there")
+
+    world.ledger.before = refuse_once
+    result = only_result(world, plan)
+    assert (result.status, result.message) == (Status.FAILED, "memory: not there; the old entry was put back")
+    assert world.table("t") == before
+
+
+def test_a_replacement_that_cannot_be_put_back_says_where_the_entry_is_kept(make_world: MakeWorld) -> None:
+    world = replacing(make_world)
+    plan = replacement(world)
+    world.refuse("insert_table t", PermissionDeniedError("memory: not there"))
+    result = only_result(world, plan)
+    assert "the old entry could not be put back (memory: not there), the journal has it" in result.message
+
+
+# ---- removal
+
+
+def removal(world: World) -> Plan:
+    world.has(live(live_table("t", {"tier": "gold"}, owner=OWNER)))
+    return planned(world)
+
+
+def test_deregistering_says_where_the_data_stays(world: World) -> None:
+    result = only_result(world, removal(world))
+    assert (result.status, result.note) == (Status.DONE, "data stays at /data/t.lance")
+    assert world.state().tables == {}
+
+
+def test_a_table_that_is_gone_is_deregistered_already(world: World) -> None:
+    plan = removal(world)
+    MemoryBackend.remove_table(world.backend, ("t",))
+    assert only_result(world, plan).status is Status.ALREADY
+
+
+def test_a_table_that_vanishes_during_its_own_removal_is_done(world: World) -> None:
+    plan = removal(world)
+
+    def race(name: str) -> None:
+        world.ledger.before = lambda _: None
+        MemoryBackend.remove_table(world.backend, ("t",))
+
+    world.ledger.before = race
+    assert only_result(world, plan).status is Status.ALREADY
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        (ownership.PROTECT, "true", "moved: protect planned on false, now true"),
+        (ownership.MANAGED_BY, "web/lake", "moved: managed-by planned on store/lake, now web/lake"),
+    ],
+)
+def test_a_table_protected_or_claimed_since_the_plan_is_not_removed(
+    world: World, key: str, value: str, said: str
+) -> None:
+    plan = removal(world)
+    world.alter("t", **{key: value})
+    result = only_result(world, plan)
+    assert (result.status, result.message) == (Status.FAILED, said)
+    assert ("t",) in world.state().tables
+
+
+def test_an_error_worth_repeating_says_so(world: World) -> None:
+    plan = removal(world)
+    world.refuse("remove_table t", ThrottlingError("memory: throttled after 5 tries"))
+    assert only_result(world, plan).message == "memory: throttled after 5 tries; run apply again"

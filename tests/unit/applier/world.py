@@ -1,0 +1,249 @@
+"""A catalog and a storage to apply plans to, which count every write and can die or refuse at any of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from lance_namespace.errors import LanceNamespaceError, TableAlreadyExistsError
+
+from reconciler import locations, planning, storage
+from reconciler.applier import ApplyReport, Event, Journal, Status, StopSignal, check_plan, execute
+from reconciler.backends.memory import MemoryBackend
+from reconciler.connections import Connection
+from reconciler.names import Identifier, join
+from reconciler.planner import make_plan
+from reconciler.planner.facts import PlanOptions
+from reconciler.planner.plan import ManifestRef, Plan
+from reconciler.state import (
+    Capabilities,
+    DesiredCatalog,
+    Field,
+    LiveNamespace,
+    LiveTable,
+    PropertyChanges,
+    Schema,
+    Snapshot,
+    Storage,
+    StorageKind,
+    Thresholds,
+)
+from tests.unit.planner.building import CATALOG, MANIFEST
+
+ResultT = TypeVar("ResultT")
+
+
+class Crash(BaseException):
+    """The process is killed."""
+
+
+@dataclass
+class Ledger:
+    """Every write that happened, in order, such as ``insert_table a$t``.
+
+    ``crash_after``: die right after that many writes. ``refuse``: raise instead of the write of this name.
+    ``before``: called with the name of each write before it happens.
+    """
+
+    writes: list[str] = field(default_factory=list)
+    crash_after: int | None = None
+    refuse: dict[str, Exception] = field(default_factory=dict)
+    before: Callable[[str], None] = lambda _: None
+    dead: bool = False
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def write(self, name: str, do: Callable[[], ResultT]) -> ResultT:
+        self.before(name)
+        with self._lock:
+            if self.dead:
+                raise Crash
+            if name in self.refuse:
+                raise self.refuse[name]
+            result = do()
+            self.writes.append(name)
+            if self.crash_after is not None and len(self.writes) >= self.crash_after:
+                self.dead = True
+                raise Crash
+            return result
+
+
+class LedgerBackend(MemoryBackend):
+    """The memory backend with its writes in a ledger; it puts tables under ``elsewhere`` when it ignores locations."""
+
+    def __init__(self, ledger: Ledger, capabilities: Capabilities | None = None) -> None:
+        super().__init__(root="/data")
+        self.capabilities = capabilities or Capabilities()
+        self.ledger = ledger
+        self.reads = 0
+
+    def load_namespace(self, identifier: Identifier) -> LiveNamespace:
+        self.reads += 1
+        return super().load_namespace(identifier)
+
+    def insert_namespace(self, identifier: Identifier, properties: Mapping[str, str]) -> LiveNamespace:
+        name = f"insert_namespace {join(identifier)}"
+        return self.ledger.write(name, lambda: super(LedgerBackend, self).insert_namespace(identifier, properties))
+
+    def remove_namespace(self, identifier: Identifier) -> None:
+        name = f"remove_namespace {join(identifier)}"
+        self.ledger.write(name, lambda: super(LedgerBackend, self).remove_namespace(identifier))
+
+    def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
+        name = f"alter_namespace {join(identifier)}"
+        return self.ledger.write(name, lambda: super(LedgerBackend, self).alter_namespace(identifier, changes))
+
+    def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
+        place = f"/elsewhere/{join(identifier)}" if self.capabilities.ignores_location else location
+        name = f"insert_table {join(identifier)}"
+        return self.ledger.write(name, lambda: super(LedgerBackend, self).insert_table(identifier, place, properties))
+
+    def remove_table(self, identifier: Identifier) -> LiveTable:
+        name = f"remove_table {join(identifier)}"
+        return self.ledger.write(name, lambda: super(LedgerBackend, self).remove_table(identifier))
+
+    def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
+        name = f"alter_table {join(identifier)}"
+        return self.ledger.write(name, lambda: super(LedgerBackend, self).alter_table(identifier, changes, location))
+
+
+@dataclass
+class FakeStorage:
+    """Datasets by location: their schema, and whether anything was done to them since they were made."""
+
+    ledger: Ledger
+    datasets: dict[str, Schema] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
+    other: dict[str, Storage] = field(default_factory=dict)
+
+    def put(self, location: str, schema: Schema) -> None:
+        """A dataset with rows, made by someone else."""
+        self.datasets[locations.normalise(location)] = schema
+        self.used.add(locations.normalise(location))
+
+    def probe(self, location: str, options: Mapping[str, str]) -> Storage:
+        place = locations.normalise(location)
+        if place in self.other:
+            return self.other[place]
+        schema = self.datasets.get(place)
+        return Storage(StorageKind.NOTHING) if schema is None else Storage(StorageKind.DATASET, schema)
+
+    def create_empty(self, location: str, schema: Schema, options: Mapping[str, str]) -> None:
+        place = locations.normalise(location)
+
+        def write() -> None:
+            if place in self.datasets:
+                raise TableAlreadyExistsError("a dataset is there")
+            self.datasets[place] = schema
+
+        self.ledger.write(f"create_empty {place}", write)
+
+    def is_fresh(self, location: str, schema: Schema, options: Mapping[str, str]) -> bool:
+        place = locations.normalise(location)
+        return self.datasets.get(place) == schema and place not in self.used
+
+    def add_columns(self, location: str, fields: tuple[Field, ...], options: Mapping[str, str]) -> None:
+        place = locations.normalise(location)
+
+        def write() -> None:
+            self.datasets[place] = (*self.datasets[place], *fields)
+            self.used.add(place)
+
+        self.ledger.write(f"add_columns {place}", write)
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            for name in ("probe", "create_empty", "is_fresh", "add_columns"):
+                patch.setattr(storage, name, getattr(self, name))
+            yield
+
+
+class World:
+    """One catalog, one storage, and the journals of what was applied to them."""
+
+    def __init__(self, folder: Path, capabilities: Capabilities | None = None) -> None:
+        self.folder = folder
+        self.ledger = Ledger()
+        self.backend = LedgerBackend(self.ledger, capabilities)
+        self.storage = FakeStorage(self.ledger)
+
+    @property
+    def writes(self) -> list[str]:
+        return self.ledger.writes
+
+    @property
+    def backends(self) -> dict[str, LedgerBackend]:
+        return {CATALOG: self.backend}
+
+    def has(self, snapshot: Snapshot) -> World:
+        """Put objects there, outside the ledger."""
+        for identifier in sorted(snapshot.namespaces, key=len):
+            namespace = snapshot.namespaces[identifier]
+            MemoryBackend.insert_namespace(self.backend, identifier, namespace.properties)
+        for table in snapshot.tables.values():
+            MemoryBackend.insert_table(self.backend, table.id, table.location, table.properties)
+        return self
+
+    def plan(self, wanted: DesiredCatalog, **options: Any) -> Plan:
+        connection = Connection(CATALOG, "memory", wanted, self.backend)
+        source = planning.read_catalog(connection, PlanOptions(**options), 1)
+        reference = ManifestRef(name=MANIFEST, digest="d" * 64, files=("lancens.yaml",))
+        return make_plan(reference, Thresholds(100, 10), [source])
+
+    def apply(
+        self,
+        plan: Plan,
+        *,
+        parallelism: int = 1,
+        stop: StopSignal | None = None,
+        on_event: Callable[[Event], None] = lambda _: None,
+        check: bool = True,
+        secrets: tuple[str, ...] = (),
+    ) -> ApplyReport:
+        if check:
+            check_plan(plan, self.backends, parallelism)
+        with Journal.open(self.folder, plan) as journal:
+            return execute(
+                plan,
+                self.backends,
+                parallelism=parallelism,
+                journal=journal,
+                stop=stop or threading.Event(),
+                on_event=on_event,
+                secrets=secrets,
+            )
+
+    def state(self) -> Snapshot:
+        return self.backend.scan()
+
+    def table(self, path: str) -> LiveTable:
+        return self.state().tables[tuple(path.split("/"))]
+
+    def namespace(self, path: str) -> LiveNamespace:
+        return self.state().namespaces[tuple(path.split("/"))]
+
+    def alter(self, path: str, *, location: str | None = None, remove: str | None = None, **properties: str) -> None:
+        """Change a table behind the plan's back."""
+        changes = PropertyChanges(properties, frozenset([remove] if remove else []))
+        MemoryBackend.alter_table(self.backend, tuple(path.split("/")), changes, location)
+
+    def refuse(self, write: str, error: LanceNamespaceError | Exception) -> None:
+        self.ledger.refuse[write] = error
+
+    def revive(self) -> None:
+        """Start a new process after a crash."""
+        self.ledger.dead, self.ledger.crash_after = False, None
+
+
+def statuses(report: ApplyReport) -> dict[str, Status]:
+    """The end of each change by its path."""
+    return {"/".join(result.change.identifier): result.status for result in report.results}
+
+
+def capable(**changes: bool) -> Capabilities:
+    return replace(Capabilities(), **changes)  # type: ignore[arg-type]  # every flag given is a bool
