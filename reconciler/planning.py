@@ -19,7 +19,7 @@ from reconciler.state import Snapshot, Storage, StorageKind
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
 
-__all__ = ["DEFAULT_PARALLELISM", "plan"]
+__all__ = ["DEFAULT_PARALLELISM", "plan", "read_catalog"]
 
 DEFAULT_PARALLELISM = 8
 
@@ -57,7 +57,7 @@ def plan(
 
     def read(connection: Connection) -> CatalogInput:
         options = PlanOptions(adopt=adopt, take_over=take_over, select=selections[connection.name])
-        return _read(connection, options, parallelism)
+        return read_catalog(connection, options, parallelism)
 
     with open_connections(manifest, concerned) as connections:
         inputs = read_all(connections.values(), read, parallelism)
@@ -69,8 +69,12 @@ def plan(
     return made
 
 
-def _read(connection: Connection, options: PlanOptions, parallelism: int) -> CatalogInput:
-    """Read one catalog, and what the planner has to know beyond its entries."""
+def read_catalog(connection: Connection, options: PlanOptions, parallelism: int) -> CatalogInput:
+    """Return all the planner has to know of one catalog: its entries, its storage and what its namespaces hold.
+
+    Raises:
+        LanceNamespaceError: something could not be read.
+    """
     desired, backend = connection.desired, connection.backend
     live = backend.scan(desired.scope)
     questions = list(storage_questions(desired, live, options.select))

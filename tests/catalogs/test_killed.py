@@ -1,0 +1,72 @@
+"""`kill -9` in the middle of an apply on real datasets: run it again and it ends the same, and nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import lance
+import lance_namespace
+import pyarrow as pa
+import pytest
+from lance_namespace import DescribeTableRequest
+
+from tests.catalogs.test_real_input import files_of, tables_of
+from tests.cli.running import lancens
+from tests.soak import count, seeded
+
+TABLES = 300
+MANIFEST = "version: 1\nname: store\ncatalogs:\n  lake:\n    impl: dir\n    config: {root: ./lake}\n    namespaces:\n"
+
+
+def write_manifest(folder: Path) -> set[tuple[str, ...]]:
+    """A manifest of 300 tables: datasets to create, data to register, names to declare."""
+    lines = [MANIFEST]
+    wanted: set[tuple[str, ...]] = set()
+    for namespace in range(3):
+        lines.append(f"      n{namespace}:\n        tables:\n")
+        for number in range(namespace, TABLES, 3):
+            block = ("{schema: [{name: id, type: int64}]}", f"{{location: ./lake/raw/{number % 10}.lance}}", "{}")[
+                number % 3
+            ]
+            lines.append(f"          t{number:03}: {block}\n")
+            wanted.add((f"n{namespace}", f"t{number:03}"))
+    (folder / "lancens.yaml").write_text("".join(lines))
+    return wanted
+
+
+@pytest.mark.parametrize("round_", range(count(5, 50)))
+def test_killed_at_a_random_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], round_: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    wanted = write_manifest(tmp_path)
+    for number in range(10):
+        lance.write_dataset(pa.table({"id": [number]}), tmp_path / f"lake/raw/{number}.lance")
+    before = files_of(tmp_path / "lake")
+    lives = seeded(f"kill {round_}").randrange(1, TABLES)
+
+    apply = [sys.executable, "-u", "-c", "from reconciler.cli import main; main()", "apply", "--auto-approve"]
+    with subprocess.Popen(apply, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        done = 0
+        for line in process.stderr:
+            done += "✓" in line
+            if done >= lives:
+                os.kill(process.pid, signal.SIGKILL)
+                break
+    assert process.returncode == -signal.SIGKILL
+
+    again = lancens(capsys, "apply", "--auto-approve")
+    assert again.code == 0, again
+    assert lancens(capsys, "drift").code == 0
+    client = lance_namespace.connect("dir", {"root": str(tmp_path / "lake")})
+    assert set(tables_of(client)) == wanted
+    for number in range(0, TABLES, 3):
+        described = client.describe_table(DescribeTableRequest(id=["n0", f"t{number:03}"]))
+        assert lance.dataset(described.location).count_rows() == 0
+    after = files_of(tmp_path / "lake")
+    assert {name: after.get(name) for name in before} == before

@@ -1,0 +1,236 @@
+"""Every command, with good input and with bad, as a person at a terminal meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+from tests.cli.running import lancens, shell
+
+MANIFEST = """\
+version: 1
+name: store
+catalogs:
+  lake:
+    impl: dir
+    config: {root: ./lake}
+    namespaces:
+      features:
+        tables:
+          users: {schema: [{name: id, type: int64}], properties: {tier: gold}}
+          events: {}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lancens.yaml").write_text(MANIFEST)
+    return tmp_path
+
+
+def test_plan_apply_plan(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    planned = lancens(capsys, "plan")
+    assert planned.code == 0
+    assert planned.out.rstrip().endswith(
+        "Plan: 2 to create, 1 to declare, 0 to update, 0 to deregister. No data is deleted."
+    )
+    assert not (folder / "lake").exists()
+
+    applied = lancens(capsys, "apply", "--auto-approve")
+    assert applied.code == 0, applied
+    assert "Applied 3 of 3 changes" in applied.out
+    root = folder / "lake"
+    assert {path.name for path in root.iterdir()} > {"__manifest"}
+
+    again = lancens(capsys, "plan", "--detailed-exitcode")
+    assert again.code == 0
+    assert again.out.startswith("No changes.")
+
+
+def test_detailed_exitcode_and_drift_tell_changes_from_none(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert lancens(capsys, "plan", "--detailed-exitcode").code == 2
+    assert lancens(capsys, "drift").code == 2
+    assert lancens(capsys, "apply", "--auto-approve").code == 0
+    assert lancens(capsys, "drift").code == 0
+
+
+def test_a_saved_plan_is_shown_and_applied_as_it_is(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    saved = lancens(capsys, "plan", "-o", "plan.json")
+    assert "lancens apply plan.json" in saved.err
+    shown = lancens(capsys, "show", "plan.json")
+    assert shown.out == saved.out
+    assert json.loads(lancens(capsys, "show", "plan.json", "--format", "json").out)["format_version"] == "1.0"
+    assert lancens(capsys, "apply", "plan.json", "--auto-approve").code == 0
+    assert lancens(capsys, "drift").code == 0
+
+
+def test_a_saved_plan_is_carried_on_after_it_was_applied(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lancens(capsys, "plan", "-o", "plan.json")
+    assert lancens(capsys, "apply", "plan.json", "--auto-approve").code == 0
+    again = lancens(capsys, "apply", "plan.json", "--auto-approve")
+    assert again.code == 0, again
+
+
+def test_a_saved_plan_is_refused_when_something_moved(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert lancens(capsys, "apply", "--auto-approve").code == 0
+    (folder / "lancens.yaml").write_text(MANIFEST.replace("gold", "silver"))
+    lancens(capsys, "plan", "-o", "plan.json")
+    (folder / "lancens.yaml").write_text(MANIFEST.replace("gold", "bronze"))
+    assert lancens(capsys, "apply", "--auto-approve").code == 0
+    (folder / "lancens.yaml").write_text(MANIFEST.replace("gold", "silver"))
+    refused = lancens(capsys, "apply", "plan.json", "--auto-approve")
+    assert refused.code == 1
+    assert "1 of 2 objects moved" in refused.err
+    assert "lake/features/users" in refused.err
+    assert "planned on gold, now bronze" in refused.err
+    assert "Nothing was changed." in refused.err
+
+
+def test_a_saved_plan_is_refused_when_its_manifest_changed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lancens(capsys, "plan", "-o", "plan.json")
+    (folder / "lancens.yaml").write_text(MANIFEST.replace("gold", "silver"))
+    refused = lancens(capsys, "apply", "plan.json", "--auto-approve")
+    assert refused.code == 1
+    assert "the manifest has changed since the plan was made" in refused.err
+    assert not (folder / "lake").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "not JSON"),
+        ("[]", "no `format_version`"),
+        ('{"format_version": "2.0"}', "format 2.0"),
+        ('{"format_version": "1.0"}', "damaged at manifest"),
+        ("[" * 100_000, "not JSON"),
+    ],
+)
+def test_a_file_that_is_no_plan_is_one_clear_error(
+    folder: Path, capsys: pytest.CaptureFixture[str], content: str, said: str
+) -> None:
+    (folder / "plan.json").write_text(content)
+    for arguments in (("show", "plan.json"), ("apply", "plan.json", "--auto-approve")):
+        ran = lancens(capsys, *arguments)
+        assert ran.code == 1
+        assert said in ran.err
+        assert "Traceback" not in ran.err
+
+
+def test_without_a_terminal_apply_asks_for_the_flag(folder: Path) -> None:
+    ran = shell("apply", folder=folder, stdin="yes\n")
+    assert ran.code == 1
+    assert "--auto-approve" in ran.err
+    assert not (folder / "lake").exists()
+
+
+def test_without_a_manifest_it_says_how_to_get_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = lancens(capsys, "plan")
+    assert (ran.code, ran.out) == (1, "")
+    assert "no lancens.yaml in this folder" in ran.err
+    assert "lancens import" in ran.err
+
+
+def test_validate_reports_every_error_with_its_place(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "lancens.yaml").write_text(MANIFEST.replace("tier: gold}", "tier: gold}, propertys: {}"))
+    ran = lancens(capsys, "validate")
+    assert ran.code == 1
+    assert "lancens.yaml:9:" in ran.err
+    assert "did you mean `properties`?" in ran.err
+    assert "Nothing was read or changed." in ran.err
+
+
+def test_validate_counts_what_is_there(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert lancens(capsys, "validate").out == "store is valid: 1 catalogs, 1 namespaces, 2 tables.\n"
+
+
+def test_select_plans_a_part_and_misses_are_errors(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    part = json.loads(lancens(capsys, "plan", "--select", "lake/*/users", "--format", "json").out)
+    assert [change["identifier"] for change in part["changes"]] == [["features"], ["features", "users"]]
+    missed = lancens(capsys, "plan", "--select", "lake/featurs/**")
+    assert missed.code == 1
+    assert "matches no namespace and no table" in missed.err
+
+
+def test_mass_removal_is_shown_and_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert lancens(capsys, "apply", "--auto-approve").code == 0
+    (folder / "lancens.yaml").write_text(
+        "version: 1\nname: store\ncatalogs: {lake: {impl: dir, config: {root: ./lake}}}\n"
+    )
+    refused = lancens(capsys, "apply", "--auto-approve")
+    assert refused.code == 1
+    assert "deregister" in refused.out
+    assert "--allow-mass-removal" in refused.err
+    assert lancens(capsys, "apply", "--auto-approve", "--allow-mass-removal").code == 0
+    assert lancens(capsys, "drift").code == 0
+    assert any(folder.joinpath("lake").rglob("*.manifest")), "the data stays"
+
+
+def test_import_writes_a_manifest_that_plans_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lance.write_dataset(pa.table({"id": [1]}), folder / "other/loose.lance")
+    made = lancens(capsys, "import", "--impl", "dir", "--config", "root=other", "-o", "made.yaml")
+    assert made.code == 0, made
+    planned = lancens(capsys, "plan", "made.yaml")
+    assert planned.out.startswith("No changes."), planned.out
+    again = lancens(capsys, "import", "--impl", "dir", "--config", "root=other", "-o", "made.yaml")
+    assert again.code == 1
+    assert "exists" in again.err
+
+
+def test_import_of_what_a_manifest_made_gives_it_back(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lancens(capsys, "apply", "--auto-approve")
+    (folder / "again.yaml").write_text(lancens(capsys, "import").out)
+    assert lancens(capsys, "drift", "again.yaml").code == 0
+
+
+def test_schemas_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    for which in ("manifest", "plan"):
+        assert json.loads(lancens(capsys, "schema", which).out)["$schema"]
+
+
+@pytest.mark.parametrize("shell_name", ["bash", "zsh", "fish"])
+def test_completion_scripts(capsys: pytest.CaptureFixture[str], shell_name: str) -> None:
+    assert "_LANCENS_COMPLETE" in lancens(capsys, "completion", shell_name).out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("plann",), "did you mean `plan`?"),
+        (("plan", "--formt", "json"), "--format"),
+        (("plan", "nowhere.yaml"), "nowhere.yaml"),
+        (("show", "nowhere.json"), "nowhere.json"),
+        (("import", "--config", "secret-without-equals"), "key=value"),
+        (("import", "--impl", "dirr"), "dir"),
+        (("apply", "plan.json", "--adopt"), "carried out as it is"),
+    ],
+)
+def test_wrong_usage_is_exit_1_with_a_hint(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+) -> None:
+    ran = lancens(capsys, *arguments)
+    assert ran.code == 1
+    assert said in ran.err
+    assert "Traceback" not in ran.err
+    assert "secret-without" not in ran.err
+
+
+def test_a_reader_that_leaves_is_no_traceback(folder: Path) -> None:
+    import subprocess
+    import sys
+
+    command = f"{sys.executable} -c 'from reconciler.cli import main; main()' plan --format html | head -c 10"
+    done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+
+
+def test_no_color_without_a_terminal(folder: Path) -> None:
+    ran = shell("plan", folder=folder)
+    assert "\x1b" not in ran.out + ran.err

@@ -1,0 +1,20 @@
+"""The full count of a long check under `make soak`, a sample of it otherwise; seeds that can be run again."""
+
+from __future__ import annotations
+
+import os
+import random
+
+__all__ = ["count", "seeded"]
+
+
+def count(sample: int, full: int) -> int:
+    """Return how often to do something that takes long."""
+    return full if os.environ.get("LANCENS_SOAK") else sample
+
+
+def seeded(what: str) -> random.Random:
+    """Return a source of randomness whose seed is printed, and taken from LANCENS_SEED to run the same again."""
+    seed = int(os.environ.get("LANCENS_SEED") or random.SystemRandom().randrange(2**32))
+    print(f"{what}: LANCENS_SEED={seed}")
+    return random.Random(seed)

@@ -1,0 +1,213 @@
+"""Plan, apply, plan again: the promises that hold for every desired and every live state.
+
+Random manifests meet random catalogs in the memory backend. After apply the plan is empty; an apply that is killed
+after any of its writes and run again ends where an undisturbed one does; and no write is done twice.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from reconciler.applier import ApplyReport, Journal, check_plan, execute
+from reconciler.backends.memory import MemoryBackend
+from reconciler.connections import Connection
+from reconciler.errors import PlanError
+from reconciler.names import EVERYTHING, Identifier
+from reconciler.planner import make_plan
+from reconciler.planner.facts import PlanOptions
+from reconciler.planner.plan import ManifestRef, Plan
+from reconciler.planning import read_catalog
+from reconciler.state import (
+    DesiredCatalog,
+    DesiredNamespace,
+    DesiredTable,
+    LiveNamespace,
+    LiveTable,
+    PropertyChanges,
+    Prune,
+    Snapshot,
+    Thresholds,
+)
+from tests.unit.planner.building import CATALOG, OTHER, OWNER, at, desired, marks
+
+names = st.sampled_from(["a", "b", "c"])
+identifiers = st.lists(names, min_size=1, max_size=3).map(tuple)
+properties = st.dictionaries(st.sampled_from(["tier", "team"]), st.sampled_from(["x", "y"]), max_size=2)
+owners = st.sampled_from([None, OWNER, OTHER])
+places = st.sampled_from([f"memory://shelf/{number}" for number in range(4)])
+protections = st.sampled_from([None, None, None, True, False])
+
+
+class Killed(BaseException):
+    """The process dies here."""
+
+
+class Recorded(MemoryBackend):
+    """A memory catalog that notes its writes and can die right after one of them."""
+
+    def __init__(self, **given: str) -> None:
+        super().__init__(**given)
+        self.writes: list[tuple[str, Identifier]] = []
+        self.lives: int | None = None
+
+    def _wrote(self, operation: str, identifier: Identifier) -> None:
+        self.writes.append((operation, identifier))
+        if self.lives is not None:
+            self.lives -= 1
+            if self.lives == 0:
+                raise Killed
+
+    def insert_namespace(self, identifier: Identifier, properties: Mapping[str, str], **more: Any) -> LiveNamespace:
+        made = super().insert_namespace(identifier, properties, **more)
+        self._wrote("insert namespace", identifier)
+        return made
+
+    def remove_namespace(self, identifier: Identifier) -> None:
+        super().remove_namespace(identifier)
+        self._wrote("remove namespace", identifier)
+
+    def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
+        made = super().insert_table(identifier, location, properties)
+        self._wrote("insert table", identifier)
+        return made
+
+    def remove_table(self, identifier: Identifier) -> LiveTable:
+        removed = super().remove_table(identifier)
+        self._wrote("remove table", identifier)
+        return removed
+
+    def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
+        altered = super().alter_namespace(identifier, changes)
+        self._wrote("alter namespace", identifier)
+        return altered
+
+    def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
+        altered = super().alter_table(identifier, changes, location)
+        self._wrote("alter table", identifier)
+        return altered
+
+
+@st.composite
+def table_blocks(draw: st.DrawFn, identifier: Identifier) -> DesiredTable:
+    if draw(st.integers(0, 4)) == 0:
+        return DesiredTable(identifier, at(), absent=True, protect=draw(st.sampled_from([None, False])))
+    location = draw(st.none() | places)
+    return DesiredTable(identifier, at(), draw(properties), location, protect=draw(protections))
+
+
+@st.composite
+def manifests(draw: st.DrawFn) -> DesiredCatalog:
+    tables = [draw(table_blocks(identifier)) for identifier in draw(st.lists(identifiers, max_size=6, unique=True))]
+    parents = {table.id[:depth] for table in tables for depth in range(1, len(table.id))}
+    claimed = draw(st.lists(identifiers, max_size=3, unique=True))
+    claims = [
+        DesiredNamespace(
+            identifier,
+            at(),
+            draw(properties),
+            True,
+            identifier not in parents and draw(st.booleans()),
+            draw(protections),
+        )
+        for identifier in claimed
+    ]
+    absent = {claim.id for claim in claims if claim.absent}
+    assume(not any(other[:depth] in absent for other in claimed for depth in range(1, len(other))))
+    return desired(*tables, *claims, prune=draw(st.sampled_from(Prune)))
+
+
+@st.composite
+def catalogs(draw: st.DrawFn) -> Snapshot:
+    tables = draw(st.lists(identifiers, max_size=6, unique=True))
+    extra = draw(st.lists(identifiers, max_size=3, unique=True))
+    ancestors = {one[:depth] for one in [*tables, *extra] for depth in range(1, len(one))}
+
+    def marked() -> dict[str, str]:
+        return marks(draw(properties), draw(owners), protect=draw(st.booleans()) and draw(st.booleans()))
+
+    return Snapshot(
+        {one: LiveNamespace(one, marked()) for one in sorted({*ancestors, *extra}, key=lambda one: (len(one), one))},
+        {one: LiveTable(one, draw(places), marked()) for one in tables},
+    )
+
+
+def filled(state: Snapshot) -> Recorded:
+    backend = Recorded(name=uuid.uuid4().hex)
+    for namespace in state.namespaces.values():
+        backend.insert_namespace(namespace.id, namespace.properties)
+    for table in state.tables.values():
+        backend.insert_table(table.id, table.location, table.properties)
+    backend.writes.clear()
+    return backend
+
+
+def planned(backend: Recorded, wanted: DesiredCatalog, options: PlanOptions) -> Plan:
+    source = read_catalog(Connection(CATALOG, "memory", wanted, backend), options, 1)
+    return make_plan(ManifestRef(name="store", digest="", files=()), Thresholds(), [source])
+
+
+def applied(backend: Recorded, plan: Plan, parallelism: int = 4) -> ApplyReport:
+    backends = {CATALOG: backend}
+    check_plan(plan, backends, parallelism)
+    with TemporaryDirectory() as folder, Journal.open(Path(folder), plan) as journal:
+        return execute(plan, backends, parallelism=parallelism, journal=journal, stop=threading.Event())
+
+
+@contextmanager
+def no_plan_is_no_example() -> Iterator[None]:
+    """A conflict is a legitimate answer, and not the one these tests are about."""
+    try:
+        yield
+    except PlanError:
+        assume(False)
+
+
+quick = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+option_sets = st.builds(PlanOptions, adopt=st.booleans(), take_over=st.booleans())
+
+
+@quick
+@given(manifests(), catalogs(), option_sets)
+def test_after_apply_the_plan_is_empty(wanted: DesiredCatalog, state: Snapshot, options: PlanOptions) -> None:
+    backend = filled(state)
+    with no_plan_is_no_example():
+        plan = planned(backend, wanted, options)
+    report = applied(backend, plan)
+    assert report.ok, report
+    again = planned(backend, wanted, options)
+    assert again.is_empty, again.to_json()
+    assert len(backend.writes) == len(set(backend.writes))
+
+
+@quick
+@given(manifests(), catalogs(), option_sets, st.data())
+def test_killed_anywhere_and_run_again_it_ends_the_same(
+    wanted: DesiredCatalog, state: Snapshot, options: PlanOptions, data: st.DataObject
+) -> None:
+    undisturbed, killed = filled(state), filled(state)
+    with no_plan_is_no_example():
+        plan = planned(undisturbed, wanted, options)
+    assert applied(undisturbed, plan).ok
+    assume(undisturbed.writes)
+
+    killed.lives = data.draw(st.integers(1, len(undisturbed.writes)), "killed after this many writes")
+    saved = Plan.from_json(plan.to_json())
+    with suppress(Killed):
+        applied(killed, plan, parallelism=1)
+    killed.lives = None
+    use_saved_plan = data.draw(st.booleans(), "the second run applies the saved plan")
+    second = saved if use_saved_plan else planned(killed, wanted, options)
+    assert applied(killed, second).ok
+
+    assert killed.scan(EVERYTHING) == undisturbed.scan(EVERYTHING)
+    assert sorted(killed.writes) == sorted(undisturbed.writes)
+    assert planned(killed, wanted, options).is_empty
