@@ -7,7 +7,8 @@ GetTable, DescribeNamespace for GetNamespace).
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import ClassVar
 
 from lance_namespace import (
@@ -54,7 +55,15 @@ from reconciler.backends.config import BackendConfig, parse_config
 from reconciler.names import DELIMITER, EVERYTHING, Identifier, Scope, check_name, join
 from reconciler.state import Capabilities, LiveNamespace, LiveTable, PropertyChanges, Snapshot, StorageKind
 
-__all__ = ["Backend", "Page", "page_of"]
+__all__ = ["Backend", "NotLanceTableError", "Page", "page_of"]
+
+
+class NotLanceTableError(TableNotFoundError):
+    """A table of another format has the name.
+
+    To lancens such a table is not there. The operations that name one table answer InvalidInput instead, as the
+    catalogs' specifications say under "DescribeTable" and "DeregisterTable".
+    """
 
 
 class Backend(LanceNamespace):
@@ -107,7 +116,8 @@ class Backend(LanceNamespace):
         """Return one Lance table (required).
 
         Raises:
-            TableNotFoundError: it does not exist, or is no Lance table.
+            TableNotFoundError: it does not exist.
+            NotLanceTableError: it is no Lance table.
             NamespaceNotFoundError: its namespace does not exist, where the service tells.
         """
 
@@ -161,7 +171,8 @@ class Backend(LanceNamespace):
         """Remove the catalog entry of a Lance table and return it; storage is not touched (required).
 
         Raises:
-            TableNotFoundError: there is no such Lance table.
+            TableNotFoundError: there is no such table.
+            NotLanceTableError: it is no Lance table; it stays.
         """
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
@@ -363,10 +374,12 @@ class Backend(LanceNamespace):
 
         Raises:
             TableNotFoundError: there is no such table.
+            InvalidInputError: it is no Lance table.
             InvalidTableStateError: metadata was asked for and the location holds no Lance dataset.
         """
         identifier = self.table_id(request.id)
-        table = self.load_table(identifier)
+        with _other_formats_refused():
+            table = self.load_table(identifier)
         response = DescribeTableResponse(
             table=identifier[-1],
             namespace=list(identifier[:-1]),
@@ -424,7 +437,8 @@ class Backend(LanceNamespace):
     def deregister_table(self, request: DeregisterTableRequest) -> DeregisterTableResponse:
         """DeregisterTable: removes the entry; the data stays."""
         identifier = self.table_id(request.id)
-        table = self.remove_table(identifier)
+        with _other_formats_refused():
+            table = self.remove_table(identifier)
         return DeregisterTableResponse(id=list(identifier), location=table.location, properties=dict(table.properties))
 
     def create_table(self, request: CreateTableRequest, request_data: bytes) -> CreateTableResponse:
@@ -492,6 +506,14 @@ def page_of(names: Iterable[str], token: str | None, limit: int | None) -> Page:
     if limit is None or len(rest) <= limit:
         return Page(rest, None)
     return Page(rest[:limit], rest[limit - 1])
+
+
+@contextmanager
+def _other_formats_refused() -> Iterator[None]:
+    try:
+        yield
+    except NotLanceTableError as error:
+        raise InvalidInputError(str(error)) from None
 
 
 def _choice(parameter: str, given: str | None, choices: tuple[str, ...]) -> str:
