@@ -1,0 +1,22 @@
+"""The one way lancens speaks HTTP: Unity Catalog, Iceberg REST and Lance REST all go through here.
+
+A backend makes one :class:`HttpClient` and calls :meth:`~HttpClient.json` or :meth:`~HttpClient.done`. What it gets
+is a decoded JSON object or a ``lance_namespace`` error whose text names the call, the cause and a remedy, and never
+holds a secret. The vendor's own error bodies are read by the ``translate`` function the backend hands in.
+"""
+
+from reconciler.backends.http.client import HttpClient, endpoint_problem, path
+from reconciler.backends.http.refusals import Refusal, VendorError
+from reconciler.backends.http.retry import RetryPolicy
+from reconciler.backends.http.tokens import StaticToken, TokenSource
+
+__all__ = [
+    "HttpClient",
+    "Refusal",
+    "RetryPolicy",
+    "StaticToken",
+    "TokenSource",
+    "VendorError",
+    "endpoint_problem",
+    "path",
+]

@@ -1,0 +1,366 @@
+"""The HTTP client of a backend: one session, one pool, time-outs always, and only safe retries."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from http.cookiejar import DefaultCookiePolicy
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from lance_namespace.errors import (
+    InternalError,
+    InvalidInputError,
+    LanceNamespaceError,
+    PermissionDeniedError,
+    ServiceUnavailableError,
+    ThrottlingError,
+    UnauthenticatedError,
+)
+
+from reconciler.backends.http.refusals import Refusal, VendorError, decode, excerpt, is_html, kind_of, redirect_target
+from reconciler.backends.http.retry import RetryPolicy, is_repeatable, may_repeat_status
+from reconciler.backends.http.tokens import StaticToken, TokenSource
+from reconciler.redaction import REDACTED, scrub
+
+if TYPE_CHECKING:
+    from requests import PreparedRequest, Response
+
+__all__ = ["HttpClient", "endpoint_problem", "path"]
+
+DEFAULT_POOL_SIZE = 8
+
+_TOKEN_REFUSED = frozenset({401, 419})
+_BEARER = re.compile(r"(bearer\s+)[A-Za-z0-9._~+/=-]{4,}", re.IGNORECASE)
+_USER_INFO = re.compile(r"(://)[^/\s@]+@")
+
+
+def path(*segments: str) -> str:
+    """Return the path of ``segments``, each percent-encoded as a whole: a slash inside a name stays inside it."""
+    return "".join(f"/{quote(segment, safe='')}" for segment in segments)
+
+
+def endpoint_problem(endpoint: str) -> str | None:
+    """Return why ``endpoint`` can be no service's address, or None when it can."""
+    try:
+        parts = urlsplit(endpoint)
+        port = parts.port
+    except ValueError as error:
+        return f"is no address: {error}"
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        return "must be an http:// or https:// address"
+    if "@" in parts.netloc:
+        return "cannot hold user information; give a token by its own key"
+    if parts.query or parts.fragment:
+        return "cannot hold a query or fragment"
+    return None
+
+
+class HttpClient:
+    """Sends requests to one service. Safe to use from several threads.
+
+    Args:
+        impl: the backend's name; every error begins with it.
+        endpoint: the address all paths are below, with no trailing slash needed.
+        connect_timeout, read_timeout: seconds, for the connection and for each wait for data.
+        retry: how often and after which pause a request is sent again. That happens only where nothing can be done
+            twice: the service said so (429, 503 with ``Retry-After``), no connection came about, or the request is a
+            GET or HEAD and the connection broke or a gateway failed (502, 503, 504).
+        tokens: gives the bearer token; asked for another one once when a request is answered with 401 or 419.
+        headers: sent with every request.
+        secrets: texts that no error may show, beside the token.
+        translate: reads the vendor's error bodies; None from it means that it does not know this one.
+        endpoint_key, token_key: the configuration keys that errors tell the user to look at.
+        pool_size: connections kept open; more concurrent requests than this wait for each other.
+
+    Redirects are never followed: a token must not travel to another host, nor a login page be read as an answer.
+    Cookies and ``.netrc`` are not used. Proxies and certificate bundles come from the usual environment variables.
+    """
+
+    def __init__(
+        self,
+        *,
+        impl: str,
+        endpoint: str,
+        connect_timeout: float,
+        read_timeout: float,
+        retry: RetryPolicy | None = None,
+        tokens: TokenSource | None = None,
+        headers: Mapping[str, str] | None = None,
+        secrets: Iterable[str] = (),
+        translate: Callable[[Refusal], VendorError | None] | None = None,
+        endpoint_key: str = "endpoint",
+        token_key: str = "auth_token",  # noqa: S107 - the name of a configuration key
+        pool_size: int = DEFAULT_POOL_SIZE,
+    ) -> None:
+        from requests import Session
+        from requests.adapters import HTTPAdapter
+
+        self.calls = 0
+        """How many requests were sent, repeated ones included."""
+        self._impl = impl
+        self._endpoint = endpoint.rstrip("/")
+        self._timeouts = (connect_timeout, read_timeout)
+        self._retry = retry or RetryPolicy()
+        self._tokens = tokens or StaticToken(None)
+        self._secrets = set(secrets)
+        self._translate = translate
+        self._endpoint_key = endpoint_key
+        self._token_key = token_key
+        self._lock = threading.Lock()
+        self._session = Session()
+        self._session.headers.update({"Accept": "application/json", "User-Agent": "lancens", **(headers or {})})
+        self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+        for scheme in ("http://", "https://"):
+            self._session.mount(scheme, HTTPAdapter(pool_maxsize=pool_size, pool_block=True))
+
+    def close(self) -> None:
+        """Close the pooled connections."""
+        self._session.close()
+
+    def json(
+        self,
+        method: str,
+        path: str,
+        *,
+        doing: str,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        form: Mapping[str, str] | None = None,
+        errors: Mapping[int, type[LanceNamespaceError]] | None = None,
+    ) -> dict[str, Any]:
+        """Send a request and return the JSON object it is answered with.
+
+        Args:
+            method: in upper case.
+            path: below the endpoint, beginning with a slash, percent-encoded (see :func:`path`) and sent verbatim.
+            doing: what the call is for, in words that end an error's prefix: "list the tables of `a$b`".
+            query: appended to the path, percent-encoded here.
+            body: sent as JSON when not None. ``form`` is sent as an HTML form instead (OAuth token requests).
+            errors: what statuses mean to this call, such as ``{404: TableNotFoundError}``.
+
+        Raises:
+            LanceNamespaceError: what the translator, ``errors`` or the status say; ServiceUnavailableError when no
+                answer came; InternalError when it is not a JSON object.
+        """
+        answer, where = self._answer(method, path, doing, query, body, form, errors or {})
+        value = decode(answer.content)
+        if isinstance(value, dict):
+            return value
+        if is_html(answer.text, answer.headers.get("Content-Type", "")):
+            raise self._error(
+                ServiceUnavailableError,
+                f"{where}: {answer.status_code} with {self._excerpt(answer)} instead of JSON; a proxy or a login "
+                f"page answers at {self._endpoint}: check `{self._endpoint_key}` and the proxy settings",
+            )
+        got = self._excerpt(answer) or "an empty answer"
+        raise self._error(
+            InternalError,
+            f"{where}: {answer.status_code} with no JSON object but: {got}; check that `{self._endpoint_key}` "
+            f"({self._endpoint}) is such a service",
+        )
+
+    def done(
+        self,
+        method: str,
+        path: str,
+        *,
+        doing: str,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        errors: Mapping[int, type[LanceNamespaceError]] | None = None,
+    ) -> None:
+        """Send a request for its effect; any 2xx is success, whatever is in it. See :meth:`json`."""
+        self._answer(method, path, doing, query, body, None, errors or {})
+
+    def _answer(
+        self,
+        method: str,
+        path: str,
+        doing: str,
+        query: Mapping[str, str] | None,
+        body: object,
+        form: Mapping[str, str] | None,
+        errors: Mapping[int, type[LanceNamespaceError]],
+    ) -> tuple[Response, str]:
+        """Return a 2xx answer and the prefix of any error about it."""
+        url = self._endpoint + path + (f"?{urlencode(query, quote_via=quote, safe='')}" if query else "")
+        where = f"{self._impl}: {doing}"
+        attempt = 0
+        renewed = False
+        while True:
+            token = self._tokens.token()
+            if token is not None:
+                self._secrets.add(token)
+            answer = self._send(self._prepare(method, url, token, body, form), where, attempt)
+            if isinstance(answer, float):
+                self._retry.sleep(answer)
+                attempt += 1
+                continue
+            if 200 <= answer.status_code < 300:
+                return answer, where
+            if answer.status_code in _TOKEN_REFUSED and not renewed:
+                renewed = True
+                if self._tokens.renew(token):
+                    continue
+            retry_after = answer.headers.get("Retry-After")
+            if may_repeat_status(method, answer.status_code, retry_after):
+                pause = self._retry.wait(attempt, retry_after)
+                if pause is not None:
+                    self._retry.sleep(pause)
+                    attempt += 1
+                    continue
+            raise self._refused(answer, where, attempt, errors, token)
+
+    def _prepare(
+        self, method: str, url: str, token: str | None, body: object, form: Mapping[str, str] | None
+    ) -> PreparedRequest:
+        from requests import Request
+        from requests.exceptions import InvalidHeader, InvalidURL
+
+        if token is not None and not (token.isascii() and token.isprintable()):
+            raise self._error(InvalidInputError, f"{self._impl}: `{self._token_key}` holds what no header can carry")
+
+        def authorize(request: PreparedRequest) -> PreparedRequest:
+            if token is not None:
+                request.headers["Authorization"] = f"Bearer {token}"
+            return request
+
+        try:
+            prepared = self._session.prepare_request(Request(method, url, json=body, data=form, auth=authorize))
+        except InvalidHeader:
+            raise self._error(InvalidInputError, f"{self._impl}: a header holds what no header can carry") from None
+        except (InvalidURL, UnicodeError) as error:
+            raise self._error(InvalidInputError, f"{self._impl}: no request can be made: {error}") from None
+        # requests decodes what need not be encoded (%2E becomes a dot), which changes names in some servers' paths.
+        prepared.url = url
+        return prepared
+
+    def _send(self, request: PreparedRequest, where: str, attempt: int) -> Response | float:
+        """Return the answer, or the pause after which to try again."""
+        from requests.exceptions import RequestException
+
+        with self._lock:
+            self.calls += 1
+        try:
+            settings = self._session.merge_environment_settings(request.url, {}, False, None, None)
+            return self._session.send(request, timeout=self._timeouts, allow_redirects=False, **settings)
+        except (RequestException, UnicodeError) as error:
+            failure = _Failure(error)
+            if failure.was_never_sent or (failure.may_pass and is_repeatable(request.method or "")):
+                pause = self._retry.wait(attempt)
+                if pause is not None:
+                    return pause
+            problem = failure.explain(self._endpoint, self._timeouts)
+            remedy = failure.remedy(self._endpoint_key, is_repeatable(request.method or ""))
+            tries = f" after {attempt + 1} tries" if attempt else ""
+            raise self._error(ServiceUnavailableError, f"{where}: {problem}{tries}; {remedy}") from None
+
+    def _refused(
+        self,
+        answer: Response,
+        where: str,
+        attempt: int,
+        errors: Mapping[int, type[LanceNamespaceError]],
+        token: str | None,
+    ) -> LanceNamespaceError:
+        refusal = Refusal(answer.status_code, decode(answer.content), answer.text, answer.headers)
+        vendor = self._translate(refusal) if self._translate and refusal.body is not None else None
+        kind = (vendor.kind if vendor else None) or kind_of(refusal, errors)
+        said = excerpt(self._without_secrets(vendor.message)) if vendor else self._excerpt(answer)
+        tries = f" after {attempt + 1} tries" if attempt else ""
+        text = f"{where}: {answer.status_code}{tries}"
+        if 300 <= answer.status_code < 400:
+            text += f": it redirects to {redirect_target(refusal)}, which is not followed"
+        elif said:
+            text += f": {said}"
+        remedy = self._remedy(kind, refusal, token)
+        return self._error(kind, f"{text}; {remedy}" if remedy else text)
+
+    def _remedy(self, kind: type[LanceNamespaceError], refusal: Refusal, token: str | None) -> str:
+        if 300 <= refusal.status < 400:
+            return f"check `{self._endpoint_key}` and `{self._token_key}`"
+        if issubclass(kind, UnauthenticatedError):
+            return f"set `{self._token_key}`" if token is None else f"check `{self._token_key}`: it is not accepted"
+        if issubclass(kind, PermissionDeniedError):
+            return f"grant the owner of `{self._token_key}` what is missing, or use another one"
+        if issubclass(kind, ThrottlingError):
+            return "run again later, or with less parallelism"
+        if issubclass(kind, ServiceUnavailableError):
+            return f"check that the service at {self._endpoint} is up, and run again"
+        if refusal.status == 404 and refusal.body is None:
+            return f"there is no such service at {self._endpoint}: check `{self._endpoint_key}`"
+        return ""
+
+    def _error(self, kind: type[LanceNamespaceError], text: str) -> LanceNamespaceError:
+        return kind(self._without_secrets(text))
+
+    def _without_secrets(self, text: str) -> str:
+        text = _BEARER.sub(rf"\1{REDACTED}", scrub(text, tuple(self._secrets)))
+        return _USER_INFO.sub(rf"\1{REDACTED}@", text)
+
+    def _excerpt(self, answer: Response) -> str:
+        # Secrets go first: one that is cut off in the middle would no longer be known as one.
+        return excerpt(self._without_secrets(answer.text), answer.headers.get("Content-Type", ""))
+
+
+class _Failure:
+    """Why no answer came: what requests, urllib3 and the socket say about it, put in order."""
+
+    def __init__(self, error: Exception) -> None:
+        from requests import exceptions
+        from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
+
+        chain = list(_causes(error))
+        self._innermost = chain[-1]
+        self._no_name = any(isinstance(cause, NameResolutionError) for cause in chain)
+        name_may_pass = any(isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_AGAIN for cause in chain)
+        refused = any(isinstance(cause, NewConnectionError) for cause in chain)
+        no_connection = refused or any(isinstance(cause, ConnectTimeoutError) for cause in chain)
+        self._connect_timeout = no_connection and not refused
+        self._tls = isinstance(error, exceptions.SSLError)
+        self._proxy = isinstance(error, exceptions.ProxyError)
+        self._read_timeout = isinstance(error, exceptions.ReadTimeout)
+        broken = (exceptions.ConnectionError, exceptions.Timeout, exceptions.ChunkedEncodingError)
+        self.was_never_sent = no_connection and not self._tls and (not self._no_name or name_may_pass)
+        self.may_pass = isinstance(error, broken) and not (self._tls or self._proxy or self._no_name)
+
+    def explain(self, endpoint: str, timeouts: tuple[float, float]) -> str:
+        """Return what happened."""
+        detail = excerpt(str(self._innermost))
+        if self._tls:
+            return f"no trusted TLS connection to {endpoint}: {detail}"
+        if self._proxy:
+            return f"the proxy on the way to {endpoint} does not let it through: {detail}"
+        if self._no_name:
+            return f"the host of {endpoint} is not known: {detail}"
+        if self._connect_timeout:
+            return f"no connection to {endpoint} within {timeouts[0]:g} s"
+        if self._read_timeout:
+            return f"no answer from {endpoint} within {timeouts[1]:g} s"
+        return f"no answer from {endpoint}: {detail}"
+
+    def remedy(self, endpoint_key: str, repeatable: bool) -> str:
+        """Return what to do about it."""
+        if self._tls:
+            return f"check `{endpoint_key}` (https or http), or name your authority's file in REQUESTS_CA_BUNDLE"
+        if self._proxy:
+            return "check HTTPS_PROXY, HTTP_PROXY and NO_PROXY"
+        if self._no_name or self.was_never_sent:
+            return f"check `{endpoint_key}` and that the service is up"
+        if repeatable:
+            return "check that the service is up, and run again"
+        return "whether it was carried out is not known: run again, which goes on from what is there"
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield ``error`` and what led to it, outermost first; each once."""
+    seen: set[int] = set()
+    todo: BaseException | None = error
+    while todo is not None and id(todo) not in seen:
+        seen.add(id(todo))
+        yield todo
+        nested = [getattr(todo, "reason", None), *todo.args, todo.__cause__, todo.__context__]
+        todo = next((cause for cause in nested if isinstance(cause, BaseException) and id(cause) not in seen), None)

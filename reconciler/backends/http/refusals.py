@@ -1,0 +1,119 @@
+"""What an answer that is no success means: the lance_namespace error, and a line a person can act on.
+
+Status codes decide where the vendor's own error body says nothing (RFC 9110, section 15).
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit, urlunsplit
+
+from lance_namespace.errors import (
+    ConcurrentModificationError,
+    InternalError,
+    InvalidInputError,
+    LanceNamespaceError,
+    PermissionDeniedError,
+    ServiceUnavailableError,
+    ThrottlingError,
+    UnauthenticatedError,
+    UnsupportedOperationError,
+)
+
+__all__ = ["Refusal", "VendorError", "decode", "excerpt", "is_html", "kind_of", "redirect_target"]
+
+_LONGEST_EXCERPT = 400
+_BY_STATUS: Mapping[int, type[LanceNamespaceError]] = {
+    400: InvalidInputError,
+    401: UnauthenticatedError,
+    403: PermissionDeniedError,
+    405: UnsupportedOperationError,
+    406: UnsupportedOperationError,
+    407: ServiceUnavailableError,
+    408: ServiceUnavailableError,
+    409: ConcurrentModificationError,
+    412: ConcurrentModificationError,
+    413: InvalidInputError,
+    414: InvalidInputError,
+    419: UnauthenticatedError,
+    422: InvalidInputError,
+    429: ThrottlingError,
+    501: UnsupportedOperationError,
+    502: ServiceUnavailableError,
+    503: ServiceUnavailableError,
+    504: ServiceUnavailableError,
+}
+_LOGIN = re.compile(r"log-?in|sign-?in|sso\b|saml|oauth|authorize|\bauth\b|openid", re.IGNORECASE)
+_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An answer outside 2xx, as a vendor's translator sees it.
+
+    ``body`` is the decoded JSON, None where the answer is not JSON; ``text`` the answer as text.
+    """
+
+    status: int
+    body: object = None
+    text: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class VendorError:
+    """What a vendor's error body says. ``kind`` None leaves the type of the error to the call and the status."""
+
+    message: str
+    kind: type[LanceNamespaceError] | None = None
+
+
+def kind_of(refusal: Refusal, expected: Mapping[int, type[LanceNamespaceError]]) -> type[LanceNamespaceError]:
+    """Return the type of error for ``refusal``; ``expected`` is what the statuses mean to this very call.
+
+    A page or a bare text says nothing about the object that was asked for: it comes from a proxy, or from a server
+    that does not know the path. So a 404 of that kind is never taken for "the table does not exist".
+    """
+    foreign = refusal.body is None and bool(refusal.text.strip())
+    if refusal.status in expected and not foreign:
+        return expected[refusal.status]
+    if 300 <= refusal.status < 400:
+        return UnauthenticatedError if _LOGIN.search(redirect_target(refusal)) else ServiceUnavailableError
+    return _BY_STATUS.get(refusal.status, InternalError)
+
+
+def decode(content: bytes) -> object:
+    """Return the JSON value that ``content`` holds, None when it is not JSON."""
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+
+
+def is_html(text: str, content_type: str) -> bool:
+    """Return whether an answer is a web page."""
+    return "html" in content_type.lower() or text.lstrip()[:1] == "<"
+
+
+def excerpt(text: str, content_type: str = "") -> str:
+    """Return what is worth showing of an answer that was not understood: one short line, a page by its title."""
+    if is_html(text, content_type):
+        title = _TITLE.search(text)
+        text = f"a web page titled `{html.unescape(title[1]).strip()}`" if title else "a web page"
+    line = _UNPRINTABLE.sub(" ", text).strip()
+    return line if len(line) <= _LONGEST_EXCERPT else line[: _LONGEST_EXCERPT - 1] + "…"
+
+
+def redirect_target(refusal: Refusal) -> str:
+    """Return where a redirect leads, without user information, query and fragment."""
+    location = next((value for key, value in refusal.headers.items() if key.lower() == "location"), "")
+    try:
+        parts = urlsplit(location)
+    except ValueError:
+        return "an unreadable address"
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")) or "nowhere"
