@@ -24,8 +24,13 @@ def explain(before: ObjectView | None, after: ObjectView | None) -> tuple[FieldC
         return ()
     from deepdiff import DeepDiff
 
+    # Left to itself DeepDiff takes dictionaries with little in common as one value, secrets and all, and skips keys
+    # that start with two underscores.
+    difference = DeepDiff(
+        _plain(before), _plain(after), view="tree", threshold_to_diff_deeper=0, ignore_private_variables=False
+    )
     found: list[FieldChange] = []
-    for kind, items in DeepDiff(_plain(before), _plain(after), view="tree").items():
+    for kind, items in difference.items():
         for item in items:
             path = item.path(output_format="list")
             key = str(path[-1])
@@ -40,13 +45,15 @@ def explain(before: ObjectView | None, after: ObjectView | None) -> tuple[FieldC
 
 
 def _plain(view: ObjectView) -> dict[str, Any]:
-    plain: dict[str, Any] = {"properties": view.properties, "protect": str(view.protect).lower()}
+    plain: dict[str, Any] = {
+        "properties": view.properties,
+        "protect": str(view.protect).lower(),
+        "schema": {column.name: _column_text(column) for column in view.columns or ()},
+    }
     if view.location is not None:
         plain["location"] = locations.redact(view.location)
     if view.managed_by is not None:
         plain["managed-by"] = view.managed_by
-    if view.columns is not None:
-        plain["schema"] = {column.name: _column_text(column) for column in view.columns}
     return plain
 
 

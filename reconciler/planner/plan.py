@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -43,6 +44,9 @@ __all__ = [
 FORMAT_VERSION = "1.0"
 
 Kind = Literal["namespace", "table"]
+
+# JSON takes these as they are; a terminal acts on them and a review does not show them, so they are written as escapes.
+_UNSEEN = re.compile("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 
 
 class _Document(BaseModel):
@@ -195,6 +199,11 @@ class Change(_Document):
         return address(self.catalog, self.identifier)
 
     @property
+    def sort(self) -> str:
+        """The word under which the plan's summary counts the change."""
+        return "replace" if self.replace else _SORT_OF_ACTION[self.action]
+
+    @property
     def managed_keys(self) -> frozenset[str]:
         """The property keys this change is about."""
         views = (view for view in (self.before, self.after) if view is not None)
@@ -291,7 +300,7 @@ _SORT_OF_ACTION: Mapping[Action, str] = {
     Action.CREATE_NAMESPACE: "create",
     Action.CREATE_TABLE: "create",
     Action.DECLARE_TABLE: "declare",
-    Action.REGISTER_TABLE: "register_",
+    Action.REGISTER_TABLE: "register",
     Action.UPDATE_NAMESPACE: "update",
     Action.UPDATE_TABLE: "update",
     Action.ALTER_TABLE: "update",
@@ -320,7 +329,7 @@ class Plan(_Document):
 
     def summary(self) -> Summary:
         """Return the counts that the last line of a plan shows."""
-        counts = Counter("replace" if change.replace else _SORT_OF_ACTION[change.action] for change in self.changes)
+        counts = Counter(change.sort for change in self.changes)
         return Summary(**counts, protected=len(self.guards))
 
     def to_json(self) -> str:
@@ -328,7 +337,8 @@ class Plan(_Document):
         document = self.model_dump(mode="json", exclude_defaults=True, by_alias=True)
         ordered: dict[str, Any] = {"format_version": self.format_version, **document}
         ordered["summary"] = self.summary().model_dump(by_alias=True)
-        return json.dumps(ordered, indent=2, ensure_ascii=False) + "\n"
+        text = json.dumps(ordered, indent=2, ensure_ascii=False)
+        return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
     def digest(self) -> str:
         """Return the SHA-256 of the saved form, the name by which a review refers to this plan."""
