@@ -1,0 +1,187 @@
+"""Hypothesis strategies for plans: ordinary ones, and ones whose every name and value is hostile."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from reconciler.planner.explain import explain
+from reconciler.planner.plan import (
+    Action,
+    CatalogSummary,
+    Change,
+    Column,
+    Fingerprint,
+    Guard,
+    Kind,
+    ManifestRef,
+    Note,
+    ObjectView,
+    Plan,
+    SourceRef,
+)
+
+SECRET = "hunter2-correct-horse"
+"""Part of every value that must not be shown, and of nothing else."""
+
+HOSTILE = (
+    "\x1b[31mred\x1b[0m",
+    "\x9b31m",
+    "a\nPlan: 0 to create, 0 to declare, 0 to update, 0 to deregister.",
+    "\r+ forged",
+    "\u202eecnal",
+    "\u2066isolated\u2069",
+    "zero\u200bwidth",
+    "[red]bold[/red]",
+    "a|b",
+    "`code` ``more``",
+    "\\|",
+    "\\",
+    "<script>alert(1)</script>",
+    "</script></style><!-- -->",
+    "<img src=x onerror=alert(1)>",
+    "[link](https://example.com)",
+    "![image](https://example.com/x.png)",
+    "https://example.com www.example.com",
+    "@octocat #1 GH-1 owner/repo#2",
+    "**bold** _em_ ~~gone~~",
+    "*",
+    "-/+ features/users",
+    "a -> b",
+    " padded ",
+    "&lt;&#64;",
+    '"quoted"',
+    "'; DROP TABLE",
+    "表テーブル",
+    "e\u0301\u0301\u0301",
+    "\u0301leading",
+    "ﷺ" * 5,
+    "👩‍👩‍👧‍👦",
+    "x" * 300,
+    "\u3164",
+    "",
+)
+
+_ordinary = st.from_regex(r"[a-z][a-z0-9_]{0,11}", fullmatch=True)
+hostile_text = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=12))
+names = st.one_of(_ordinary, hostile_text)
+identifiers = st.lists(names, min_size=1, max_size=4).map(tuple)
+
+_catalog_names = st.one_of(st.sampled_from(("lake", "prod")), names)
+_sensitive_keys = st.sampled_from(("db_password", "api-key", "TOKEN", "fs.s3a.access.key", "client_secret"))
+_secrets = st.integers(0, 3).map(lambda number: f"{SECRET}-{number}")
+_plain_locations = st.one_of(
+    _ordinary.map(lambda name: f"s3://bucket/{name}.lance"),
+    _ordinary.map(lambda name: f"/data/{name}"),
+    hostile_text.map(lambda text: f"gs://bucket/{text.replace('?', '').replace('#', '')}"),
+)
+_secret_locations = st.one_of(
+    _secrets.map(lambda secret: f"s3://key:{secret}@bucket/table.lance"),
+    _secrets.map(lambda secret: f"https://host/table.lance?sig={secret}"),
+)
+locations = st.one_of(_plain_locations, _secret_locations)
+_properties = st.builds(
+    lambda plain, sensitive: {**plain, **sensitive},
+    st.dictionaries(names.filter(lambda key: SECRET not in key), hostile_text | _ordinary, max_size=3),
+    st.dictionaries(_sensitive_keys, _secrets, max_size=2),
+)
+columns = st.builds(
+    Column,
+    name=names,
+    type=st.sampled_from(("int64", "utf8", "fixed_size_list<float32>[768]", "struct<a: int64, b: list<utf8>>")),
+    nullable=st.booleans(),
+    metadata=st.dictionaries(_ordinary, hostile_text, max_size=1),
+)
+_columns = st.none() | st.lists(columns, max_size=4, unique_by=lambda column: column.name).map(tuple)
+
+
+@st.composite
+def views(draw: st.DrawFn, kind: Kind = "table") -> ObjectView:
+    """Draw what is compared of one object."""
+    properties = draw(_properties)
+    return ObjectView(
+        location=draw(locations) if kind == "table" else None,
+        managed_by=draw(st.none() | st.just("store/lake") | hostile_text),
+        protect=draw(st.booleans()),
+        keys=tuple(sorted(properties)),
+        properties=properties,
+        columns=draw(_columns) if kind == "table" else None,
+    )
+
+
+_sources = st.none() | st.builds(SourceRef, file=st.just("lancens.yaml") | hostile_text, line=st.integers(1, 10_000))
+_reasons = st.sampled_from(("in the manifest", "differs from the manifest", "absent: true"))
+
+
+def _kind_of(action: Action) -> Kind:
+    return "namespace" if action.value.endswith("namespace") else "table"
+
+
+@st.composite
+def changes(draw: st.DrawFn, catalogs: st.SearchStrategy[str] = _catalog_names) -> Change:
+    """Draw a change whose views fit its action; nothing is promised about its place among others."""
+    action = draw(st.sampled_from(Action))
+    kind = _kind_of(action)
+    creates = action in (Action.CREATE_NAMESPACE, Action.CREATE_TABLE, Action.DECLARE_TABLE, Action.REGISTER_TABLE)
+    before = None if creates else draw(views(kind))
+    after = None if action.removes else draw(views(kind))
+    return Change(
+        catalog=draw(catalogs),
+        kind=kind,
+        identifier=draw(identifiers),
+        action=action,
+        before=before,
+        after=after,
+        fields=explain(before, after),
+        reason=draw(_reasons),
+        source=draw(_sources),
+        replace=action in (Action.UPDATE_TABLE, Action.RELOCATE_TABLE) and draw(st.booleans()),
+    )
+
+
+@st.composite
+def guards(draw: st.DrawFn, catalogs: st.SearchStrategy[str] = _catalog_names) -> Guard:
+    """Draw a protected object."""
+    would = draw(st.sampled_from((Action.DEREGISTER_TABLE, Action.DROP_NAMESPACE, Action.RELOCATE_TABLE)))
+    return Guard(
+        catalog=draw(catalogs),
+        kind=_kind_of(would),
+        identifier=draw(identifiers),
+        would=would,
+        reason=draw(_reasons),
+        source=draw(_sources),
+    )
+
+
+@st.composite
+def plans(draw: st.DrawFn, max_changes: int = 8) -> Plan:
+    """Draw a plan that can be shown and saved; its changes depend on changes before them."""
+    drawn = draw(st.lists(changes(), max_size=max_changes))
+    dependent = [
+        change.model_copy(update={"depends_on": (draw(st.integers(0, position - 1)),)})
+        if position and draw(st.booleans())
+        else change
+        for position, change in enumerate(drawn)
+    ]
+    counts = st.integers(0, 10_000)
+    catalogs = [
+        CatalogSummary(
+            name=name,
+            impl=draw(st.just("dir") | hostile_text),
+            namespaces=draw(counts),
+            tables=draw(counts),
+            removable_tables=draw(counts),
+            desired_objects=draw(counts),
+        )
+        for name in sorted({change.catalog for change in drawn if draw(st.booleans())})
+    ]
+    return Plan(
+        manifest=ManifestRef(name=draw(names), digest="ab" * 32, files=draw(st.lists(names, max_size=2).map(tuple))),
+        catalogs=tuple(catalogs),
+        changes=tuple(dependent),
+        guards=tuple(draw(st.lists(guards(), max_size=3))),
+        notes=tuple(draw(st.lists(st.builds(Note, catalog=names, message=hostile_text), max_size=3))),
+        fingerprints=tuple(
+            Fingerprint.of(change.catalog, change.kind, change.identifier, change.before, change.managed_keys)
+            for change in dependent
+        ),
+    )

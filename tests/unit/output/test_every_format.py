@@ -1,0 +1,130 @@
+"""What holds for every renderer, whatever the plan: complete, safe to print, and silent about secrets."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import unicodedata
+from html import unescape
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.output import Format, render, shown
+from reconciler.output.markdown import pull_request_comment
+from reconciler.output.wording import SYMBOLS, entries_of
+from reconciler.planner.plan import Plan
+from tests.strategies import SECRET, plans
+from tests.unit.output.examples import small_plan
+
+FORMATS: tuple[Format, ...] = get_args(Format)
+WIDTHS = st.none() | st.integers(1, 160)
+
+
+def test_each_format_renders_the_example() -> None:
+    plan = small_plan()
+    for format_ in FORMATS:
+        page = render(plan, format_)
+        assert page.endswith("\n")
+        assert "features" in page
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_the_same_plan_gives_the_same_bytes(format_: Format) -> None:
+    assert render(small_plan(), format_) == render(small_plan(), format_)
+
+
+@given(plans())
+def test_text_names_every_changed_object(plan: Plan) -> None:
+    text = render(plan, "text", full=True)
+    for entry in entries_of(plan):
+        assert shown.address(*entry.identifier) in text
+
+
+@given(plans())
+def test_markdown_names_every_changed_object(plan: Plan) -> None:
+    text = render(plan, "markdown")
+    for entry in entries_of(plan):
+        assert shown.address(*entry.identifier).replace("|", "\\|") in text
+
+
+@given(plans())
+def test_html_names_every_changed_object(plan: Plan) -> None:
+    page = unescape(re.sub(r"<[^>]*>", "", render(plan, "html")))
+    for entry in entries_of(plan):
+        assert shown.address(*entry.identifier) in page
+
+
+@given(plans())
+def test_json_can_be_read_again(plan: Plan) -> None:
+    saved = render(plan, "json")
+    assert Plan.from_json(saved).to_json() == saved
+
+
+@given(plans(), st.sampled_from(FORMATS), st.booleans(), WIDTHS)
+def test_nothing_secret_is_shown(plan: Plan, format_: Format, full: bool, width: int | None) -> None:
+    assert SECRET not in render(plan, format_, full=full, width=width)
+    assert SECRET not in pull_request_comment(plan, commit="c0ffee")
+
+
+@given(plans(), st.sampled_from(("text", "markdown", "html")), st.booleans(), WIDTHS)
+def test_everything_shown_is_visible(plan: Plan, format_: Format, full: bool, width: int | None) -> None:
+    for character in render(plan, format_, full=full, width=width):
+        assert character == "\n" or character.isprintable()
+
+
+@given(plans())
+def test_json_holds_nothing_a_terminal_acts_on(plan: Plan) -> None:
+    for character in render(plan, "json"):
+        assert character == "\n" or unicodedata.category(character) not in ("Cc", "Cs", "Zl", "Zp")
+        assert unicodedata.bidirectional(character) not in (
+            "LRE",
+            "RLE",
+            "LRO",
+            "RLO",
+            "PDF",
+            "LRI",
+            "RLI",
+            "FSI",
+            "PDI",
+        )
+
+
+@given(plans(), WIDTHS)
+def test_no_name_or_value_can_forge_a_line_of_text(plan: Plan, width: int | None) -> None:
+    lines = render(plan, "text", full=True, width=width).splitlines()
+    marks = max((2 if change.replace else 0 for change in plan.changes), default=0) + 1
+    body = lines[: lines.index("Notes")] if plan.notes else lines
+    rows = [line for line in body if line[: 2 + marks].strip() in SYMBOLS and line[2 + marks : 3 + marks] == " "]
+    assert len(rows) == len(entries_of(plan))
+    catalogs = len({entry.catalog for entry in entries_of(plan)})
+    at_the_margin = [line for line in lines if line and not line.startswith(" ")]
+    assert len(at_the_margin) == catalogs + bool(plan.notes) + 1
+    assert at_the_margin[-1].startswith("No changes." if plan.is_empty else "Plan: ")
+
+
+@given(plans(), st.integers(40, 160), st.booleans())
+def test_no_line_is_wider_than_the_terminal(plan: Plan, width: int, full: bool) -> None:
+    for line in render(plan, "text", full=full, width=width).splitlines():
+        assert shown.width_of(line) <= width
+
+
+@given(plans(), WIDTHS)
+def test_colour_changes_nothing_but_colour(plan: Plan, width: int | None) -> None:
+    plain = render(plan, "text", width=width)
+    coloured = render(plan, "text", width=width, color=True)
+    without = re.sub(r"\x1b\[[0-9;]*m", "", coloured)
+    assert [line.rstrip() for line in without.splitlines()] == plain.splitlines()
+
+
+def test_importing_the_package_is_light() -> None:
+    heavy = "rich", "deepdiff", "lance", "pyarrow", "boto3", "pydantic"
+    code = (
+        "import sys; before = set(sys.modules); import reconciler; base = set(sys.modules);"
+        f"import reconciler.output; print([name for name in {heavy} if name in set(sys.modules) - base])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
