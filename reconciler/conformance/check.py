@@ -1,0 +1,84 @@
+"""What a check is, and how it finds fault."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from lance_namespace.errors import LanceNamespaceError
+
+    from reconciler.conformance.ground import Ground
+
+__all__ = ["Check", "FaultError", "NotApplicable", "check", "equal", "need", "raises", "registered"]
+
+
+class FaultError(AssertionError):
+    """The backend does not do what the contract says; the message says what was expected and what came."""
+
+
+class NotApplicable(Exception):  # noqa: N818 - it is no error
+    """The backend's capabilities say that it cannot do this; the message says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One promise of the contract. ``operation`` groups checks in a report; ``title`` says what holds."""
+
+    name: str
+    operation: str
+    title: str
+    run: Callable[[Ground], None]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_registered: list[Check] = []
+
+CheckFunction = Callable[["Ground"], None]
+E_ = TypeVar("E_", bound="LanceNamespaceError")
+
+
+def check(operation: str) -> Callable[[CheckFunction], CheckFunction]:
+    """Register the decorated function as a check of ``operation``; its docstring is the title."""
+
+    def register(function: CheckFunction) -> CheckFunction:
+        title = (function.__doc__ or "").strip()
+        _registered.append(Check(function.__name__, operation, title, function))
+        return function
+
+    return register
+
+
+def registered() -> tuple[Check, ...]:
+    """Return the checks registered so far, in the order of their definition."""
+    return tuple(_registered)
+
+
+def need(able: bool, reason: str) -> None:
+    """End the check as not applicable unless the backend is ``able``."""
+    if not able:
+        raise NotApplicable(reason)
+
+
+def equal(what: str, actual: object, wanted: object) -> None:
+    """Find fault unless ``actual`` is ``wanted``."""
+    if actual != wanted:
+        raise FaultError(f"{what}: expected {wanted!r}, got {actual!r}")
+
+
+def raises(wanted: type[E_] | tuple[type[E_], ...], call: Callable[[], object]) -> None:
+    """Find fault unless ``call`` raises ``wanted`` with the code that belongs to it."""
+    kinds = wanted if isinstance(wanted, tuple) else (wanted,)
+    names = " or ".join(kind.__name__ for kind in kinds)
+    try:
+        answer = call()
+    except kinds as error:
+        if error.code not in {kind.code for kind in kinds}:
+            raise FaultError(f"expected the code of {names}, got {error.code}") from error
+    except Exception as error:
+        raise FaultError(f"expected {names}, got {type(error).__name__}: {error}") from error
+    else:
+        raise FaultError(f"expected {names}, got the answer {answer!r}")

@@ -1,0 +1,209 @@
+"""The ground a check stands on: a namespace of its own in the catalog under test, and places for real data."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lance_namespace import (
+    CreateNamespaceRequest,
+    DeclareTableRequest,
+    DeregisterTableRequest,
+    DescribeNamespaceRequest,
+    DescribeTableRequest,
+    DescribeTableResponse,
+    DropNamespaceRequest,
+    ListNamespacesRequest,
+    ListTablesRequest,
+    RegisterTableRequest,
+)
+
+from reconciler import locations, storage
+from reconciler.conformance.check import NotApplicable
+from reconciler.names import Identifier
+from reconciler.state import LocationPolicy
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from reconciler.backends.base import Backend
+
+__all__ = ["AddForeign", "Ground", "prepared"]
+
+AddForeign = Callable[["Backend", Identifier], Callable[[], None]]
+"""Puts an object that is no Lance table at an identifier, past the backend, and returns what takes it away again."""
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Where a check works. ``base`` is an empty namespace that can hold tables, made for this check alone.
+
+    The methods are the operations in short: identifiers in, plain values out, errors as the backend raises them.
+    """
+
+    backend: Backend
+    connect: Callable[[], Backend]
+    base: Identifier
+    scratch: str
+    add_foreign: AddForeign | None = None
+
+    # ---- what can be done here -----------------------------------------------------------------------------------
+
+    @property
+    def nests(self) -> bool:
+        """Whether ``base`` can hold namespaces."""
+        most = self.backend.capabilities.max_depth
+        return most is None or len(self.base) < most
+
+    def nested(self, name: str = "inner", *, with_tables: bool = False) -> Identifier:
+        """Return the identifier of a namespace below ``base``; the check does not apply where there can be none.
+
+        With ``with_tables`` both ``base`` and the namespace have to be able to hold tables.
+        """
+        if not self.nests:
+            raise NotApplicable("namespaces do not nest here")
+        most = self.backend.capabilities.table_depths[1]
+        if with_tables and most is not None and len(self.base) + 1 > most:
+            raise NotApplicable("a namespace that holds namespaces holds no tables here")
+        return (*self.base, name)
+
+    # ---- places and data -----------------------------------------------------------------------------------------
+
+    def place(self, identifier: Identifier, suffix: str = "") -> str:
+        """Return a location the catalog takes for a table, another one for each ``suffix``."""
+        default = self.backend.default_location(identifier)
+        if default is not None:
+            return default if not suffix else f"{default.removesuffix('.lance')}_{suffix}.lance"
+        if self.backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT:
+            raise NotApplicable("the catalog takes locations under its root only and has no default")
+        return locations.join(self.scratch, *self.base, f"{identifier[-1]}{suffix}.lance")
+
+    def write(self, location: str, rows: int = 3) -> None:
+        """Write a real dataset with ``rows`` rows."""
+        import lance
+        import pyarrow as pa
+
+        options = self.backend.storage_options() or None
+        lance.write_dataset(pa.table({"id": list(range(rows))}), storage.pylance_uri(location), storage_options=options)
+
+    def rows(self, location: str) -> int:
+        """Return how many rows the dataset at ``location`` has."""
+        return int(storage.open_dataset(location, self.backend.storage_options()).count_rows())
+
+    def data(self, location: str) -> Mapping[str, str]:
+        """Return a digest of each file of the dataset at ``location``; of its rows where it is not on this machine."""
+        root = storage.local_path(location)
+        if root is None:
+            table: pa.Table = storage.open_dataset(location, self.backend.storage_options()).to_table()
+            return {"rows": repr(table.to_pylist())}
+        return {
+            str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in sorted(root.rglob("*"))
+            if path.is_file() and not path.name.startswith(".lance-")
+        }
+
+    # ---- operations ----------------------------------------------------------------------------------------------
+
+    def create(
+        self, identifier: Sequence[str], properties: Mapping[str, str] | None = None, mode: str | None = None
+    ) -> dict[str, str]:
+        """CreateNamespace; returns the properties."""
+        request = CreateNamespaceRequest(
+            id=list(identifier), properties=None if properties is None else dict(properties), mode=mode
+        )
+        return self.backend.create_namespace(request).properties or {}
+
+    def drop(self, identifier: Sequence[str], mode: str | None = None, behavior: str | None = None) -> object:
+        """DropNamespace."""
+        return self.backend.drop_namespace(DropNamespaceRequest(id=list(identifier), mode=mode, behavior=behavior))
+
+    def namespace(self, identifier: Sequence[str]) -> dict[str, str]:
+        """DescribeNamespace; returns the properties."""
+        return self.backend.describe_namespace(DescribeNamespaceRequest(id=list(identifier))).properties or {}
+
+    def namespaces(self, parent: Sequence[str]) -> list[str]:
+        """ListNamespaces; returns the names of all pages."""
+        return self.backend.list_namespaces(ListNamespacesRequest(id=list(parent))).namespaces
+
+    def tables(self, parent: Sequence[str]) -> list[str]:
+        """ListTables; returns the names of all pages."""
+        return self.backend.list_tables(ListTablesRequest(id=list(parent))).tables
+
+    def declare(
+        self, identifier: Sequence[str], properties: Mapping[str, str] | None = None, location: str | None = None
+    ) -> str:
+        """DeclareTable, at a place the catalog takes when none is given; returns the location in force."""
+        request = DeclareTableRequest(
+            id=list(identifier),
+            location=location or self._needed_location(identifier),
+            properties=None if properties is None else dict(properties),
+        )
+        return self.backend.declare_table(request).location or ""
+
+    def register(
+        self,
+        identifier: Sequence[str],
+        location: str,
+        properties: Mapping[str, str] | None = None,
+        mode: str | None = None,
+    ) -> str:
+        """RegisterTable; returns the location in force."""
+        request = RegisterTableRequest(
+            id=list(identifier),
+            location=location,
+            mode=mode,
+            properties=None if properties is None else dict(properties),
+        )
+        return self.backend.register_table(request).location or ""
+
+    def deregister(self, identifier: Sequence[str]) -> Any:
+        """DeregisterTable."""
+        return self.backend.deregister_table(DeregisterTableRequest(id=list(identifier)))
+
+    def describe(self, identifier: Sequence[str], **request: Any) -> DescribeTableResponse:
+        """DescribeTable."""
+        return self.backend.describe_table(DescribeTableRequest(id=list(identifier), **request))
+
+    def properties(self, identifier: Sequence[str], keys: Mapping[str, str]) -> dict[str, str]:
+        """Return those of a table's properties that ``keys`` names; engines add others."""
+        found = self.describe(identifier).properties or {}
+        return {key: found[key] for key in keys if key in found}
+
+    def _needed_location(self, identifier: Sequence[str]) -> str | None:
+        """Return a location where the catalog has no default; identifiers that cannot be are left to the backend."""
+        if len(identifier) != len(self.base) + 1:
+            return None if self.backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT else self.scratch
+        names = tuple(identifier)
+        try:
+            default = self.backend.default_location(self.backend.table_id(names))
+        except Exception:  # noqa: BLE001 - what is wrong with the identifier is for the declare to say
+            return None
+        return None if default is not None else locations.join(self.scratch, *names[:-1], f"{names[-1]}.lance")
+
+
+@contextmanager
+def prepared(
+    backend: Backend,
+    connect: Callable[[], Backend],
+    namespace: Identifier,
+    scratch: str,
+    add_foreign: AddForeign | None = None,
+) -> Iterator[Ground]:
+    """Give a check a new namespace below ``namespace`` and take away all entries it left there.
+
+    Data is never deleted, so what a check writes under the catalog's own root stays.
+    """
+    fewest = backend.capabilities.table_depths[0]
+    levels = max(1, fewest - len(namespace), backend.capabilities.fixed_levels + 1 - len(namespace))
+    base = (*namespace, *(f"lancens_check_{uuid.uuid4().hex[:12]}" for _ in range(levels)))
+    for depth in range(len(namespace) + 1, len(base) + 1):
+        backend.create_namespace(CreateNamespaceRequest(id=list(base[:depth])))
+    try:
+        yield Ground(backend, connect, base, scratch, add_foreign)
+    finally:
+        for depth in range(len(base), len(namespace), -1):
+            backend.drop_namespace(DropNamespaceRequest(id=list(base[:depth]), mode="skip", behavior="cascade"))
