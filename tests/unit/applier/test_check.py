@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from lance_namespace.errors import ServiceUnavailableError
+
+from reconciler import ownership
+from reconciler.applier import check_plan
+from reconciler.backends.memory import MemoryBackend
+from reconciler.errors import CatalogError, StalePlanError
+from reconciler.planner.plan import Plan
+from reconciler.state import Capabilities
+from tests.unit.applier.world import World, capable
+from tests.unit.planner.building import OWNER, USERS, claim, desired, live, live_namespace, live_table, marks, table
+
+
+def check(world: World, plan: Plan) -> None:
+    check_plan(Plan.from_json(plan.to_json()), world.backends, parallelism=2)
+
+
+def test_a_saved_plan_passes_while_nothing_moves(world: World) -> None:
+    world.has(live(live_table("a/t", {"api_token": "s3cret", "tier": "gold"}, owner=OWNER, extra={"numFiles": "1"})))
+    plan = world.plan(desired(table("a/t", {"api_token": "other", "tier": "gold"}), table("a/new")))
+    world.alter("a/t", numFiles="2")
+    check(world, plan)
+
+
+def test_everything_that_moved_is_named_and_nothing_is_written(world: World) -> None:
+    world.has(live(live_table("a/one", owner=OWNER), live_table("a/two", {"tier": "x"}, owner=OWNER)))
+    plan = world.plan(desired(table("a/one", {"k": "v"}), table("a/two", {"tier": "y"}), table("a/three")))
+    world.alter("a/one", location="/data/b.lance")
+    world.alter("a/two", tier="z")
+    with pytest.raises(StalePlanError) as caught:
+        check(world, plan)
+    assert str(caught.value) == (
+        "The plan is stale: 2 of 4 objects moved since it was made.\n"
+        "  lake/a/one   location          planned on /data/a/one.lance, now /data/b.lance\n"
+        "  lake/a/two   properties.tier   planned on x, now z\n"
+        "Plan again, or apply the manifest. Nothing was changed."
+    )
+    assert world.writes == []
+
+
+def test_secrets_that_moved_are_told_apart_and_not_shown(world: World) -> None:
+    world.has(live(live_table("t", {"api_token": "hunter2"}, owner=OWNER)))
+    plan = world.plan(desired(table("t", {"api_token": "wanted"})))
+    world.alter("t", api_token="swordfish")
+    with pytest.raises(StalePlanError) as caught:
+        check(world, plan)
+    assert "properties.api_token" in str(caught.value)
+    assert not any(secret in str(caught.value) for secret in ("hunter2", "wanted", "swordfish"))
+
+
+def test_hostile_text_of_a_catalog_cannot_forge_lines(world: World) -> None:
+    world.has(live(live_table("t", {"tier": "x"}, owner=OWNER)))
+    plan = world.plan(desired(table("t", {"tier": "y"})))
+    world.alter("t", tier="z\n\x1b[2JAll is well.")
+    with pytest.raises(StalePlanError, match=r"now z\\n\\x1b\[2JAll is well\."):
+        check(world, plan)
+
+
+def test_a_table_that_appeared_and_one_that_vanished_are_stale(world: World) -> None:
+    world.has(live(live_table("a/old", {"k": "v"}, owner=OWNER)))
+    plan = world.plan(desired(table("a/old", {"k": "w"}), table("a/new")))
+    MemoryBackend.remove_table(world.backend, ("a", "old"))
+    MemoryBackend.insert_table(world.backend, ("a", "new"), "/data/x", {})
+    with pytest.raises(StalePlanError) as caught:
+        check(world, plan)
+    assert "lake/a/new   existence   planned on nothing, now there" in str(caught.value)
+    assert "lake/a/old   existence   planned on there, now nothing" in str(caught.value)
+
+
+def test_the_parent_of_what_is_planned_must_not_move_either(world: World) -> None:
+    world.has(live(live_namespace("a", {"team": "ml"}, owner=OWNER)))
+    plan = world.plan(desired(claim("a", {"team": "ml"}), table("a/t")))
+    MemoryBackend.remove_namespace(world.backend, ("a",))
+    with pytest.raises(StalePlanError, match="lake/a   existence   planned on there, now nothing"):
+        check(world, plan)
+
+
+def test_a_protection_added_since_is_stale(world: World) -> None:
+    world.has(live(live_table("t", owner=OWNER)))
+    plan = world.plan(desired())
+    world.alter("t", **{ownership.PROTECT: "true"})
+    with pytest.raises(StalePlanError, match="lake/t   protect   planned on false, now true"):
+        check(world, plan)
+
+
+def test_what_an_interrupted_apply_of_the_plan_leaves_is_accepted(make_world: Callable[[Capabilities], World]) -> None:
+    world = make_world(capable(alter_table=False, relocate_table=False, replace_table=True, ignores_location=True))
+    there = (live_table("gone", owner=OWNER), live_table("moving", owner=OWNER), live_namespace("old", owner=OWNER))
+    world.has(live(*there))
+    plan = world.plan(
+        desired(table("new/made", location="/asked"), table("new/fresh", schema=USERS), table("moving", {"k": "v"}))
+    )
+    MemoryBackend.insert_namespace(world.backend, ("new",), marks({}, OWNER))
+    MemoryBackend.insert_table(world.backend, ("new", "made"), "/where/the/service/wants", marks({}, OWNER))
+    MemoryBackend.remove_table(world.backend, ("gone",))
+    MemoryBackend.remove_table(world.backend, ("moving",))
+    MemoryBackend.remove_namespace(world.backend, ("old",))
+    check(world, plan)
+
+
+def test_a_catalog_that_cannot_be_read_is_an_error_that_names_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = world.plan(desired(claim("a")))
+
+    def unavailable(identifier: object) -> None:
+        raise ServiceUnavailableError("memory: no answer in 30 s")
+
+    monkeypatch.setattr(world.backend, "load_namespace", unavailable)
+    with pytest.raises(CatalogError, match=r"lake \(memory\): no answer in 30 s"):
+        check(world, plan)

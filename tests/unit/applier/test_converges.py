@@ -1,0 +1,207 @@
+"""Apply converges: killed after any write and run again, it comes to the same end, and nothing is done twice."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, assume, given, reject, settings
+from hypothesis import strategies as st
+
+from reconciler.errors import PlanError
+from reconciler.names import Identifier
+from reconciler.planner.plan import Plan
+from reconciler.state import (
+    Capabilities,
+    DesiredCatalog,
+    DesiredNamespace,
+    DesiredTable,
+    Evolve,
+    Field,
+    LiveNamespace,
+    LiveTable,
+    Prune,
+    Schema,
+    Snapshot,
+)
+from tests.unit.applier.world import Crash, World, capable
+from tests.unit.planner.building import CATALOG, OWNER, USERS, at, marks
+
+WIDER: Schema = (*USERS, Field("email", "string"))
+CAPABILITIES = (
+    Capabilities(),
+    capable(alter_table=False, relocate_table=False, replace_table=True),
+    capable(ignores_location=True, relocate_table=False),
+)
+
+names = st.sampled_from("abc")
+namespace_ids = st.lists(names, min_size=1, max_size=2).map(tuple)
+table_ids = st.tuples(st.lists(names, max_size=2).map(tuple), st.sampled_from(["t1", "t2", "t3"])).map(
+    lambda parts: (*parts[0], parts[1])
+)
+properties = st.dictionaries(st.sampled_from(["tier", "team", "api_token"]), st.sampled_from("xyz"), max_size=2)
+protections = st.sampled_from([None, None, None, True, False])
+places = st.sampled_from([f"/lake/{number}.lance" for number in range(6)])
+
+
+def parents(identifiers: list[Identifier]) -> set[Identifier]:
+    return {one[:depth] for one in identifiers for depth in range(1, len(one))}
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> Snapshot:
+    def kept() -> dict[str, str]:
+        owner = draw(st.sampled_from([OWNER, OWNER, None]))
+        extra = draw(st.sampled_from([{}, {"numFiles": "1"}]))
+        return {**marks(draw(properties), owner, protect=draw(st.booleans()) and draw(st.booleans())), **extra}
+
+    tables = {
+        one: LiveTable(one, draw(places) if draw(st.booleans()) else f"/data/{'$'.join(one)}.lance", kept())
+        for one in draw(st.lists(table_ids, max_size=4, unique=True))
+    }
+    named = draw(st.lists(namespace_ids, max_size=3, unique=True))
+    namespaces = {one: LiveNamespace(one, kept()) for one in sorted({*named, *parents([*tables, *named])})}
+    return Snapshot(namespaces, tables)
+
+
+@st.composite
+def manifests(draw: st.DrawFn) -> DesiredCatalog:
+    tables = {
+        one: DesiredTable(
+            one,
+            at(),
+            draw(properties),
+            draw(st.none() | places),
+            draw(st.sampled_from([None, USERS, WIDER])),
+            draw(st.sampled_from(Evolve)),
+            draw(st.sampled_from([True, True, False])),
+            absent=draw(st.integers(0, 3)) == 0,
+            protect=draw(protections),
+        )
+        for one in draw(st.lists(table_ids, max_size=4, unique=True))
+    }
+    named = draw(st.lists(namespace_ids, max_size=3, unique=True))
+    above = parents([*tables, *named])
+    namespaces = {
+        one: DesiredNamespace(
+            one,
+            at(),
+            draw(properties) if one in named else {},
+            claimed=one in named,
+            absent=one in named and one not in above and draw(st.integers(0, 3)) == 0,
+            protect=draw(protections) if one in named else None,
+        )
+        for one in sorted({*named, *above})
+    }
+    prune = draw(st.sampled_from(Prune))
+    return DesiredCatalog(CATALOG, OWNER, at(), prune, namespaces=namespaces, tables=tables)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Everything a run depends on; each world made of it is the same."""
+
+    capabilities: Capabilities
+    live: Snapshot
+    wanted: DesiredCatalog
+    datasets: dict[str, Schema]
+    adopt: bool
+
+    @contextmanager
+    def world(self) -> Iterator[World]:
+        with tempfile.TemporaryDirectory() as folder:
+            world = World(Path(folder), self.capabilities).has(self.live)
+            # Where a service ignores locations, data at the one asked for could not be registered.
+            for place, schema in () if self.capabilities.ignores_location else self.datasets.items():
+                world.storage.put(place, schema)
+            with world.storage.installed():
+                yield world
+
+    def plan(self, world: World) -> Plan:
+        return world.plan(self.wanted, adopt=self.adopt)
+
+
+cases = st.builds(
+    Case,
+    st.sampled_from(CAPABILITIES),
+    snapshots(),
+    manifests(),
+    st.dictionaries(places, st.sampled_from([USERS, WIDER]), max_size=3),
+    st.booleans(),
+)
+thorough = settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+)
+
+
+def made_plan(case: Case, world: World) -> Plan:
+    """Return the plan of a case that has no conflicts; two tables of one new dataset would be one."""
+    try:
+        plan = case.plan(world)
+    except PlanError:
+        reject()
+    places = [change.after.location for change in plan.changes if change.after and change.kind == "table"]
+    written = {change.after.location for change in plan.changes if change.after and change.after.columns is not None}
+    assume(all(places.count(place) == 1 for place in written))
+    return plan
+
+
+def without_lost(snapshot: Snapshot, plan: Plan) -> Snapshot:
+    """Leave out what a killed replacement loses: the unmanaged properties of the table it replaces."""
+    replaced = {change.identifier: change.managed_keys for change in plan.changes if change.replace}
+    tables = {
+        one: LiveTable(one, table.location, {k: v for k, v in table.properties.items() if k in replaced[one]})
+        if one in replaced
+        else table
+        for one, table in snapshot.tables.items()
+    }
+    return Snapshot(snapshot.namespaces, tables)
+
+
+@thorough
+@given(cases)
+def test_after_apply_the_plan_is_empty(case: Case) -> None:
+    with case.world() as world:
+        plan = made_plan(case, world)
+        report = world.apply(plan, parallelism=2)
+        assert report.ok, [result for result in report.results if not result.status.satisfies]
+        assert case.plan(world).is_empty
+
+
+@thorough
+@given(cases, st.data())
+def test_killed_after_any_write_and_run_again_the_end_is_the_same(case: Case, data: st.DataObject) -> None:
+    with case.world() as world:
+        plan = made_plan(case, world)
+        world.apply(plan)
+        end, writes, datasets = world.state(), list(world.writes), dict(world.storage.datasets)
+    assume(writes)
+    parallelism = data.draw(st.sampled_from([1, 3]), label="parallelism")
+    with case.world() as world:
+        assert case.plan(world) == plan
+        world.ledger.crash_after = data.draw(st.integers(1, len(writes)), label="killed after")
+        with pytest.raises(Crash):
+            world.apply(plan, parallelism=parallelism)
+        world.revive()
+        report = world.apply(plan, parallelism=parallelism)
+        assert report.ok, [result for result in report.results if not result.status.satisfies]
+        assert without_lost(world.state(), plan) == without_lost(end, plan)
+        assert world.storage.datasets == datasets
+        assert Counter(world.writes) == Counter(writes)
+        assert case.plan(world).is_empty
+
+
+@thorough
+@given(cases)
+def test_a_second_apply_of_the_same_plan_writes_nothing(case: Case) -> None:
+    with case.world() as world:
+        plan = made_plan(case, world)
+        world.apply(plan)
+        once = list(world.writes)
+        assert world.apply(plan).ok
+        assert world.writes == once

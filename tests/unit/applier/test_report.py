@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from reconciler.applier import ApplyReport, Finished, Result, Started, Status, result_line, summary_line
+from reconciler.cli.progress import Progress
+from reconciler.planner.plan import Action, Change, ManifestRef, Plan
+
+MADE = Change(
+    catalog="lake", kind="namespace", identifier=("features",), action=Action.CREATE_NAMESPACE, reason="in the manifest"
+)
+GONE = Change(
+    catalog="prod", kind="table", identifier=("a", "clicks"), action=Action.DEREGISTER_TABLE, reason="absent: true"
+)
+SWAPPED = GONE.model_copy(update={"action": Action.RELOCATE_TABLE, "replace": True})
+PLAN = Plan(manifest=ManifestRef(name="store", digest="d", files=()), changes=(MADE, GONE))
+
+
+@pytest.mark.parametrize(
+    ("result", "line"),
+    [
+        (Result(MADE, Status.DONE, seconds=0.0121), "  ✓ lake  + features                    12 ms"),
+        (Result(MADE, Status.DONE, seconds=2.34), "  ✓ lake  + features                    2.3 s"),
+        (Result(GONE, Status.DONE, note="data at /x"), "  ✓ prod  - a/clicks                    0 ms  (data at /x)"),
+        (Result(GONE, Status.ALREADY), "  ✓ prod  - a/clicks                    already done"),
+        (Result(SWAPPED, Status.FAILED, "throttled"), "  ✗ prod  -/+ a/clicks                  throttled"),
+        (Result(GONE, Status.SKIPPED, "it needs x"), "  · prod  - a/clicks                    skipped: it needs x"),
+        (Result(GONE, Status.KEPT, "kept, not empty"), "  ! prod  - a/clicks                    kept, not empty"),
+        (Result(GONE, Status.FAILED, "a\x1b[31m"), "  ✗ prod  - a/clicks                    a\\x1b[31m"),
+    ],
+)  # fmt: skip
+def test_a_result_is_one_line(result: Result, line: str) -> None:
+    assert result_line(result) == line
+
+
+def report(*results: Result, interrupted: bool = False) -> ApplyReport:
+    return ApplyReport(results, Path(".lancens/2f9c1e.jsonl"), interrupted)
+
+
+def test_the_last_line_counts_everything() -> None:
+    done, failed = Result(MADE, Status.DONE), Result(GONE, Status.FAILED, "no")
+    assert summary_line(report(done, failed)) == (
+        "Applied 1 of 2 changes: 1 failed, 0 skipped. Journal: .lancens/2f9c1e.jsonl"
+    )
+    rest = (Result(GONE, Status.KEPT, "kept"), Result(GONE, Status.ALREADY))
+    assert summary_line(report(done, *rest, interrupted=True)) == (
+        "Stopped. Applied 2 of 3 changes: 0 failed, 0 skipped, 1 kept, 1 already done. Journal: .lancens/2f9c1e.jsonl"
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "ok"),
+    [(Status.DONE, True), (Status.ALREADY, True), (Status.KEPT, True), (Status.FAILED, False), (Status.SKIPPED, False)],
+)
+def test_failed_and_skipped_changes_make_the_exit_code(status: Status, ok: bool) -> None:
+    assert report(Result(MADE, Status.DONE), Result(GONE, status)).ok is ok
+
+
+def test_a_pipe_gets_one_plain_line_a_change(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress(PLAN) as progress:
+        for change in PLAN.changes:
+            progress(Started(change))
+            progress(Finished(Result(change, Status.ALREADY)))
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.splitlines() == [result_line(Result(change, Status.ALREADY)) for change in PLAN.changes]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("no_color", [False, True])
+def test_a_terminal_gets_the_lines_and_a_bar(monkeypatch: pytest.MonkeyPatch, no_color: bool) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if no_color:
+        monkeypatch.setenv("NO_COLOR", "1")
+    with Progress(PLAN) as progress:
+        for change in PLAN.changes:
+            progress(Finished(Result(change, Status.ALREADY)))
+    shown = screen.getvalue()
+    assert "2/2" in shown
+    assert "a/clicks" in shown
+    assert ("\x1b[32m" in shown) is not no_color
