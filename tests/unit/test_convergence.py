@@ -43,7 +43,7 @@ names = st.sampled_from(["a", "b", "c"])
 identifiers = st.lists(names, min_size=1, max_size=3).map(tuple)
 properties = st.dictionaries(st.sampled_from(["tier", "team"]), st.sampled_from(["x", "y"]), max_size=2)
 owners = st.sampled_from([None, OWNER, OTHER])
-places = st.sampled_from([f"memory://shelf/{number}" for number in range(4)])
+places = st.sampled_from([f"shared-memory://shelf/{number}" for number in range(4)])
 protections = st.sampled_from([None, None, None, True, False])
 
 
@@ -141,7 +141,7 @@ def catalogs(draw: st.DrawFn) -> Snapshot:
 
 
 def filled(state: Snapshot) -> Recorded:
-    backend = Recorded(name=uuid.uuid4().hex)
+    backend = Recorded(name=uuid.uuid4().hex, root="shared-memory://defaults")
     for namespace in state.namespaces.values():
         backend.insert_namespace(namespace.id, namespace.properties)
     for table in state.tables.values():
