@@ -200,6 +200,27 @@ def test_done_takes_any_success(script: Script, status: int, body: object) -> No
 # ---- what comes back is not the service's --------------------------------------------------------
 
 
+def test_what_did_not_change_is_not_sent_again(script: Script) -> None:
+    script.answers = [answer(200, {"n": 1}, ETag='"v1"'), answer(304), answer(200, {"n": 2}, ETag='"v2"')]
+    client = script.client()
+    assert client.changed("/t", doing="read it") == ({"n": 1}, '"v1"')
+    assert client.changed("/t", doing="read it", etag='"v1"') is None
+    assert client.changed("/t", doing="read it", etag='"v1"') == ({"n": 2}, '"v2"')
+    assert [seen.headers.get("If-None-Match") for seen in script.seen] == [None, '"v1"', '"v1"']
+
+
+def test_an_unchanged_answer_nobody_asked_for_is_an_error(script: Script) -> None:
+    script.answers = [answer(304)]
+    with pytest.raises(LanceNamespaceError, match="304"):
+        script.client().changed("/t", doing="read it")
+
+
+def test_a_login_without_a_key_to_look_at_leaves_the_remedy_to_the_translator(script: Script) -> None:
+    script.answers = [answer(401, {"said": "no"})]
+    client = script.client(token_key=None, translate=lambda _: VendorError("look at `credential`"))
+    assert refused(client, UnauthenticatedError).endswith(": 401: look at `credential`")
+
+
 @pytest.mark.parametrize("content_type", ["text/html; charset=utf-8", "application/json"])
 def test_a_web_page_is_named_as_one(script: Script, content_type: str) -> None:
     page = b"<!doctype html><html><title>Sign in &amp; go</title><body>secret stuff</body></html>"

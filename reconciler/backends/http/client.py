@@ -32,6 +32,7 @@ __all__ = ["HttpClient", "endpoint_problem", "path"]
 
 DEFAULT_POOL_SIZE = 8
 
+_NOT_MODIFIED = 304
 _TOKEN_REFUSED = frozenset({401, 419})
 _BEARER = re.compile(r"(bearer\s+)[A-Za-z0-9._~+/=-]{4,}", re.IGNORECASE)
 _USER_INFO = re.compile(r"(://)[^/\s@]+@")
@@ -72,7 +73,8 @@ class HttpClient:
         headers: sent with every request.
         secrets: texts that no error may show, beside the token.
         translate: reads the vendor's error bodies; None from it means that it does not know this one.
-        endpoint_key, token_key: the configuration keys that errors tell the user to look at.
+        endpoint_key, token_key: the configuration keys that errors tell the user to look at; no ``token_key`` where
+            the translator says what to do about a refused login.
         pool_size: connections kept open; more concurrent requests than this wait for each other.
 
     Redirects are never followed: a token must not travel to another host, nor a login page be read as an answer.
@@ -92,7 +94,7 @@ class HttpClient:
         secrets: Iterable[str] = (),
         translate: Callable[[Refusal], VendorError | None] | None = None,
         endpoint_key: str = "endpoint",
-        token_key: str = "auth_token",  # noqa: S107 - the name of a configuration key
+        token_key: str | None = "auth_token",  # noqa: S107 - the name of a configuration key
         pool_size: int = DEFAULT_POOL_SIZE,
     ) -> None:
         from requests import Session
@@ -146,6 +148,29 @@ class HttpClient:
                 answer came; InternalError when it is not a JSON object.
         """
         answer, where = self._answer(method, path, doing, query, body, form, errors or {})
+        return self._object(answer, where)
+
+    def changed(
+        self,
+        path: str,
+        *,
+        doing: str,
+        query: Mapping[str, str] | None = None,
+        errors: Mapping[int, type[LanceNamespaceError]] | None = None,
+        etag: str | None = None,
+    ) -> tuple[dict[str, Any], str | None] | None:
+        """GET a JSON object with its ETag; None when it still has the one given (RFC 9110, section 13.1.2).
+
+        Everything else is as in :meth:`json`.
+        """
+        headers = {"If-None-Match": etag} if etag is not None else {}
+        answer, where = self._answer("GET", path, doing, query, None, None, errors or {}, headers)
+        if answer.status_code == _NOT_MODIFIED:
+            return None
+        return self._object(answer, where), answer.headers.get("ETag")
+
+    def _object(self, answer: Response, where: str) -> dict[str, Any]:
+        """Return the JSON object an answer holds, or say what it holds instead."""
         value = decode(answer.content)
         if isinstance(value, dict):
             return value
@@ -184,8 +209,9 @@ class HttpClient:
         body: object,
         form: Mapping[str, str] | None,
         errors: Mapping[int, type[LanceNamespaceError]],
+        headers: Mapping[str, str] | None = None,
     ) -> tuple[Response, str]:
-        """Return a 2xx answer and the prefix of any error about it."""
+        """Return a 2xx answer, or the 304 that ``headers`` ask for, and the prefix of any error about it."""
         url = self._endpoint + path + (f"?{urlencode(query, quote_via=quote, safe='')}" if query else "")
         where = f"{self._impl}: {doing}"
         attempt = 0
@@ -194,12 +220,12 @@ class HttpClient:
             token = self._tokens.token()
             if token is not None:
                 self._secrets.add(token)
-            answer = self._send(self._prepare(method, url, token, body, form), where, attempt)
+            answer = self._send(self._prepare(method, url, token, body, form, headers), where, attempt)
             if isinstance(answer, float):
                 self._retry.sleep(answer)
                 attempt += 1
                 continue
-            if 200 <= answer.status_code < 300:
+            if 200 <= answer.status_code < 300 or (answer.status_code == _NOT_MODIFIED and headers):
                 return answer, where
             if answer.status_code in _TOKEN_REFUSED and not renewed:
                 renewed = True
@@ -215,7 +241,13 @@ class HttpClient:
             raise self._refused(answer, where, attempt, errors, token)
 
     def _prepare(
-        self, method: str, url: str, token: str | None, body: object, form: Mapping[str, str] | None
+        self,
+        method: str,
+        url: str,
+        token: str | None,
+        body: object,
+        form: Mapping[str, str] | None,
+        headers: Mapping[str, str] | None,
     ) -> PreparedRequest:
         from requests import Request
         from requests.exceptions import InvalidHeader, InvalidURL
@@ -229,7 +261,8 @@ class HttpClient:
             return request
 
         try:
-            prepared = self._session.prepare_request(Request(method, url, json=body, data=form, auth=authorize))
+            request = Request(method, url, headers, json=body, data=form, auth=authorize)
+            prepared = self._session.prepare_request(request)
         except InvalidHeader:
             raise self._error(InvalidInputError, f"{self._impl}: a header holds what no header can carry") from None
         except (InvalidURL, UnicodeError) as error:
@@ -281,10 +314,10 @@ class HttpClient:
 
     def _remedy(self, kind: type[LanceNamespaceError], refusal: Refusal, token: str | None) -> str:
         if 300 <= refusal.status < 400:
-            return f"check `{self._endpoint_key}` and `{self._token_key}`"
-        if issubclass(kind, UnauthenticatedError):
+            return "check " + " and ".join(f"`{key}`" for key in (self._endpoint_key, self._token_key) if key)
+        if issubclass(kind, UnauthenticatedError) and self._token_key:
             return f"set `{self._token_key}`" if token is None else f"check `{self._token_key}`: it is not accepted"
-        if issubclass(kind, PermissionDeniedError):
+        if issubclass(kind, PermissionDeniedError) and self._token_key:
             return f"grant the owner of `{self._token_key}` what is missing, or use another one"
         if issubclass(kind, ThrottlingError):
             return "run again later, or with less parallelism"
