@@ -13,7 +13,7 @@ from reconciler.redaction import scrub
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
-    from reconciler.manifest import Manifest, ManifestCatalog
+    from reconciler.manifest import Manifest, ManifestCatalog, ResolvedConfig
     from reconciler.state import DesiredCatalog
 
 __all__ = ["Connection", "catalog_errors", "open_connections", "read_all"]
@@ -53,7 +53,7 @@ def open_connections(manifest: Manifest, names: Collection[str] | None = None) -
     """Connect to the catalogs of ``manifest`` (only those in ``names``, where given) and close them at the end.
 
     Raises:
-        ManifestError: a placeholder in a ``config`` cannot be resolved; all of them at once.
+        ManifestError: placeholders of a ``config`` cannot be resolved, or two catalogs turn out to be one service.
         SelectionError: ``names`` holds a name that is no catalog of the manifest.
         CatalogError: a backend does not accept its configuration.
     """
@@ -61,28 +61,35 @@ def open_connections(manifest: Manifest, names: Collection[str] | None = None) -
     if unknown:
         known = ", ".join(sorted(manifest.catalogs))
         raise SelectionError(f"no catalog `{unknown[0]}` in the manifest; it has {known}")
-    wanted = [catalog for name, catalog in sorted(manifest.catalogs.items()) if names is None or name in names]
+    configs = _resolve(manifest, [name for name in sorted(manifest.catalogs) if names is None or name in names])
     with ExitStack() as stack:
-        yield {connection.name: connection for connection in _connect(wanted, stack)}
+        yield {name: _connect(manifest.catalogs[name], config, stack) for name, config in configs.items()}
 
 
-def _connect(catalogs: Collection[ManifestCatalog], stack: ExitStack) -> Iterator[Connection]:
-    from reconciler.backends import registry
+def _resolve(manifest: Manifest, names: Collection[str]) -> dict[str, ResolvedConfig]:
+    """Return the configuration of every catalog, or raise the faults of all of them."""
+    from reconciler.manifest import check_services
 
     problems: list[Problem] = []
-    resolved = []
-    for catalog in catalogs:
+    configs: dict[str, ResolvedConfig] = {}
+    for name in names:
         try:
-            resolved.append((catalog, catalog.resolve_config()))
+            configs[name] = manifest.catalogs[name].resolve_config()
         except ManifestError as error:
             problems += error.problems
     if problems:
         raise ManifestError(problems)
-    for catalog, config in resolved:
-        with catalog_errors(catalog.name, catalog.impl, config.secrets):
-            backend = registry.connect(catalog.impl, config.properties)
-        stack.callback(backend.close)
-        yield Connection(catalog.name, catalog.impl, catalog.desired, backend, config.secrets)
+    check_services(manifest, configs)
+    return configs
+
+
+def _connect(catalog: ManifestCatalog, config: ResolvedConfig, stack: ExitStack) -> Connection:
+    from reconciler.backends import registry
+
+    with catalog_errors(catalog.name, catalog.impl, config.secrets):
+        backend = registry.connect(catalog.impl, config.properties)
+    stack.callback(backend.close)
+    return Connection(catalog.name, catalog.impl, catalog.desired, backend, config.secrets)
 
 
 def read_all(
