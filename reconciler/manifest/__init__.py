@@ -1,0 +1,9 @@
+"""Manifests: YAML files to desired state, with file, line and column for every fault."""
+
+from __future__ import annotations
+
+from reconciler.manifest.config import ResolvedConfig
+from reconciler.manifest.loading import load
+from reconciler.manifest.manifest import Manifest, ManifestCatalog, check_services
+
+__all__ = ["Manifest", "ManifestCatalog", "ResolvedConfig", "check_services", "load"]

@@ -1,0 +1,172 @@
+"""Nodes to blocks: placeholders resolved, structure checked, every fault in plain words at its place."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from collections.abc import Mapping as MappingOf
+from typing import TypeAlias, TypeVar
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from reconciler.manifest.faults import Faults, expected_keys
+from reconciler.manifest.models import Block, ColumnBlock, ColumnError, Nothing
+from reconciler.manifest.nodes import Mapping, Node, Place, Scalar, Sequence
+from reconciler.manifest.variables import Placeholder, TemplateError, parse_template, value_of
+
+__all__ = ["BlockReader", "entries_of"]
+
+BlockT = TypeVar("BlockT", bound=Block)
+
+Plain: TypeAlias = "str | list[Plain] | dict[str, Plain]"
+
+_SHAPES = {
+    "dict_type": "a block of keys",
+    "model_type": "a block of keys",
+    "model_attributes_type": "a block of keys",
+    "list_type": "a list",
+    "string_type": "text",
+}
+# Values of these keys are never templates: `config` is resolved when a connection is made.
+_VERBATIM = ("version", "name", "impl", "config")
+
+
+def entries_of(node: Node | None) -> MappingOf[str, Node]:
+    """Return the entries of a block; nothing, and what is no block, has none."""
+    return node.entries if isinstance(node, Mapping) else {}
+
+
+class BlockReader:
+    """Reads blocks; ``variables`` are what ``${var:…}`` stands for."""
+
+    def __init__(self, faults: Faults, variables: MappingOf[str, str]) -> None:
+        self.faults = faults
+        self._variables = variables
+        self._unresolved: set[Place] = set()
+
+    def read(self, model: type[BlockT], node: Node, what: str, apart: Collection[str] = ()) -> BlockT | None:
+        """Return the block at ``node``, called ``what`` in errors; None when there is no block.
+
+        The keys in ``apart`` are left out: the caller reads what is below them. Keys with a fault are left out too,
+        once it is noted, so that the rest is still checked.
+        """
+        if isinstance(node, Scalar) and node.is_null:
+            return model()
+        if not isinstance(node, Mapping):
+            self.faults.at(node.place, f"{what} is {_shape(node)}, expected a block of keys")
+            return None
+        plain = {key: self._plain(value, key in _VERBATIM) for key, value in node.entries.items() if key not in apart}
+        try:
+            return model.model_validate(plain)
+        except ValidationError as error:
+            details = error.errors(include_url=False)
+        for detail in details:
+            self._explain(detail, model, node, what)
+        faulty = {str(detail["loc"][0]) for detail in details}
+        return model.model_validate({key: value for key, value in plain.items() if key not in faulty})
+
+    def children(self, node: Node, key: str, what: str) -> MappingOf[str, Node]:
+        """Return the blocks below ``key``, by name; a fault when there is something else."""
+        child = entries_of(node).get(key)
+        if child is None or isinstance(child, Mapping) or (isinstance(child, Scalar) and child.is_null):
+            return entries_of(child)
+        self.faults.at(child.place, f"`{key}` in {what} is {_shape(child)}, expected a block of keys")
+        return {}
+
+    def _plain(self, node: Node, verbatim: bool) -> Plain:
+        if isinstance(node, Mapping):
+            return {key: self._plain(value, verbatim) for key, value in node.entries.items()}
+        if isinstance(node, Sequence):
+            return [self._plain(item, verbatim) for item in node.items]
+        if node.is_null:
+            return Nothing(node.text)
+        if verbatim or "${" not in node.text:
+            return node.text
+        return self._resolved(node)
+
+    def _resolved(self, node: Scalar) -> str:
+        try:
+            folder = self.faults.folder(node.place)
+            return "".join(
+                value_of(part, self._variables, folder) if isinstance(part, Placeholder) else part
+                for part in parse_template(node.text)
+            )
+        except TemplateError as error:
+            self.faults.at(node.place, str(error))
+            self._unresolved.add(node.place)
+            return node.text
+
+    # ---- errors
+
+    def _explain(self, detail: ErrorDetails, model: type[Block], node: Mapping, what: str) -> None:
+        location = detail["loc"]
+        kind = detail["type"]
+        if kind == "extra_forbidden":
+            key = str(location[-1])
+            owner = ColumnBlock if location[0] == "schema" else model
+            found = _node_at(node, location)
+            where = what if len(location) == 1 else f"a column of {what}"
+            self.faults.at(found.key_place, f"unknown key `{key}` in {where}; {expected_keys(key, _keys(owner))}")
+            return
+        found = _node_at(node, location)
+        label = f"`{location[0]}`" if len(location) == 1 else f"`{_dotted(location)}`"
+        if kind == "missing":
+            self.faults.at(found.place, f"a column of {what} has no `{location[-1]}`; expected a name and a type")
+        elif found.place in self._unresolved:
+            return  # what it stands for is not known; that is said already
+        elif kind == "value_error" and isinstance(detail["ctx"]["error"], ColumnError):
+            self.faults.at(found.place, str(detail["ctx"]["error"]))
+        elif kind == "value_error":
+            shown = f" `{found.text}`" if isinstance(found, Scalar) else f" {_shape(found)}"
+            reason = detail["msg"].removeprefix("Value error, ")
+            self.faults.at(found.place, f"{label} in {what} is{shown}, {reason}")
+        elif kind in _SHAPES:
+            self.faults.at(found.place, f"{label} in {what} is {_shape(found)}, expected {_SHAPES[kind]}")
+        elif kind == "enum":
+            self._not_a_choice(found, label, what, detail)
+        elif kind == "too_short":
+            self.faults.at(found.place, f"{label} in {what} is empty; expected at least one entry, or no key at all")
+        else:
+            text = found.text if isinstance(found, Scalar) else _shape(found)
+            self.faults.at(found.place, f"{label} in {what} is `{text}`, expected {_bounds(detail)}")
+
+    def _not_a_choice(self, found: Node, label: str, what: str, detail: ErrorDetails) -> None:
+        choices = [choice.strip("'") for choice in str(detail["ctx"]["expected"]).replace(" or ", ", ").split(", ")]
+        expected = ", ".join(f"`{choice}`" for choice in choices)
+        shown = f"`{found.text}`" if isinstance(found, Scalar) else _shape(found)
+        self.faults.at(found.place, f"{label} in {what} is {shown}, expected one of {expected}")
+
+
+def _bounds(detail: ErrorDetails) -> str:
+    context = detail.get("ctx", {})
+    if "ge" in context:
+        return f"{context['ge']} or more"
+    return f"{context['le']} or less"
+
+
+def _shape(node: Node) -> str:
+    if isinstance(node, Mapping):
+        return "a block of keys"
+    if isinstance(node, Sequence):
+        return "a list"
+    return "nothing" if node.is_null else f"the text `{node.text}`"
+
+
+def _node_at(node: Node, location: tuple[int | str, ...]) -> Node:
+    """Return the node at ``location``, or the innermost one on the way that is there."""
+    for step in location:
+        if isinstance(node, Mapping) and isinstance(step, str) and step in node.entries:
+            node = node.entries[step]
+        elif isinstance(node, Sequence) and isinstance(step, int) and step < len(node.items):
+            node = node.items[step]
+        else:
+            break
+    return node
+
+
+def _dotted(location: tuple[int | str, ...]) -> str:
+    return ".".join(str(step + 1) if isinstance(step, int) else step for step in location)
+
+
+def _keys(model: type[Block]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()]

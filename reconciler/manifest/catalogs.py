@@ -1,0 +1,251 @@
+"""One catalog's blocks to desired state: names, depth, scope, locations and what a block may say together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass, field
+
+from reconciler import locations, ownership
+from reconciler.arrow_types import TypeSyntaxError, make_field
+from reconciler.manifest.blocks import BlockReader, entries_of
+from reconciler.manifest.models import NamespaceBlock, TableBlock
+from reconciler.manifest.nodes import Node, Place, Sequence
+from reconciler.names import EVERYTHING, Identifier, Scope, address, check_name
+from reconciler.state import (
+    Capabilities,
+    DesiredNamespace,
+    DesiredTable,
+    Field,
+    LocationPolicy,
+    Schema,
+)
+
+__all__ = ["CatalogReader"]
+
+_BELOW_NAMESPACE = ("tables", "namespaces")
+_NO_PROPERTIES: MappingOf[str, str] = {}
+
+
+@dataclass
+class CatalogReader:
+    """Collects the namespaces and tables of one catalog.
+
+    ``root`` is the catalog's root where it is known. ``relative`` holds the locations that were written relative.
+    """
+
+    blocks: BlockReader
+    catalog: str
+    impl: str
+    capabilities: Capabilities
+    scope: Scope = EVERYTHING
+    root: str | None = None
+    namespaces: dict[Identifier, DesiredNamespace] = field(default_factory=dict)
+    tables: dict[Identifier, DesiredTable] = field(default_factory=dict)
+    relative: dict[Identifier, str] = field(default_factory=dict)
+    _places: dict[tuple[str, Identifier], tuple[Place, str]] = field(default_factory=dict)
+
+    def read(self, node: Node) -> None:
+        """Read everything below the catalog's block."""
+        self._below(node, (), f"catalog {self.catalog}", absent=False)
+
+    def _below(self, node: Node, parent: Identifier, what: str, *, absent: bool) -> None:
+        tables = self.blocks.children(node, "tables", what)
+        if tables:
+            self._check_table_depth(node, parent)
+        for name, child in tables.items():
+            identifier = self._identifier(parent, name, child, "table")
+            if identifier is not None:
+                self._table(identifier, child, absent)
+        namespaces = self.blocks.children(node, "namespaces", what)
+        if namespaces:
+            self._check_depth(node, parent)
+        for name, child in namespaces.items():
+            identifier = self._identifier(parent, name, child, "namespace")
+            if identifier is not None:
+                self._namespace(identifier, child, absent)
+
+    def _at(self, node: Node | Place, message: str) -> None:
+        self.blocks.faults.at(node if isinstance(node, int) else node.key_place, message)
+
+    # ---- names
+
+    def _identifier(self, parent: Identifier, name: str, node: Node, kind: str) -> Identifier | None:
+        rule = self.capabilities.name_rule
+        reason = check_name(name)
+        folded = name.lower() if self.capabilities.folds_case else name
+        if reason is None and rule is not None and not rule.pattern.fullmatch(folded):
+            reason = f"{self.impl}: {rule.meaning}"
+        if reason is not None:
+            self._at(node, f"{kind} `{name}` in {address(self.catalog, parent)}: {reason}")
+            return None
+        identifier = (*parent, folded)
+        if self.capabilities.folds_case:
+            first = self._places.setdefault((kind, identifier), (node.key_place, name))
+            if first[0] != node.key_place:
+                shown = self.blocks.faults.shown(first[0])
+                self._at(
+                    node,
+                    f"{kind} `{name}` and {shown} `{first[1]}` are one name in {self.catalog} ({self.impl} folds case)",
+                )
+                return None
+        return identifier
+
+    def _check_depth(self, node: Node, parent: Identifier) -> None:
+        most = self.capabilities.max_depth
+        if most is not None and len(parent) == most:
+            here = address(self.catalog, parent)
+            self._at(
+                entries_of(node)["namespaces"],
+                f"namespaces in {here} are {most + 1} levels deep; {self.impl} has at most {_levels(most)}",
+            )
+
+    def _check_table_depth(self, node: Node, parent: Identifier) -> None:
+        fewest, most = self.capabilities.table_depths
+        depth = len(parent)
+        if depth < fewest or (most is not None and depth > most):
+            expected = f"{fewest}" if fewest == most else f"{fewest} or more" if most is None else f"{fewest} to {most}"
+            here = address(self.catalog, parent)
+            self._at(
+                entries_of(node)["tables"],
+                f"tables in {here} are below {_levels(depth)} of namespaces; in {self.impl} it is {expected}",
+            )
+
+    # ---- namespaces
+
+    def _namespace(self, identifier: Identifier, node: Node, parent_absent: bool) -> None:
+        what = f"namespace {address(self.catalog, identifier)}"
+        block = self.blocks.read(NamespaceBlock, node, what, _BELOW_NAMESPACE)
+        absent = False
+        if block is not None:
+            absent = bool(block.absent)
+            claimed = block.properties is not None or block.absent is not None or block.protect is not None
+            self._check_namespace(identifier, node, block, what, claimed)
+            if parent_absent and not absent:
+                self._at(node, f"{what} stands in a namespace that is absent; expected `absent: true` here too")
+            self.namespaces[identifier] = DesiredNamespace(
+                id=identifier,
+                source=self.blocks.faults.source(node.key_place),
+                properties=self._properties(block.properties, node, what),
+                claimed=claimed,
+                absent=absent,
+                protect=block.protect,
+                kind=block.kind,
+            )
+        self._below(node, identifier, what, absent=absent)
+
+    def _check_namespace(
+        self, identifier: Identifier, node: Node, block: NamespaceBlock, what: str, claimed: bool
+    ) -> None:
+        keys = entries_of(node)
+        if claimed and len(identifier) <= self.capabilities.fixed_levels:
+            said = next(key for key in ("properties", "absent", "protect") if key in keys)
+            self._at(
+                keys[said],
+                f"`{said}` in {what}: {self.impl} has this level already; it is never made, marked or dropped",
+            )
+        if block.absent and block.properties is not None:
+            self._at(keys["properties"], f"`properties` in {what} contradicts `absent: true`")
+        if block.absent and block.protect:
+            self._at(keys["protect"], f"`protect: true` in {what} contradicts `absent: true`")
+        kinds = self.capabilities.namespace_kinds
+        if block.kind is not None and kinds is None:
+            self._at(keys["kind"], f"`kind` in {what}: {self.impl} has one kind of namespace only")
+        elif block.kind is not None and kinds is not None and block.kind not in kinds:
+            self._at(keys["kind"], f"`kind` in {what} is `{block.kind}`, expected `{kinds[0]}` or `{kinds[1]}`")
+        if not self.scope.contains(identifier) and (claimed or not self.scope.reaches(identifier)):
+            self._outside(node, what)
+
+    def _outside(self, node: Node, what: str) -> None:
+        self._at(node, f"{what} is outside of the catalog's scope: {', '.join(self.scope.patterns)}")
+
+    # ---- tables
+
+    def _table(self, identifier: Identifier, node: Node, parent_absent: bool) -> None:
+        what = f"table {address(self.catalog, identifier)}"
+        if not self.scope.contains(identifier):
+            self._outside(node, what)
+        source = self.blocks.faults.source(node.key_place)
+        if not entries_of(node) and not isinstance(node, Sequence) and not parent_absent:
+            self.blocks.read(TableBlock, node, what)
+            self.tables[identifier] = DesiredTable(identifier, source, _NO_PROPERTIES)
+            return
+        block = self.blocks.read(TableBlock, node, what)
+        if block is None:
+            return
+        if parent_absent and not block.absent:
+            self._at(node, f"{what} stands in a namespace that is absent; expected `absent: true` here too")
+        if block.absent:
+            self._check_absent(node, block, what)
+        self.tables[identifier] = DesiredTable(
+            id=identifier,
+            source=source,
+            properties=self._properties(block.properties, node, what),
+            location=self._location(identifier, block, node, what),
+            schema=self._schema(block, node, what),
+            evolve=block.evolve,
+            probe=block.probe,
+            absent=block.absent,
+            protect=block.protect,
+        )
+
+    def _check_absent(self, node: Node, block: TableBlock, what: str) -> None:
+        keys = entries_of(node)
+        for key in ("schema", "location", "properties", "evolve"):
+            if key in keys:
+                self._at(keys[key], f"`{key}` in {what} contradicts `absent: true`")
+        if block.protect:
+            self._at(keys["protect"], f"`protect: true` in {what} contradicts `absent: true`")
+
+    def _location(self, identifier: Identifier, block: TableBlock, node: Node, what: str) -> str | None:
+        if block.location is None:
+            return None
+        value = entries_of(node)["location"]
+        reason = locations.check(block.location)
+        if reason is not None:
+            self._at(value.place, f"`location` in {what}: {reason}")
+            return None
+        location = locations.absolute(block.location, self.blocks.faults.folder(value.place))
+        if location != block.location:
+            self.relative[identifier] = location
+        under_root = self.capabilities.location_policy is LocationPolicy.UNDER_ROOT
+        if under_root and self.root is not None and not locations.is_under(self.root, location):
+            shown = locations.redact(location)
+            self._at(value.place, f"`location` in {what} is {shown}, expected a place under {self.catalog}'s root")
+        return location
+
+    def _schema(self, block: TableBlock, node: Node, what: str) -> Schema | None:
+        if block.schema_ is None:
+            return None
+        nodes = entries_of(node)["schema"]
+        fields: list[Field] = []
+        first: dict[str, Node] = {}
+        for column, entry in zip(block.schema_, nodes.items if isinstance(nodes, Sequence) else (), strict=True):
+            name_node = entries_of(entry)["name"]
+            there = first.setdefault(column.name, name_node)
+            if there is not name_node:
+                shown = self.blocks.faults.shown(there.place)
+                self._at(name_node.place, f"column `{column.name}` in {what} is said twice, first at {shown}")
+            try:
+                fields.append(make_field(column.name, column.type, column.nullable, column.metadata))
+            except TypeSyntaxError as error:
+                self._at(name_node.place, f"column `{column.name}` in {what}: {error}")
+        return tuple(fields)
+
+    # ---- properties
+
+    def _properties(self, properties: MappingOf[str, str] | None, node: Node, what: str) -> MappingOf[str, str]:
+        if not properties:
+            return _NO_PROPERTIES
+        written = entries_of(entries_of(node)["properties"])
+        for key in properties:
+            if ownership.is_reserved_key(key):
+                self._at(
+                    written[key], f"property `{key}` in {what} is reserved: catalogs or lancens write it themselves"
+                )
+            elif not key:
+                self._at(written[key], f"a property of {what} has no name")
+        return properties
+
+
+def _levels(number: int) -> str:
+    return f"{number} level{'' if number == 1 else 's'}"

@@ -1,0 +1,168 @@
+"""A catalog's ``config``: kept as templates, checked as far as its text is known, resolved when it is needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from reconciler import locations
+from reconciler.backends.config import check_config, known_keys, parse_config
+from reconciler.errors import ManifestError, Problem
+from reconciler.manifest.variables import Placeholder, Template, TemplateError, escape, is_literal, value_of
+from reconciler.redaction import is_sensitive_key
+from reconciler.state import Source
+
+if TYPE_CHECKING:
+    from reconciler.backends.base import Backend
+    from reconciler.backends.config import BackendConfig
+
+__all__ = ["ConfigEntry", "ConfigText", "ResolvedConfig"]
+
+_PATH_KEYS = ("root", "path")
+_STORAGE_PREFIX = "storage."
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedConfig:
+    """A ``config`` with every placeholder replaced.
+
+    ``secrets`` are the values that no output may hold: what environment and files gave, and what sensitive keys say.
+    """
+
+    properties: dict[str, str] = field(repr=False)
+    secrets: frozenset[str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """One key of a ``config``; ``folder`` is where relative paths in it start, ``source`` is the value's place."""
+
+    key: str
+    template: Template = field(repr=False)
+    folder: str
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigText:
+    """A ``config`` as written."""
+
+    impl: str
+    backend: type[Backend]
+    source: Source
+    entries: tuple[ConfigEntry, ...]
+
+    def plain_key(self, entry: ConfigEntry) -> str:
+        """Return the entry's key without the implementation's prefix."""
+        return entry.key.removeprefix(f"{self.impl}.")
+
+    # ---- at load
+
+    def problems(self) -> Iterable[Problem]:
+        """Yield the faults that can be seen while placeholders are unknown."""
+        sources = {entry.key: entry.source for entry in self.entries}
+        unknown = {entry.key for entry in self.entries if not is_literal(entry.template)}
+        plain = [self.plain_key(entry) for entry in self.entries]
+        known = known_keys(self.backend.config_model)
+        texts = {entry.key: self._absolute(entry, _literal(entry.template)) for entry in self.entries}
+        for problem in check_config(self.backend.config_model, self.impl, texts):
+            if problem.key in unknown:
+                name = problem.key.removeprefix(f"{self.impl}.")
+                is_about_key = name not in known and not name.startswith(_STORAGE_PREFIX)
+                if not is_about_key and plain.count(name) == 1:
+                    continue
+            yield _problem(sources.get(problem.key or "", self.source), f"config: {problem.message}")
+
+    def known_config(self) -> BackendConfig | None:
+        """Return the configuration where it holds no placeholder and no fault."""
+        if not all(is_literal(entry.template) for entry in self.entries) or any(True for _ in self.problems()):
+            return None
+        texts = {entry.key: self._absolute(entry, _literal(entry.template)) for entry in self.entries}
+        return parse_config(self.backend.config_model, self.impl, texts)
+
+    # ---- later
+
+    def resolve(self, variables: Mapping[str, str]) -> ResolvedConfig:
+        """Return the values of now.
+
+        Raises:
+            ManifestError: a placeholder stands for nothing, or a value cannot be used; all of them at once.
+        """
+        properties: dict[str, str] = {}
+        secrets: set[str] = set()
+        problems: list[Problem] = []
+        for entry in self.entries:
+            try:
+                text, hidden = _filled(entry, variables)
+            except TemplateError as error:
+                problems.append(_problem(entry.source, f"config `{entry.key}`: {error}"))
+                continue
+            properties[entry.key] = self._absolute(entry, text)
+            secrets |= hidden
+            if is_sensitive_key(entry.key) or self.plain_key(entry).startswith(_STORAGE_PREFIX):
+                secrets.add(text)
+        if not problems:
+            sources = {entry.key: entry.source for entry in self.entries}
+            problems = [
+                _problem(sources.get(problem.key or "", self.source), f"config: {problem.message}")
+                for problem in check_config(self.backend.config_model, self.impl, properties)
+            ]
+        if problems:
+            raise ManifestError(problems)
+        return ResolvedConfig(properties, frozenset(secrets - {""}))
+
+    def _absolute(self, entry: ConfigEntry, text: str) -> str:
+        is_path = self.plain_key(entry) in _PATH_KEYS
+        return locations.absolute(text, entry.folder) if is_path and text else text
+
+    # ---- as text
+
+    def texts(self, folder: str) -> dict[str, str]:
+        """Return the templates as text, with relative paths as seen from ``folder``, so that no machine is in them."""
+        return {entry.key: self._text(entry, folder) for entry in self.entries}
+
+    def _text(self, entry: ConfigEntry, folder: str) -> str:
+        moved = os.path.relpath(entry.folder, folder)
+        parts = [
+            escape(part) if isinstance(part, str) else _shown(part, None if moved == "." else moved)
+            for part in entry.template
+        ]
+        text = "".join(parts)
+        starts_relative = self.plain_key(entry) in _PATH_KEYS and text and locations.absolute(text, "/") != text
+        if starts_relative and entry.template and isinstance(entry.template[0], str):
+            return _relative(text, moved)
+        return text
+
+
+def _literal(template: Template) -> str:
+    """Return the text with each placeholder standing for itself."""
+    return "".join(part if isinstance(part, str) else _shown(part, None) for part in template)
+
+
+def _shown(part: Placeholder, moved: str | None) -> str:
+    name = part.name if moved is None or part.scheme != "file" else os.path.normpath(f"{moved}/{part.name}")
+    return f"${{{part.scheme}:{name}{'' if part.default is None else f':-{part.default}'}}}"
+
+
+def _relative(path: str, moved: str) -> str:
+    plain = os.path.normpath(f"{moved}/{path}")
+    return plain if plain.startswith("..") else f"./{plain}" if plain != "." else "."
+
+
+def _filled(entry: ConfigEntry, variables: Mapping[str, str]) -> tuple[str, set[str]]:
+    text, hidden = "", set()
+    for part in entry.template:
+        if isinstance(part, str):
+            text += part
+            continue
+        value = value_of(part, variables, entry.folder)
+        if part.scheme != "var" and value != part.default:
+            hidden.add(value)
+        text += value
+    return text, hidden
+
+
+def _problem(source: Source, message: str) -> Problem:
+    return Problem(source.file, source.line, source.column, message)

@@ -1,0 +1,160 @@
+"""From the paths a user gives to the merged content of all files, includes followed."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence as SequenceOf
+from glob import has_magic, iglob
+from itertools import islice
+from pathlib import Path
+
+from reconciler.manifest.faults import Faults, SourceFile
+from reconciler.manifest.nodes import Mapping, Node, Place, Scalar, Sequence
+from reconciler.manifest.reader import MAX_FILE_BYTES, read_document
+
+__all__ = ["read_files"]
+
+_SUFFIXES = (".yaml", ".yml")
+_MAX_FILES = 10_000
+# Said by every file that wants to, as long as they agree.
+_REPEATABLE = ("version", "name")
+
+
+def read_files(paths: SequenceOf[str | os.PathLike[str]], faults: Faults) -> tuple[str, Mapping]:
+    """Return the manifest's folder and the merged content of ``paths`` and all they include.
+
+    A folder stands for the YAML files directly in it. A file that is reached twice is read once. Every fault goes to
+    ``faults``; ``faults.files`` then lists the files in the order they were read.
+    """
+    first = Path(paths[0])
+    folder = os.path.realpath(first if first.is_dir() else first.parent)
+    reading = _Reading(folder, faults)
+    for path in paths:
+        reading.add(os.fspath(path))
+    return folder, reading.merged
+
+
+class _Reading:
+    def __init__(self, folder: str, faults: Faults) -> None:
+        self._folder = folder
+        self._faults = faults
+        self._seen: set[str] = set()
+        self._open: list[str] = []
+        self.merged = Mapping(0, 0)
+
+    def add(self, given: str) -> None:
+        """Read one path of the user."""
+        path = Path(given)
+        if not path.is_dir():
+            self._read(os.path.realpath(given), given)
+            return
+        inside = sorted(entry for entry in path.iterdir() if entry.suffix in _SUFFIXES and entry.is_file())
+        if not inside:
+            self._faults.in_file(given, "the folder holds no *.yaml and no *.yml file")
+        for entry in inside:
+            self._read(os.path.realpath(entry), os.fspath(entry))
+
+    def _read(self, path: str, given: str) -> None:
+        if path in self._seen:
+            return
+        self._seen.add(path)
+        data = self._data(path, given)
+        if data is None:
+            return
+        number = len(self._faults.files)
+        name = Path(os.path.relpath(path, self._folder)).as_posix()
+        self._faults.files.append(SourceFile(name, str(Path(path).parent), path))
+        document = read_document(data, number, self._faults)
+        del data
+        if document is None:
+            return
+        include = document.entries.pop("include", None)
+        self._merge(self.merged, document, ())
+        if include is not None:
+            self._open.append(path)
+            self._follow(include, Path(path).parent)
+            self._open.pop()
+
+    def _data(self, path: str, given: str) -> bytes | None:
+        try:
+            if not stat.S_ISREG(Path(path).stat().st_mode):
+                self._faults.in_file(given, "not a regular file")
+                return None
+            with Path(path).open("rb") as opened:
+                return opened.read(MAX_FILE_BYTES + 1)
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else None
+            self._faults.in_file(given, f"cannot be read: {reason or 'the path is not valid'}")
+            return None
+
+    # ---- includes
+
+    def _follow(self, include: Node, folder: Path) -> None:
+        if not isinstance(include, Sequence):
+            if not (isinstance(include, Scalar) and include.is_null):
+                self._faults.at(include.place, "`include` is not a list; expected paths such as [teams/*.yaml]")
+            return
+        for item in include.items:
+            if not isinstance(item, Scalar) or not item.text.strip():
+                self._faults.at(item.place, "an include is no path; expected text such as teams/*.yaml")
+            elif "${" in item.text:
+                self._faults.at(item.place, f"include `{item.text}`: placeholders do not work in `include`")
+            else:
+                self._include(item.text, item.place, folder)
+
+    def _include(self, pattern: str, place: Place, folder: Path) -> None:
+        is_pattern = has_magic(pattern)
+        found = self._matches(pattern, is_pattern, place, folder)
+        for name in found:
+            path = os.path.realpath(folder / name)
+            if path in self._open:
+                if not is_pattern:
+                    chain = " -> ".join(Path(step).name for step in [*self._open[self._open.index(path) :], path])
+                    self._faults.at(place, f"include `{pattern}` goes in a circle: {chain}")
+            elif len(self._faults.files) >= _MAX_FILES:
+                self._faults.at(place, f"the manifest has more than {_MAX_FILES:,} files")
+                return
+            else:
+                self._read(path, name)
+
+    def _matches(self, pattern: str, is_pattern: bool, place: Place, folder: Path) -> list[str]:
+        if not is_pattern:
+            if (folder / pattern).is_file():
+                return [pattern]
+            what = "is a folder; expected files, such as" if (folder / pattern).is_dir() else None
+            hint = f"{what} {pattern.rstrip('/')}/*.yaml" if what else "is not there; paths are relative to this file"
+            self._faults.at(place, f"include `{pattern}` {hint}")
+            return []
+        # Path.glob takes no absolute pattern and does not leave out hidden files.
+        matches = iglob(pattern, root_dir=folder, recursive=True)  # noqa: PTH207
+        found = sorted(name for name in islice(matches, _MAX_FILES + 1) if (folder / name).is_file())
+        if not found:
+            self._faults.at(place, f"include `{pattern}` matches no file; patterns are relative to this file")
+        return found
+
+    # ---- merging
+
+    def _merge(self, into: Mapping, other: Mapping, path: tuple[str, ...]) -> None:
+        for key, node in other.entries.items():
+            there = into.entries.setdefault(key, node)
+            if there is node:
+                continue
+            if _is_block(there) and _is_block(node):
+                if isinstance(there, Mapping) and isinstance(node, Mapping):
+                    self._merge(there, node, (*path, key))
+                elif isinstance(node, Mapping):
+                    into.entries[key] = node
+            elif not (key in _REPEATABLE and not path and _same_text(there, node)):
+                label = "/".join((*path, key))
+                self._faults.at(
+                    node.key_place, f"`{label}` is said twice, first at {self._faults.shown(there.key_place)}"
+                )
+
+
+def _is_block(node: Node) -> bool:
+    return isinstance(node, Mapping) or (isinstance(node, Scalar) and node.is_null)
+
+
+def _same_text(one: Node, other: Node) -> bool:
+    return isinstance(one, Scalar) and isinstance(other, Scalar) and one.text == other.text

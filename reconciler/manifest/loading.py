@@ -1,0 +1,194 @@
+"""Load a manifest: files, then blocks, then the desired state of each catalog, with every fault in one report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping as MappingOf
+
+from reconciler.errors import ConfigError, MissingExtraError
+from reconciler.manifest.blocks import BlockReader
+from reconciler.manifest.catalogs import CatalogReader
+from reconciler.manifest.config import ConfigEntry, ConfigText
+from reconciler.manifest.digests import digest_of
+from reconciler.manifest.faults import Faults
+from reconciler.manifest.files import read_files
+from reconciler.manifest.manifest import Manifest, ManifestCatalog, service_problems
+from reconciler.manifest.models import CatalogBlock, ManifestFile
+from reconciler.manifest.nodes import Mapping, Node, Scalar
+from reconciler.manifest.variables import TemplateError, parse_template
+from reconciler.names import EVERYTHING, Scope, check_name
+from reconciler.state import Capabilities, DesiredCatalog, Thresholds
+
+__all__ = ["load"]
+
+_BELOW_CATALOG = ("config", "namespaces", "tables")
+
+
+def load(
+    path: str | os.PathLike[str], /, *paths: str | os.PathLike[str], variables: MappingOf[str, str] | None = None
+) -> Manifest:
+    """Return the manifest in the given files and folders, all that they include merged in.
+
+    Placeholders in a catalog's ``config`` are checked for their form and left unresolved; all others are resolved
+    with the environment, ``variables`` and files of now.
+
+    Raises:
+        ManifestError: with every fault of every file.
+    """
+    faults = Faults()
+    folder, root = read_files([path, *paths], faults)
+    if not faults.files:
+        faults.raise_if_any()
+    loading = _Loading(faults, dict(variables or {}), folder)
+    manifest = loading.manifest(root)
+    faults.raise_if_any()
+    if manifest is None:
+        raise AssertionError("a manifest without faults has everything")
+    return manifest
+
+
+class _Loading:
+    def __init__(self, faults: Faults, variables: dict[str, str], folder: str) -> None:
+        self._faults = faults
+        self._variables = variables
+        self._folder = folder
+        self._blocks = BlockReader(faults, variables)
+
+    def manifest(self, root: Mapping) -> Manifest | None:
+        top = self._blocks.read(ManifestFile, root, "the manifest", ("catalogs",))
+        name = self._name(root)
+        self._require(root, "version", "expected `version: 1`")
+        catalogs: dict[str, ManifestCatalog] = {}
+        children = self._blocks.children(root, "catalogs", "the manifest")
+        if not children and "catalogs" not in root.entries:
+            self._require(root, "catalogs", "expected a block with a name for each catalog")
+        digests = []
+        for catalog_name, node in children.items():
+            read = self._catalog(name or "", catalog_name, node)
+            if read is not None:
+                catalog, reader = read
+                catalogs[catalog_name] = catalog
+                digests.append((catalog, reader.relative))
+        for problem in service_problems(catalogs.values()):
+            self._faults.add(problem)
+        if top is None or name is None or self._faults:
+            return None
+        thresholds = Thresholds(top.safety.max_removal_percent, top.safety.min_tables)
+        return Manifest(
+            name=name,
+            digest=digest_of(name, thresholds, digests, self._folder),
+            files=tuple(file.name for file in self._faults.files),
+            folder=self._folder,
+            thresholds=thresholds,
+            catalogs=catalogs,
+        )
+
+    def _require(self, root: Mapping, key: str, expected: str) -> None:
+        if key not in root.entries:
+            self._faults.at(root.place, f"the manifest has no `{key}`; {expected}")
+
+    def _name(self, root: Mapping) -> str | None:
+        self._require(root, "name", "expected a name, such as `name: feature-store`")
+        return self._verbatim(root, "name", "the manifest")
+
+    def _verbatim(self, node: Mapping, key: str, what: str) -> str | None:
+        """Return the text of a key that names something; other shapes are reported where the block is read."""
+        value = node.entries.get(key)
+        if not isinstance(value, Scalar):
+            return None
+        if "${" in value.text:
+            self._faults.at(value.place, f"`{key}` in {what} is `{value.text}`: placeholders do not work in `{key}`")
+            return None
+        reason = check_name(value.text)
+        if reason is not None:
+            self._faults.at(value.place, f"`{key}` in {what}: {reason}")
+            return None
+        return value.text
+
+    def _catalog(self, owner: str, name: str, node: Node) -> tuple[ManifestCatalog, CatalogReader] | None:
+        what = f"catalog {name}"
+        reason = check_name(name)
+        if reason is not None:
+            self._faults.at(node.key_place, f"catalog `{name}`: {reason}")
+        block = self._blocks.read(CatalogBlock, node, what, _BELOW_CATALOG)
+        if not isinstance(node, Mapping):
+            if block is not None:
+                self._faults.at(node.key_place, f"{what} has no `impl`; {_impls()}")
+            return None
+        config = self._config(name, node)
+        capabilities = config.backend.capabilities if config is not None else Capabilities()
+        known = config.known_config() if config is not None else None
+        reader = CatalogReader(
+            self._blocks,
+            name,
+            config.impl if config is not None else "this impl",
+            capabilities,
+            self._scope(block, node, what, capabilities),
+            getattr(known, "root", None),
+        )
+        reader.read(node)
+        if block is None or config is None:
+            return None
+        desired = DesiredCatalog(
+            name=name,
+            owner=f"{owner}/{name}",
+            source=self._faults.source(node.key_place),
+            prune=block.prune,
+            scope=reader.scope,
+            namespaces=reader.namespaces,
+            tables=reader.tables,
+        )
+        return ManifestCatalog(name, config.impl, desired, config, self._variables, self._folder), reader
+
+    def _config(self, name: str, node: Mapping) -> ConfigText | None:
+        from reconciler.backends import registry
+
+        what = f"catalog {name}"
+        if "impl" not in node.entries:
+            self._faults.at(node.key_place, f"{what} has no `impl`; {_impls()}")
+        entries = tuple(self._config_entries(node, what))
+        impl = self._verbatim(node, "impl", what)
+        if impl is None:
+            return None
+        try:
+            backend = registry.backend_class(impl)
+        except (ConfigError, MissingExtraError) as error:
+            self._faults.at(node.entries["impl"].place, str(error))
+            return None
+        source = self._faults.source(node.entries["config"].key_place if "config" in node.entries else node.key_place)
+        config = ConfigText(impl, backend, source, entries)
+        for problem in config.problems():
+            self._faults.add(problem)
+        return config
+
+    def _config_entries(self, node: Mapping, what: str) -> list[ConfigEntry]:
+        entries = []
+        for key, value in self._blocks.children(node, "config", what).items():
+            if not isinstance(value, Scalar):
+                self._faults.at(value.place, f"`{key}` in the config of {what} is no text; dots join nested names")
+                continue
+            try:
+                template = parse_template(value.text)
+            except TemplateError as error:
+                self._faults.at(value.place, str(error))
+                continue
+            source = self._faults.source(value.place)
+            entries.append(ConfigEntry(key, template, self._faults.folder(value.place), source))
+        return entries
+
+    def _scope(self, block: CatalogBlock | None, node: Mapping, what: str, capabilities: Capabilities) -> Scope:
+        if block is None or block.scope is None:
+            return EVERYTHING
+        patterns = []
+        for pattern in block.scope:
+            if "" in pattern.split("/"):
+                place = node.entries["scope"].place
+                self._faults.at(place, f"scope `{pattern}` in {what} has an empty name; expected such as analytics/**")
+            patterns.append(pattern.lower() if capabilities.folds_case else pattern)
+        return Scope(tuple(patterns))
+
+
+def _impls() -> str:
+    from reconciler.backends import registry
+
+    return "expected one of " + ", ".join(f"`{name}`" for name in registry.names())

@@ -1,0 +1,100 @@
+"""A loaded manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from reconciler.errors import ManifestError, Problem
+from reconciler.manifest.config import ConfigText, ResolvedConfig
+from reconciler.state import DesiredCatalog, Thresholds
+
+__all__ = ["Manifest", "ManifestCatalog", "check_services", "service_problems"]
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestCatalog:
+    """One catalog: what is wanted in it, and how it is reached."""
+
+    name: str
+    impl: str
+    desired: DesiredCatalog = field(repr=False)
+    config: ConfigText = field(repr=False)
+    _variables: Mapping[str, str] = field(repr=False)
+    _folder: str = field(repr=False)
+
+    def resolve_config(self) -> ResolvedConfig:
+        """Return the ``config`` with the environment, variables and files of now.
+
+        Raises:
+            ManifestError: a placeholder stands for nothing, or a value cannot be used.
+        """
+        return self.config.resolve(self._variables)
+
+    def config_text(self) -> dict[str, str]:
+        """Return the ``config`` as written, placeholders unresolved, relative paths as seen from the manifest."""
+        return self.config.texts(self._folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The desired state of several catalogs.
+
+    ``digest`` is the SHA-256 of the normalised content: how it is spread over files, written, ordered or commented
+    makes no difference, nor do the values behind placeholders in ``config`` or the folder it lies in. ``files`` are
+    relative to ``folder``, which is absolute.
+    """
+
+    name: str
+    digest: str
+    files: tuple[str, ...]
+    folder: str
+    thresholds: Thresholds
+    catalogs: Mapping[str, ManifestCatalog] = field(repr=False)
+
+
+def service_problems(catalogs: Iterable[ManifestCatalog]) -> Iterator[Problem]:
+    """Yield a fault for each catalog that reaches a service and root another one reaches, as far as it is known."""
+    identities = {}
+    for catalog in catalogs:
+        known = catalog.config.known_config()
+        if known is not None:
+            identities[catalog.name] = known.identity()
+    yield from _same_service(catalogs, identities)
+
+
+def check_services(manifest: Manifest, configs: Mapping[str, ResolvedConfig]) -> None:
+    """Check that no two catalogs, by name in ``configs``, reach the same service and root.
+
+    Raises:
+        ManifestError: some do.
+    """
+    from reconciler.backends.config import parse_config
+
+    catalogs = [manifest.catalogs[name] for name in configs]
+    identities = {
+        catalog.name: parse_config(
+            catalog.config.backend.config_model, catalog.impl, configs[catalog.name].properties
+        ).identity()
+        for catalog in catalogs
+    }
+    problems = list(_same_service(catalogs, identities))
+    if problems:
+        raise ManifestError(problems)
+
+
+def _same_service(catalogs: Iterable[ManifestCatalog], identities: Mapping[str, str]) -> Iterator[Problem]:
+    first: dict[tuple[str, str], ManifestCatalog] = {}
+    for catalog in catalogs:
+        if catalog.name not in identities:
+            continue
+        other = first.setdefault((catalog.impl, identities[catalog.name]), catalog)
+        if other is not catalog:
+            source, place = catalog.desired.source, other.desired.source
+            yield Problem(
+                source.file,
+                source.line,
+                source.column,
+                f"catalog {catalog.name} and {place.file}:{place.line}:{place.column} {other.name} are the same "
+                f"{catalog.impl} service and root; expected one catalog for both",
+            )

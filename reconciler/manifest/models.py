@@ -1,0 +1,207 @@
+"""The blocks of a manifest: the one description behind checking, the JSON Schema and editors' completion.
+
+Values arrive as the text that is written; a field says what the text may be.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from reconciler.arrow_types import TypeSyntaxError, check_column_name, parse
+from reconciler.state import Evolve, Prune
+
+__all__ = [
+    "Block",
+    "CatalogBlock",
+    "ColumnBlock",
+    "ColumnError",
+    "ManifestFile",
+    "NamespaceBlock",
+    "Nothing",
+    "SafetyBlock",
+    "TableBlock",
+]
+
+
+class ColumnError(ValueError):
+    """A column name or type that Lance does not take; the message says all."""
+
+
+class Nothing(str):
+    """YAML's nothing, as written: an empty block where a block is expected, its text where text is."""
+
+    __slots__ = ()
+
+
+def _text(value: object) -> object:
+    return str(value) if isinstance(value, Nothing) else value
+
+
+def _block(value: object) -> object:
+    return {} if isinstance(value, Nothing) else value
+
+
+def _boolean(value: object) -> object:
+    if isinstance(value, str):
+        lower = value.lower()
+        if lower in ("true", "false"):
+            return lower == "true"
+    raise ValueError("expected true or false")
+
+
+def _whole(value: object) -> object:
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
+        return int(value)
+    raise ValueError("expected a whole number")
+
+
+def _one(value: object) -> object:
+    if value == "1":
+        return 1
+    raise ValueError("expected version: 1, the one this lancens reads")
+
+
+def _column_name(name: str) -> str:
+    reason = check_column_name(name)
+    if reason is not None:
+        raise ColumnError(reason)
+    return name
+
+
+def _column_type(text: str) -> str:
+    try:
+        return parse(text)
+    except TypeSyntaxError as error:
+        raise ColumnError(str(error)) from None
+
+
+_PLACEHOLDER = {"type": "string", "pattern": r"\$\{"}
+_TEXT_SCHEMA = {"type": ["string", "number", "boolean", "null"]}
+
+
+def _or_placeholder(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [schema, _PLACEHOLDER]}
+
+
+Text: TypeAlias = Annotated[str, BeforeValidator(_text), WithJsonSchema(_TEXT_SCHEMA)]
+Texts: TypeAlias = Annotated[
+    dict[str, Text],
+    BeforeValidator(_block),
+    WithJsonSchema({"type": ["object", "null"], "additionalProperties": _TEXT_SCHEMA}),
+]
+Boolean: TypeAlias = Annotated[bool, BeforeValidator(_boolean), WithJsonSchema(_or_placeholder({"type": "boolean"}))]
+Whole: TypeAlias = Annotated[int, BeforeValidator(_whole)]
+
+
+class Block(BaseModel):
+    """A block of keys; one that is not listed is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, use_attribute_docstrings=True)
+
+
+class ColumnBlock(Block):
+    """One column of a table."""
+
+    name: Annotated[Text, AfterValidator(_column_name)] = Field(examples=["user_id"])
+    """The column's name; a top-level name cannot contain a dot."""
+    type: Annotated[Text, AfterValidator(_column_type)] = Field(
+        examples=["int64", "string", "timestamp[us, tz=UTC]", "fixed_size_list<float32>[768]", "decimal128(10, 2)"]
+    )
+    """An Arrow type that Lance stores, such as int64, string, fixed_size_list<float32>[768] or
+    struct<x: float64, y: float64>."""
+    nullable: Boolean = True
+    """Whether the column may hold nulls."""
+    metadata: Texts = Field(default={}, examples=[{"lance-encoding:compression": "zstd"}])
+    """Field metadata, as Lance keeps it beside the column."""
+
+
+class TableBlock(Block):
+    """A table. An empty block names it and leaves location and schema to what is there."""
+
+    schema_: Annotated[list[ColumnBlock], BeforeValidator(_block)] | None = Field(
+        default=None, alias="schema", min_length=1
+    )
+    """The columns. Where no dataset exists yet, an empty one with these columns is written."""
+    location: Text | None = Field(default=None, examples=["s3://lake/features/users.lance", "./users.lance"])
+    """Where the dataset is. Left out: the catalog's default for a new table, the live one otherwise."""
+    properties: Texts = Field(default={}, examples=[{"owner": "ml-platform", "tier": "gold"}])
+    """Properties to keep on the table; those that are not named here are left alone."""
+    evolve: Annotated[Evolve, WithJsonSchema(_or_placeholder({"enum": ["never", "additive"]}))] = Evolve.NEVER
+    """Whether columns that the schema has and the dataset lacks are added: never, or additive (nullable ones)."""
+    probe: Boolean = True
+    """Whether the location must be opened before planning; false where the planner has no access to storage."""
+    absent: Boolean = False
+    """True asks for the entry's removal from the catalog. The data stays."""
+    protect: Boolean | None = None
+    """True forbids every plan that would remove or replace the table, and stays in force after the block is gone;
+    false lifts it."""
+
+
+class NamespaceBlock(Block):
+    """A namespace. With only tables and namespaces it is a path: created where missing, otherwise left alone."""
+
+    properties: Texts | None = Field(default=None, examples=[{"owner": "ml-platform"}])
+    """Properties to keep on the namespace; those that are not named here are left alone."""
+    absent: Boolean | None = None
+    """True asks for the namespace's removal, once it is empty."""
+    protect: Boolean | None = None
+    """True forbids every plan that would remove the namespace, and stays in force after the block is gone; false
+    lifts it."""
+    kind: Text | None = Field(default=None, examples=["database"])
+    """For catalogs that have two kinds of namespaces (Glue: catalog and database), which one this is."""
+    tables: Annotated[dict[str, TableBlock], BeforeValidator(_block)] = {}
+    """The tables directly in this namespace, by name."""
+    namespaces: Annotated[dict[str, NamespaceBlock], BeforeValidator(_block)] = {}
+    """The namespaces directly in this one, by name."""
+
+
+class CatalogBlock(Block):
+    """A catalog: the name this manifest gives to one root namespace."""
+
+    impl: Annotated[str | None, WithJsonSchema({"type": "string"})] = Field(
+        default=None, examples=["dir", "rest", "glue", "unity", "hive2", "hive3", "iceberg", "memory"]
+    )
+    """What serves the catalog: dir, rest, glue, unity, hive2, hive3, iceberg, memory, or a backend of your own."""
+    config: Texts = Field(default={}, examples=[{"root": "./lake"}, {"region": "eu-west-1"}])
+    """How the catalog is reached, in the property names of its Lance namespace specification, and storage.* options
+    for opening datasets. Secrets belong into ${env:NAME} or ${file:path}."""
+    prune: Annotated[Prune, WithJsonSchema(_or_placeholder({"enum": ["never", "owned", "all"]}))] = Prune.OWNED
+    """What to do with live objects that the manifest does not name: never remove them, remove those lancens made or
+    adopted (owned), or remove all."""
+    scope: Annotated[list[Text], BeforeValidator(_block)] | None = Field(
+        default=None, min_length=1, examples=[["analytics/**"]]
+    )
+    """The only part of the catalog that is read, planned and pruned, as globs over names joined by a slash."""
+    namespaces: Annotated[dict[str, NamespaceBlock], BeforeValidator(_block)] = {}
+    """The namespaces directly under the root, by name."""
+    tables: Annotated[dict[str, TableBlock], BeforeValidator(_block)] = {}
+    """The tables directly under the root, by name, where the catalog allows them."""
+
+
+class SafetyBlock(Block):
+    """When a plan removes too much to be run without --allow-mass-removal."""
+
+    max_removal_percent: Whole = Field(default=30, ge=0, le=100)
+    """The largest part of the tables that a plan may remove, in percent."""
+    min_tables: Whole = Field(default=10, ge=0)
+    """From how many tables on the percentage counts."""
+
+
+class ManifestFile(Block):
+    """A lancens manifest, or a part of one that another file includes."""
+
+    version: Annotated[int, BeforeValidator(_one), WithJsonSchema({"const": 1})] = 1
+    """The version of the manifest format. Included files need not repeat it."""
+    name: Annotated[str | None, WithJsonSchema({"type": "string"})] = Field(default=None, examples=["feature-store"])
+    """The manifest's name: it marks what is made from this manifest as owned by it. Included files need not repeat
+    it."""
+    include: Annotated[list[str], WithJsonSchema({"type": ["array", "null"], "items": {"type": "string"}})] = Field(
+        default=[], examples=[["teams/*.yaml"]]
+    )
+    """Files to merge into this one, as paths or globs relative to this file."""
+    safety: Annotated[SafetyBlock, BeforeValidator(_block)] = SafetyBlock()
+    """When removing is too much."""
+    catalogs: Annotated[dict[str, CatalogBlock], BeforeValidator(_block)] = {}
+    """The catalogs, by the name this manifest gives them."""

@@ -1,0 +1,147 @@
+"""Placeholders in values: ``${env:NAME}``, ``${var:name}``, ``${file:path}``, each with ``:-default``; ``$${`` escapes.
+
+What a placeholder stands for is taken as it is: placeholders inside of it mean nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TypeAlias
+
+__all__ = ["Placeholder", "Template", "TemplateError", "escape", "is_literal", "parse_template", "value_of"]
+
+_SCHEMES = ("env", "var", "file")
+_TOKEN = re.compile(r"\$\$\{|\$\{")
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_VAR_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_MAX_FILE_BYTES = 1024 * 1024
+
+
+class TemplateError(ValueError):
+    """A placeholder is malformed, or stands for nothing; the message holds no value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholder:
+    """One ``${scheme:name:-default}``."""
+
+    scheme: str
+    name: str
+    default: str | None = None
+
+
+Template: TypeAlias = tuple[str | Placeholder, ...]
+
+
+def is_literal(template: Template) -> bool:
+    """Return whether nothing has to be looked up."""
+    return not any(isinstance(part, Placeholder) for part in template)
+
+
+def escape(text: str) -> str:
+    """Return the template that stands for ``text`` itself."""
+    return text.replace("${", "$${")
+
+
+def parse_template(text: str) -> Template:
+    """Return the parts of ``text``.
+
+    Raises:
+        TemplateError: a placeholder is not closed, has an unknown scheme or no name.
+    """
+    if "${" not in text:
+        return (text,) if text else ()
+    parts: list[str | Placeholder] = []
+    at = 0
+    for token in _TOKEN.finditer(text):
+        if token.start() < at:
+            continue
+        parts.append(text[at : token.start()])
+        if token[0] == "$${":
+            parts.append("${")
+            at = token.end()
+            continue
+        end = text.find("}", token.end())
+        if end < 0:
+            raise TemplateError("`${` is not closed; expected `}`, or `$${` for the text itself")
+        parts.append(_placeholder(text[token.end() : end]))
+        at = end + 1
+    parts.append(text[at:])
+    return tuple(part for part in parts if part != "")
+
+
+def _placeholder(body: str) -> Placeholder:
+    scheme, colon, rest = body.partition(":")
+    if not colon or scheme not in _SCHEMES:
+        nearest = get_close_matches(scheme, _SCHEMES, n=1)
+        hint = f"did you mean `{nearest[0]}:`?" if nearest and colon else "expected env:, var: or file:"
+        raise TemplateError(f"unknown placeholder `${{{body}}}`; {hint}")
+    name, has_default, default = rest.partition(":-")
+    pattern = {"env": _ENV_NAME, "var": _VAR_NAME}.get(scheme)
+    if not name or "\0" in name or (pattern is not None and not pattern.fullmatch(name)):
+        example = {"env": "env:NAME", "var": "var:name", "file": "file:path"}[scheme]
+        raise TemplateError(f"`{name}` is no name in `${{{body}}}`; expected `${{{example}}}`")
+    return Placeholder(scheme, name, default if has_default else None)
+
+
+def value_of(placeholder: Placeholder, variables: Mapping[str, str], folder: str) -> str:
+    """Return what ``placeholder`` stands for; files are relative to ``folder``.
+
+    As in a shell, the default is taken for what is not set or empty.
+
+    Raises:
+        TemplateError: there is nothing, and no default.
+    """
+    if placeholder.scheme == "file":
+        value = _file_text(placeholder, folder)
+    else:
+        known = os.environ if placeholder.scheme == "env" else variables
+        value = known.get(placeholder.name)
+        if value is None and placeholder.default is None:
+            raise TemplateError(_missing(placeholder, known))
+    if not value and placeholder.default is not None:
+        return placeholder.default
+    return value or ""
+
+
+def _missing(placeholder: Placeholder, known: Mapping[str, str]) -> str:
+    name = placeholder.name
+    nearest = get_close_matches(name, known, n=1, cutoff=0.8)
+    if placeholder.scheme == "env":
+        what = f"environment variable `{name}` is not set"
+        otherwise = f"set it, or write `${{env:{name}:-default}}`"
+    else:
+        what = f"variable `{name}` is not given"
+        otherwise = f"give it with `--var {name}=value`, or write `${{var:{name}:-default}}`"
+    return f"{what}; " + (f"did you mean `{nearest[0]}`?" if nearest else otherwise)
+
+
+def _file_text(placeholder: Placeholder, folder: str) -> str | None:
+    """Return a file's text without its last line break; None when it is not there and a default is."""
+    path = Path(folder) / placeholder.name
+    shown = f"file `{placeholder.name}`"
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise TemplateError(f"{shown} is not a regular file")
+        with path.open("rb") as opened:
+            data = opened.read(_MAX_FILE_BYTES + 1)
+    except FileNotFoundError:
+        if placeholder.default is not None:
+            return None
+        raise TemplateError(f"{shown} is not there; the path is relative to the file it stands in") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it has no valid name"
+        raise TemplateError(f"{shown} cannot be read: {reason}") from None
+    if len(data) > _MAX_FILE_BYTES:
+        raise TemplateError(f"{shown} is larger than {_MAX_FILE_BYTES // 2**20} MB")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise TemplateError(f"{shown} is not UTF-8 text") from None
+    return text.removesuffix("\n").removesuffix("\r")
