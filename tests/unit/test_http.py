@@ -29,7 +29,15 @@ from lance_namespace.errors import (
     UnsupportedOperationError,
 )
 
-from reconciler.backends.http import HttpClient, Refusal, RetryPolicy, VendorError, endpoint_problem, path
+from reconciler.backends.http import (
+    HttpClient,
+    Refusal,
+    RetryPolicy,
+    UnknownRouteError,
+    VendorError,
+    endpoint_problem,
+    path,
+)
 from reconciler.backends.parallel import in_parallel
 
 TOKEN = "tok-3f9ab2c4d5"
@@ -317,7 +325,7 @@ def test_a_call_says_what_its_statuses_mean(script: Script) -> None:
 
 def test_a_404_from_something_else_does_not_mean_that_the_table_is_gone(script: Script) -> None:
     script.answers = [answer(404, "no route /t")]
-    text = refused(script.client(), InternalError, errors={404: TableNotFoundError})
+    text = refused(script.client(), UnknownRouteError, errors={404: TableNotFoundError})
     assert "no route /t" in text
     assert "check `endpoint`" in text
 
@@ -331,18 +339,21 @@ def test_a_404_to_head_has_no_body_and_means_what_the_call_says(script: Script) 
 def vendor(refusal: Refusal) -> VendorError | None:
     if not isinstance(refusal.body, dict) or "error_code" not in refusal.body:
         return None
+    code = refusal.body["error_code"]
     kinds = {"TABLE_ALREADY_EXISTS": TableAlreadyExistsError}
-    return VendorError(refusal.body["message"], kinds.get(refusal.body["error_code"]))
+    return VendorError(refusal.body["message"], kinds.get(code), 409 if code == "ALREADY_EXISTS" else None)
 
 
 def test_the_vendor_is_asked_before_the_status(script: Script) -> None:
     script.answers = [
         answer(400, {"error_code": "TABLE_ALREADY_EXISTS", "message": "there is one"}),
+        answer(400, {"error_code": "ALREADY_EXISTS", "message": "one of these"}),
         answer(404, {"error_code": "ODD", "message": "no such thing"}),
         answer(403, {"other": 1}),
     ]
     client = script.client(translate=vendor)
     assert "400: there is one" in refused(client, TableAlreadyExistsError)
+    assert "400: one of these" in refused(client, TableAlreadyExistsError, errors={409: TableAlreadyExistsError})
     assert "404: no such thing" in refused(client, TableNotFoundError, errors={404: TableNotFoundError})
     assert '{"other": 1}' in refused(client, PermissionDeniedError)
 

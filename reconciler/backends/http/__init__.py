@@ -6,7 +6,7 @@ holds a secret. The vendor's own error bodies are read by the ``translate`` func
 """
 
 from reconciler.backends.http.client import HttpClient, endpoint_problem, path
-from reconciler.backends.http.refusals import Refusal, VendorError
+from reconciler.backends.http.refusals import Refusal, UnknownRouteError, VendorError
 from reconciler.backends.http.retry import RetryPolicy
 from reconciler.backends.http.tokens import StaticToken, TokenSource
 
@@ -16,6 +16,7 @@ __all__ = [
     "RetryPolicy",
     "StaticToken",
     "TokenSource",
+    "UnknownRouteError",
     "VendorError",
     "endpoint_problem",
     "path",

@@ -20,7 +20,16 @@ from lance_namespace.errors import (
     UnauthenticatedError,
 )
 
-from reconciler.backends.http.refusals import Refusal, VendorError, decode, excerpt, is_html, kind_of, redirect_target
+from reconciler.backends.http.refusals import (
+    Refusal,
+    UnknownRouteError,
+    VendorError,
+    decode,
+    excerpt,
+    is_html,
+    kind_of,
+    redirect_target,
+)
 from reconciler.backends.http.retry import RetryPolicy, is_repeatable, may_repeat_status
 from reconciler.backends.http.tokens import StaticToken, TokenSource
 from reconciler.redaction import REDACTED, scrub
@@ -301,7 +310,7 @@ class HttpClient:
     ) -> LanceNamespaceError:
         refusal = Refusal(answer.status_code, decode(answer.content), answer.text, answer.headers)
         vendor = self._translate(refusal) if self._translate and refusal.body is not None else None
-        kind = (vendor.kind if vendor else None) or kind_of(refusal, errors)
+        kind = kind_of(refusal, vendor, errors)
         said = excerpt(self._without_secrets(vendor.message)) if vendor else self._excerpt(answer)
         tries = f" after {attempt + 1} tries" if attempt else ""
         text = f"{where}: {answer.status_code}{tries}"
@@ -323,7 +332,7 @@ class HttpClient:
             return "run again later, or with less parallelism"
         if issubclass(kind, ServiceUnavailableError):
             return f"check that the service at {self._endpoint} is up, and run again"
-        if refusal.status == 404 and refusal.body is None:
+        if issubclass(kind, UnknownRouteError):
             return f"there is no such service at {self._endpoint}: check `{self._endpoint_key}`"
         return ""
 

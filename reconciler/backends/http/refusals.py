@@ -24,7 +24,7 @@ from lance_namespace.errors import (
     UnsupportedOperationError,
 )
 
-__all__ = ["Refusal", "VendorError", "decode", "excerpt", "is_html", "kind_of", "redirect_target"]
+__all__ = ["Refusal", "UnknownRouteError", "VendorError", "decode", "excerpt", "is_html", "kind_of", "redirect_target"]
 
 _LONGEST_EXCERPT = 400
 _BY_STATUS: Mapping[int, type[LanceNamespaceError]] = {
@@ -67,24 +67,40 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class VendorError:
-    """What a vendor's error body says. ``kind`` None leaves the type of the error to the call and the status."""
+    """What a vendor's error body says.
+
+    ``kind`` None leaves the type of the error to the call and the status; ``status`` is the status that counts then,
+    where the vendor answers with a less telling one.
+    """
 
     message: str
     kind: type[LanceNamespaceError] | None = None
+    status: int | None = None
 
 
-def kind_of(refusal: Refusal, expected: Mapping[int, type[LanceNamespaceError]]) -> type[LanceNamespaceError]:
+class UnknownRouteError(InternalError):
+    """The service does not know the path that was asked for: something else is there, or an older version."""
+
+
+def kind_of(
+    refusal: Refusal, vendor: VendorError | None, expected: Mapping[int, type[LanceNamespaceError]]
+) -> type[LanceNamespaceError]:
     """Return the type of error for ``refusal``; ``expected`` is what the statuses mean to this very call.
 
     A page or a bare text says nothing about the object that was asked for: it comes from a proxy, or from a server
     that does not know the path. So a 404 of that kind is never taken for "the table does not exist".
     """
+    if vendor is not None and vendor.kind is not None:
+        return vendor.kind
+    status = (vendor and vendor.status) or refusal.status
     foreign = refusal.body is None and bool(refusal.text.strip())
-    if refusal.status in expected and not foreign:
-        return expected[refusal.status]
+    if status in expected and not foreign:
+        return expected[status]
+    if status == 404 and refusal.body is None:
+        return UnknownRouteError
     if 300 <= refusal.status < 400:
         return UnauthenticatedError if _LOGIN.search(redirect_target(refusal)) else ServiceUnavailableError
-    return _BY_STATUS.get(refusal.status, InternalError)
+    return _BY_STATUS.get(status, InternalError)
 
 
 def decode(content: bytes) -> object:
