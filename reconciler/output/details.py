@@ -117,7 +117,7 @@ def _column_text(column: Column) -> str:
 def _label(path: str) -> str:
     """Return a property's key alone, unless it could be mistaken for a field of the object itself."""
     key = path.removeprefix(_PROPERTY)
-    return path if key in _OWN_FIELDS else key
+    return path if key in _OWN_FIELDS or key.startswith(_PROPERTY) else key
 
 
 def _redacted(path: str, value: str | None) -> str | None:

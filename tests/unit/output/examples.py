@@ -49,7 +49,7 @@ def change(
     )
 
 
-def view(location: str | None = None, *columns: Column, **properties: str) -> ObjectView:
+def view(location: str | None = None, /, *columns: Column, **properties: str) -> ObjectView:
     return ObjectView(
         location=location,
         managed_by=OWNER,

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from reconciler.output import render
+from reconciler.output.wording import entries_of
+from reconciler.planner.plan import Plan
+from tests.strategies import HOSTILE, plans
+from tests.unit.output.browser import visit
+from tests.unit.output.examples import change, large_plan, small_plan, view
+
+OWN_TAGS = frozenset(
+    (
+        *("html", "head", "meta", "link", "title", "style", "body", "script", "header", "main", "section", "footer"),
+        *("form", "button", "input", "select", "option", "output", "details", "summary", "p", "h1", "h2", "ul", "li"),
+        *(
+            "table",
+            "thead",
+            "tbody",
+            "tr",
+            "th",
+            "td",
+            "dl",
+            "dt",
+            "dd",
+            "div",
+            "span",
+            "b",
+            "bdi",
+            "code",
+            "del",
+            "ins",
+        ),
+    )
+)
+
+
+class Page(HTMLParser):
+    """The tags and attributes of a page, as a browser would tell them apart."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+        self.attributes: Counter[str] = Counter()
+        self.classes: Counter[str] = Counter()
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.attributes.update(name for name, _ in attrs)
+        self.classes.update((dict(attrs).get("class") or "").split())
+
+
+@given(plans())
+def test_nothing_foreign_is_markup(plan: Plan) -> None:
+    page = Page(render(plan, "html"))
+    assert set(page.tags) <= OWN_TAGS
+    assert page.tags["script"] == 1
+    assert page.tags["style"] == 1
+    assert page.classes["entry"] == len(entries_of(plan))
+    assert not [name for name in page.attributes if name.startswith("on") or name in ("style", "src")]
+
+
+def test_the_page_asks_for_nothing_from_anywhere() -> None:
+    page = render(small_plan(), "html")
+    assert "default-src 'none'" in page
+    assert not re.search(r"url\(|@import|<(img|iframe|object|embed|base)\b|\bsrc=", page)
+    assert re.findall(r"href=\"(?!data:)", page) == []
+
+
+def test_an_empty_plan_has_no_toolbar() -> None:
+    plan = small_plan().model_copy(update={"changes": (), "guards": ()})
+    page = render(plan, "html")
+    assert "No changes." in page
+    assert 'class="toolbar"' not in page
+
+
+@pytest.fixture
+def large_page(tmp_path: Path) -> Path:
+    page = tmp_path / "plan.html"
+    page.write_text(render(large_plan(1_000), "html"), encoding="utf-8")
+    return page
+
+
+def shown_entries(dom: str) -> list[str]:
+    return [tag for tag in re.findall(r"<details class=\"entry[^>]*>", dom) if " hidden" not in tag]
+
+
+def test_a_browser_shows_the_page_without_errors_or_requests(tmp_path: Path) -> None:
+    hostile = [
+        change("lake", "ns", action.action, action.before, action.after, "differs").model_copy(
+            update={"identifier": ("ns", text), "fields": action.fields}
+        )
+        for action in small_plan().changes[:4]
+        for text in HOSTILE
+    ]
+    page = tmp_path / "plan.html"
+    plan = small_plan().model_copy(update={"changes": (*small_plan().changes, *hostile)})
+    page.write_text(render(plan, "html"), encoding="utf-8")
+    seen = visit(page, tmp_path)
+    assert seen.console == ()
+    assert seen.requests == ()
+    assert len(shown_entries(seen.dom)) == len(entries_of(plan))
+
+
+def test_a_request_or_an_error_of_a_page_would_be_seen(tmp_path: Path) -> None:
+    page = tmp_path / "bad.html"
+    page.write_text('<img src="http://example.invalid/x.png"><script>nothing()</script>', encoding="utf-8")
+    seen = visit(page, tmp_path)
+    assert seen.requests == ("http://example.invalid/x.png",)
+    assert "nothing is not defined" in seen.console[0]
+
+
+def test_a_browser_searches(large_page: Path, tmp_path: Path) -> None:
+    seen = visit(large_page, tmp_path, "q=TEAM_2+gold")
+    assert len(shown_entries(seen.dom)) == 100
+    assert "100 of 1,001 shown" in seen.dom
+    assert seen.console == ()
+
+
+def test_a_browser_filters_by_action_and_catalog(large_page: Path, tmp_path: Path) -> None:
+    seen = visit(large_page, tmp_path, "show=deregister,protected&catalog=prod")
+    entries = shown_entries(seen.dom)
+    assert len(entries) == 68
+    assert all('data-catalog="prod"' in entry for entry in entries)
+    assert Counter(re.findall(r'data-sort="(\w+)"', " ".join(entries))) == {"deregister": 67, "protected": 1}
+
+
+def test_a_browser_says_when_nothing_matches(large_page: Path, tmp_path: Path) -> None:
+    seen = visit(large_page, tmp_path, "q=no-such-table")
+    assert shown_entries(seen.dom) == []
+    assert '<p class="nothing">' in seen.dom
+
+
+def test_the_fragment_may_hold_anything(large_page: Path, tmp_path: Path) -> None:
+    seen = visit(large_page, tmp_path, "q=%3Cimg+src=x%3E&show=%22%5D&catalog=nowhere&x=%")
+    assert seen.console == ()
+    assert "<img" not in seen.dom
+
+
+def test_a_difference_can_be_unfolded(tmp_path: Path) -> None:
+    plan = small_plan()
+    gone = change("lake", "a/b", small_plan().changes[-1].action, view("s3://b/t", tier="gold"), None, "gone")
+    page = render(plan.model_copy(update={"changes": (*plan.changes, gone)}), "html")
+    assert "<bdi>tier</bdi><td><del>gold</del><td>" in page
+    assert "data stays at <code>s3://b/t</code>" in page

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from jsonschema import Draft202012Validator
+
+from reconciler.errors import PlanFileError
+from reconciler.output import render
+from reconciler.output.json import plan_json_schema
+from reconciler.planner.plan import Plan
+from tests.strategies import plans
+from tests.unit.output.examples import small_plan
+
+SCHEMA = Path(__file__).parents[3] / "schemas" / "plan.schema.json"
+
+
+def test_the_schema_file_is_current() -> None:
+    assert json.loads(SCHEMA.read_text(encoding="utf-8")) == plan_json_schema(), (
+        "schemas/plan.schema.json is stale: `lancens schema plan > schemas/plan.schema.json`"
+    )
+
+
+def test_the_schema_is_a_schema() -> None:
+    Draft202012Validator.check_schema(plan_json_schema())
+
+
+@given(plans())
+def test_saved_plans_are_valid(plan: Plan) -> None:
+    Draft202012Validator(plan_json_schema()).validate(json.loads(render(plan, "json")))
+
+
+@pytest.mark.parametrize("damage", ["format_version", "manifest", "summary"])
+def test_the_schema_refuses_what_is_incomplete(damage: str) -> None:
+    document = json.loads(render(small_plan(), "json"))
+    del document[damage]
+    assert not Draft202012Validator(plan_json_schema()).is_valid(document)
+
+
+def test_the_schema_refuses_an_unknown_action() -> None:
+    document = json.loads(render(small_plan(), "json"))
+    document["changes"][0]["action"] = "delete-data"
+    assert not Draft202012Validator(plan_json_schema()).is_valid(document)
+
+
+def test_unknown_keys_are_ignored() -> None:
+    saved = render(small_plan(), "json")
+    document = json.loads(saved)
+    document["format_version"] = "1.7"
+    document["later"] = {"a": 1}
+    document["changes"][0]["later"] = True
+    document["changes"][0]["after"]["later"] = True
+    Draft202012Validator(plan_json_schema()).validate(document)
+    read = Plan.from_json(json.dumps(document))
+    assert read.changes == Plan.from_json(saved).changes
+
+
+def test_another_major_version_is_refused() -> None:
+    document = json.loads(render(small_plan(), "json"))
+    document["format_version"] = "2.0"
+    assert not Draft202012Validator(plan_json_schema()).is_valid(document)
+    with pytest.raises(PlanFileError, match=r"format 2\.0"):
+        Plan.from_json(json.dumps(document))
+
+
+def test_the_summary_counts_what_the_last_line_counts() -> None:
+    assert json.loads(render(small_plan(), "json"))["summary"] == {
+        "create": 2,
+        "declare": 0,
+        "register": 1,
+        "update": 2,
+        "replace": 1,
+        "deregister": 1,
+        "drop": 0,
+        "protected": 1,
+    }

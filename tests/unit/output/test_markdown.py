@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from reconciler.output import render
+from reconciler.output.markdown import COMMENT_LIMIT, pull_request_comment
+from reconciler.output.wording import entries_of
+from reconciler.planner.plan import Plan
+from tests.strategies import plans
+from tests.unit.output.examples import large_plan, small_plan
+
+OWN_HTML = re.compile(r"(</?(details|summary|code|sub)>|<br>|[^<])*")
+PARSER = MarkdownIt("commonmark").enable("table")
+
+
+def tokens(markdown: str) -> list[Token]:
+    return [token for block in PARSER.parse(markdown) for token in (block, *(block.children or ()))]
+
+
+def test_the_comment_of_the_example() -> None:
+    plan = small_plan()
+    comment = pull_request_comment(plan, commit="c0ffee")
+    assert comment.startswith(
+        "### lancens plan of `feature-store`: 2 to create, 1 to register, 2 to update, 1 to replace, 1 to deregister\n"
+    )
+    row = (
+        "| `~` | `features/events` | update | differs from the manifest<br>add `contact`: `ml-platform`<br>"
+        "remove `reviewed`: `no`<br>`tier`: `silver` → `gold` | `lancens.yaml:19` |\n"
+    )
+    assert row in comment
+    assert "```diff\n+ user_id: int64 not null\n+ embedding: fixed_size_list<float32>[768]\n```" in comment
+    assert f"plan `{plan.digest()}`" in comment
+    assert "commit `c0ffee`" in comment
+    assert "Merging applies exactly this plan." in comment
+    assert "Cut" not in comment
+
+
+def test_the_document_promises_nothing_about_merging() -> None:
+    assert "Merging" not in render(small_plan(), "markdown")
+
+
+def test_no_changes() -> None:
+    plan = small_plan().model_copy(update={"changes": (), "guards": (), "notes": ()})
+    comment = pull_request_comment(plan)
+    assert comment.startswith("### lancens plan of `feature-store`: no changes\n")
+    assert "|" not in comment
+
+
+def test_long_tables_are_folded() -> None:
+    comment = render(large_plan(100), "markdown")
+    assert "<details><summary>34 changes in <code>lake</code></summary>" in comment
+    assert "<details>" not in render(small_plan(), "markdown")
+
+
+def test_a_comment_over_the_limit_is_cut_and_approves_nothing() -> None:
+    plan = large_plan(2_000)
+    comment = pull_request_comment(plan, commit="c0ffee")
+    assert len(comment) <= COMMENT_LIMIT
+    left_out = re.search(r"Left out: ([\d,]+) of 2,001 lines", comment)
+    assert left_out is not None
+    rows = len(re.findall(r"^\| `[+~!-]", comment, re.MULTILINE))
+    assert rows + int(left_out[1].replace(",", "")) == 2_001
+    assert "A cut comment can't approve the plan" in comment
+    assert "Merging applies" not in comment
+    assert plan.digest() in comment
+    assert comment.count("<details>") == comment.count("</details>")
+
+
+@pytest.mark.parametrize("limit", [2_000, 5_000, 20_000])
+def test_any_limit_is_kept(limit: int) -> None:
+    assert len(pull_request_comment(large_plan(300), commit="c0ffee", limit=limit)) <= limit
+
+
+@given(plans(max_changes=30))
+def test_a_hostile_plan_keeps_the_limit(plan: Plan) -> None:
+    comment = pull_request_comment(plan, commit="c0ffee", limit=3_000)
+    assert len(comment.encode("utf-16-le")) // 2 <= 3_000
+
+
+@given(plans())
+def test_nothing_foreign_is_markup(plan: Plan) -> None:
+    found = tokens(render(plan, "markdown"))
+    assert not {token.type for token in found} & {"link_open", "image", "em_open", "strong_em", "s_open", "code_block"}
+    for token in found:
+        if token.type in ("html_block", "html_inline"):
+            assert OWN_HTML.fullmatch(token.content)
+        if token.type == "text":
+            assert not re.search(r"[@#]\w|GH-\d|www\.\w|://", token.content)
+    assert sum(token.type == "tr_open" for token in found) == len(entries_of(plan)) + sum(
+        token.type == "thead_open" for token in found
+    )

@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import pytest
+
+from reconciler.output import render, shown
+from reconciler.output.text import render_text
+from reconciler.output.wording import closing_line, read_line
+from reconciler.planner.plan import Action, Change, FieldChange, Note, ObjectView, Plan
+from tests.strategies import HOSTILE
+from tests.unit.output.examples import change, large_plan, small_plan, view
+
+EXPECTED = """\
+lake (dir)
+  -/+ features/clicks        relocate    replaced: registered elsewhere    lancens.yaml:23
+          location: s3://lake/old/clicks.lance -> s3://lake/clicks.lance (data stays at both)
+    ~ features/events        update      differs from the manifest         lancens.yaml:19
+          + contact: ml-platform
+          - reviewed: no
+          tier: silver -> gold
+    + features/sessions      register    data found at its location        lancens.yaml:25
+          data is at s3://lake/sessions.lance
+    + features/eu            namespace   in the manifest                   lancens.yaml:20
+    + features/eu/users      create      schema of 2 fields                lancens.yaml:21
+          at s3://lake/features/eu/users.lance
+
+prod (glue)
+    - analytics/clicks_2023  deregister  owned, no longer in the manifest
+          data stays at s3://prod/clicks_2023.lance
+    ! analytics/orders       protected   kept; would be deregistered
+          owned, no longer in the manifest
+    ~ analytics/scores       alter       columns to add                    lancens.yaml:31
+          + column score: float32
+
+Notes
+  prod: 7 tables are not managed by feature-store; `lancens import --catalog prod` shows them
+
+Plan: 2 to create, 0 to declare, 1 to register, 2 to update, 1 to replace, 1 to deregister. 1 protected. No data is \
+deleted.
+"""
+
+
+def plan_of(*changes: Change) -> Plan:
+    return small_plan().model_copy(update={"changes": changes, "guards": (), "notes": ()})
+
+
+def updated(**fields: tuple[str | None, str | None]) -> Plan:
+    before = view("s3://b/t", **{key: old for key, (old, _) in fields.items() if old is not None})
+    after = view("s3://b/t", **{key: new for key, (_, new) in fields.items() if new is not None})
+    return plan_of(change("lake", "t", Action.UPDATE_TABLE, before, after, "differs from the manifest"))
+
+
+def test_the_example_reads_as_it_should() -> None:
+    assert render(small_plan(), "text") == EXPECTED
+
+
+def test_a_narrow_terminal_has_reasons_and_long_values_on_their_own_lines() -> None:
+    lines = render(small_plan(), "text", width=80).splitlines()
+    assert lines[1:6] == [
+        "  -/+ features/clicks        relocate    lancens.yaml:23",
+        "          replaced: registered elsewhere",
+        "          location: (data stays at both)",
+        "               s3://lake/old/clicks.lance",
+        "            -> s3://lake/clicks.lance",
+    ]
+
+
+def test_full_lists_what_a_creation_sets() -> None:
+    text = render(small_plan(), "text", full=True)
+    for line in (
+        "+ tier: gold",
+        "+ column user_id: int64 not null",
+        "+ column embedding: fixed_size_list<float32>[768]",
+    ):
+        assert f"          {line}\n" in text
+
+
+def test_an_empty_plan_says_what_matches() -> None:
+    plan = small_plan().model_copy(update={"changes": (), "guards": (), "notes": ()})
+    assert render(plan, "text") == "No changes. 15 namespaces and 1,245 tables in 2 catalogs match the manifest.\n"
+
+
+def test_what_is_protected_is_said_when_nothing_changes() -> None:
+    plan = small_plan().model_copy(update={"changes": ()})
+    assert closing_line(plan).endswith("match the manifest. 1 protected.")
+    assert "! analytics/orders  protected" in render(plan, "text")
+
+
+def test_many_changes_of_one_kind_fold_into_one_line() -> None:
+    text = render(large_plan(1_000), "text")
+    assert "  + team_0/*          declare     34 tables: in the manifest, no data yet" in text
+    assert "table_000000, table_000030, table_000060 and 31 more" in text
+    assert "--full shows every one" in text
+    assert "table_000990" not in text
+    assert "table_000990" in render(large_plan(1_000), "text", full=True)
+
+
+def test_a_fold_shows_the_difference_its_changes_share() -> None:
+    same = [
+        change("lake", f"ns/t{n:02}", Action.UPDATE_TABLE, view("s", tier="a"), view("s", tier="b"), "differs")
+        for n in range(21)
+    ]
+    text = render(plan_of(*same), "text")
+    assert "21 tables: differs" in text
+    assert text.count("tier: a -> b") == 1
+    other = change("lake", "ns/t99", Action.UPDATE_TABLE, view("s", tier="a"), view("s", tier="c"), "differs")
+    mixed = render(plan_of(*same, other), "text")
+    assert "tier: a -> b" not in mixed
+    assert "differ: tier in 22" in mixed
+
+
+def test_twenty_changes_of_one_kind_are_all_shown() -> None:
+    few = [change("lake", f"ns/t{n:02}", Action.DEREGISTER_TABLE, view(f"s{n}"), None, "gone") for n in range(20)]
+    text = render(plan_of(*few), "text")
+    assert all(f"ns/t{n:02}" in text for n in range(20))
+
+
+def test_a_long_value_is_shortened_in_the_middle_unless_full() -> None:
+    plan = updated(note=("short", "start-" + "x" * 500 + "-end"))
+    line = next(line for line in render(plan, "text").splitlines() if "note:" in line)
+    assert "start-xxx" in line
+    assert "…" in line
+    assert line.endswith("xxx-end")
+    assert "x" * 500 in render(plan, "text", full=True)
+
+
+def test_wide_characters_keep_the_columns_aligned() -> None:
+    plan = plan_of(
+        change("lake", "表テーブル", Action.DEREGISTER_TABLE, view("s"), None, "gone"),
+        change("lake", "a_plain_name", Action.DEREGISTER_TABLE, view("s"), None, "gone"),
+    )
+    rows = [line for line in render(plan, "text").splitlines() if "deregister" in line][:2]
+    columns = [shown.width_of(row[: row.index("deregister")]) for row in rows]
+    assert columns[0] == columns[1]
+
+
+def test_a_property_called_location_is_not_mistaken_for_the_location() -> None:
+    assert "properties.location: a -> b\n" in render(updated(location=("a", "b")), "text")
+
+
+def test_a_raw_secret_in_a_field_is_still_not_shown() -> None:
+    secret = Change(
+        catalog="lake",
+        kind="table",
+        identifier=("t",),
+        action=Action.UPDATE_TABLE,
+        before=ObjectView(),
+        after=ObjectView(),
+        fields=(
+            FieldChange(path="properties.db_password", before="hunter2hunter2", after="correct-horse"),
+            FieldChange(path="location", before="s3://key:hunter2hunter2@b/t", after="s3://b/t?sig=correct-horse"),
+        ),
+        reason="differs",
+    )
+    for format_ in ("text", "markdown", "html"):
+        page = render(plan_of(secret), format_)
+        assert "hunter2" not in page
+        assert "correct-horse" not in page
+
+
+def test_colour_marks_what_is_added_and_removed() -> None:
+    text = render_text(small_plan(), color=True)
+    assert "\x1b[32mgold\x1b[0m" in text
+    assert "\x1b[31msilver\x1b[0m" in text
+    assert "\x1b" not in render_text(small_plan())
+
+
+def test_many_notes_are_counted() -> None:
+    notes = tuple(Note(catalog="lake", message=f"note {n}") for n in range(25))
+    plan = small_plan().model_copy(update={"notes": notes})
+    text = render(plan, "text")
+    assert "note 19" in text
+    assert "note 20" not in text
+    assert "and 5 more notes" in text
+    assert "note 24" in render(plan, "text", full=True)
+
+
+def test_the_line_about_what_was_read() -> None:
+    assert read_line(small_plan()) == (
+        "Read 2 catalogs: lake (dir) 3 namespaces, 41 tables · prod (glue) 12 namespaces, 1,204 tables"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "safe"),
+    [
+        ("users", "users"),
+        ("users.v2", "users.v2"),
+        ("a b", '"a b"'),
+        ("", '""'),
+        ("a\nb", r"a\nb"),
+        ("\x1b[31m", r"\x1b[31m"),
+        ("\\n", r"\\n"),
+        ("\u202eabc", r"\u202eabc"),
+        ("[red]", "[red]"),
+        ("-/+", '"-/+"'),
+    ],
+)
+def test_names_are_shown_safely(name: str, safe: str) -> None:
+    assert shown.name(name) == safe
+
+
+def test_no_two_names_look_the_same() -> None:
+    names = [*HOSTILE, *(repr(name)[1:-1] for name in HOSTILE), *(name.strip() for name in HOSTILE)]
+    assert len({shown.name(name) for name in names}) == len(set(names))
