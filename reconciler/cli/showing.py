@@ -35,7 +35,7 @@ def _reading(manifest: Manifest) -> Iterator[None]:
 
 def make_plan(flags: PlanFlags, manifest: Manifest) -> Plan:
     """Return the plan, saying on stderr what was read; thresholds are not looked at yet."""
-    from reconciler.output import read_line
+    from reconciler.output.wording import read_line
     from reconciler.planning import plan
 
     started = monotonic()

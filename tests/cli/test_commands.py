@@ -142,7 +142,7 @@ def test_validate_reports_every_error_with_its_place(folder: Path, capsys: pytes
     (folder / "lancens.yaml").write_text(MANIFEST.replace("tier: gold}", "tier: gold}, propertys: {}"))
     ran = lancens(capsys, "validate")
     assert ran.code == 1
-    assert "lancens.yaml:9:" in ran.err
+    assert "lancens.yaml:10:80: unknown key `propertys`" in ran.err
     assert "did you mean `properties`?" in ran.err
     assert "Nothing was read or changed." in ran.err
 
