@@ -25,7 +25,7 @@ from lance_namespace.errors import (
 from pydantic import AliasChoices, Field, field_validator
 
 from reconciler import locations, storage
-from reconciler.backends.base import Backend
+from reconciler.backends.base import Backend, NotLanceTableError
 from reconciler.backends.config import BackendConfig
 from reconciler.backends.directory_listing import SUFFIX, Directory
 from reconciler.backends.directory_manifest import NAMESPACE, TABLE, Contents, Manifest, Row, metadata_of
@@ -67,7 +67,7 @@ class DirBackend(Backend):
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
         self._places = Places(self.config.root)
-        self._manifest = Manifest(self.config.root, self.config.storage)
+        self._manifest = Manifest(self._places, self.config.storage)
         self._directory = Directory(self.config.root, self.config.storage)
 
     # ---- reading -------------------------------------------------------------------------------------------------
@@ -275,8 +275,10 @@ class DirBackend(Backend):
 
     def _entry_table(self, contents: Contents, identifier: Identifier) -> LiveTable | None:
         row = contents.find(join(identifier))
-        if row is None or row.object_type != TABLE:
+        if row is None or row.object_type == NAMESPACE:
             return None
+        if row.object_type != TABLE:
+            raise NotLanceTableError(f"dir: `{row.object_id}` is a {row.object_type}, not a Lance table")
         table = self._live_table(row)
         place = self._root_directory(table)
         with storage.translated(self.config.root, self.config.storage):
@@ -302,10 +304,8 @@ class DirBackend(Backend):
 
     def _taken(self, contents: Contents) -> frozenset[str]:
         """Return the directories that are no tables of their own: entries and namespaces have them."""
-        roots = {_first_name(row.object_id) for row in contents if row.object_type == NAMESPACE}
-        return frozenset(map(self._places.occupied, contents.locations())).union(
-            roots, (name + SUFFIX for name in roots)
-        )
+        names = contents.root_namespaces
+        return contents.occupied.union(names, (name + SUFFIX for name in names))
 
     def _claim(self, table: LiveTable) -> None:
         """Make the directory of a root table say that it is one, to pylance as well."""
@@ -318,15 +318,12 @@ class DirBackend(Backend):
     def _release(self, table: LiveTable) -> None:
         """Mark the directory a table leaves where it would become a table of its own."""
         first = first_directory(self._places.relative(table.location))
-        others = self._manifest.read().without(join(table.id)).locations()
-        taken = frozenset(map(self._places.occupied, others))
+        if not first or not self._directory.is_listable(first, frozenset()):
+            return
+        others = self._manifest.read().without(join(table.id))
         with storage.translated(self.config.root, self.config.storage):
-            if first and self._directory.is_listable(first, taken) and self._directory.exists(first):
+            if self._directory.is_listable(first, others.occupied) and self._directory.exists(first):
                 self._directory.mark(first)
-
-
-def _first_name(object_id: str) -> str:
-    return object_id.partition(DELIMITER)[0]
 
 
 def _put(contents: Contents, identifier: Identifier, *rows: Row) -> Contents:

@@ -13,12 +13,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lance_namespace.errors import ConcurrentModificationError, InternalError
 
 from reconciler import locations, storage
-from reconciler.backends.directory_places import MANIFEST
+from reconciler.backends.directory_places import MANIFEST, Places
 from reconciler.names import DELIMITER
 from reconciler.state import PropertyChanges, StorageKind
 
@@ -91,6 +92,7 @@ def metadata_of(properties: Mapping[str, Any]) -> str | None:
 class Contents:
     """The rows of one version. Columns this version of lancens does not know are kept through every change."""
 
+    places: Places
     rows: pa.Table
     dataset: Any = field(default=None, repr=False)
 
@@ -116,11 +118,23 @@ class Contents:
 
         if not parent:
             return self
-        return Contents(self.rows.filter(pc.starts_with(self.rows.column("object_id"), parent + DELIMITER)))
+        return Contents(
+            self.places, self.rows.filter(pc.starts_with(self.rows.column("object_id"), parent + DELIMITER))
+        )
 
-    def locations(self) -> list[str]:
-        """Return the stored locations of all rows that have one."""
-        return [place for place in self.rows.column("location").to_pylist() if place]
+    @cached_property
+    def occupied(self) -> frozenset[str]:
+        """The directories right under the root that are the location of a table, or lead to one."""
+        stored = self.rows.column("location").to_pylist()
+        return frozenset(self.places.occupied(location) for location in stored if location)
+
+    @cached_property
+    def root_namespaces(self) -> frozenset[str]:
+        """The names of the namespaces right under the root that have an entry."""
+        import pyarrow.compute as pc
+
+        entries = self.rows.filter(pc.equal(self.rows.column("object_type"), NAMESPACE)).column("object_id")
+        return frozenset(text for text in entries.to_pylist() if DELIMITER not in text)
 
     def put(self, *rows: Row) -> Contents:
         """Return the contents with ``rows`` in the place of those of the same identifiers."""
@@ -134,7 +148,7 @@ class Contents:
             [pa.array(names.get(column.name, [None] * len(rows)), column.type) for column in kept.schema],
             schema=kept.schema,
         )
-        return Contents(pa.concat_tables([kept, added]))
+        return Contents(self.places, pa.concat_tables([kept, added]))
 
     def without(self, *object_ids: str) -> Contents:
         """Return the contents without the rows of ``object_ids``."""
@@ -142,14 +156,15 @@ class Contents:
         import pyarrow.compute as pc
 
         listed = pc.is_in(self.rows.column("object_id"), value_set=pa.array(object_ids, pa.string()))
-        return Contents(self.rows.filter(pc.invert(listed)))
+        return Contents(self.places, self.rows.filter(pc.invert(listed)))
 
 
 class Manifest:
     """The ``__manifest`` under one root; safe to use from several threads."""
 
-    def __init__(self, root: str, options: Mapping[str, str]) -> None:
-        self._location = locations.join(root, MANIFEST)
+    def __init__(self, places: Places, options: Mapping[str, str]) -> None:
+        self._places = places
+        self._location = locations.join(places.root, MANIFEST)
         self._options = dict(options)
         self._latest: tuple[object, Contents] | None = None
         with _locks_guard:
@@ -166,13 +181,13 @@ class Manifest:
                 dataset = storage.open_dataset(self._location, self._options)
             except ValueError:
                 if storage.probe(self._location, self._options).kind is StorageKind.NOTHING:
-                    return Contents(_schema().empty_table())
+                    return Contents(self._places, _schema().empty_table())
                 raise
             key = _identity(dataset)
             latest = self._latest
             if latest is not None and latest[0] == key:
                 return latest[1]
-            contents = Contents(dataset.to_table(), dataset)
+            contents = Contents(self._places, dataset.to_table(), dataset)
         missing = set(_REQUIRED_COLUMNS) - set(contents.rows.column_names)
         if missing:
             shown = locations.redact(self._location)

@@ -18,7 +18,7 @@ from lance_namespace.errors import (
 from pydantic import Field, PrivateAttr
 
 from reconciler import locations
-from reconciler.backends.base import Backend
+from reconciler.backends.base import Backend, NotLanceTableError
 from reconciler.backends.config import BackendConfig
 from reconciler.backends.scoping import snapshot_within
 from reconciler.names import EVERYTHING, Identifier, Scope, join
@@ -86,6 +86,11 @@ class MemoryBackend(Backend):
             self._require_namespace(tuple(identifier[:-1]))
             self._store.foreign.add(tuple(identifier))
 
+    def remove_foreign(self, identifier: Sequence[str]) -> None:
+        """Take away what :meth:`add_foreign` put there."""
+        with self._store.lock:
+            self._store.foreign.discard(tuple(identifier))
+
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
         """Return everything within ``scope``."""
         with self._store.lock:
@@ -100,6 +105,8 @@ class MemoryBackend(Backend):
         """Return one table."""
         with self._store.lock:
             self._require_namespace(identifier[:-1])
+            if identifier in self._store.foreign:
+                raise NotLanceTableError(f"memory: `{join(identifier)}` is no Lance table")
             try:
                 return self._store.tables[identifier]
             except KeyError:
@@ -122,7 +129,9 @@ class MemoryBackend(Backend):
         with self._store.lock:
             return [found[-1] for found in self._store.foreign if found[:-1] == identifier]
 
-    def insert_namespace(self, identifier: Identifier, properties: Mapping[str, str]) -> LiveNamespace:
+    def insert_namespace(
+        self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
+    ) -> LiveNamespace:
         """Create a namespace."""
         with self._store.lock:
             self._require_namespace(identifier[:-1])

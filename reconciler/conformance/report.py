@@ -50,7 +50,7 @@ class Report:
         """Return how many checks ended in ``outcome``."""
         return sum(result.outcome is outcome for result in self.results)
 
-    def text(self) -> str:
+    def table(self) -> str:
         """Return a table of operation, result and check, and a last line with the counts."""
         widest = max((len(result.check.operation) for result in self.results), default=0)
         lines = [self.catalog]
