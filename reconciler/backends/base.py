@@ -138,8 +138,13 @@ class Backend(LanceNamespace):
         """
 
     @abstractmethod
-    def insert_namespace(self, identifier: Identifier, properties: Mapping[str, str]) -> LiveNamespace:
+    def insert_namespace(
+        self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
+    ) -> LiveNamespace:
         """Create a namespace (required).
+
+        ``kind`` is one of ``capabilities.namespace_kinds``, or None for the backend's own choice; systems with one
+        kind of namespace have no use for it.
 
         Raises:
             NamespaceAlreadyExistsError: the name is taken.
