@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from reconciler.applier.schedule import Schedule
+from reconciler.planner.plan import Action, Change
+
+
+def changes(*depends_on: tuple[int, ...]) -> list[Change]:
+    return [
+        Change(
+            catalog="lake",
+            kind="namespace",
+            identifier=(f"n{position}",),
+            action=Action.CREATE_NAMESPACE,
+            reason="in the manifest",
+            depends_on=needed,
+        )
+        for position, needed in enumerate(depends_on)
+    ]
+
+
+def test_the_first_in_the_plan_comes_first_even_when_it_had_to_wait() -> None:
+    schedule = Schedule(changes((), (0,), (), ()))
+    assert [schedule.take(), schedule.take()] == [0, 2]
+    schedule.end(0)
+    assert [schedule.take(), schedule.take(), schedule.take()] == [1, 3, None]
+
+
+def test_it_is_over_when_the_last_has_ended() -> None:
+    schedule = Schedule(changes((), (0,)))
+    for position in (0, 1):
+        assert schedule
+        assert schedule.take() == position
+        schedule.end(position)
+    assert not schedule
