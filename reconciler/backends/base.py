@@ -7,8 +7,7 @@ GetTable, DescribeNamespace for GetNamespace).
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from lance_namespace import (
@@ -52,10 +51,12 @@ from lance_namespace.errors import (
 
 from reconciler import storage
 from reconciler.backends.config import BackendConfig, parse_config
-from reconciler.names import DELIMITER, EVERYTHING, Identifier, Scope, check_name, join
+from reconciler.backends.identifiers import namespace_identifier, table_identifier
+from reconciler.backends.paging import page_of
+from reconciler.names import EVERYTHING, Identifier, Scope, join
 from reconciler.state import Capabilities, LiveNamespace, LiveTable, PropertyChanges, Snapshot, StorageKind
 
-__all__ = ["Backend", "NotLanceTableError", "Page", "page_of"]
+__all__ = ["Backend", "NotLanceTableError"]
 
 
 class NotLanceTableError(TableNotFoundError):
@@ -86,6 +87,9 @@ class Backend(LanceNamespace):
     impl: ClassVar[str]
     config_model: ClassVar[type[BackendConfig]] = BackendConfig
     capabilities: Capabilities
+
+    parallelism: int = 8
+    """How many requests a scan or a list has in flight; whoever connects may set another number."""
 
     def __init__(self, **properties: str) -> None:
         self.config = parse_config(self.config_model, self.impl, properties)
@@ -200,6 +204,9 @@ class Backend(LanceNamespace):
         """
         raise UnsupportedOperationError(f"{self.impl}: the properties of a table cannot be changed")
 
+    def expect_roots(self, names: Iterable[str]) -> None:
+        """Hear which names the manifest uses on the outermost level, for a service that cannot list it (optional)."""
+
     def default_location(self, identifier: Identifier) -> str | None:
         """Return where a table goes that names no location; None when it has to name one (optional).
 
@@ -234,15 +241,7 @@ class Backend(LanceNamespace):
         Raises:
             InvalidInputError: a name or the depth is not possible here, or the root was given where it cannot be.
         """
-        identifier = self._checked(names)
-        if not identifier and not root:
-            raise InvalidInputError(f"{self.impl}: the root namespace cannot be created, altered or dropped")
-        if self.capabilities.max_depth is not None and len(identifier) > self.capabilities.max_depth:
-            raise InvalidInputError(
-                f"{self.impl}: namespace `{join(identifier)}` is {len(identifier)} levels deep; "
-                f"namespaces have at most {self.capabilities.max_depth} here"
-            )
-        return identifier
+        return namespace_identifier(self.impl, self.capabilities, names, root=root)
 
     def table_id(self, names: Sequence[str] | None) -> Identifier:
         """Return the checked, folded identifier of a table.
@@ -250,30 +249,7 @@ class Backend(LanceNamespace):
         Raises:
             InvalidInputError: a name or the depth is not possible here.
         """
-        identifier = self._checked(names)
-        if not identifier:
-            raise InvalidInputError(f"{self.impl}: a table needs an identifier")
-        fewest, most = self.capabilities.table_depths
-        depth = len(identifier) - 1
-        if depth < fewest or (most is not None and depth > most):
-            expected = (
-                str(fewest) if fewest == most else f"{fewest} to {most}" if most is not None else f"{fewest} or more"
-            )
-            raise InvalidInputError(
-                f"{self.impl}: table `{join(identifier)}` stands below {depth} namespaces; here it is {expected}"
-            )
-        return identifier
-
-    def _checked(self, names: Sequence[str] | None) -> Identifier:
-        identifier = tuple(name.lower() for name in names or ()) if self.capabilities.folds_case else tuple(names or ())
-        rule = self.capabilities.name_rule
-        for name in identifier:
-            reason = check_name(name)
-            if reason is None and rule is not None and not rule.pattern.fullmatch(name):
-                reason = rule.meaning
-            if reason is not None:
-                raise InvalidInputError(f"{self.impl}: `{name}` in `{DELIMITER.join(identifier)}`: {reason}")
-        return identifier
+        return table_identifier(self.impl, self.capabilities, names)
 
     # ---- namespaces ----------------------------------------------------------------------------------------------
 
@@ -485,40 +461,6 @@ class Backend(LanceNamespace):
                 f"{self.impl}: table `{join(identifier)}` needs a location: no `root` is configured"
             )
         return location
-
-
-class Page:
-    """A slice of sorted names and the token of the next one."""
-
-    __slots__ = ("names", "token")
-
-    def __init__(self, names: list[str], token: str | None) -> None:
-        self.names = names
-        self.token = token
-
-
-def page_of(names: Iterable[str], token: str | None, limit: int | None) -> Page:
-    """Return the names after ``token`` in order, at most ``limit`` of them.
-
-    The token is the last name of the page before, so that pages stay complete while names come and go.
-
-    Raises:
-        InvalidInputError: ``limit`` is not positive.
-    """
-    if limit is not None and limit < 1:
-        raise InvalidInputError(f"limit must be 1 or more, not {limit}")
-    rest = sorted(name for name in names if not token or name > token)
-    if limit is None or len(rest) <= limit:
-        return Page(rest, None)
-    return Page(rest[:limit], rest[limit - 1])
-
-
-@contextmanager
-def _other_formats_refused() -> Iterator[None]:
-    try:
-        yield
-    except NotLanceTableError as error:
-        raise InvalidInputError(str(error)) from None
 
 
 def _choice(parameter: str, given: str | None, choices: tuple[str, ...]) -> str:

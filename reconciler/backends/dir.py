@@ -155,7 +155,9 @@ class DirBackend(Backend):
 
     # ---- writing -------------------------------------------------------------------------------------------------
 
-    def insert_namespace(self, identifier: Identifier, properties: Mapping[str, str]) -> LiveNamespace:
+    def insert_namespace(
+        self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
+    ) -> LiveNamespace:
         """Create a namespace."""
 
         def change(contents: Contents) -> tuple[Contents, LiveNamespace]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 from lance_namespace.errors import InvalidInputError
 
@@ -21,20 +22,24 @@ _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*://")
 _URI_SYNTAX = str.maketrans({"%": "%25", "?": "%3F", "#": "%23"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Places:
     """``root`` is an absolute path or a URI, without a slash at its end."""
 
     root: str
+
+    @cached_property
+    def _is_uri(self) -> bool:
+        return storage.local_path(self.root) is None
 
     def location(self, stored: str) -> str:
         """Return the location that an entry's stored one means; absolute ones mean themselves."""
         if _ABSOLUTE.match(stored):
             return stored
         relative = stored.removeprefix("./")
-        if storage.local_path(self.root) is None:
+        if self._is_uri:
             relative = relative.translate(_URI_SYNTAX)
-        return locations.join(self.root, relative)
+        return f"{self.root}/{relative}"
 
     def relative(self, location: str) -> str:
         """Return ``location`` as an entry stores it, empty when it is not under the root."""
