@@ -7,7 +7,8 @@ GetTable, DescribeNamespace for GetNamespace).
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import ClassVar
 
 from lance_namespace import (
@@ -461,6 +462,14 @@ class Backend(LanceNamespace):
                 f"{self.impl}: table `{join(identifier)}` needs a location: no `root` is configured"
             )
         return location
+
+
+@contextmanager
+def _other_formats_refused() -> Iterator[None]:
+    try:
+        yield
+    except NotLanceTableError as error:
+        raise InvalidInputError(str(error)) from None
 
 
 def _choice(parameter: str, given: str | None, choices: tuple[str, ...]) -> str:

@@ -33,11 +33,3 @@ def page_of(names: Iterable[str], token: str | None, limit: int | None) -> Page:
     if limit is None or len(rest) <= limit:
         return Page(rest, None)
     return Page(rest[:limit], rest[limit - 1])
-
-
-@contextmanager
-def _other_formats_refused() -> Iterator[None]:
-    try:
-        yield
-    except NotLanceTableError as error:
-        raise InvalidInputError(str(error)) from None
