@@ -64,7 +64,7 @@ def apply(
         check_removals(plan)
     whole = with_sensitive_values(plan, manifest)
     concerned = {change.catalog for change in plan.changes}
-    with open_connections(manifest, concerned) as connections:
+    with open_connections(manifest, concerned, parallelism=parallelism) as connections:
         backends = {name: connection.backend for name, connection in connections.items()}
         check_plan(whole, backends, parallelism=parallelism)
         with Journal.open(journal, whole) as opened:

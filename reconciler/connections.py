@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from reconciler.errors import CatalogError, ManifestError, Problem, SelectionError
@@ -16,9 +17,11 @@ if TYPE_CHECKING:
     from reconciler.manifest import Manifest, ManifestCatalog, ResolvedConfig
     from reconciler.state import DesiredCatalog
 
-__all__ = ["Connection", "catalog_errors", "open_connections", "read_all"]
+__all__ = ["DEFAULT_PARALLELISM", "Connection", "catalog_errors", "open_connections", "read_all"]
 
 ResultT = TypeVar("ResultT")
+
+DEFAULT_PARALLELISM = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +52,12 @@ def catalog_errors(name: str, impl: str, secrets: Collection[str] = ()) -> Itera
 
 
 @contextmanager
-def open_connections(manifest: Manifest, names: Collection[str] | None = None) -> Iterator[Mapping[str, Connection]]:
+def open_connections(
+    manifest: Manifest, names: Collection[str] | None = None, *, parallelism: int = DEFAULT_PARALLELISM
+) -> Iterator[Mapping[str, Connection]]:
     """Connect to the catalogs of ``manifest`` (only those in ``names``, where given) and close them at the end.
+
+    ``parallelism`` is how many requests each connection has in flight.
 
     Raises:
         ManifestError: placeholders of a ``config`` cannot be resolved, or two catalogs turn out to be one service.
@@ -63,7 +70,7 @@ def open_connections(manifest: Manifest, names: Collection[str] | None = None) -
         raise SelectionError(f"no catalog `{unknown[0]}` in the manifest; it has {known}")
     configs = _resolve(manifest, [name for name in sorted(manifest.catalogs) if names is None or name in names])
     with ExitStack() as stack:
-        yield {name: _connect(manifest.catalogs[name], config, stack) for name, config in configs.items()}
+        yield {name: _connect(manifest.catalogs[name], config, stack, parallelism) for name, config in configs.items()}
 
 
 def _resolve(manifest: Manifest, names: Collection[str]) -> dict[str, ResolvedConfig]:
@@ -83,12 +90,14 @@ def _resolve(manifest: Manifest, names: Collection[str]) -> dict[str, ResolvedCo
     return configs
 
 
-def _connect(catalog: ManifestCatalog, config: ResolvedConfig, stack: ExitStack) -> Connection:
+def _connect(catalog: ManifestCatalog, config: ResolvedConfig, stack: ExitStack, parallelism: int) -> Connection:
     from reconciler.backends import registry
 
     with catalog_errors(catalog.name, catalog.impl, config.secrets):
         backend = registry.connect(catalog.impl, config.properties)
     stack.callback(backend.close)
+    backend.parallelism = parallelism
+    backend.expect_roots({identifier[0] for identifier in chain(catalog.desired.namespaces, catalog.desired.tables)})
     return Connection(catalog.name, catalog.impl, catalog.desired, backend, config.secrets)
 
 

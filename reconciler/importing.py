@@ -46,7 +46,8 @@ def import_(
     from reconciler.manifest.export import ExportCatalog, to_yaml
 
     if manifest is not None:
-        with open_connections(manifest, None if catalog is None else [catalog]) as connections:
+        concerned = None if catalog is None else [catalog]
+        with open_connections(manifest, concerned, parallelism=parallelism) as connections:
             snapshots = read_all(connections.values(), _scan, parallelism)
         exports = [
             ExportCatalog(
@@ -67,6 +68,7 @@ def import_(
     properties = dict(config or {})
     with catalog_errors("import", impl, tuple(properties.values())):
         backend = registry.connect(impl, properties)
+        backend.parallelism = parallelism
         try:
             snapshot = backend.scan()
         finally:

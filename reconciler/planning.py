@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from reconciler import storage
-from reconciler.connections import Connection, open_connections, read_all
+from reconciler.connections import DEFAULT_PARALLELISM, Connection, open_connections, read_all
 from reconciler.errors import SelectionError
 from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.planner import make_plan
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from reconciler.manifest import Manifest
 
 __all__ = ["DEFAULT_PARALLELISM", "plan", "read_catalog"]
-
-DEFAULT_PARALLELISM = 8
 
 _NOT_LOOKED_AT = Storage(StorageKind.UNKNOWN)
 
@@ -59,7 +57,7 @@ def plan(
         options = PlanOptions(adopt=adopt, take_over=take_over, select=selections[connection.name])
         return read_catalog(connection, options, parallelism)
 
-    with open_connections(manifest, concerned) as connections:
+    with open_connections(manifest, concerned, parallelism=parallelism) as connections:
         inputs = read_all(connections.values(), read, parallelism)
     _check_selection(select, inputs)
     reference = ManifestRef(name=manifest.name, digest=manifest.digest, files=tuple(manifest.files))
