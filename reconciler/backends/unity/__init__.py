@@ -1,0 +1,6 @@
+"""``impl: unity``: one catalog of a Unity Catalog service; its schemas are namespaces (Lance Unity specification)."""
+
+from reconciler.backends.unity.backend import UnityBackend
+from reconciler.backends.unity.config import UnityConfig
+
+__all__ = ["UnityBackend", "UnityConfig"]

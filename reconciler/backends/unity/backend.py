@@ -1,0 +1,287 @@
+"""The backend: Lance namespace operations on one catalog of a Unity Catalog service.
+
+An identifier begins with the catalog, which the configuration fixes: ``catalog$schema$table``. The catalog itself is
+made by an administrator and never created, changed or dropped here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from lance_namespace import DescribeTableRequest, DescribeTableResponse
+from lance_namespace.errors import (
+    InternalError,
+    InvalidInputError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    UnsupportedOperationError,
+)
+
+from reconciler import locations, storage
+from reconciler.backends.base import Backend, NotLanceTableError
+from reconciler.backends.http import HttpClient, RetryPolicy, StaticToken
+from reconciler.backends.parallel import in_parallel
+from reconciler.backends.unity import columns
+from reconciler.backends.unity.config import UnityConfig
+from reconciler.backends.unity.names import NAME_RULE, name_problem
+from reconciler.backends.unity.refusals import translate
+from reconciler.backends.unity.service import TableInfo, UnityService
+from reconciler.names import EVERYTHING, Identifier, Scope, join
+from reconciler.state import Capabilities, LiveNamespace, LiveTable, PropertyChanges, Schema, Snapshot
+
+__all__ = ["UnityBackend"]
+
+_CONCURRENCY = 8
+"""How many schemas are read at once, over as many connections."""
+
+_READ_ONLY_CATALOGS = frozenset({"FOREIGN_CATALOG", "DELTASHARING_CATALOG", "SYSTEM_CATALOG"})
+
+
+class UnityBackend(Backend):
+    """A catalog of a Unity Catalog service, over its REST interface.
+
+    The service has no call that changes a table's entry, and removing an entry loses its grants, so neither
+    properties nor location of a table are changed here.
+    """
+
+    impl = "unity"
+    config_model = UnityConfig
+    config: UnityConfig
+    capabilities = Capabilities(
+        max_depth=2,
+        table_depths=(2, 2),
+        fixed_levels=1,
+        name_rule=NAME_RULE,
+        alter_table=False,
+        relocate_table=False,
+        replace_table=False,
+    )
+
+    def __init__(self, **properties: str) -> None:
+        super().__init__(**properties)
+        token = self.config.auth_token.get_secret_value() if self.config.auth_token else None
+        self._service = UnityService(
+            HttpClient(
+                impl=self.impl,
+                endpoint=self.config.service_address,
+                connect_timeout=self.config.connect_timeout,
+                read_timeout=self.config.read_timeout,
+                retry=RetryPolicy(self.config.max_retries),
+                tokens=StaticToken(token),
+                translate=translate,
+                pool_size=_CONCURRENCY,
+            )
+        )
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._service.close()
+
+    @property
+    def calls(self) -> int:
+        """How many requests were sent to the service so far."""
+        return self._service.calls
+
+    # ---- reading -------------------------------------------------------------------------------------------------
+
+    def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
+        """Return the catalog, its schemas and their Lance tables: the pages of one list, and of one list a schema."""
+        catalog: Identifier = (self.config.catalog,)
+        if not scope.contains(catalog) and not scope.reaches(catalog):
+            return Snapshot()
+        info = self._service.catalog(self.config.catalog)
+        namespaces: dict[Identifier, LiveNamespace] = {catalog: LiveNamespace(catalog, info.properties)}
+        notes: list[str] = []
+        if info.kind in _READ_ONLY_CATALOGS:
+            notes.append(f"`{self.config.catalog}` is a {info.kind}, which is read-only")
+        if not scope.reaches(catalog):
+            return Snapshot(namespaces, notes=tuple(notes))
+        for schema in self._service.schemas(self.config.catalog):
+            identifier = (*catalog, schema.name)
+            problem = name_problem(schema.name)
+            if problem is not None:
+                notes.append(f"the schema `{schema.name}` cannot be shown: {problem}")
+            elif scope.contains(identifier) or scope.reaches(identifier):
+                namespaces[identifier] = LiveNamespace(identifier, schema.properties)
+        return self._with_tables(scope, namespaces, notes)
+
+    def _with_tables(self, scope: Scope, namespaces: dict[Identifier, LiveNamespace], notes: list[str]) -> Snapshot:
+        schemas = [identifier for identifier in namespaces if len(identifier) == 2 and scope.reaches(identifier)]
+        tables: dict[Identifier, LiveTable] = {}
+        for schema, found in zip(schemas, in_parallel(self._tables_of, schemas, _CONCURRENCY), strict=True):
+            if found is None:
+                del namespaces[schema]
+                continue
+            for info in found:
+                identifier = (*schema, info.name)
+                problem = name_problem(info.name)
+                if problem is not None:
+                    notes.append(f"the table `{info.name}` in `{join(schema)}` cannot be shown: {problem}")
+                elif not info.is_lance:
+                    notes.append(f"`{join(identifier)}` is marked as a Lance table, but its type is {info.kind}")
+                elif scope.contains(identifier):
+                    tables[identifier] = _live(identifier, info)
+        return Snapshot(namespaces, tables, tuple(notes))
+
+    def _tables_of(self, schema: Identifier) -> list[TableInfo] | None:
+        """Return what a schema holds that is marked as a Lance table; None when the schema is gone by now."""
+        try:
+            return [info for info in self._service.tables(schema) if info.is_marked]
+        except NamespaceNotFoundError:
+            try:
+                self._service.schema(schema)
+            except NamespaceNotFoundError:
+                return None
+            raise
+
+    def load_namespace(self, identifier: Identifier) -> LiveNamespace:
+        """Return the catalog or a schema."""
+        self._require_catalog(identifier)
+        info = self._service.catalog(identifier[0]) if len(identifier) == 1 else self._service.schema(identifier)
+        return LiveNamespace(identifier, info.properties)
+
+    def load_table(self, identifier: Identifier) -> LiveTable:
+        """Return one Lance table."""
+        return _live(identifier, self._lance_table(identifier))
+
+    def child_namespaces(self, parent: Identifier) -> Sequence[str]:
+        """Return the catalog below the root, the schemas below the catalog, nothing below a schema."""
+        if not parent:
+            return [self.config.catalog]
+        self._require_catalog(parent)
+        if len(parent) == 2:
+            self._service.schema(parent)
+            return []
+        return [info.name for info in self._service.schemas(parent[0]) if name_problem(info.name) is None]
+
+    def child_tables(self, parent: Identifier) -> Sequence[str]:
+        """Return the names of a schema's Lance tables; the root and the catalog hold none."""
+        if len(parent) < 2:
+            if parent:
+                self.load_namespace(parent)
+            return []
+        self._require_catalog(parent)
+        return [info.name for info in self._service.tables(parent) if info.is_lance and name_problem(info.name) is None]
+
+    def foreign_objects(self, identifier: Identifier) -> Sequence[str]:
+        """Return the names of a schema's other tables, views, volumes, functions and models."""
+        if len(identifier) < 2:
+            return ()
+        self._require_catalog(identifier)
+        tables = [info.name for info in self._service.tables(identifier) if not info.is_lance]
+        return [*tables, *self._service.others(identifier)]
+
+    def describe_table(self, request: DescribeTableRequest) -> DescribeTableResponse:
+        """DescribeTable: with the schema that the catalog shows, where the dataset's own was not asked for."""
+        response = super().describe_table(request)
+        if response.var_schema is None:
+            from reconciler.arrow_types import to_arrow_schema
+            from reconciler.json_arrow import to_json_schema
+
+            shown = columns.schema_of(self._lance_table(self.table_id(request.id)).columns)
+            response.var_schema = to_json_schema(to_arrow_schema(shown)) if shown else None
+        return response
+
+    def schema_notes(self, schemas: Sequence[Schema]) -> Sequence[str]:
+        """Return which Arrow types Unity shows as others."""
+        return columns.nearest_types(schemas)
+
+    # ---- writing -------------------------------------------------------------------------------------------------
+
+    def insert_namespace(
+        self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
+    ) -> LiveNamespace:
+        """Create a schema."""
+        del kind
+        self._require_schema(identifier)
+        return LiveNamespace(identifier, self._service.create_schema(identifier, properties).properties)
+
+    def remove_namespace(self, identifier: Identifier) -> None:
+        """Drop an empty schema. The server asks once more what is in it, and is never told to drop that too."""
+        self._require_schema(identifier)
+        inside = [info.name for info in self._service.tables(identifier)] or list(self._service.others(identifier))
+        if inside:
+            some = ", ".join(sorted(inside)[:5])
+            raise NamespaceNotEmptyError(f"unity: namespace `{join(identifier)}` is not empty: it holds {some}")
+        self._service.delete_schema(identifier)
+
+    def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
+        """Merge ``changes`` into a schema's properties: read, changed and written back as a whole.
+
+        Raises:
+            UnsupportedOperationError: the service kept what it should have dropped. The reference server takes an
+                empty set of properties for no change, so that the last one stays.
+        """
+        self._require_schema(identifier)
+        wanted = changes.applied_to(self._service.schema(identifier).properties)
+        self._service.set_schema_properties(identifier, wanted)
+        kept = self._service.schema(identifier).properties
+        refused = sorted(key for key in {*changes.set, *changes.remove} if kept.get(key) != wanted.get(key))
+        if refused:
+            raise UnsupportedOperationError(
+                f"unity: the service did not change the properties {', '.join(refused)} of `{join(identifier)}`"
+            )
+        return LiveNamespace(identifier, kept)
+
+    def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
+        """Create a table's entry, with the columns of the dataset where one is there."""
+        self._require_own(identifier)
+        schema = storage.probe(location, self.storage_options()).schema
+        shown = columns.to_columns(schema) if schema is not None else []
+        return _live(identifier, self._service.create_table(identifier, location, properties, shown))
+
+    def remove_table(self, identifier: Identifier) -> LiveTable:
+        """Remove a Lance table's entry. It is an external table, whose data the service leaves alone."""
+        removed = self.load_table(identifier)
+        self._service.delete_table(identifier)
+        return removed
+
+    # ---- locations -----------------------------------------------------------------------------------------------
+
+    def default_location(self, identifier: Identifier) -> str | None:
+        """Return the place below ``root``, None without one."""
+        return None if self.config.root is None else _place(self.config.root, identifier)
+
+    def _required_location(self, identifier: Identifier) -> str:
+        """Return the place of a table made directly: below the current directory where there is no ``root``."""
+        return _place(self.config.root or Path.cwd().as_posix(), identifier)
+
+    # ---- the one catalog -----------------------------------------------------------------------------------------
+
+    def _lance_table(self, identifier: Identifier) -> TableInfo:
+        self._require_catalog(identifier)
+        info = self._service.table(identifier)
+        if not info.is_lance:
+            raise NotLanceTableError(
+                f"unity: `{join(identifier)}` is no Lance table but {info.kind or 'something else'}"
+            )
+        return info
+
+    def _require_catalog(self, identifier: Identifier) -> None:
+        """Refuse to read from another catalog than the configured one."""
+        if identifier[0] != self.config.catalog:
+            raise NamespaceNotFoundError(f"unity: {self._not_ours(identifier)}")
+
+    def _require_own(self, identifier: Identifier) -> None:
+        """Refuse to write to another catalog than the configured one ("CreateNamespace", "DeclareTable")."""
+        if identifier[0] != self.config.catalog:
+            raise InvalidInputError(f"unity: {self._not_ours(identifier)}")
+
+    def _require_schema(self, identifier: Identifier) -> None:
+        self._require_own(identifier)
+        if len(identifier) == 1:
+            raise InvalidInputError(f"unity: the catalog `{identifier[0]}` is not created, changed or dropped here")
+
+    def _not_ours(self, identifier: Identifier) -> str:
+        return f"`{join(identifier)}` is not in the catalog `{self.config.catalog}`, the one that is configured"
+
+
+def _place(root: str, identifier: Identifier) -> str:
+    return locations.join(root, *identifier[:-1], f"{identifier[-1]}.lance")
+
+
+def _live(identifier: Identifier, info: TableInfo) -> LiveTable:
+    if info.location is None:
+        raise InternalError(f"unity: the table `{join(identifier)}` has no storage_location; repair or drop its entry")
+    return LiveTable(identifier, info.location, info.properties)

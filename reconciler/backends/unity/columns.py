@@ -1,0 +1,140 @@
+"""A table's columns as Unity shows them, from the schema of a Lance dataset and back.
+
+A column is written with the whole field in ``type_json``, as Spark writes it. Where Unity has no type equal to the
+dataset's, the field's metadata keeps the exact one under :data:`ARROW_TYPE`, so that a schema read back is the one
+that was written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from reconciler.arrow_types import TypeSyntaxError
+from reconciler.arrow_types.syntax import parse_tree
+from reconciler.arrow_types.tree import ArrowType, Foreign
+from reconciler.backends.unity.types import UnityType, from_json, from_name, to_unity
+from reconciler.state import Field, Schema
+
+__all__ = ["ARROW_TYPE", "nearest_types", "schema_of", "to_columns"]
+
+ARROW_TYPE = "lancens.arrow-type"
+_COMMENT = "comment"
+
+
+def to_columns(schema: Schema) -> list[dict[str, Any]]:
+    """Return the ``columns`` of a CreateTable request."""
+    return [_column(field, position) for position, field in enumerate(schema)]
+
+
+def schema_of(columns: Iterable[Mapping[str, Any]]) -> Schema:
+    """Return the columns of a table that Unity answered, in the order of their positions.
+
+    Columns others wrote count with the Arrow type nearest to theirs.
+    """
+    return tuple(map(_field, sorted(columns, key=_position)))
+
+
+def nearest_types(schemas: Iterable[Schema]) -> Sequence[str]:
+    """Return a sentence for each Arrow type among ``schemas`` that Unity shows as another one."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for schema in schemas:
+        for field in schema:
+            kind = _tree(field.type)
+            if not _is_exact(kind):
+                counts[field.type, to_unity(kind).text] += 1
+    return [
+        f"{count} {'column' if count == 1 else 'columns'} of type {kind}: Unity shows {shown}, the nearest type "
+        "it has; the data keeps its own"
+        for (kind, shown), count in sorted(counts.items())
+    ]
+
+
+def _tree(text: str) -> ArrowType:
+    try:
+        return parse_tree(text)
+    except TypeSyntaxError:
+        return Foreign(text)
+
+
+def _is_exact(kind: ArrowType) -> bool:
+    return from_json(to_unity(kind).json) == kind
+
+
+def _column(field: Field, position: int) -> dict[str, Any]:
+    kind = _tree(field.type)
+    shown = to_unity(kind)
+    metadata = dict(field.metadata)
+    if not _is_exact(kind) and not isinstance(kind, Foreign):
+        metadata[ARROW_TYPE] = field.type
+    whole = {"name": field.name, "type": shown.json, "nullable": field.nullable, "metadata": metadata}
+    column = {
+        "name": field.name,
+        "type_text": shown.text,
+        "type_json": json.dumps(whole, ensure_ascii=False, separators=(",", ":")),
+        "type_name": shown.name,
+        "position": position,
+        "nullable": field.nullable,
+        **_details(shown),
+    }
+    if _COMMENT in metadata:
+        column["comment"] = metadata[_COMMENT]
+    return column
+
+
+def _details(shown: UnityType) -> dict[str, Any]:
+    details = {"type_precision": shown.precision, "type_scale": shown.scale, "type_interval_type": shown.interval}
+    return {key: value for key, value in details.items() if value is not None}
+
+
+def _position(column: Mapping[str, Any]) -> int:
+    position = column.get("position")
+    return position if isinstance(position, int) else 0
+
+
+def _field(column: Mapping[str, Any]) -> Field:
+    whole = _whole_field(column.get("type_json"))
+    written = whole.get("metadata") or {}
+    metadata = {key: text for key, text in written.items() if isinstance(text, str)}
+    exact = metadata.pop(ARROW_TYPE, "")
+    if isinstance(column.get("comment"), str):
+        metadata[_COMMENT] = column["comment"]
+    nullable = column.get("nullable", whole.get("nullable"))
+    return Field(
+        str(column.get("name", "")),
+        _type_of(column, whole, exact),
+        nullable is not False,
+        tuple(sorted(metadata.items())),
+    )
+
+
+def _type_of(column: Mapping[str, Any], whole: Mapping[str, Any], exact: str) -> str:
+    """Return the exact type where it is kept and still fits what is shown, or the one nearest to that."""
+    kept = _tree(exact)
+    if not isinstance(kept, Foreign) and to_unity(kept).json == whole.get("type"):
+        return str(kept)
+    nearest = str(from_json(whole["type"]) if "type" in whole else _by_name(column))
+    return "string" if isinstance(_tree(nearest), Foreign) else nearest
+
+
+def _whole_field(type_json: object) -> Mapping[str, Any]:
+    """Return the field of a ``type_json``; writers other than Spark put only its type there."""
+    try:
+        value = json.loads(type_json) if isinstance(type_json, str) else None
+    except (ValueError, RecursionError):
+        value = type_json
+    if isinstance(value, Mapping) and "name" in value and "type" in value:
+        metadata = value.get("metadata")
+        return {**value, "metadata": metadata if isinstance(metadata, Mapping) else None}
+    return {} if value is None else {"type": value}
+
+
+def _by_name(column: Mapping[str, Any]) -> ArrowType:
+    precision, scale = column.get("type_precision"), column.get("type_scale")
+    return from_name(
+        str(column.get("type_name", "")),
+        precision if isinstance(precision, int) else None,
+        scale if isinstance(scale, int) else None,
+    )

@@ -1,0 +1,76 @@
+"""The configuration of ``impl: unity`` (Lance Unity specification, "Namespace Implementation Configuration")."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, field_validator
+
+from reconciler import locations
+from reconciler.backends.config import BackendConfig
+from reconciler.backends.http import endpoint_problem
+from reconciler.backends.unity.names import name_problem
+
+__all__ = ["UnityConfig"]
+
+
+class UnityConfig(BackendConfig):
+    """How to reach one catalog of a Unity Catalog service. Time-outs are in seconds."""
+
+    endpoint: str
+    catalog: str
+    api_path: str = "/api/2.1/unity-catalog"
+    auth_token: SecretStr | None = None
+    connect_timeout: float = Field(default=10.0, gt=0, le=3600)
+    read_timeout: float = Field(default=60.0, gt=0, le=3600)
+    max_retries: int = Field(default=3, ge=0, le=100)
+    root: str | None = Field(default=None, min_length=1)
+
+    @field_validator("endpoint")
+    @classmethod
+    def _is_address(cls, value: str) -> str:
+        problem = endpoint_problem(value)
+        if problem is not None:
+            raise ValueError(problem)
+        return value.rstrip("/")
+
+    @field_validator("catalog")
+    @classmethod
+    def _is_name(cls, value: str) -> str:
+        problem = name_problem(value)
+        if problem is not None:
+            raise ValueError(problem)
+        return value
+
+    @field_validator("api_path")
+    @classmethod
+    def _is_path(cls, value: str) -> str:
+        if any(character in value for character in "?# \\") or "://" in value:
+            raise ValueError("must be a path, such as /api/2.1/unity-catalog")
+        trimmed = value.strip("/")
+        return f"/{trimmed}" if trimmed else ""
+
+    @field_validator("auth_token")
+    @classmethod
+    def _is_token(cls, value: SecretStr) -> SecretStr:
+        if not value.get_secret_value().strip():
+            raise ValueError("is empty; leave it out for a service without authentication")
+        return value
+
+    @field_validator("root")
+    @classmethod
+    def _is_location(cls, value: str) -> str:
+        problem = locations.check(value)
+        if problem is not None:
+            raise ValueError(problem)
+        return value
+
+    @property
+    def service_address(self) -> str:
+        """The address all routes are below; an endpoint that ends with the path already is left as it is."""
+        return self.endpoint if self.endpoint.endswith(self.api_path) else f"{self.endpoint}{self.api_path}"
+
+    def identity(self) -> str:
+        """Return the service's address and the catalog."""
+        address = urlsplit(self.service_address)
+        return f"{address.scheme}://{address.netloc.lower()}{address.path} catalog {self.catalog}"

@@ -1,0 +1,28 @@
+"""The names a Unity Catalog holds, and how they make up the full name of an object."""
+
+from __future__ import annotations
+
+import re
+
+from reconciler.names import Identifier, check_name
+from reconciler.state import NameRule
+
+__all__ = ["NAME_RULE", "full_name", "name_problem"]
+
+NAME_RULE = NameRule(
+    re.compile(r"[^. /\x00-\x1f\x7f]+"),
+    "a name in Unity Catalog cannot contain a dot, a space, a slash or a control character",
+)
+
+
+def name_problem(name: str) -> str | None:
+    """Return why ``name`` can be no name here, or None when it can."""
+    problem = check_name(name)
+    if problem is None and not NAME_RULE.pattern.fullmatch(name):
+        problem = NAME_RULE.meaning
+    return problem
+
+
+def full_name(identifier: Identifier) -> str:
+    """Return what the service calls an object, such as ``main.sales.orders``."""
+    return ".".join(identifier)

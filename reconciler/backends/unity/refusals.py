@@ -1,0 +1,72 @@
+"""Unity's error codes in the terms of the Lance namespace.
+
+The reference server answers duplicates and non-empty schemas with 400, Databricks with 409; the code in the body
+tells what is meant (``error_code``, next to ``message`` and ``details``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lance_namespace.errors import (
+    ConcurrentModificationError,
+    InternalError,
+    InvalidInputError,
+    LanceNamespaceError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotFoundError,
+    PermissionDeniedError,
+    ServiceUnavailableError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    ThrottlingError,
+    UnauthenticatedError,
+    UnsupportedOperationError,
+)
+
+from reconciler.backends.http import Refusal, UnknownRouteError, VendorError
+
+__all__ = ["translate"]
+
+_KINDS: Mapping[str, type[LanceNamespaceError]] = {
+    "CATALOG_NOT_FOUND": NamespaceNotFoundError,
+    "CATALOG_DOES_NOT_EXIST": NamespaceNotFoundError,
+    "SCHEMA_NOT_FOUND": NamespaceNotFoundError,
+    "SCHEMA_DOES_NOT_EXIST": NamespaceNotFoundError,
+    "TABLE_NOT_FOUND": TableNotFoundError,
+    "TABLE_DOES_NOT_EXIST": TableNotFoundError,
+    "SCHEMA_ALREADY_EXISTS": NamespaceAlreadyExistsError,
+    "TABLE_ALREADY_EXISTS": TableAlreadyExistsError,
+    "INVALID_ARGUMENT": InvalidInputError,
+    "INVALID_PARAMETER_VALUE": InvalidInputError,
+    "UNAUTHENTICATED": UnauthenticatedError,
+    "PERMISSION_DENIED": PermissionDeniedError,
+    "ABORTED": ConcurrentModificationError,
+    "RESOURCE_EXHAUSTED": ThrottlingError,
+    "REQUEST_LIMIT_EXCEEDED": ThrottlingError,
+    "TEMPORARILY_UNAVAILABLE": ServiceUnavailableError,
+    "UNAVAILABLE": ServiceUnavailableError,
+    "UNIMPLEMENTED": UnsupportedOperationError,
+    "ENDPOINT_NOT_FOUND": UnknownRouteError,
+    "INTERNAL": InternalError,
+    "INTERNAL_ERROR": InternalError,
+}
+_STATUSES: Mapping[str, int] = {
+    "ALREADY_EXISTS": 409,
+    "RESOURCE_ALREADY_EXISTS": 409,
+    "FAILED_PRECONDITION": 412,
+    "NOT_FOUND": 404,
+    "RESOURCE_DOES_NOT_EXIST": 404,
+}
+"""Codes that do not say what they are about: the call does, by the status that they stand for."""
+
+
+def translate(refusal: Refusal) -> VendorError | None:
+    """Return what an error body of Unity means, None for a body that is none."""
+    if not isinstance(refusal.body, dict):
+        return None
+    code, message = refusal.body.get("error_code"), refusal.body.get("message")
+    if not isinstance(code, str):
+        return None
+    text = f"{code}: {message}" if isinstance(message, str) and message else code
+    return VendorError(text, _KINDS.get(code), _STATUSES.get(code))

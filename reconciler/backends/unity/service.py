@@ -1,0 +1,246 @@
+"""The routes of a Unity Catalog service that lancens uses, one method each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lance_namespace.errors import (
+    InternalError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
+
+from reconciler.backends.http import HttpClient, UnknownRouteError, path
+from reconciler.backends.unity.names import full_name
+from reconciler.names import Identifier, join
+
+__all__ = ["TableInfo", "UnityService"]
+
+_LANCE = "lance"
+_EXTERNAL = "EXTERNAL"
+_FORMAT = "TEXT"
+_TABLE_TYPE = "table_type"
+_SERVERS_OWN_PAGE_SIZE = "0"
+"""Asks for the longest page the server gives by itself; numbers above its limits are refused by some servers."""
+
+_OTHER_KINDS = {"volumes": "/volumes", "functions": "/functions", "registered_models": "/models"}
+"""What a schema holds beside tables: the key of the answer, and the route."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableInfo:
+    """The parts of a table's entry that matter here."""
+
+    name: str
+    location: str | None
+    properties: Mapping[str, str]
+    columns: tuple[Mapping[str, Any], ...]
+    kind: str
+
+    @property
+    def is_lance(self) -> bool:
+        """Whether it is a Lance table: external, and marked so ("Lance Table Identification")."""
+        return self.kind == _EXTERNAL and self.is_marked
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether its properties say that it is a Lance table."""
+        return self.properties.get(_TABLE_TYPE, "").lower() == _LANCE
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaInfo:
+    """The parts of a catalog's or a schema's entry that matter here."""
+
+    name: str
+    properties: Mapping[str, str]
+    kind: str | None = None
+
+
+class UnityService:
+    """Calls one service. Errors are ``lance_namespace`` errors; lists go to their last page."""
+
+    def __init__(self, http: HttpClient) -> None:
+        self._http = http
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    @property
+    def calls(self) -> int:
+        """How many requests were sent so far."""
+        return self._http.calls
+
+    # ---- reading -------------------------------------------------------------------------------------------------
+
+    def catalog(self, name: str) -> SchemaInfo:
+        """GET /catalogs/{name}."""
+        doing = f"read the catalog `{name}`"
+        answer = self._http.json("GET", path("catalogs", name), doing=doing, errors={404: NamespaceNotFoundError})
+        return _schema(answer, doing)
+
+    def schemas(self, catalog: str) -> Iterator[SchemaInfo]:
+        """GET /schemas, all pages."""
+        doing = f"list the schemas of `{catalog}`"
+        for entry in self._pages("/schemas", "schemas", {"catalog_name": catalog}, doing):
+            yield _schema(entry, doing)
+
+    def schema(self, identifier: Identifier) -> SchemaInfo:
+        """GET /schemas/{full_name}."""
+        doing = f"read the schema `{join(identifier)}`"
+        errors = {404: NamespaceNotFoundError}
+        return _schema(
+            self._http.json("GET", path("schemas", full_name(identifier)), doing=doing, errors=errors), doing
+        )
+
+    def tables(self, schema: Identifier) -> Iterator[TableInfo]:
+        """GET /tables, all pages: tables and views of every format."""
+        doing = f"list the tables of `{join(schema)}`"
+        for entry in self._pages("/tables", "tables", _parent(schema), doing):
+            yield _table(entry, doing)
+
+    def table(self, identifier: Identifier) -> TableInfo:
+        """GET /tables/{full_name}."""
+        doing = f"read the table `{join(identifier)}`"
+        errors = {404: TableNotFoundError}
+        return _table(self._http.json("GET", path("tables", full_name(identifier)), doing=doing, errors=errors), doing)
+
+    def others(self, schema: Identifier) -> Iterator[str]:
+        """Yield the names of a schema's volumes, functions and models; a service without the route has none."""
+        for key, route in _OTHER_KINDS.items():
+            doing = f"list the {key.replace('_', ' ')} of `{join(schema)}`"
+            try:
+                for entry in self._pages(route, key, _parent(schema), doing):
+                    yield _name(entry, doing)
+            except UnknownRouteError:
+                continue
+
+    # ---- writing -------------------------------------------------------------------------------------------------
+
+    def create_schema(self, identifier: Identifier, properties: Mapping[str, str]) -> SchemaInfo:
+        """POST /schemas."""
+        doing = f"create the schema `{join(identifier)}`"
+        body = {"name": identifier[-1], "catalog_name": identifier[0], "properties": dict(properties)}
+        errors = {404: NamespaceNotFoundError, 409: NamespaceAlreadyExistsError}
+        return _schema(self._http.json("POST", "/schemas", doing=doing, body=body, errors=errors), doing)
+
+    def set_schema_properties(self, identifier: Identifier, properties: Mapping[str, str]) -> None:
+        """PATCH /schemas/{full_name}: the properties given take the place of all there are."""
+        self._http.json(
+            "PATCH",
+            path("schemas", full_name(identifier)),
+            doing=f"change the properties of the schema `{join(identifier)}`",
+            body={"properties": dict(properties)},
+            errors={404: NamespaceNotFoundError},
+        )
+
+    def delete_schema(self, identifier: Identifier) -> None:
+        """DELETE /schemas/{full_name}, never with ``force``: the server refuses a schema that holds anything."""
+        self._http.done(
+            "DELETE",
+            path("schemas", full_name(identifier)),
+            doing=f"drop the schema `{join(identifier)}`",
+            errors={404: NamespaceNotFoundError, 409: NamespaceNotEmptyError, 412: NamespaceNotEmptyError},
+        )
+
+    def create_table(
+        self, identifier: Identifier, location: str, properties: Mapping[str, str], columns: list[dict[str, Any]]
+    ) -> TableInfo:
+        """POST /tables: an external table, whose format Unity knows as text ("DeclareTable")."""
+        doing = f"create the entry of the table `{join(identifier)}`"
+        body = {
+            "name": identifier[-1],
+            **_parent(identifier[:-1]),
+            "table_type": _EXTERNAL,
+            "data_source_format": _FORMAT,
+            "columns": columns,
+            "storage_location": location,
+            "properties": {**properties, _TABLE_TYPE: _LANCE},
+        }
+        errors = {404: NamespaceNotFoundError, 409: TableAlreadyExistsError}
+        return _table(self._http.json("POST", "/tables", doing=doing, body=body, errors=errors), doing)
+
+    def delete_table(self, identifier: Identifier) -> None:
+        """DELETE /tables/{full_name}. Of an external table this is the entry alone."""
+        doing = f"remove the entry of the table `{join(identifier)}`"
+        errors = {404: TableNotFoundError}
+        self._http.done("DELETE", path("tables", full_name(identifier)), doing=doing, errors=errors)
+
+    # ---- pages ---------------------------------------------------------------------------------------------------
+
+    def _pages(self, route: str, key: str, query: Mapping[str, str], doing: str) -> Iterator[Mapping[str, Any]]:
+        """Yield the entries of every page. The end is an answer without a token; an empty page is not."""
+        token: str | None = None
+        seen: set[str] = set()
+        while True:
+            asked = {**query, "max_results": _SERVERS_OWN_PAGE_SIZE}
+            if token is not None:
+                asked["page_token"] = token
+            page = f"{doing}, page {len(seen) + 1}" if seen else doing
+            answer = self._http.json("GET", route, doing=page, query=asked, errors={404: NamespaceNotFoundError})
+            yield from _entries(answer, key, page)
+            token = _token(answer, page)
+            if token is None:
+                return
+            if token in seen:
+                raise InternalError(f"unity: {page}: the service gives the same page token again; the list never ends")
+            seen.add(token)
+
+
+def _parent(schema: Identifier) -> dict[str, str]:
+    return {"catalog_name": schema[0], "schema_name": schema[1]}
+
+
+def _entries(answer: Mapping[str, Any], key: str, doing: str) -> list[Mapping[str, Any]]:
+    """Return the entries of a page. A page with nothing on it may leave the list out, but says nothing else then."""
+    entries = answer.get(key)
+    if entries is None and not set(answer) - {key, "next_page_token"}:
+        return []
+    if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
+        raise InternalError(f"unity: {doing}: the answer holds no list `{key}`; is this a Unity Catalog service?")
+    return entries
+
+
+def _token(answer: Mapping[str, Any], doing: str) -> str | None:
+    token = answer.get("next_page_token")
+    if token is not None and not isinstance(token, str):
+        raise InternalError(f"unity: {doing}: the page token is no text")
+    return token or None
+
+
+def _name(entry: Mapping[str, Any], doing: str) -> str:
+    name = entry.get("name")
+    if not isinstance(name, str) or not name:
+        raise InternalError(f"unity: {doing}: the answer holds an entry without a name")
+    return name
+
+
+def _properties(entry: Mapping[str, Any], doing: str) -> Mapping[str, str]:
+    properties = entry.get("properties")
+    if properties is None:
+        return {}
+    if not isinstance(properties, Mapping) or not all(isinstance(value, str) for value in properties.values()):
+        raise InternalError(f"unity: {doing}: the properties of `{_name(entry, doing)}` are not texts")
+    return dict(properties)
+
+
+def _schema(entry: Mapping[str, Any], doing: str) -> SchemaInfo:
+    kind = entry.get("catalog_type")
+    return SchemaInfo(_name(entry, doing), _properties(entry, doing), kind if isinstance(kind, str) else None)
+
+
+def _table(entry: Mapping[str, Any], doing: str) -> TableInfo:
+    location, columns, kind = entry.get("storage_location"), entry.get("columns"), entry.get("table_type")
+    return TableInfo(
+        name=_name(entry, doing),
+        location=location if isinstance(location, str) and location else None,
+        properties=_properties(entry, doing),
+        columns=tuple(column for column in columns if isinstance(column, Mapping)) if isinstance(columns, list) else (),
+        kind=kind if isinstance(kind, str) else "",
+    )

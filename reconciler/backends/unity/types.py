@@ -1,0 +1,221 @@
+"""Between Arrow types and Unity's, which are Spark's: name, SQL text and JSON of each.
+
+Unity has no fixed-size list, no unsigned or half-precision number, no time of day and one unit of time only. What it
+cannot express becomes the nearest type it has; :mod:`reconciler.backends.unity.columns` keeps the exact one beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reconciler.arrow_types.tree import (
+    WORD,
+    ArrowType,
+    Child,
+    Dictionary,
+    Extension,
+    FixedSizeList,
+    Foreign,
+    ListOf,
+    MapOf,
+    Scalar,
+    Struct,
+)
+
+__all__ = ["UnityType", "from_json", "from_name", "to_unity"]
+
+_MOST_DIGITS = 38
+
+
+@dataclass(frozen=True, slots=True)
+class UnityType:
+    """A type as Unity says it three times over: ``ARRAY``, ``array<int>`` and the JSON value of a Spark schema."""
+
+    name: str
+    text: str
+    json: str | Mapping[str, Any]
+    precision: int | None = None
+    scale: int | None = None
+    interval: str | None = None
+
+
+def _simple(name: str, text: str, json: str | None = None) -> UnityType:
+    return UnityType(name, text, json or text)
+
+
+def _decimal(precision: int, scale: int) -> UnityType:
+    text = f"decimal({precision},{scale})"
+    return UnityType("DECIMAL", text, text, precision, scale)
+
+
+_BYTE = _simple("BYTE", "tinyint", "byte")
+_SHORT = _simple("SHORT", "smallint", "short")
+_INT = _simple("INT", "int", "integer")
+_LONG = _simple("LONG", "bigint", "long")
+_FLOAT = _simple("FLOAT", "float")
+_STRING = _simple("STRING", "string")
+_BINARY = _simple("BINARY", "binary")
+_DATE = _simple("DATE", "date")
+_TIMESTAMP = _simple("TIMESTAMP", "timestamp")
+_TIMESTAMP_NTZ = _simple("TIMESTAMP_NTZ", "timestamp_ntz")
+_BOOLEAN = _simple("BOOLEAN", "boolean")
+_DOUBLE = _simple("DOUBLE", "double")
+_VOID = _simple("NULL", "void")
+_DAY_TIME = "interval day to second"
+
+_TO_UNITY: Mapping[str, UnityType] = {
+    "null": _VOID,
+    "bool": _BOOLEAN,
+    "bool8": _BOOLEAN,
+    "int8": _BYTE,
+    "int16": _SHORT,
+    "int32": _INT,
+    "int64": _LONG,
+    "uint8": _SHORT,
+    "uint16": _INT,
+    "uint32": _LONG,
+    "uint64": _decimal(20, 0),
+    "float16": _FLOAT,
+    "bfloat16": _FLOAT,
+    "float32": _FLOAT,
+    "float64": _DOUBLE,
+    "string": _STRING,
+    "large_string": _STRING,
+    "json": _STRING,
+    "binary": _BINARY,
+    "large_binary": _BINARY,
+    "fixed_size_binary": _BINARY,
+    "blob": _BINARY,
+    "uuid": _BINARY,
+    "date32": _DATE,
+    "date64": _DATE,
+    "time32": _INT,
+    "time64": _LONG,
+    "duration": UnityType("INTERVAL", _DAY_TIME, _DAY_TIME, interval="DAY TO SECOND"),
+}
+
+_FROM_JSON: Mapping[str, Scalar] = {
+    "void": Scalar("null"),
+    "null": Scalar("null"),
+    "boolean": Scalar("bool"),
+    "byte": Scalar("int8"),
+    "tinyint": Scalar("int8"),
+    "short": Scalar("int16"),
+    "smallint": Scalar("int16"),
+    "integer": Scalar("int32"),
+    "int": Scalar("int32"),
+    "long": Scalar("int64"),
+    "bigint": Scalar("int64"),
+    "float": Scalar("float32"),
+    "double": Scalar("float64"),
+    "string": Scalar("string"),
+    "binary": Scalar("binary"),
+    "date": Scalar("date32"),
+    "timestamp": Scalar("timestamp", ("us", "UTC")),
+    "timestamp_ntz": Scalar("timestamp", ("us",)),
+    _DAY_TIME: Scalar("duration", ("us",)),
+}
+_ANYTHING = Scalar("string")
+"""What is read as text: types of Unity's that Arrow has no counterpart of (``variant``, ``char``, user-defined)."""
+
+
+def to_unity(kind: ArrowType) -> UnityType:
+    """Return Unity's type for ``kind``, the nearest one where it has no equal."""
+    match kind:
+        case Scalar(name="decimal128" | "decimal256", arguments=(int(precision), int(scale))):
+            return _nearest_decimal(precision, scale)
+        case Scalar(name="timestamp", arguments=arguments):
+            return _TIMESTAMP if len(arguments) == 2 else _TIMESTAMP_NTZ
+        case Scalar(name=name):
+            return _TO_UNITY.get(name, _STRING)
+        case ListOf(item=item):
+            return _array(to_unity(item.type), item.nullable)
+        case FixedSizeList(item=item_type):
+            return _array(to_unity(item_type), nullable=True)
+        case Struct(children=children):
+            return _struct(children)
+        case MapOf(key=key, value=value):
+            return _map(to_unity(key), to_unity(value.type), value.nullable)
+        case Dictionary(values=inner) | Extension(storage=inner):
+            return to_unity(inner)
+        case Foreign():
+            return _STRING
+
+
+def _nearest_decimal(precision: int, scale: int) -> UnityType:
+    """Return the decimal type with the digits Unity can hold: at most 38, none of them left out before the point."""
+    if scale < 0:
+        precision, scale = precision - scale, 0
+    return _decimal(min(precision, _MOST_DIGITS), min(scale, _MOST_DIGITS))
+
+
+def _array(item: UnityType, nullable: bool) -> UnityType:
+    json = {"type": "array", "elementType": item.json, "containsNull": nullable}
+    return UnityType("ARRAY", f"array<{item.text}>", json)
+
+
+def _map(key: UnityType, value: UnityType, nullable: bool) -> UnityType:
+    json = {"type": "map", "keyType": key.json, "valueType": value.json, "valueContainsNull": nullable}
+    return UnityType("MAP", f"map<{key.text},{value.text}>", json)
+
+
+def _struct(children: tuple[Child, ...]) -> UnityType:
+    fields = [(child, to_unity(child.type)) for child in children]
+    text = ",".join(f"{_quoted(child.name)}:{kind.text}" for child, kind in fields)
+    json = {
+        "type": "struct",
+        "fields": [
+            {"name": child.name, "type": kind.json, "nullable": child.nullable, "metadata": {}}
+            for child, kind in fields
+        ],
+    }
+    return UnityType("STRUCT", f"struct<{text}>", json)
+
+
+def _quoted(name: str) -> str:
+    return name if WORD.fullmatch(name) else f"`{name.replace('`', '``')}`"
+
+
+def from_json(value: object) -> ArrowType:
+    """Return the Arrow type for the JSON of a Spark type; what is not known is read as text."""
+    match value:
+        case str():
+            return _scalar(value)
+        case {"type": "array", "elementType": item, **rest}:
+            return ListOf(Child("item", from_json(item), rest.get("containsNull") is not False))
+        case {"type": "map", "keyType": key, "valueType": item, **rest}:
+            return MapOf(from_json(key), Child("value", from_json(item), rest.get("valueContainsNull") is not False))
+        case {"type": "struct", "fields": [*fields]}:
+            return Struct(tuple(_child(field) for field in fields if isinstance(field, Mapping)))
+        case _:
+            return _ANYTHING
+
+
+def _child(field: Mapping[str, Any]) -> Child:
+    return Child(str(field.get("name", "")), from_json(field.get("type")), field.get("nullable") is not False)
+
+
+def _scalar(text: str) -> Scalar:
+    plain = text.strip().lower()
+    if plain in _FROM_JSON:
+        return _FROM_JSON[plain]
+    if plain.startswith("decimal"):
+        digits = [part.strip() for part in plain.removeprefix("decimal").strip("()").split(",")]
+        if digits == [""]:
+            return Scalar("decimal128", (10, 0))
+        if len(digits) == 2 and all(part.isascii() and part.isdigit() for part in digits):
+            return _decimal_of(int(digits[0]), int(digits[1]))
+    return _ANYTHING
+
+
+def _decimal_of(precision: int, scale: int) -> Scalar:
+    return Scalar("decimal128", (precision, scale)) if 1 <= precision <= _MOST_DIGITS else _ANYTHING
+
+
+def from_name(name: str, precision: int | None, scale: int | None) -> ArrowType:
+    """Return the Arrow type for a ``type_name`` alone, for columns whose JSON cannot be read."""
+    if name.upper() == "DECIMAL":
+        return _decimal_of(precision or 10, scale or 0)
+    return _scalar("void" if name.upper() == "NULL" else name)
