@@ -206,9 +206,7 @@ def _entry(entry: Entry, catalog: str, *, is_open: bool) -> Iterator[str]:
         f'<span class="word">{word_of(entry)}</span> <span class="why">{escape(headline(entry))}</span> '
         f'<span class="where">{escape(where)}</span></summary>'
     )
-    yield '<div class="body">'
-    yield from _body(entry)
-    yield "</div>"
+    yield f'<div class="body">{"".join(_body(entry))}</div>'
     yield "</details>"
 
 

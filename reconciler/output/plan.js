@@ -93,7 +93,7 @@
   };
 
   const setOpen = (open) => {
-    for (const group of groups) if (!group.hidden) group.open = open || !filtered ? open : true;
+    for (const group of groups) if (!group.hidden) group.open = open || filtered;
     for (const entry of entries) if (!entry.element.hidden) entry.element.open = open;
   };
 
