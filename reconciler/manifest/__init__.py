@@ -5,5 +5,6 @@ from __future__ import annotations
 from reconciler.manifest.config import ResolvedConfig
 from reconciler.manifest.loading import load
 from reconciler.manifest.manifest import Manifest, ManifestCatalog, check_services
+from reconciler.manifest.schema import json_schema
 
-__all__ = ["Manifest", "ManifestCatalog", "ResolvedConfig", "check_services", "load"]
+__all__ = ["Manifest", "ManifestCatalog", "ResolvedConfig", "check_services", "json_schema", "load"]

@@ -92,7 +92,7 @@ Texts: TypeAlias = Annotated[
     WithJsonSchema({"type": ["object", "null"], "additionalProperties": _TEXT_SCHEMA}),
 ]
 Boolean: TypeAlias = Annotated[bool, BeforeValidator(_boolean), WithJsonSchema(_or_placeholder({"type": "boolean"}))]
-Whole: TypeAlias = Annotated[int, BeforeValidator(_whole)]
+Whole: TypeAlias = Annotated[int, BeforeValidator(_whole), WithJsonSchema(_or_placeholder({"type": "integer"}))]
 
 
 class Block(BaseModel):

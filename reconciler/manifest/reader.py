@@ -14,7 +14,7 @@ import yaml
 from reconciler.manifest.faults import Faults
 from reconciler.manifest.nodes import Mapping, Node, Place, Scalar, Sequence, place_of
 
-__all__ = ["MAX_DEPTH", "MAX_FILE_BYTES", "read_document"]
+__all__ = ["MAX_DEPTH", "MAX_FILE_BYTES", "UNPRINTABLE", "read_document"]
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
 MAX_DEPTH = 100
@@ -22,7 +22,7 @@ MAX_DEPTH = 100
 _BYTE_ORDER_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x00\x00\xfe\xff": "UTF-32"}
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 # Also the line breaks of YAML 1.1 that an editor does not count as such: lines would be numbered differently.
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
 class _StopError(Exception):
@@ -68,7 +68,7 @@ def _decoded(data: bytes, file: int, faults: Faults) -> str | None:
         line, column = before.count(b"\n") + 1, error.start - (before.rfind(b"\n") + 1) + 1
         faults.at(place_of(file, line, column), f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8")
         return None
-    found = _UNPRINTABLE.search(text)
+    found = UNPRINTABLE.search(text)
     if found is None:
         return text
     at = found.start()
@@ -131,7 +131,7 @@ class _Composer:
     def _scalar(self, event: yaml.ScalarEvent, place: Place) -> None:
         self._refuse_features(event, place)
         text = event.value
-        if event.style == '"' and _UNPRINTABLE.search(text):
+        if event.style == '"' and UNPRINTABLE.search(text):
             self._stop(place, "an escaped control character; expected printable text")
         if self._awaits_key():
             if text == "<<" and not event.style:

@@ -1,0 +1,222 @@
+"""Write a manifest of what is live: text that :func:`reconciler.manifest.load` reads back as the same state."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from reconciler import locations, ownership
+from reconciler.manifest.reader import MAX_DEPTH, UNPRINTABLE
+from reconciler.manifest.variables import escape, is_literal, parse_template
+from reconciler.names import Identifier, Scope, check_name
+from reconciler.redaction import is_sensitive_key
+from reconciler.state import Capabilities, LiveNamespace, LiveTable, Snapshot
+
+__all__ = ["ExportCatalog", "to_yaml"]
+
+_HEADER = """\
+# yaml-language-server: $schema=./manifest.schema.json
+# `lancens schema > manifest.schema.json` writes the schema that editors check and complete with.
+version: 1
+"""
+_INDENT = "  "
+# Each namespace is two levels of nesting, and three stand above the first.
+_MOST_LEVELS = (MAX_DEPTH - 8) // 2
+_LONGEST_KEY = 1000  # YAML takes no longer key without a mark of its own.
+_PLAIN = re.compile(r"(?:[A-Za-z_]|\.{0,2}/)(?:[A-Za-z0-9_./%+=-]|:(?=[A-Za-z0-9_./-]))*")
+_NOT_TEXT = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
+
+
+@dataclass(frozen=True, slots=True)
+class ExportCatalog:
+    """One catalog to write. ``config`` is text with placeholders, as a manifest has it."""
+
+    name: str
+    impl: str
+    config: Mapping[str, str] = field(repr=False)
+    snapshot: Snapshot = field(repr=False)
+    scope: Scope
+
+
+def to_yaml(name: str, catalogs: Sequence[ExportCatalog]) -> str:
+    """Return the manifest ``name`` that describes ``catalogs`` as they are.
+
+    Namespaces with properties are claimed, others are paths. Values that look like secrets, and names that no
+    manifest can hold, are left out and said so in a comment; secrets in ``config`` become placeholders.
+
+    Raises:
+        ConfigError, MissingExtraError: a catalog's ``impl`` cannot be loaded.
+    """
+    lines = [f"name: {_scalar(name)}", "catalogs:" if catalogs else "catalogs: {}"]
+    for catalog in catalogs:
+        lines += _CatalogWriter(catalog).lines()
+    return _HEADER + "\n".join(lines) + "\n"
+
+
+def _scalar(text: str) -> str:
+    """Return ``text`` as a YAML scalar that every reader takes for text."""
+    if _PLAIN.fullmatch(text) and text.lower() not in _NOT_TEXT:
+        return text
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _value(text: str) -> str:
+    """Return ``text`` as a scalar in which nothing is a placeholder."""
+    return _scalar(escape(text))
+
+
+def _cannot_hold(text: str) -> str | None:
+    return "it holds characters that cannot be written" if UNPRINTABLE.search(text) else None
+
+
+class _CatalogWriter:
+    def __init__(self, catalog: ExportCatalog) -> None:
+        from reconciler.backends import registry
+
+        self._catalog = catalog
+        self._capabilities: Capabilities = registry.backend_class(catalog.impl).capabilities
+        self._namespaces: defaultdict[Identifier, set[str]] = defaultdict(set)
+        self._tables: defaultdict[Identifier, list[str]] = defaultdict(list)
+        for identifier in catalog.snapshot.namespaces:
+            self._add_path(identifier)
+        for identifier in catalog.snapshot.tables:
+            self._tables[identifier[:-1]].append(identifier[-1])
+            self._add_path(identifier[:-1])
+
+    def _add_path(self, identifier: Identifier) -> None:
+        while identifier and identifier[-1] not in self._namespaces[identifier[:-1]]:
+            self._namespaces[identifier[:-1]].add(identifier[-1])
+            identifier = identifier[:-1]
+
+    def lines(self) -> Iterator[str]:
+        """Yield the catalog's lines."""
+        catalog, indent = self._catalog, _INDENT * 2
+        yield f"{_INDENT}{_scalar(catalog.name)}:"
+        yield f"{indent}impl: {_scalar(catalog.impl)}"
+        yield from self._config(indent)
+        if not catalog.scope.is_everything:
+            yield f"{indent}scope: [{', '.join(_quoted_always(pattern) for pattern in catalog.scope.patterns)}]"
+        for note in catalog.snapshot.notes:
+            yield f"{indent}# {_comment(note)}"
+        yield from self._children((), indent)
+
+    def _config(self, indent: str) -> Iterator[str]:
+        if not self._catalog.config:
+            yield f"{indent}config: {{}}"
+            return
+        yield f"{indent}config:"
+        for key, text in self._catalog.config.items():
+            plain = key.removeprefix(f"{self._catalog.impl}.")
+            if (is_sensitive_key(plain) or plain.startswith("storage.")) and is_literal(parse_template(text)):
+                variable = re.sub(r"[^A-Z0-9]+", "_", f"LANCENS_{self._catalog.name}_{plain}".upper())
+                yield f"{indent}{_INDENT}# `{_comment(key)}` is not shown; give it in the environment."
+                yield f'{indent}{_INDENT}{_scalar(key)}: "${{env:{variable}}}"'
+            else:
+                yield f"{indent}{_INDENT}{_scalar(key)}: {_scalar(text)}"
+
+    # ---- what is below a namespace, or the root
+
+    def _children(self, parent: Identifier, indent: str) -> Iterator[str]:
+        tables = self._tables.get(parent)
+        if tables:
+            yield from self._group(
+                "tables",
+                [line for name in sorted(tables) for line in self._table(parent, name, indent + _INDENT)],
+                indent,
+            )
+        namespaces = self._namespaces.get(parent)
+        if namespaces:
+            yield from self._group(
+                "namespaces",
+                [line for name in sorted(namespaces) for line in self._namespace(parent, name, indent + _INDENT)],
+                indent,
+            )
+
+    def _group(self, key: str, lines: list[str], indent: str) -> Iterator[str]:
+        if all(line.lstrip().startswith("#") for line in lines):
+            yield from lines
+            return
+        yield f"{indent}{key}:"
+        yield from lines
+
+    def _left_out(self, kind: str, parent: Identifier, name: str) -> str | None:
+        """Return the comment on a name that no manifest can hold, None on every other."""
+        reason = check_name(name) or _cannot_hold(name)
+        if reason is None and len(parent) >= _MOST_LEVELS:
+            reason = f"it is more than {_MOST_LEVELS} levels deep"
+        return None if reason is None else f"# {kind} {json.dumps(name)} is left out: {reason}"
+
+    def _namespace(self, parent: Identifier, name: str, indent: str) -> Iterator[str]:
+        comment = self._left_out("namespace", parent, name)
+        if comment is not None:
+            yield f"{indent}{comment}"
+            return
+        identifier = (*parent, name)
+        live = self._catalog.snapshot.namespaces.get(identifier)
+        inner = indent + _INDENT
+        lines: list[str] = []
+        if live is not None:
+            lines += self._kind(live, inner)
+            if len(identifier) > self._capabilities.fixed_levels:
+                lines += self._properties(live.properties, inner)
+        lines += self._children(identifier, inner)
+        yield from _block(_scalar(name), lines, indent)
+
+    def _kind(self, live: LiveNamespace, indent: str) -> Iterator[str]:
+        kinds = self._capabilities.namespace_kinds
+        if live.kind is not None and kinds is not None and live.kind != kinds[live.id not in self._namespaces]:
+            yield f"{indent}kind: {_value(live.kind)}"
+
+    def _table(self, parent: Identifier, name: str, indent: str) -> Iterator[str]:
+        comment = self._left_out("table", parent, name)
+        if comment is not None:
+            yield f"{indent}{comment}"
+            return
+        live = self._catalog.snapshot.tables[(*parent, name)]
+        lines = [*self._location(live, indent + _INDENT), *self._properties(live.properties, indent + _INDENT)]
+        if len(lines) == 1 and not lines[0].lstrip().startswith("#"):
+            yield f"{indent}{_scalar(name)}: {{location: {_quoted_always(escape(live.location))}}}"
+        else:
+            yield from _block(_scalar(name), lines, indent)
+
+    def _location(self, live: LiveTable, indent: str) -> Iterator[str]:
+        reason = locations.check(live.location) or _cannot_hold(live.location)
+        yield f"{indent}# location is left out: {reason}" if reason else f"{indent}location: {_value(live.location)}"
+
+    def _properties(self, properties: Mapping[str, str], indent: str) -> Iterator[str]:
+        written, comments = [], []
+        for key in sorted(properties):
+            if ownership.is_reserved_key(key):
+                continue
+            reason = _cannot_hold(key) or _cannot_hold(properties[key])
+            if is_sensitive_key(key):
+                reason = "its value looks like a secret"
+            elif not key or len(key) > _LONGEST_KEY:
+                reason = "the key is empty or too long"
+            if reason is not None:
+                comments.append(f"{indent}# property {json.dumps(key[:_LONGEST_KEY])} is left out: {reason}")
+            else:
+                written.append(f"{indent}{_INDENT}{_scalar(key)}: {_value(properties[key])}")
+        yield from comments
+        if written:
+            yield f"{indent}properties:"
+            yield from written
+
+
+def _block(key: str, lines: Sequence[str], indent: str) -> Iterator[str]:
+    """Yield ``key`` with what is below it, an empty block where that is comments only."""
+    is_empty = all(line.lstrip().startswith("#") for line in lines)
+    yield f"{indent}{key}: {{}}" if is_empty else f"{indent}{key}:"
+    yield from lines
+
+
+def _quoted_always(text: str) -> str:
+    """Return ``text`` as a scalar that also stands inside of brackets."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _comment(text: str) -> str:
+    return " ".join(UNPRINTABLE.sub("?", text).split())
