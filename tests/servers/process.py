@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import http.client
 import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
-__all__ = ["free_port", "running"]
+__all__ = ["free_port", "running", "status_of"]
 
 _POLL_SECONDS = 0.05
 _STOP_SECONDS = 10
@@ -20,6 +22,19 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def status_of(method: str, url: str) -> int:
+    """Send a request with no body and return the status it is answered with; OSError when there is no answer."""
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
+    try:
+        connection.request(method, f"{parts.path}?{parts.query}")
+        return connection.getresponse().status
+    except http.client.HTTPException as error:
+        raise OSError(str(error)) from error
+    finally:
+        connection.close()
 
 
 @contextmanager

@@ -1,0 +1,244 @@
+"""The Iceberg REST backend: Lance identifiers and errors over the calls on warehouses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from lance_namespace import DropNamespaceRequest, DropNamespaceResponse
+from lance_namespace.errors import (
+    ConcurrentModificationError,
+    InvalidInputError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    UnsupportedOperationError,
+)
+
+from reconciler import locations
+from reconciler.backends.base import Backend, NotLanceTableError
+from reconciler.backends.iceberg.config import IcebergConfig
+from reconciler.backends.iceberg.scan import lance_tables, scan_warehouses
+from reconciler.backends.iceberg.server import Server
+from reconciler.backends.iceberg.warehouse import TABLE_TYPE, TableEntry, Warehouse
+from reconciler.names import EVERYTHING, Identifier, Scope, join
+from reconciler.state import Capabilities, LiveNamespace, LiveTable, PropertyChanges, Snapshot
+
+__all__ = ["IcebergBackend"]
+
+_COMMIT_TRIES = 5
+
+
+class IcebergBackend(Backend):
+    """Lance tables in an Iceberg REST catalog.
+
+    The first level of every identifier is a warehouse, which has to exist. No service lists its warehouses, so that
+    the root holds those that ``warehouses`` or the manifest name.
+    """
+
+    impl = "iceberg"
+    config_model = IcebergConfig
+    config: IcebergConfig
+    capabilities = Capabilities(table_depths=(2, None), fixed_levels=1, ignores_location=True)
+
+    def __init__(self, **properties: str) -> None:
+        super().__init__(**properties)
+        self._server = Server(self.config)
+        self._expected: frozenset[str] = frozenset()
+
+    @property
+    def calls(self) -> int:
+        """How many requests were sent to the catalog."""
+        return self._server.http.calls
+
+    def expect_roots(self, names: Iterable[str]) -> None:
+        """Take ``names`` for warehouses that are part of this catalog if they exist."""
+        self._expected = frozenset(names)
+
+    def close(self) -> None:
+        """Give back the connections."""
+        self._server.close()
+
+    # ---- reading -------------------------------------------------------------------------------------------------
+
+    def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
+        """Return what the known warehouses hold within ``scope``.
+
+        An expected warehouse that does not exist is left out; one that is configured has to exist.
+        """
+        wanted = [name for name in self._warehouse_names() if scope.contains((name,)) or scope.reaches((name,))]
+        found = []
+        for name in wanted:
+            try:
+                found.append(self._server.warehouse(name))
+            except NamespaceNotFoundError:
+                if name in self.config.warehouse_names:
+                    raise
+        return scan_warehouses(found, scope, self.parallelism)
+
+    def load_namespace(self, identifier: Identifier) -> LiveNamespace:
+        """Return one namespace; a warehouse has no properties."""
+        warehouse = self._server.warehouse(identifier[0])
+        levels = identifier[1:]
+        return LiveNamespace(identifier, warehouse.namespace_properties(levels) if levels else {})
+
+    def load_table(self, identifier: Identifier) -> LiveTable:
+        """Return one Lance table."""
+        return _live(identifier, self._lance_entry(identifier))
+
+    def child_namespaces(self, parent: Identifier) -> list[str]:
+        """Return the names directly below ``parent``; below the root, the known warehouses that exist."""
+        if not parent:
+            return [name for name in self._warehouse_names() if self._exists((name,))]
+        names = self._server.warehouse(parent[0]).child_namespaces(parent[1:])
+        if not names:
+            self.load_namespace(parent)
+        return names
+
+    def child_tables(self, parent: Identifier) -> list[str]:
+        """Return the names of the Lance tables in ``parent``; the root and warehouses hold none."""
+        return [name for name, is_lance in self._tables(parent).items() if is_lance]
+
+    def foreign_objects(self, identifier: Identifier) -> list[str]:
+        """Return the names of views and of tables of other formats."""
+        if len(identifier) < 2:
+            return []
+        foreign = [name for name, is_lance in self._tables(identifier).items() if not is_lance]
+        return foreign + self._server.warehouse(identifier[0]).views(identifier[1:])
+
+    def default_location(self, identifier: Identifier) -> str | None:
+        """Return ``root`` followed by the whole identifier, None without a ``root``."""
+        return None if self.config.root is None else locations.join(self.config.root, *identifier)
+
+    # ---- namespaces ----------------------------------------------------------------------------------------------
+
+    def insert_namespace(
+        self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
+    ) -> LiveNamespace:
+        """Create a namespace; the parent is asked for first, because not every server does."""
+        warehouse = self._below_warehouse(identifier, "created")
+        levels = identifier[1:]
+        if len(levels) > 1:
+            self.load_namespace(identifier[:-1])
+        return LiveNamespace(identifier, warehouse.create_namespace(levels, properties))
+
+    def remove_namespace(self, identifier: Identifier) -> None:
+        """Drop a namespace that holds nothing; its contents are asked for first, because not every server does."""
+        warehouse = self._below_warehouse(identifier, "dropped")
+        levels = identifier[1:]
+        held = [*warehouse.child_namespaces(levels), *warehouse.tables(levels), *warehouse.views(levels)]
+        if held:
+            some = ", ".join(f"`{name}`" for name in sorted(held)[:3])
+            raise NamespaceNotEmptyError(f"iceberg: namespace `{join(identifier)}` is not empty: it holds {some}")
+        warehouse.drop_namespace(levels)
+
+    def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
+        """Merge ``changes`` into a namespace's properties."""
+        warehouse = self._below_warehouse(identifier, "altered")
+        if changes:
+            warehouse.update_properties(identifier[1:], changes)
+        return self.load_namespace(identifier)
+
+    def drop_namespace(self, request: DropNamespaceRequest) -> DropNamespaceResponse:
+        """DropNamespace; without a mode, one that is not there counts as dropped, as the specification has it."""
+        return super().drop_namespace(request if request.mode else request.model_copy(update={"mode": "skip"}))
+
+    # ---- tables --------------------------------------------------------------------------------------------------
+
+    def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
+        """Create the companion table; the location in force is the one the server answers."""
+        *levels, name = identifier[1:]
+        entry = self._server.warehouse(identifier[0]).create_table(levels, name, location, properties)
+        return _live(identifier, entry)
+
+    def remove_table(self, identifier: Identifier) -> LiveTable:
+        """Drop the entry of a Lance table, never that of another."""
+        removed = self.load_table(identifier)
+        *levels, name = identifier[1:]
+        self._server.warehouse(identifier[0]).drop_table(levels, name)
+        return removed
+
+    def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
+        """Merge ``changes`` and set the location in one commit, which is made again on what others changed meanwhile.
+
+        The mark of a Lance table stays as it is.
+        """
+        warehouse = self._server.warehouse(identifier[0])
+        *levels, name = identifier[1:]
+        entry = self._lance_entry(identifier)
+        for attempt in range(1, _COMMIT_TRIES + 1):
+            merge, place = _pending(entry, changes, location)
+            if not merge and place is None:
+                break
+            try:
+                entry = warehouse.commit(levels, name, entry.uuid, merge, place)
+                break
+            except ConcurrentModificationError:
+                again = self._lance_entry(identifier)
+                if again.uuid != entry.uuid or attempt == _COMMIT_TRIES:
+                    raise
+                entry = again
+        return _live(identifier, entry)
+
+    # ---- within --------------------------------------------------------------------------------------------------
+
+    def _required_location(self, identifier: Identifier) -> str:
+        """Return where a table goes that names no location: below the working directory where there is no root."""
+        return self.default_location(identifier) or locations.join(str(Path.cwd()), *identifier)
+
+    def _warehouse_names(self) -> list[str]:
+        names = [*self.config.warehouse_names, *sorted(self._expected - {*self.config.warehouse_names})]
+        if not names:
+            raise InvalidInputError(
+                "iceberg: no warehouse is named, and the service cannot list them; name them in `warehouses`"
+            )
+        return names
+
+    def _exists(self, identifier: Identifier) -> bool:
+        try:
+            self.load_namespace(identifier)
+        except NamespaceNotFoundError:
+            return False
+        return True
+
+    def _below_warehouse(self, identifier: Identifier, done: str) -> Warehouse:
+        """Return the warehouse of a namespace that can be ``done`` something to."""
+        warehouse = self._server.warehouse(identifier[0])
+        if len(identifier) > 1:
+            return warehouse
+        if done == "created":
+            raise NamespaceAlreadyExistsError(f"iceberg: warehouse `{identifier[0]}` already exists")
+        raise UnsupportedOperationError(f"iceberg: warehouse `{identifier[0]}` cannot be {done} here")
+
+    def _tables(self, identifier: Identifier) -> dict[str, bool]:
+        """Return all tables of a namespace and whether each is Lance; the namespace exists, or this raises."""
+        if len(identifier) < 2:
+            if identifier:
+                self.load_namespace(identifier)
+            return {}
+        found = lance_tables(self._server.warehouse(identifier[0]), identifier[1:], self.parallelism)
+        if not found:
+            self.load_namespace(identifier)
+        return found
+
+    def _lance_entry(self, identifier: Identifier) -> TableEntry:
+        *levels, name = identifier[1:]
+        entry = self._server.warehouse(identifier[0]).load_table(levels, name)
+        if not entry.is_lance:
+            raise NotLanceTableError(f"iceberg: `{join(identifier)}` is an Iceberg table, no Lance table")
+        return entry
+
+
+def _live(identifier: Identifier, entry: TableEntry) -> LiveTable:
+    return LiveTable(identifier, entry.location, entry.properties)
+
+
+def _pending(entry: TableEntry, changes: PropertyChanges, location: str | None) -> tuple[PropertyChanges, str | None]:
+    """Return what of a change is not so yet."""
+    merge = replace(
+        changes,
+        set={k: v for k, v in changes.set.items() if k != TABLE_TYPE and entry.properties.get(k) != v},
+        remove=frozenset(key for key in changes.remove if key != TABLE_TYPE and key in entry.properties),
+    )
+    return merge, None if location == entry.location else location

@@ -1,0 +1,96 @@
+"""The configuration of an Iceberg REST catalog (Lance specification, "Implementation Configuration Properties")."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from urllib.parse import urlsplit
+
+from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
+
+from reconciler import locations
+from reconciler.backends.config import BackendConfig
+from reconciler.backends.http import endpoint_problem
+
+__all__ = ["DEFAULT_SCOPE", "IcebergConfig"]
+
+DEFAULT_SCOPE = "catalog"
+"""What Iceberg's own clients ask for when no scope is configured."""
+
+_LONGEST_TIMEOUT_MS = 3_600_000
+
+
+class IcebergConfig(BackendConfig):
+    """How to reach an Iceberg REST catalog. Time-outs are in milliseconds.
+
+    ``oauth2_server_uri``, ``scope`` and ``warehouses`` go beyond the Lance specification: where tokens are given out
+    and for what, as Iceberg's clients name them, and the warehouses to scan beside those the manifest names.
+    """
+
+    endpoint: str
+    auth_token: SecretStr | None = None
+    credential: SecretStr | None = None
+    oauth2_server_uri: str | None = Field(
+        default=None, validation_alias=AliasChoices("oauth2_server_uri", "oauth2-server-uri")
+    )
+    scope: str = Field(default=DEFAULT_SCOPE, min_length=1)
+    connect_timeout: int = Field(default=10_000, ge=1, le=_LONGEST_TIMEOUT_MS)
+    read_timeout: int = Field(default=30_000, ge=1, le=_LONGEST_TIMEOUT_MS)
+    max_retries: int = Field(default=3, ge=0, le=100)
+    root: str | None = Field(default=None, min_length=1)
+    warehouses: str = ""
+
+    @field_validator("endpoint", "oauth2_server_uri")
+    @classmethod
+    def _is_address(cls, value: str) -> str:
+        problem = endpoint_problem(value)
+        if problem is not None:
+            raise ValueError(problem)
+        return value.rstrip("/")
+
+    @field_validator("auth_token")
+    @classmethod
+    def _is_token(cls, value: SecretStr) -> SecretStr:
+        if not value.get_secret_value().strip():
+            raise ValueError("is empty")
+        return value
+
+    @field_validator("credential")
+    @classmethod
+    def _has_two_parts(cls, value: SecretStr) -> SecretStr:
+        client, _, secret = value.get_secret_value().partition(":")
+        if not client or not secret:
+            raise ValueError("must be `client_id:client_secret`")
+        return value
+
+    @field_validator("root")
+    @classmethod
+    def _is_location(cls, value: str) -> str:
+        problem = locations.check(value)
+        if problem is not None:
+            raise ValueError(problem)
+        return value
+
+    @model_validator(mode="after")
+    def _has_one_way_in(self) -> IcebergConfig:
+        if self.auth_token is not None and self.credential is not None:
+            raise ValueError("`auth_token` and `credential` are two ways to authenticate; give one")
+        if self.credential is None and self.oauth2_server_uri is not None:
+            raise ValueError("`oauth2-server-uri` needs a `credential` to send there")
+        return self
+
+    @cached_property
+    def warehouse_names(self) -> tuple[str, ...]:
+        """The warehouses of ``warehouses``, a list separated by commas."""
+        return tuple(dict.fromkeys(name for part in self.warehouses.split(",") if (name := part.strip())))
+
+    @property
+    def token_address(self) -> str:
+        """Where a token is given out for ``credential``."""
+        return self.oauth2_server_uri or f"{self.endpoint}/v1/oauth/tokens"
+
+    def identity(self) -> str:
+        """Return the address of the service, and the warehouses where only some are meant."""
+        address = urlsplit(self.endpoint)
+        service = f"{address.scheme}://{address.netloc.lower()}{address.path}"
+        names = ", ".join(sorted(self.warehouse_names))
+        return f"{service} ({names})" if names else service

@@ -1,0 +1,75 @@
+"""What the error bodies of Iceberg REST catalogs and of their OAuth2 servers mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from lance_namespace.errors import (
+    ConcurrentModificationError,
+    InvalidInputError,
+    LanceNamespaceError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    PermissionDeniedError,
+    TableNotFoundError,
+    ThrottlingError,
+    UnauthenticatedError,
+    UnsupportedOperationError,
+)
+
+from reconciler.backends.http import Refusal, VendorError
+
+__all__ = ["read_catalog_error", "read_oauth_error"]
+
+# What exists already, and what a conflict is about, only the call knows.
+_KINDS: Mapping[str, type[LanceNamespaceError]] = {
+    "NoSuchNamespaceException": NamespaceNotFoundError,
+    "NoSuchTableException": TableNotFoundError,
+    "NamespaceNotEmptyException": NamespaceNotEmptyError,
+    "CommitFailedException": ConcurrentModificationError,
+    "NotAuthorizedException": UnauthenticatedError,
+    "ForbiddenException": PermissionDeniedError,
+    "UnsupportedOperationException": UnsupportedOperationError,
+    "TooManyRequestsException": ThrottlingError,
+}
+# Servers disagree on the status of this one (404, 400, and Nessie's is 500).
+_NO_WAREHOUSE = re.compile(
+    r"warehouse\b.*\b(?:not known|unknown|not found|does(?: not|n't) exist)"
+    r"|\b(?:unknown|no such|find|found no)\b.*\bwarehouse",
+    re.IGNORECASE,
+)
+
+
+def read_catalog_error(refusal: Refusal) -> VendorError | None:
+    """Return what ``{"error": {"message", "type", "code"}}`` says; the server's stack trace is left out."""
+    error = refusal.body.get("error") if isinstance(refusal.body, Mapping) else None
+    if not isinstance(error, Mapping):
+        return None
+    message, name = str(error.get("message") or ""), str(error.get("type") or "")
+    kind = _KINDS.get(name)
+    if kind is None and _NO_WAREHOUSE.search(message):
+        kind = NamespaceNotFoundError
+    return VendorError(message or name, kind)
+
+
+def read_oauth_error(refusal: Refusal) -> VendorError | None:
+    """Return what ``{"error", "error_description"}`` says (RFC 6749, section 5.2), with what to do about it."""
+    error = refusal.body.get("error") if isinstance(refusal.body, Mapping) else None
+    if isinstance(error, Mapping):
+        said = read_catalog_error(refusal)
+        message, code = (said.message if said else ""), ""
+    elif isinstance(error, str):
+        code = error
+        description = refusal.body.get("error_description") if isinstance(refusal.body, Mapping) else None
+        message = f"{code}: {description}" if description else code
+    else:
+        return None
+    if code == "invalid_scope":
+        return VendorError(f"{message}; check `scope`", InvalidInputError)
+    if refusal.status in (404, 405, 501):
+        remedy = "this server gives out no tokens; name the one that does in `oauth2-server-uri`"
+        return VendorError(f"{message}; {remedy}", UnauthenticatedError)
+    if refusal.status in (400, 401, 403):
+        return VendorError(f"{message}; check `credential`: it is not accepted", UnauthenticatedError)
+    return VendorError(message)

@@ -1,0 +1,93 @@
+"""Where the objects of a warehouse are on the server (Iceberg REST catalog, "Catalog API").
+
+Every name is percent-encoded once, levels are joined by the server's separator, and the server's prefix is used as it
+was given: it may be encoded already.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+__all__ = ["CONFIG", "Routes", "announced_prefix", "encode"]
+
+CONFIG = "/v1/config"
+
+_DEFAULT_SEPARATOR = "%1F"
+_SAFE_IN_URL = re.compile(r"(?:[A-Za-z0-9._~|-]|%[0-9A-Fa-f]{2})+")
+_VIEWS = re.compile(r"GET\s+/?v1/\{prefix\}/namespaces/\{namespace\}/views")
+
+
+def encode(name: str) -> str:
+    """Return ``name`` percent-encoded for a path."""
+    return quote(name, safe="")
+
+
+def _settings(answer: Mapping[str, object]) -> dict[str, object]:
+    """Return the settings a server announces; what it overrides wins over its defaults."""
+    merged: dict[str, object] = {}
+    for part in ("defaults", "overrides"):
+        settings = answer.get(part)
+        if isinstance(settings, Mapping):
+            merged |= {str(key): value for key, value in settings.items() if value is not None}
+    return merged
+
+
+def announced_prefix(answer: Mapping[str, object]) -> str | None:
+    """Return the prefix that the answer of ``/v1/config`` announces, None when it does not."""
+    prefix = _settings(answer).get("prefix")
+    return str(prefix).strip("/") or None if prefix is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """The paths of one warehouse.
+
+    ``prefix`` is empty where the server has none. ``separator`` stands between encoded levels in a path.
+    ``lists_views`` is None where the server does not say what it offers.
+    """
+
+    prefix: str
+    separator: str = _DEFAULT_SEPARATOR
+    lists_views: bool | None = None
+
+    @classmethod
+    def of(cls, prefix: str, answer: Mapping[str, object]) -> Routes:
+        """Return the routes below ``prefix`` of a server whose ``/v1/config`` gave ``answer``."""
+        separator = str(_settings(answer).get("namespace-separator") or _DEFAULT_SEPARATOR)
+        if not _SAFE_IN_URL.fullmatch(separator):
+            separator = encode(separator)
+        endpoints = answer.get("endpoints")
+        views = any(_VIEWS.fullmatch(str(entry)) for entry in endpoints) if isinstance(endpoints, list) else None
+        return cls(prefix, separator, views)
+
+    @property
+    def namespaces(self) -> str:
+        """The list of namespaces; a POST creates one."""
+        return f"/v1/{self.prefix}/namespaces" if self.prefix else "/v1/namespaces"
+
+    def parent(self, levels: Sequence[str]) -> str:
+        """Return the value of the ``parent`` query parameter, which is encoded with the query it stands in."""
+        return unquote(self.separator).join(levels)
+
+    def namespace(self, levels: Sequence[str]) -> str:
+        """Return the path of one namespace."""
+        return f"{self.namespaces}/{self.separator.join(map(encode, levels))}"
+
+    def properties(self, levels: Sequence[str]) -> str:
+        """Return the path that a change of a namespace's properties is posted to."""
+        return f"{self.namespace(levels)}/properties"
+
+    def tables(self, levels: Sequence[str]) -> str:
+        """Return the path of a namespace's tables; a POST creates one."""
+        return f"{self.namespace(levels)}/tables"
+
+    def table(self, levels: Sequence[str], name: str) -> str:
+        """Return the path of one table; a POST commits to it."""
+        return f"{self.tables(levels)}/{encode(name)}"
+
+    def views(self, levels: Sequence[str]) -> str:
+        """Return the path of a namespace's views."""
+        return f"{self.namespace(levels)}/views"

@@ -1,0 +1,150 @@
+"""Reading whole warehouses: level by level, several calls at a time, complete or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lance_namespace.errors import NamespaceNotFoundError, TableNotFoundError
+
+from reconciler.backends.iceberg.warehouse import TableEntry, Warehouse
+from reconciler.backends.parallel import in_parallel
+from reconciler.names import Identifier, Scope, check_name, join
+from reconciler.state import LiveNamespace, LiveTable, Snapshot
+
+__all__ = ["lance_tables", "scan_warehouses"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """One namespace of one warehouse; no levels for the warehouse itself."""
+
+    warehouse: Warehouse
+    levels: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> Identifier:
+        return (self.warehouse.name, *self.levels)
+
+
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    """What a namespace holds. ``properties`` None: it is listed, but was never created (see :func:`_in_between`)."""
+
+    properties: Mapping[str, str] | None
+    namespaces: Sequence[str]
+    tables: Sequence[str]
+
+
+def scan_warehouses(warehouses: Iterable[Warehouse], scope: Scope, parallelism: int) -> Snapshot:
+    """Return every namespace and Lance table of ``warehouses`` within ``scope``.
+
+    Raises:
+        LanceNamespaceError: naming what could not be read.
+    """
+    namespaces: dict[Identifier, LiveNamespace] = {}
+    listed: list[tuple[_Place, str]] = []
+    notes: list[str] = []
+    level = [_Place(warehouse) for warehouse in warehouses]
+    while level:
+        below: list[_Place] = []
+        found = in_parallel(lambda place: _contents(place, scope), level, parallelism)
+        for place, contents in zip(level, found, strict=True):
+            if contents is None:
+                continue
+            if contents.properties is None:
+                notes.append(f"namespace `{join(place.id)}` is listed, but the service says that it does not exist")
+            else:
+                namespaces[place.id] = LiveNamespace(place.id, contents.properties)
+            for name in _usable(place, "namespace", contents.namespaces, notes):
+                child = (*place.id, name)
+                if scope.contains(child) or scope.reaches(child):
+                    below.append(_Place(place.warehouse, (*place.levels, name)))
+            usable = _usable(place, "table", contents.tables, notes)
+            listed += [(place, name) for name in usable if scope.contains((*place.id, name))]
+        level = below
+    entries = in_parallel(lambda table: _load(*table), listed, parallelism)
+    tables = (
+        LiveTable((*place.id, name), entry.location, entry.properties)
+        for (place, name), entry in zip(listed, entries, strict=True)
+        if entry is not None and entry.is_lance
+    )
+    return Snapshot(namespaces, {table.id: table for table in tables}, tuple(sorted(notes)))
+
+
+def lance_tables(warehouse: Warehouse, levels: Sequence[str], parallelism: int) -> dict[str, bool]:
+    """Return the names of all tables in a namespace, and of each whether it is a Lance table.
+
+    Raises:
+        NamespaceNotFoundError: the service says that it does not exist.
+    """
+    place = _Place(warehouse, tuple(levels))
+    names = warehouse.tables(levels)
+    entries = in_parallel(lambda name: _load(place, name), names, parallelism)
+    return {name: entry.is_lance for name, entry in zip(names, entries, strict=True) if entry is not None}
+
+
+def _contents(place: _Place, scope: Scope) -> _Contents | None:
+    """Return what a namespace holds, None when it vanished since it was listed."""
+    if not place.levels:
+        return _read(place, scope)
+    for _ in range(2):
+        try:
+            return _read(place, scope)
+        except NamespaceNotFoundError:
+            if not _is_listed(place):
+                return None
+    return _in_between(place)
+
+
+def _read(place: _Place, scope: Scope) -> _Contents:
+    warehouse, levels = place.warehouse, place.levels
+    properties = warehouse.namespace_properties(levels) if levels else {}
+    if not scope.reaches(place.id):
+        return _Contents(properties, (), ())
+    return _Contents(properties, warehouse.child_namespaces(levels), warehouse.tables(levels) if levels else ())
+
+
+def _in_between(place: _Place) -> _Contents:
+    """Return what is below a level that nobody created.
+
+    Servers that let a namespace be created without its parent, as Apache's in-memory and JDBC catalogs do, list the
+    parent and yet do not know it. It holds no tables.
+    """
+    return _Contents(None, place.warehouse.child_namespaces(place.levels), ())
+
+
+def _is_listed(place: _Place) -> bool:
+    try:
+        return place.levels[-1] in place.warehouse.child_namespaces(place.levels[:-1])
+    except NamespaceNotFoundError:
+        return False
+
+
+def _load(place: _Place, name: str) -> TableEntry | None:
+    """Return a table, None when it vanished since it was listed; one that is listed and missing is an error."""
+    try:
+        return place.warehouse.load_table(place.levels, name)
+    except (TableNotFoundError, NamespaceNotFoundError):
+        if not _is_table_listed(place, name):
+            return None
+    return place.warehouse.load_table(place.levels, name)
+
+
+def _is_table_listed(place: _Place, name: str) -> bool:
+    try:
+        return name in place.warehouse.tables(place.levels)
+    except NamespaceNotFoundError:
+        return False
+
+
+def _usable(place: _Place, kind: str, names: Iterable[str], notes: list[str]) -> list[str]:
+    """Return the names that can be part of an identifier, and note the others."""
+    usable = []
+    for name in names:
+        reason = check_name(name)
+        if reason is None:
+            usable.append(name)
+        else:
+            notes.append(f"{kind} {name!r} in `{join(place.id)}` is left out: {reason}")
+    return usable

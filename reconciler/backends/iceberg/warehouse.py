@@ -1,0 +1,318 @@
+"""One warehouse of an Iceberg REST catalog, in Iceberg's own terms: a namespace is a list of levels.
+
+Implements the client's side of the Iceberg REST catalog's OpenAPI document: namespaces, tables and the lists of views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from lance_namespace.errors import (
+    ConcurrentModificationError,
+    InternalError,
+    InvalidInputError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
+
+from reconciler.backends.http import HttpClient
+from reconciler.backends.iceberg.routes import Routes
+from reconciler.names import join
+from reconciler.state import PropertyChanges
+
+__all__ = ["TABLE_TYPE", "Levels", "TableEntry", "Warehouse"]
+
+Levels: TypeAlias = Sequence[str]
+
+TABLE_TYPE = "table_type"
+_LANCE = "lance"
+_PAGE_SIZE = "1000"
+
+# Iceberg tables have columns; this one is never filled.
+_DUMMY_SCHEMA = {
+    "type": "struct",
+    "schema-id": 0,
+    "fields": [{"id": 1, "name": "dummy", "required": False, "type": "string"}],
+}
+# Nessie adds at which of its commits it read a table, which changes with every commit to any table.
+_READ_AT = frozenset({"nessie.commit.id", "nessie.commit.ref"})
+
+
+@dataclass(frozen=True, slots=True)
+class TableEntry:
+    """What the server keeps of one table, of whatever format. ``uuid`` is another one once it is made again."""
+
+    uuid: str
+    location: str
+    properties: Mapping[str, str]
+
+    @property
+    def is_lance(self) -> bool:
+        """Whether the entry is marked as that of a Lance table (Lance specification, "Lance Table Identification")."""
+        return self.properties.get(TABLE_TYPE, "").lower() == _LANCE
+
+
+@dataclass(slots=True)
+class Warehouse:
+    """The calls on one warehouse. Safe to use from several threads.
+
+    ``name`` is the first level of Lance identifiers; levels given to the methods are those below it.
+    """
+
+    name: str
+    http: HttpClient
+    routes: Routes
+    _seen: dict[str, tuple[str, TableEntry]] = field(default_factory=dict)
+    """The last answer of each table that came with an ETag, by path."""
+
+    # ---- namespaces ----------------------------------------------------------------------------------------------
+
+    def child_namespaces(self, parent: Levels) -> list[str]:
+        """Return the names of the namespaces directly below ``parent``.
+
+        Some servers answer a missing parent with an empty list.
+
+        Raises:
+            NamespaceNotFoundError: the server says that ``parent`` does not exist.
+        """
+        doing = f"list the namespaces in {self._called(parent)}"
+        query = {"parent": self.routes.parent(parent)} if parent else {}
+        found: dict[str, None] = {}
+        for levels in self._pages(self.routes.namespaces, "namespaces", query, doing):
+            if not _is_list_of_text(levels) or levels[:-1] != list(parent):
+                raise InternalError(f"iceberg: {doing}: the answer names something else: {levels!r:.200}")
+            found[levels[-1]] = None
+        return list(found)
+
+    def namespace_properties(self, levels: Levels) -> dict[str, str]:
+        """Return the properties of a namespace.
+
+        Raises:
+            NamespaceNotFoundError: it does not exist.
+        """
+        doing = f"read {self._called(levels)}"
+        answer = self.http.json("GET", self.routes.namespace(levels), doing=doing, errors={404: NamespaceNotFoundError})
+        return _properties(answer, doing)
+
+    def create_namespace(self, levels: Levels, properties: Mapping[str, str]) -> dict[str, str]:
+        """Create a namespace and return its properties. Not every server asks for the parent to exist.
+
+        Raises:
+            NamespaceAlreadyExistsError: the name is taken.
+            NamespaceNotFoundError: the server says that the parent does not exist.
+        """
+        doing = f"create {self._called(levels)}"
+        answer = self.http.json(
+            "POST",
+            self.routes.namespaces,
+            doing=doing,
+            body={"namespace": list(levels), "properties": dict(properties)},
+            errors={404: NamespaceNotFoundError, 409: NamespaceAlreadyExistsError},
+        )
+        return _properties(answer, doing)
+
+    def update_properties(self, levels: Levels, changes: PropertyChanges) -> None:
+        """Merge ``changes`` into a namespace's properties, which the server does in one step.
+
+        Raises:
+            NamespaceNotFoundError: it does not exist.
+        """
+        self.http.done(
+            "POST",
+            self.routes.properties(levels),
+            doing=f"change the properties of {self._called(levels)}",
+            body={"updates": dict(changes.set), "removals": sorted(changes.remove)},
+            errors={404: NamespaceNotFoundError},
+        )
+
+    def drop_namespace(self, levels: Levels) -> None:
+        """Drop a namespace. Servers refuse one with tables; not every one refuses one with namespaces.
+
+        Raises:
+            NamespaceNotFoundError: it does not exist.
+            NamespaceNotEmptyError: the server says that it holds something.
+        """
+        self.http.done(
+            "DELETE",
+            self.routes.namespace(levels),
+            doing=f"drop {self._called(levels)}",
+            errors={404: NamespaceNotFoundError, 409: NamespaceNotEmptyError},
+        )
+
+    # ---- tables and views ----------------------------------------------------------------------------------------
+
+    def tables(self, levels: Levels) -> list[str]:
+        """Return the names of all tables in a namespace, of whatever format.
+
+        Some servers answer a missing namespace with an empty list.
+
+        Raises:
+            NamespaceNotFoundError: the server says that it does not exist.
+        """
+        return self._names(self.routes.tables(levels), f"list the tables in {self._called(levels)}")
+
+    def views(self, levels: Levels) -> list[str]:
+        """Return the names of the views in a namespace; none where the server has none."""
+        if self.routes.lists_views is False:
+            return []
+        try:
+            return self._names(self.routes.views(levels), f"list the views in {self._called(levels)}")
+        except (UnsupportedOperationError, InvalidInputError, NamespaceNotFoundError):
+            if self.routes.lists_views:
+                raise
+            return []
+
+    def load_table(self, levels: Levels, name: str) -> TableEntry:
+        """Return what the server keeps of a table, asking for no more of it than it must send.
+
+        Raises:
+            TableNotFoundError: it, or its namespace, does not exist.
+        """
+        path = self.routes.table(levels, name)
+        doing = f"load {self._called((*levels, name), 'table')}"
+        known = self._seen.get(path)
+        answer = self.http.changed(
+            path,
+            doing=doing,
+            query={"snapshots": "refs"},
+            errors={404: TableNotFoundError},
+            etag=known[0] if known else None,
+        )
+        if answer is None and known is not None:
+            return known[1]
+        if answer is None:
+            raise InternalError(f"iceberg: {doing}: the server says that nothing changed, but nothing was read before")
+        value, etag = answer
+        entry = _entry(value, doing)
+        if etag is not None:
+            self._seen[path] = (etag, entry)
+        return entry
+
+    def create_table(self, levels: Levels, name: str, location: str, properties: Mapping[str, str]) -> TableEntry:
+        """Create a Lance table's companion and return what the server made of it, location included.
+
+        Raises:
+            NamespaceNotFoundError: the namespace does not exist.
+            TableAlreadyExistsError: the name is taken, by a view too.
+        """
+        doing = f"create {self._called((*levels, name), 'table')}"
+        answer = self.http.json(
+            "POST",
+            self.routes.tables(levels),
+            doing=doing,
+            body={
+                "name": name,
+                "location": location,
+                "schema": _DUMMY_SCHEMA,
+                "stage-create": False,  # Nessie fails without it
+                "properties": {**properties, TABLE_TYPE: _LANCE},
+            },
+            errors={404: NamespaceNotFoundError, 409: TableAlreadyExistsError},
+        )
+        return _entry(answer, doing)
+
+    def commit(
+        self, levels: Levels, name: str, uuid: str, changes: PropertyChanges, location: str | None
+    ) -> TableEntry:
+        """Merge ``changes`` into a table's properties, and move its entry to ``location`` where given.
+
+        Raises:
+            TableNotFoundError: it does not exist.
+            ConcurrentModificationError: it is another table than ``uuid``, or was changed at the same moment.
+        """
+        updates: list[dict[str, object]] = []
+        if changes.set:
+            updates.append({"action": "set-properties", "updates": dict(changes.set)})
+        if changes.remove:
+            updates.append({"action": "remove-properties", "removals": sorted(changes.remove)})
+        if location is not None:
+            updates.append({"action": "set-location", "location": location})
+        doing = f"change {self._called((*levels, name), 'table')}"
+        answer = self.http.json(
+            "POST",
+            self.routes.table(levels, name),
+            doing=doing,
+            body={
+                "identifier": {"namespace": list(levels), "name": name},
+                "requirements": [{"type": "assert-table-uuid", "uuid": uuid}],
+                "updates": updates,
+            },
+            errors={404: TableNotFoundError, 409: ConcurrentModificationError},
+        )
+        return _entry(answer, doing)
+
+    def drop_table(self, levels: Levels, name: str) -> None:
+        """Drop a table's entry; the server is told to leave the data alone.
+
+        Raises:
+            TableNotFoundError: it does not exist.
+        """
+        self.http.done(
+            "DELETE",
+            self.routes.table(levels, name),
+            doing=f"drop the entry of {self._called((*levels, name), 'table')}",
+            query={"purgeRequested": "false"},
+            errors={404: TableNotFoundError},
+        )
+
+    # ---- the shape of answers ------------------------------------------------------------------------------------
+
+    def _names(self, path: str, doing: str) -> list[str]:
+        found: dict[str, None] = {}
+        for identifier in self._pages(path, "identifiers", {}, doing):
+            name = identifier.get("name") if isinstance(identifier, dict) else None
+            if not isinstance(name, str):
+                raise InternalError(f"iceberg: {doing}: the answer holds no name: {identifier!r:.200}")
+            found[name] = None
+        return list(found)
+
+    def _pages(self, path: str, key: str, query: Mapping[str, str], doing: str) -> Iterator[Any]:
+        """Yield the entries of every page; an empty first token asks a server for pages at all."""
+        token, number, tokens = "", 1, {""}
+        while True:
+            answer = self.http.json(
+                "GET",
+                path,
+                doing=doing if number == 1 else f"{doing}, page {number}",
+                query={**query, "pageToken": token, "pageSize": _PAGE_SIZE},
+                errors={404: NamespaceNotFoundError},
+            )
+            entries = answer.get(key)
+            if not isinstance(entries, list):
+                raise InternalError(f"iceberg: {doing}, page {number}: the answer holds no `{key}`")
+            yield from entries
+            token = answer.get("next-page-token") or ""
+            if not token:
+                return
+            if token in tokens:
+                raise InternalError(f"iceberg: {doing}, page {number}: the server gives the same page again")
+            tokens.add(token)
+            number += 1
+
+    def _called(self, levels: Levels, what: str = "namespace") -> str:
+        return f"{what if levels else 'warehouse'} `{join((self.name, *levels))}`"
+
+
+def _is_list_of_text(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(part, str) for part in value)
+
+
+def _properties(answer: Mapping[str, object], doing: str) -> dict[str, str]:
+    properties = answer.get("properties") or {}
+    if not isinstance(properties, Mapping):
+        raise InternalError(f"iceberg: {doing}: the properties in the answer are no object")
+    return {str(key): str(value) for key, value in properties.items() if value is not None and key not in _READ_AT}
+
+
+def _entry(answer: Mapping[str, object], doing: str) -> TableEntry:
+    metadata = answer.get("metadata")
+    location = metadata.get("location") if isinstance(metadata, Mapping) else None
+    if not isinstance(metadata, Mapping) or not isinstance(location, str):
+        raise InternalError(f"iceberg: {doing}: the answer holds no metadata with a location")
+    return TableEntry(str(metadata.get("table-uuid") or ""), location, _properties(metadata, doing))
