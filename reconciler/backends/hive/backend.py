@@ -1,0 +1,218 @@
+"""What ``hive2`` and ``hive3`` have in common: the contract's operations on databases and their tables."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lance_namespace.errors import InvalidInputError, NamespaceNotFoundError
+
+from reconciler import locations
+from reconciler.backends.base import Backend
+from reconciler.backends.hive.config import HiveConfig
+from reconciler.backends.hive.databases import Databases
+from reconciler.backends.hive.entries import EXTERNAL_TABLE, DatabaseName, namespace_of_database, table_of
+from reconciler.backends.hive.metastore import Metastore
+from reconciler.backends.hive.tables import Tables
+from reconciler.backends.parallel import in_parallel
+from reconciler.names import Identifier, Scope, check_name, join
+from reconciler.state import LiveNamespace, LiveTable, PropertyChanges, Snapshot
+
+if TYPE_CHECKING:
+    from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
+    from reconciler.backends.hive.gen.ttypes import Table
+
+__all__ = ["HiveBackend"]
+
+
+class HiveBackend(Backend):
+    """A metastore; a subclass says which namespaces are databases and what stands above them."""
+
+    config_model = HiveConfig
+    config: HiveConfig
+
+    def __init__(self, **properties: str) -> None:
+        super().__init__(**properties)
+        import thrift  # noqa: F401 - a missing extra shows here, where the registry can name it
+
+        self._metastore = Metastore(self.impl, self.config, self._greet)
+        self._databases = Databases(self.impl, self._metastore)
+        self._tables = Tables(self.impl, self._metastore, self.config.pool_size, self.config.batch_size)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._metastore.close()
+
+    def _greet(self, client: Client) -> None:
+        """Begin a new connection: say who is calling, where that is configured."""
+        if self.config.ugi is not None:
+            user, _, groups = self.config.ugi.partition(":")
+            client.set_ugi(user, groups.split(",") if groups else [])
+
+    @abstractmethod
+    def _database(self, identifier: Identifier) -> DatabaseName:
+        """Return the database that a namespace of full depth is."""
+
+    @abstractmethod
+    def _home(self, identifier: Identifier) -> tuple[str, ...]:
+        """Return the path below ``root`` at which a database's directory goes by default."""
+
+    # ---- databases -----------------------------------------------------------------------------------------------
+
+    def load_namespace(self, identifier: Identifier) -> LiveNamespace:
+        """Return one database."""
+        return namespace_of_database(identifier, self._databases.find(self._database(identifier)))
+
+    def insert_namespace(
+        self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
+    ) -> LiveNamespace:
+        """Create a database, under ``root`` where it is not said where."""
+        root = self.config.root
+        location = None if root is None else locations.join(root, *self._home(identifier))
+        try:
+            return self._databases.create(self._database(identifier), properties, location)
+        except InvalidInputError:
+            self._require(identifier[:-1])  # a missing parent is an invalid database to Hive
+            raise
+
+    def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
+        """Merge ``changes`` into a database's properties."""
+        return self._databases.alter(self._database(identifier), changes)
+
+    def remove_namespace(self, identifier: Identifier) -> None:
+        """Drop an empty database; no file goes with it."""
+        self._databases.remove(self._database(identifier))
+
+    def foreign_objects(self, identifier: Identifier) -> list[str]:
+        """Return the names of the other tables, the views and the functions in a database."""
+        if len(identifier) != self.capabilities.max_depth:
+            return []
+        database = self._database(identifier)
+        ours = set(self._tables.lance_names(database))
+        return [name for name in self._databases.contents(database) if name not in ours]
+
+    def _require(self, identifier: Identifier) -> None:
+        """Raise NamespaceNotFoundError unless the namespace exists; the root does."""
+        if identifier:
+            self.load_namespace(identifier)
+
+    def _counting(self, databases: Iterable[DatabaseName]) -> Iterator[tuple[DatabaseName, LiveNamespace]]:
+        """Yield the databases that are there and count."""
+
+        def look(name: DatabaseName) -> LiveNamespace | None:
+            try:
+                return namespace_of_database(name.identifier, self._databases.find(name))
+            except NamespaceNotFoundError:
+                return None
+
+        names = [name for name in databases if self._is_representable(name.name)]
+        for name, live in zip(names, in_parallel(look, names, self.config.pool_size), strict=True):
+            if live is not None:
+                yield name, live
+
+    # ---- tables --------------------------------------------------------------------------------------------------
+
+    def load_table(self, identifier: Identifier) -> LiveTable:
+        """Return one Lance table.
+
+        Raises:
+            TableNotFoundError: there is no such table.
+            NotLanceTableError: the table is of another format.
+        """
+        return table_of(identifier, self._tables.find(self._database(identifier[:-1]), identifier[-1]))
+
+    def child_tables(self, parent: Identifier) -> list[str]:
+        """Return the names of the Lance tables in a database; other namespaces have none."""
+        if len(parent) != self.capabilities.max_depth:
+            self._require(parent)
+            return []
+        database = self._database(parent)
+        names = self._tables.lance_names(database)
+        if not names:
+            self._databases.fetch(database)  # a missing database lists as an empty one
+        return [name for name in names if self._is_representable(name)]
+
+    def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
+        """Create the entry of a table; the metastore makes its directory where there is none."""
+        database = self._database(identifier[:-1])
+        try:
+            return table_of(identifier, self._tables.create(database, identifier[-1], location, properties))
+        except InvalidInputError:
+            self._databases.fetch(database)  # a missing database is an invalid table to Hive
+            raise
+
+    def remove_table(self, identifier: Identifier) -> LiveTable:
+        """Remove the entry of a Lance table; never its data, whatever its table type."""
+        removed = self.load_table(identifier)
+        self._tables.drop(self._database(identifier[:-1]), identifier[-1])
+        return removed
+
+    def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
+        """Merge ``changes`` into a table's parameters and, where given, set its location."""
+        database = self._database(identifier[:-1])
+        return table_of(identifier, self._tables.alter(database, identifier[-1], changes, location))
+
+    def default_location(self, identifier: Identifier) -> str | None:
+        """Return the table's place in its database's directory under ``root``; None without ``root``."""
+        return None if self.config.root is None else self._place(self.config.root, identifier)
+
+    def _required_location(self, identifier: Identifier) -> str:
+        """Return where a table made directly goes: under the current directory where there is no ``root``."""
+        return self._place(self.config.root or Path.cwd().as_posix(), identifier)
+
+    def _place(self, root: str, identifier: Identifier) -> str:
+        return locations.join(root, *self._home(identifier[:-1]), identifier[-1])
+
+    # ---- scan ----------------------------------------------------------------------------------------------------
+
+    def _scan_databases(self, scope: Scope, databases: Iterable[DatabaseName]) -> Snapshot:
+        """Return what is in scope of ``databases``.
+
+        The databases are read after their tables: one that is still there then was there when they were listed.
+        """
+        concerned = [name for name in databases if scope.contains(name.identifier) or scope.reaches(name.identifier)]
+        wanted = [name for name in concerned if self._is_representable(name.name)]
+        notes = [*_left_out(name.identifier for name in concerned if name not in wanted)]
+        loaded = self._tables.lance_tables([name for name in wanted if scope.reaches(name.identifier)])
+        namespaces: dict[Identifier, LiveNamespace] = {}
+        tables: dict[Identifier, LiveTable] = {}
+        for name, live in self._counting(wanted):
+            namespaces[name.identifier] = live
+            inside = [table for table in loaded.get(name, ()) if scope.contains((*name.identifier, table.tableName))]
+            named = [table for table in inside if self._is_representable(table.tableName)]
+            for table in named:
+                identifier = (*name.identifier, table.tableName)
+                tables[identifier] = table_of(identifier, table)
+            notes += _left_out((*name.identifier, table.tableName) for table in inside if table not in named)
+            notes += _managed(name.identifier, named)
+        return Snapshot(namespaces, tables, tuple(notes))
+
+    def _is_representable(self, name: str) -> bool:
+        """Return whether a live name can be written in an identifier here."""
+        rule = self.capabilities.name_rule
+        return check_name(name) is None and (rule is None or rule.pattern.fullmatch(name) is not None)
+
+
+def _left_out(identifiers: Iterable[Identifier]) -> Iterator[str]:
+    """Yield the note about live objects that no identifier can name, where there are some."""
+    names = sorted(".".join(identifier) for identifier in identifiers)
+    if names:
+        yield f"names that no identifier can hold are left out, and left alone: {_few(names)}"
+
+
+def _managed(parent: Identifier, tables: Iterable[Table]) -> Iterator[str]:
+    """Yield the note about Lance tables that other writers left as managed ones, where there are some."""
+    names = sorted(table.tableName for table in tables if table.tableType != EXTERNAL_TABLE)
+    if names:
+        yield (
+            f"`{join(parent)}` holds Lance tables that are not EXTERNAL: {_few(names)}. DROP TABLE in Hive or Spark "
+            "would delete their data; a change made here to one makes it EXTERNAL"
+        )
+
+
+def _few(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    shown = ", ".join(f"`{name}`" for name in names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"

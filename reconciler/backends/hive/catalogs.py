@@ -1,0 +1,165 @@
+"""Catalogs of a 3.x or 4.x metastore: listed, read, created, altered, and dropped without losing a file."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lance_namespace.errors import (
+    InvalidInputError,
+    LanceNamespaceError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+)
+
+from reconciler import locations
+from reconciler.backends.hive.databases import Databases
+from reconciler.backends.hive.entries import (
+    CATALOG_LOCATION,
+    DEFAULT_CATALOG,
+    DEFAULT_DATABASE,
+    DatabaseName,
+    alter_catalog,
+    catalog_of,
+    namespace_of_catalog,
+)
+from reconciler.backends.hive.faults import translated
+from reconciler.state import LiveNamespace, PropertyChanges
+
+if TYPE_CHECKING:
+    from reconciler.backends.hive.gen.ttypes import Catalog, Database
+    from reconciler.backends.hive.metastore import Metastore
+
+__all__ = ["Catalogs"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogs:
+    """The catalogs of a metastore."""
+
+    impl: str
+    metastore: Metastore
+    databases: Databases
+
+    def names(self) -> list[str]:
+        """Return the names of the catalogs."""
+        with translated(self.impl, "listing the catalogs", missing=NamespaceNotFoundError):
+            return list(self.metastore.read(lambda client: client.get_catalogs()).names)
+
+    def load(self, name: str) -> LiveNamespace:
+        """Return one catalog.
+
+        Raises:
+            NamespaceNotFoundError: there is none.
+        """
+        return namespace_of_catalog((name,), self._fetch(name))
+
+    def create(self, name: str, properties: Mapping[str, str], location: str | None) -> LiveNamespace:
+        """Create a catalog, at ``location`` unless ``properties`` say where.
+
+        Raises:
+            NamespaceAlreadyExistsError: the name is taken.
+            InvalidInputError: neither says where, or the server does not take it.
+        """
+        from reconciler.backends.hive.gen.ttypes import CreateCatalogRequest
+
+        catalog = catalog_of(name, properties)
+        catalog.locationUri = catalog.locationUri or location
+        if catalog.locationUri is None:
+            raise InvalidInputError(
+                f"{self.impl}: catalog `{name}` needs a location: set `{CATALOG_LOCATION}`, or `root` in the config"
+            )
+        what = f"creating catalog `{name}`"
+        with translated(self.impl, what, missing=NamespaceNotFoundError, exists=NamespaceAlreadyExistsError):
+            self.metastore.write(lambda client: client.create_catalog(CreateCatalogRequest(catalog)))
+        return self.load(name)
+
+    def alter(self, name: str, changes: PropertyChanges) -> LiveNamespace:
+        """Merge ``changes`` into the properties of a catalog.
+
+        Raises:
+            NamespaceNotFoundError: there is none.
+        """
+        self._write(name, alter_catalog(self._fetch(name), changes))
+        return self.load(name)
+
+    def remove(self, name: str) -> None:
+        """Drop a catalog that holds no database but an empty ``default``; every file stays where it is.
+
+        A server that drops a catalog deletes its directory with all that is in it. So the catalog is pointed at a
+        new, empty place first, and back again should the drop fail.
+
+        Raises:
+            NamespaceNotEmptyError: it holds something.
+            NamespaceNotFoundError: there is none.
+            InvalidInputError: it is the catalog ``hive``, which every metastore has.
+        """
+        catalog = self._fetch(name)
+        if name == DEFAULT_CATALOG:
+            raise InvalidInputError(f"{self.impl}: catalog `{name}` is the metastore's own and cannot be dropped")
+        held = [found for found in self.databases.names(name) if self._holds(DatabaseName(name, found))]
+        if held:
+            some = ", ".join(sorted(held)[:5])
+            raise NamespaceNotEmptyError(f"{self.impl}: namespace `{name}` is not empty, it holds {some}")
+        parked = deepcopy(catalog)
+        parked.locationUri = locations.join(catalog.locationUri, f".dropped-{uuid.uuid4().hex}")
+        self._write(name, parked)
+        default = self._default(name)
+        try:
+            if default is not None:
+                self.databases.drop(DatabaseName(name, DEFAULT_DATABASE))
+            self._drop(name)
+        except LanceNamespaceError:
+            self._restore(catalog, default)
+            raise
+
+    def _holds(self, database: DatabaseName) -> bool:
+        """Return whether a database keeps its catalog from being dropped."""
+        try:
+            self.databases.find(database)
+        except NamespaceNotFoundError:
+            return False
+        return True
+
+    def _default(self, name: str) -> Database | None:
+        with suppress(NamespaceNotFoundError):
+            return self.databases.fetch(DatabaseName(name, DEFAULT_DATABASE))
+        return None
+
+    def _drop(self, name: str) -> None:
+        from reconciler.backends.hive.gen.ttypes import DropCatalogRequest
+
+        what = f"dropping catalog `{name}`"
+        with translated(self.impl, what, missing=NamespaceNotFoundError, refused=NamespaceNotEmptyError):
+            self.metastore.write(lambda client: client.drop_catalog(DropCatalogRequest(name)))
+
+    def _restore(self, catalog: Catalog, default: Database | None) -> None:
+        """Make a catalog that could not be dropped what it was; what cannot be done is logged."""
+        try:
+            self._write(catalog.name, catalog)
+            if default is not None and self._default(catalog.name) is None:
+                with translated(self.impl, "restoring `default`", missing=NamespaceNotFoundError):
+                    self.metastore.write(lambda client: client.create_database(default))
+        except LanceNamespaceError as error:
+            _log.warning("%s: catalog `%s` could not be restored: %s", self.impl, catalog.name, error)
+
+    def _fetch(self, name: str) -> Catalog:
+        from reconciler.backends.hive.gen.ttypes import GetCatalogRequest
+
+        with translated(self.impl, f"catalog `{name}`", missing=NamespaceNotFoundError):
+            catalog: Catalog = self.metastore.read(lambda client: client.get_catalog(GetCatalogRequest(name))).catalog
+        return catalog
+
+    def _write(self, name: str, catalog: Catalog) -> None:
+        from reconciler.backends.hive.gen.ttypes import AlterCatalogRequest
+
+        with translated(self.impl, f"altering catalog `{name}`", missing=NamespaceNotFoundError):
+            self.metastore.write(lambda client: client.alter_catalog(AlterCatalogRequest(name, catalog)))

@@ -1,0 +1,149 @@
+"""Databases: listed, read, created, altered and dropped.
+
+Hive makes a database ``default`` itself, one in each catalog. While that is empty and nobody has given it properties
+it does not count: it is not listed, creating it gives the one that is there its properties, and it is in nobody's way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lance_namespace.errors import (
+    InternalError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+)
+
+from reconciler.backends.hive.entries import (
+    DEFAULT_CATALOG,
+    DEFAULT_DATABASE,
+    DatabaseName,
+    alter_database,
+    database_of,
+    namespace_of_database,
+)
+from reconciler.backends.hive.faults import translated
+from reconciler.state import LiveNamespace, PropertyChanges
+
+if TYPE_CHECKING:
+    from reconciler.backends.hive.gen.ttypes import Database
+    from reconciler.backends.hive.metastore import Metastore
+
+__all__ = ["Databases"]
+
+
+@dataclass(frozen=True, slots=True)
+class Databases:
+    """The databases of a metastore."""
+
+    impl: str
+    metastore: Metastore
+
+    def names(self, catalog: str | None) -> list[str]:
+        """Return the names of the databases, ``default`` included; none where the catalog does not exist."""
+        pattern = "*" if catalog is None else f"@{catalog}#*"
+        with translated(self.impl, f"listing the databases like `{pattern}`", missing=NamespaceNotFoundError):
+            return list(self.metastore.read(lambda client: client.get_databases(pattern)))
+
+    def fetch(self, name: DatabaseName) -> Database:
+        """Return the struct of a database, whether it counts or not.
+
+        Raises:
+            NamespaceNotFoundError: there is none.
+        """
+        with translated(self.impl, f"namespace `{name}`", missing=NamespaceNotFoundError):
+            database: Database = self.metastore.read(lambda client: client.get_database(name.wire))
+        return database
+
+    def find(self, name: DatabaseName) -> Database:
+        """Return the struct of a database that counts.
+
+        Raises:
+            NamespaceNotFoundError: there is none.
+        """
+        database = self.fetch(name)
+        if not self.counts(name, database):
+            raise NamespaceNotFoundError(f"{self.impl}: namespace `{name}` does not exist")
+        return database
+
+    def counts(self, name: DatabaseName, database: Database) -> bool:
+        """Return whether a database is more than the empty ``default`` that Hive makes itself."""
+        return name.name != DEFAULT_DATABASE or bool(database.parameters) or bool(self.contents(name))
+
+    def contents(self, name: DatabaseName) -> list[str]:
+        """Return the names of the tables, views and functions in a database."""
+        with translated(self.impl, f"listing what is in `{name}`", missing=NamespaceNotFoundError):
+            return [
+                *self.metastore.read(lambda client: client.get_all_tables(name.wire)),
+                *self.metastore.read(lambda client: client.get_functions(name.wire, "*")),
+            ]
+
+    def create(self, name: DatabaseName, properties: Mapping[str, str], location: str | None) -> LiveNamespace:
+        """Create a database, at ``location`` unless ``properties`` say where; None leaves it to the server.
+
+        Raises:
+            NamespaceAlreadyExistsError: the name is taken.
+            InvalidInputError: the server does not take it; a missing catalog is one reason.
+        """
+        database = database_of(name, properties)
+        database.locationUri = database.locationUri or location
+        what = f"creating namespace `{name}`"
+        try:
+            with translated(self.impl, what, missing=NamespaceNotFoundError, exists=NamespaceAlreadyExistsError):
+                self.metastore.write(lambda client: client.create_database(database))
+        except NamespaceAlreadyExistsError:
+            there = self.fetch(name)
+            if self.counts(name, there):
+                raise
+            return self._write(name, there, PropertyChanges(properties))
+        return namespace_of_database(name.identifier, self.fetch(name))
+
+    def alter(self, name: DatabaseName, changes: PropertyChanges) -> LiveNamespace:
+        """Merge ``changes`` into the properties of a database.
+
+        Raises:
+            NamespaceNotFoundError: there is none.
+        """
+        return self._write(name, self.find(name), changes)
+
+    def _write(self, name: DatabaseName, database: Database, changes: PropertyChanges) -> LiveNamespace:
+        alter_database(database, changes)
+        with translated(self.impl, f"altering namespace `{name}`", missing=NamespaceNotFoundError):
+            self.metastore.write(lambda client: client.alter_database(name.wire, database))
+        return namespace_of_database(name.identifier, self.fetch(name))
+
+    def remove(self, name: DatabaseName) -> None:
+        """Drop a database that is empty; its directory stays, with all that is in it.
+
+        The ``default`` of the whole metastore, which Hive never drops, loses its properties and so counts no more.
+
+        Raises:
+            NamespaceNotEmptyError: it holds something.
+            NamespaceNotFoundError: there is none.
+        """
+        database = self.find(name)
+        if held := self.contents(name):
+            some = ", ".join(sorted(held)[:5])
+            raise NamespaceNotEmptyError(f"{self.impl}: namespace `{name}` is not empty, it holds {some}")
+        if name.name == DEFAULT_DATABASE and name.catalog in (None, DEFAULT_CATALOG):
+            self._write(name, database, PropertyChanges(remove=frozenset(database.parameters)))
+        else:
+            self.drop(name)
+
+    def drop(self, name: DatabaseName) -> None:
+        """Have the server drop a database, which it does only when that is empty; no file is touched.
+
+        Raises:
+            NamespaceNotEmptyError: it holds something.
+            NamespaceNotFoundError: there is none.
+        """
+        what = f"dropping namespace `{name}`"
+        try:
+            with translated(self.impl, what, missing=NamespaceNotFoundError, refused=NamespaceNotEmptyError):
+                self.metastore.write(lambda client: client.drop_database(name.wire, False, False))
+        except InternalError:
+            self.fetch(name)  # a missing database is a mere "NullPointerException" to 2.3 and 3.1
+            raise

@@ -1,0 +1,253 @@
+"""Metastore structs into the shared vocabulary and back.
+
+Databases keep properties in their parameters, with the four keys ``database.*`` for the fields beside them. Catalogs
+have no parameters: what has no field of its own is kept as one line of JSON at the end of the description.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from lance_namespace.errors import InvalidInputError
+
+from reconciler import locations
+from reconciler.names import Identifier, join
+from reconciler.state import LiveNamespace, LiveTable, PropertyChanges
+
+if TYPE_CHECKING:
+    from reconciler.backends.hive.gen.ttypes import Catalog, Database, Table
+
+__all__ = [
+    "CATALOG_LOCATION",
+    "DATABASE_LOCATION",
+    "DEFAULT_CATALOG",
+    "DEFAULT_DATABASE",
+    "EXTERNAL_TABLE",
+    "DatabaseName",
+    "alter_catalog",
+    "alter_database",
+    "catalog_of",
+    "database_of",
+    "is_lance",
+    "namespace_of_catalog",
+    "namespace_of_database",
+    "new_table",
+    "set_table_parameters",
+    "table_of",
+]
+
+DEFAULT_CATALOG: Final = "hive"
+DEFAULT_DATABASE: Final = "default"
+
+_DESCRIPTION: Final = "database.description"
+DATABASE_LOCATION: Final = "database.location-uri"
+_OWNER: Final = "database.owner"
+_OWNER_TYPE: Final = "database.owner-type"
+_OWNER_TYPES: Final = {"USER": 1, "ROLE": 2, "GROUP": 3}
+"""The values of the protocol's PrincipalType."""
+_DATABASE_FIELDS: Final = frozenset({_DESCRIPTION, _OWNER, _OWNER_TYPE})
+_CATALOG_DESCRIPTION: Final = "catalog.description"
+CATALOG_LOCATION: Final = "catalog.location-uri"
+_CATALOG_PROPERTIES: Final = "properties: {"
+
+_TABLE_TYPE: Final = "table_type"
+_LANCE: Final = "lance"
+_EXTERNAL: Final = "EXTERNAL"
+EXTERNAL_TABLE: Final = "EXTERNAL_TABLE"
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseName:
+    """A database, and its catalog where the metastore has catalogs."""
+
+    catalog: str | None
+    name: str
+
+    @property
+    def wire(self) -> str:
+        """The name as calls take it that have one argument for both."""
+        return self.name if self.catalog is None else f"@{self.catalog}#{self.name}"
+
+    @property
+    def identifier(self) -> Identifier:
+        """The identifier of the namespace that the database is."""
+        return (self.name,) if self.catalog is None else (self.catalog, self.name)
+
+    def __str__(self) -> str:
+        return join(self.identifier)
+
+
+# ---- databases -------------------------------------------------------------------------------------------------------
+
+
+def database_of(name: DatabaseName, properties: Mapping[str, str]) -> Database:
+    """Return the struct of a database with ``properties`` and nothing else.
+
+    Raises:
+        InvalidInputError: ``database.owner-type`` is none of Hive's.
+    """
+    from reconciler.backends.hive.gen.ttypes import Database
+
+    owner_type = properties.get(_OWNER_TYPE)
+    if owner_type is not None and owner_type not in _OWNER_TYPES:
+        raise InvalidInputError(f"`{_OWNER_TYPE}` is `{owner_type}`; it is one of {', '.join(_OWNER_TYPES)}")
+    return Database(
+        name=name.name,
+        catalogName=name.catalog,
+        description=properties.get(_DESCRIPTION),
+        locationUri=properties.get(DATABASE_LOCATION),
+        ownerName=properties.get(_OWNER),
+        ownerType=None if owner_type is None else _OWNER_TYPES[owner_type],
+        # The location is kept twice: the server rewrites the form of its own.
+        parameters={key: value for key, value in properties.items() if key not in _DATABASE_FIELDS},
+    )
+
+
+def alter_database(database: Database, changes: PropertyChanges) -> None:
+    """Merge ``changes`` into the struct of a database; what cannot be without a value keeps the one it has.
+
+    Raises:
+        InvalidInputError: ``database.owner-type`` is none of Hive's.
+    """
+    merged = changes.applied_to(namespace_of_database((), database).properties)
+    altered = database_of(DatabaseName(database.catalogName, database.name), merged)
+    database.description = altered.description or ""
+    database.locationUri = altered.locationUri or database.locationUri
+    database.ownerName, database.ownerType = altered.ownerName, altered.ownerType
+    kept = changes.applied_to(database.parameters or {})
+    database.parameters = {key: value for key, value in kept.items() if key not in _DATABASE_FIELDS}
+
+
+def namespace_of_database(identifier: Identifier, database: Database) -> LiveNamespace:
+    """Return what a database says of itself."""
+    properties: dict[str, str] = dict(database.parameters or {})
+    properties.update(_place(DATABASE_LOCATION, database.locationUri, properties))
+    if database.description:
+        properties[_DESCRIPTION] = database.description
+    if database.ownerName:
+        properties[_OWNER] = database.ownerName
+    properties.update((_OWNER_TYPE, name) for name, value in _OWNER_TYPES.items() if value == database.ownerType)
+    return LiveNamespace(identifier, properties)
+
+
+def _place(key: str, location: str | None, written: Mapping[str, str]) -> dict[str, str]:
+    """Return the location in force, in the form in which it was written where that is the same place."""
+    if not location:
+        return {}
+    asked = written.get(key)
+    return {key: asked if asked is not None and locations.same(asked, location) else location}
+
+
+# ---- catalogs --------------------------------------------------------------------------------------------------------
+
+
+def catalog_of(name: str, properties: Mapping[str, str]) -> Catalog:
+    """Return the struct of a catalog with ``properties`` and nothing else."""
+    from reconciler.backends.hive.gen.ttypes import Catalog
+
+    described = properties.get(_CATALOG_DESCRIPTION, "")
+    kept = {key: value for key, value in properties.items() if key != _CATALOG_DESCRIPTION}
+    line = json.dumps(kept, ensure_ascii=False, sort_keys=True)
+    text = "\n".join(filter(None, (described, f"{_CATALOG_PROPERTIES}{line[1:]}" if kept else "")))
+    return Catalog(name=name, description=text, locationUri=properties.get(CATALOG_LOCATION))
+
+
+def namespace_of_catalog(identifier: Identifier, catalog: Catalog) -> LiveNamespace:
+    """Return what a catalog says of itself."""
+    described, properties = _split_description(catalog.description or "")
+    if described:
+        properties[_CATALOG_DESCRIPTION] = described
+    properties.update(_place(CATALOG_LOCATION, catalog.locationUri, properties))
+    return LiveNamespace(identifier, properties)
+
+
+def alter_catalog(catalog: Catalog, changes: PropertyChanges) -> Catalog:
+    """Return a catalog with ``changes`` merged into its properties; it always has a location."""
+    properties = changes.applied_to(namespace_of_catalog((), catalog).properties)
+    kept_apart = CATALOG_LOCATION in changes.set or CATALOG_LOCATION in _split_description(catalog.description or "")[1]
+    if not kept_apart:
+        properties.pop(CATALOG_LOCATION, None)
+    altered = catalog_of(catalog.name, properties)
+    altered.locationUri = altered.locationUri or catalog.locationUri
+    altered.createTime = catalog.createTime
+    return altered
+
+
+def _split_description(text: str) -> tuple[str, dict[str, str]]:
+    """Return the description a person wrote and the properties kept behind it; any other last line is a person's."""
+    described, _, line = text.rpartition("\n")
+    if line.startswith(_CATALOG_PROPERTIES):
+        try:
+            properties = json.loads(line[len(_CATALOG_PROPERTIES) - 1 :])
+        except ValueError:
+            return text, {}
+        if all(isinstance(value, str) for value in properties.values()):
+            return described, properties
+    return text, {}
+
+
+# ---- tables ----------------------------------------------------------------------------------------------------------
+
+
+def is_lance(table: Table) -> bool:
+    """Return whether an entry is a Lance table: it says so, and it has a location (a view has none).
+
+    A table type other than EXTERNAL_TABLE does not rule it out: peers that leave out ``EXTERNAL=TRUE`` get
+    MANAGED_TABLE from the server, whatever they asked for.
+    """
+    said: str = (table.parameters or {}).get(_TABLE_TYPE, "")
+    return said.lower() == _LANCE and bool(table.sd and table.sd.location)
+
+
+def table_of(identifier: Identifier, table: Table) -> LiveTable:
+    """Return what the entry of a Lance table says."""
+    return LiveTable(identifier, table.sd.location, dict(table.parameters))
+
+
+def new_table(name: str, database: DatabaseName, location: str, properties: Mapping[str, str]) -> Table:
+    """Return the struct of a Lance table that no drop takes data from.
+
+    It has no columns, and formats that no engine can read, so that none takes the files for text.
+    """
+    from reconciler.backends.hive.gen.ttypes import SerDeInfo, StorageDescriptor, Table
+
+    table = Table(
+        tableName=name,
+        dbName=database.name,
+        catName=database.catalog,
+        createTime=0,
+        lastAccessTime=0,
+        retention=0,
+        partitionKeys=[],
+        parameters={},
+        sd=StorageDescriptor(
+            cols=[],
+            location=location,
+            inputFormat="org.apache.hadoop.mapred.FileInputFormat",
+            outputFormat="org.apache.hadoop.mapred.FileOutputFormat",
+            compressed=False,
+            numBuckets=-1,
+            serdeInfo=SerDeInfo(
+                serializationLib="org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe",
+                parameters={},
+            ),
+            bucketCols=[],
+            sortCols=[],
+            parameters={},
+        ),
+    )
+    set_table_parameters(table, properties)
+    return table
+
+
+def set_table_parameters(table: Table, properties: Mapping[str, str]) -> None:
+    """Give ``table`` the parameters ``properties``, and those that make it an external Lance table.
+
+    Without the upper-case ``EXTERNAL=TRUE`` a server turns the table into a managed one, whose drop deletes data.
+    """
+    said = properties.get(_TABLE_TYPE, _LANCE)
+    table.tableType = EXTERNAL_TABLE
+    table.parameters = {**properties, _TABLE_TYPE: said if said.lower() == _LANCE else _LANCE, _EXTERNAL: "TRUE"}

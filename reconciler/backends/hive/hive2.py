@@ -1,0 +1,48 @@
+"""``impl: hive2``: the databases of a metastore and their Lance tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from reconciler.backends.hive.backend import HiveBackend
+from reconciler.backends.hive.entries import DatabaseName
+from reconciler.names import EVERYTHING, Identifier, Scope
+from reconciler.state import Capabilities, NameRule, Snapshot
+
+__all__ = ["Hive2Backend"]
+
+
+class Hive2Backend(HiveBackend):
+    """Two levels: the root namespace is the metastore, its children are databases.
+
+    On a 3.x or 4.x metastore it shows the databases of the catalog ``hive``.
+    """
+
+    impl = "hive2"
+    capabilities = Capabilities(
+        max_depth=1,
+        table_depths=(1, 1),
+        name_rule=NameRule(re.compile(r"[a-z0-9_]+"), "Hive names are letters, digits and `_`"),
+        folds_case=True,
+    )
+
+    def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
+        """Return everything within ``scope``."""
+        return self._scan_databases(scope, self._all_databases())
+
+    def child_namespaces(self, parent: Identifier) -> list[str]:
+        """Return the names of the databases; a database has no namespaces."""
+        self._require(parent)
+        if parent:
+            return []
+        return [name.name for name, _ in self._counting(self._all_databases())]
+
+    def _all_databases(self) -> Iterator[DatabaseName]:
+        return (DatabaseName(None, name) for name in self._databases.names(None))
+
+    def _database(self, identifier: Identifier) -> DatabaseName:
+        return DatabaseName(None, identifier[0])
+
+    def _home(self, identifier: Identifier) -> tuple[str, ...]:
+        return (f"{identifier[0]}.db",)

@@ -1,0 +1,123 @@
+"""``impl: hive3``: the catalogs of a 3.x or 4.x metastore, their databases and Lance tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from lance_namespace.errors import InvalidInputError, NamespaceNotFoundError
+
+from reconciler import locations
+from reconciler.backends.hive.backend import HiveBackend
+from reconciler.backends.hive.catalogs import Catalogs
+from reconciler.backends.hive.entries import DEFAULT_CATALOG, DatabaseName
+from reconciler.names import EVERYTHING, Identifier, Scope
+from reconciler.state import Capabilities, LiveNamespace, NameRule, PropertyChanges, Snapshot
+
+if TYPE_CHECKING:
+    from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
+
+__all__ = ["Hive3Backend"]
+
+
+class Hive3Backend(HiveBackend):
+    """Three levels: below the root namespace are catalogs, below those databases (specification, "Namespace")."""
+
+    impl = "hive3"
+    capabilities = Capabilities(
+        max_depth=2,
+        table_depths=(2, 2),
+        name_rule=NameRule(
+            re.compile(r"[a-z0-9_.-]+"), "Hive names are letters, digits and `_`, from 4.x on also `-` and `.`"
+        ),
+        folds_case=True,
+    )
+
+    def __init__(self, **properties: str) -> None:
+        super().__init__(**properties)
+        self._catalogs = Catalogs(self.impl, self._metastore, self._databases)
+
+    def _greet(self, client: Client) -> None:
+        """Begin a new connection; a 2.x metastore is told apart by its not knowing catalogs.
+
+        It would take every call and silently leave the catalog out, so this comes before all else.
+        """
+        from thrift.Thrift import TApplicationException
+
+        super()._greet(client)
+        try:
+            client.get_catalogs()
+        except TApplicationException as error:
+            raise InvalidInputError(
+                f"hive3: the metastore at {self.config.identity()} has no catalogs: it is a 2.x one, for `impl: hive2`"
+            ) from error
+
+    def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
+        """Return everything within ``scope``."""
+        names = [name for name in self._catalogs.names() if scope.contains((name,)) or scope.reaches((name,))]
+        inside = [name for name in names if scope.reaches((name,))]
+        below = self._scan_databases(scope, self._databases_in(inside))
+        namespaces = {live.id: live for live in self._loaded(names)}
+        namespaces |= {found: live for found, live in below.namespaces.items() if found[:1] in namespaces}
+        return Snapshot(
+            namespaces, {found: live for found, live in below.tables.items() if found[:2] in namespaces}, below.notes
+        )
+
+    def load_namespace(self, identifier: Identifier) -> LiveNamespace:
+        """Return one catalog or database."""
+        if len(identifier) == 1:
+            return self._catalogs.load(identifier[0])
+        return super().load_namespace(identifier)
+
+    def child_namespaces(self, parent: Identifier) -> list[str]:
+        """Return the names of the catalogs, or of the databases in one."""
+        if not parent:
+            return [name for name in self._catalogs.names() if self._is_representable(name)]
+        self._require(parent)
+        if len(parent) > 1:
+            return []
+        return [name.name for name, _ in self._counting(self._databases_in(parent))]
+
+    def insert_namespace(
+        self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
+    ) -> LiveNamespace:
+        """Create a catalog or a database, under ``root`` where it is not said where."""
+        if len(identifier) > 1:
+            return super().insert_namespace(identifier, properties, kind=kind)
+        root = self.config.root
+        location = None if root is None else locations.join(root, identifier[0])
+        return self._catalogs.create(identifier[0], properties, location)
+
+    def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
+        """Merge ``changes`` into the properties of a catalog or a database."""
+        if len(identifier) == 1:
+            return self._catalogs.alter(identifier[0], changes)
+        return super().alter_namespace(identifier, changes)
+
+    def remove_namespace(self, identifier: Identifier) -> None:
+        """Drop an empty catalog or database; no file goes with it."""
+        if len(identifier) == 1:
+            self._catalogs.remove(identifier[0])
+        else:
+            super().remove_namespace(identifier)
+
+    def _databases_in(self, catalogs: Iterable[str]) -> Iterator[DatabaseName]:
+        for catalog in catalogs:
+            for name in self._databases.names(catalog):
+                yield DatabaseName(catalog, name)
+
+    def _loaded(self, names: Iterable[str]) -> Iterator[LiveNamespace]:
+        for name in names:
+            try:
+                yield self._catalogs.load(name)
+            except NamespaceNotFoundError:
+                continue  # dropped since it was listed
+
+    def _database(self, identifier: Identifier) -> DatabaseName:
+        return DatabaseName(identifier[0], identifier[1])
+
+    def _home(self, identifier: Identifier) -> tuple[str, ...]:
+        """Return the path of a database; those of the catalog ``hive`` are where ``hive2`` puts them."""
+        catalog, database = identifier
+        return (f"{database}.db",) if catalog == DEFAULT_CATALOG else (catalog, f"{database}.db")

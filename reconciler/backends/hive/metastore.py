@@ -1,0 +1,166 @@
+"""Calls to a metastore: a pool of connections, other addresses when one is gone, and what may be tried again."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from lance_namespace.errors import ServiceUnavailableError
+
+from reconciler.backends.hive.connection import Connection, connect
+
+if TYPE_CHECKING:
+    from reconciler.backends.hive.config import HiveConfig
+    from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
+
+__all__ = ["Metastore"]
+
+ResultT = TypeVar("ResultT")
+
+_log = logging.getLogger(__name__)
+_PAUSES = (0.1, 0.4)
+"""Seconds between the tries of what may be repeated; each is drawn between half and the whole."""
+
+
+class _UnreachableError(Exception):
+    """No address could be connected to, so nothing was sent."""
+
+
+class Metastore:
+    """The metastores of one installation. Safe to use from several threads."""
+
+    def __init__(self, impl: str, config: HiveConfig, greet: Callable[[Client], None]) -> None:
+        """Connect at the first call; ``greet`` is called with each new connection before any other call."""
+        self._impl = impl
+        self._config = config
+        self._greet = greet
+        self._slots = threading.BoundedSemaphore(config.pool_size)
+        self._lock = threading.Lock()
+        self._idle: list[Connection] = []
+        self._preferred = 0
+        self._closed = False
+
+    def read(self, call: Callable[[Client], ResultT]) -> ResultT:
+        """Return what ``call``, which changes nothing, returns; it is repeated when the connection breaks.
+
+        Raises:
+            ServiceUnavailableError: no metastore answers.
+            TException: what the metastore answered.
+        """
+        return self._run(call, repeatable=True)
+
+    def write(self, call: Callable[[Client], ResultT]) -> ResultT:
+        """Return what ``call`` returns; it is sent once.
+
+        Raises:
+            ServiceUnavailableError: no metastore answers, or the connection broke before the answer came.
+            TException: what the metastore answered.
+        """
+        return self._run(call, repeatable=False)
+
+    def close(self) -> None:
+        """Close the connections that are not in use, and the others as they come back."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def _run(self, call: Callable[[Client], ResultT], *, repeatable: bool) -> ResultT:
+        from thrift.protocol.TProtocol import TProtocolException
+        from thrift.transport.TTransport import TTransportException
+
+        cause: Exception
+        for pause in (*_PAUSES, None):
+            try:
+                with self._slots:
+                    return self._call(call)
+            except _UnreachableError as error:
+                cause = error
+            except (OSError, EOFError, TTransportException, TProtocolException) as error:
+                if not repeatable:
+                    raise ServiceUnavailableError(
+                        f"{self._impl}: the connection to {self._config.identity()} broke before the answer came "
+                        f"({_reason(error)}); whether the change was made is not known"
+                    ) from error
+                cause = error
+            if pause is not None:
+                _log.debug("%s: trying again: %s", self._impl, _reason(cause))
+                time.sleep(random.uniform(pause / 2, pause))  # noqa: S311 - jitter
+        raise ServiceUnavailableError(
+            f"{self._impl}: no metastore answers at {self._config.identity()}: {_reason(cause)}"
+        ) from cause
+
+    def _call(self, call: Callable[[Client], ResultT]) -> ResultT:
+        from thrift.protocol.TProtocol import TProtocolException
+        from thrift.Thrift import TException
+        from thrift.transport.TTransport import TTransportException
+
+        connection = self._take()
+        healthy = False
+        try:
+            result = call(connection.client)
+        except TException as error:
+            healthy = not isinstance(error, (TTransportException, TProtocolException))
+            raise
+        else:
+            healthy = True
+            return result
+        finally:
+            self._put(connection, healthy=healthy)
+
+    def _take(self) -> Connection:
+        while True:
+            with self._lock:
+                if not self._idle:
+                    break
+                connection = self._idle.pop()
+            if connection.is_usable():
+                return connection
+            connection.close()
+        return self._connect()
+
+    def _put(self, connection: Connection, *, healthy: bool) -> None:
+        with self._lock:
+            keep = healthy and not self._closed
+            if keep:
+                self._idle.append(connection)
+        if not keep:
+            connection.close()
+
+    def _connect(self) -> Connection:
+        """Return a connection to the first address that answers, beginning with the one that did last time."""
+        from thrift.Thrift import TException
+
+        addresses = self._config.uri
+        failures: list[str] = []
+        first = self._preferred
+        for offset in range(len(addresses)):
+            index = (first + offset) % len(addresses)
+            try:
+                connection = self._open(index)
+            except (OSError, EOFError, TException) as error:
+                failures.append(f"{addresses[index]}: {_reason(error)}")
+                continue
+            self._preferred = index
+            return connection
+        raise _UnreachableError("; ".join(failures))
+
+    def _open(self, index: int) -> Connection:
+        connection = connect(self._config, self._config.uri[index])
+        try:
+            self._greet(connection.client)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _reason(error: Exception) -> str:
+    """Return why a connection failed, in words."""
+    inner = getattr(error, "inner", None)
+    return str(inner if isinstance(inner, Exception) and str(inner) else error) or type(error).__name__

@@ -1,0 +1,229 @@
+"""Tables: read one by one or in bulk, created, altered and dropped. No call here deletes a file."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lance_namespace.errors import (
+    ConcurrentModificationError,
+    NamespaceNotFoundError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
+
+from reconciler.backends.base import NotLanceTableError
+from reconciler.backends.hive.entries import DatabaseName, is_lance, new_table, set_table_parameters
+from reconciler.backends.hive.faults import detail, translated
+from reconciler.backends.parallel import in_parallel
+from reconciler.state import PropertyChanges
+
+if TYPE_CHECKING:
+    from reconciler.backends.hive.gen.ttypes import Table
+    from reconciler.backends.hive.metastore import Metastore
+
+__all__ = ["Tables"]
+
+_log = logging.getLogger(__name__)
+
+_IS_LANCE = 'hive_filter_field_params__table_type LIKE "(?i)lance"'
+"""LIKE and not ``=``, which fails where the schema keeps values in a CLOB, as Hive's own scripts make it."""
+
+_LAST_CHANGE = "transient_lastDdlTime"
+_TRIES = 5
+"""How often a table is read again because another part of it was changed before it was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The tables of a metastore, ``workers`` calls at a time and ``batch_size`` tables a call."""
+
+    impl: str
+    metastore: Metastore
+    workers: int
+    batch_size: int
+
+    # ---- reading -------------------------------------------------------------------------------------------------
+
+    def lance_names(self, database: DatabaseName) -> list[str]:
+        """Return the names of the Lance tables in ``database``; none where it does not exist.
+
+        The server picks them; one that refuses to is asked for every table instead.
+        """
+        from reconciler.backends.hive.gen import ttypes
+
+        with translated(self.impl, f"listing the tables of `{database}`", missing=NamespaceNotFoundError):
+            try:
+                return list(
+                    self.metastore.read(lambda client: client.get_table_names_by_filter(database.wire, _IS_LANCE, -1))
+                )
+            except ttypes.UnknownDBException:
+                return []
+            except (ttypes.MetaException, ttypes.InvalidOperationException) as error:
+                _log.debug(
+                    "%s: the metastore refuses the filter on `%s` (%s); every table is loaded instead",
+                    self.impl,
+                    database,
+                    detail(error),
+                )
+            names = list(self.metastore.read(lambda client: client.get_all_tables(database.wire)))
+        batches = [(database, batch) for batch in _batches(names, self.batch_size)]
+        return [
+            table.tableName
+            for tables in in_parallel(self._load, batches, self.workers)
+            for table in tables
+            if is_lance(table)
+        ]
+
+    def lance_tables(self, databases: Sequence[DatabaseName]) -> dict[DatabaseName, list[Table]]:
+        """Return the Lance tables of each database, complete: one filter call a database, one call a batch.
+
+        Raises:
+            LanceNamespaceError: naming what could not be read.
+        """
+        listed = dict(zip(databases, in_parallel(self.lance_names, databases, self.workers), strict=True))
+        batches = [
+            (database, batch) for database, names in listed.items() for batch in _batches(names, self.batch_size)
+        ]
+        found: dict[DatabaseName, list[Table]] = {database: [] for database in databases}
+        for (database, _), tables in zip(batches, in_parallel(self._load, batches, self.workers), strict=True):
+            found[database] += tables
+        for database, names in listed.items():
+            missing = set(names) - {table.tableName for table in found[database]}
+            found[database] += self._look_again(database, missing)
+        return {database: [table for table in tables if is_lance(table)] for database, tables in found.items()}
+
+    def _load(self, batch: tuple[DatabaseName, Sequence[str]]) -> list[Table]:
+        """Return those of the named tables that exist."""
+        from reconciler.backends.hive.gen.ttypes import GetTablesRequest
+
+        database, names = batch
+        request = GetTablesRequest(dbName=database.name, tblNames=list(names), catName=database.catalog)
+        try:
+            with translated(self.impl, f"loading tables of `{database}`", missing=NamespaceNotFoundError):
+                return list(self.metastore.read(lambda client: client.get_table_objects_by_name_req(request)).tables)
+        except NamespaceNotFoundError:
+            return []
+
+    def _look_again(self, database: DatabaseName, missing: Iterable[str]) -> Iterator[Table]:
+        """Yield those of the tables that were listed but not loaded that are still there."""
+        for name in sorted(missing):
+            try:
+                yield self.fetch(database, name)
+            except TableNotFoundError:
+                _log.debug("%s: table `%s$%s` went away while it was read", self.impl, database, name)
+
+    def fetch(self, database: DatabaseName, name: str) -> Table:
+        """Return the struct of a table, of whatever kind it is.
+
+        Raises:
+            TableNotFoundError: there is none.
+        """
+        from reconciler.backends.hive.gen.ttypes import GetTableRequest
+
+        request = GetTableRequest(dbName=database.name, tblName=name, catName=database.catalog)
+        with translated(self.impl, f"table `{database}${name}`", missing=TableNotFoundError):
+            table: Table = self.metastore.read(lambda client: client.get_table_req(request)).table
+        return table
+
+    def find(self, database: DatabaseName, name: str) -> Table:
+        """Return the struct of a Lance table.
+
+        Raises:
+            TableNotFoundError: there is no such table.
+            NotLanceTableError: it is no Lance table.
+        """
+        table = self.fetch(database, name)
+        if not is_lance(table):
+            raise NotLanceTableError(f"{self.impl}: table `{database}${name}` is not a Lance table")
+        return table
+
+    # ---- writing -------------------------------------------------------------------------------------------------
+
+    def create(self, database: DatabaseName, name: str, location: str, properties: Mapping[str, str]) -> Table:
+        """Create a Lance table and return it as the server has it, with the location in force.
+
+        Raises:
+            TableAlreadyExistsError: the name is taken.
+            InvalidInputError: the server does not take it; a missing database is one reason.
+        """
+        table = new_table(name, database, location, properties)
+        what = f"creating table `{database}${name}`"
+        with translated(self.impl, what, missing=NamespaceNotFoundError, exists=TableAlreadyExistsError):
+            self.metastore.write(lambda client: client.create_table(table))
+        return self.find(database, name)
+
+    def drop(self, database: DatabaseName, name: str) -> None:
+        """Drop the entry of a table; its data stays, whatever the table's type.
+
+        Raises:
+            TableNotFoundError: there is none.
+        """
+        with translated(self.impl, f"dropping table `{database}${name}`", missing=TableNotFoundError):
+            self.metastore.write(lambda client: client.drop_table(database.wire, name, False))
+
+    def alter(self, database: DatabaseName, name: str, changes: PropertyChanges, location: str | None) -> Table:
+        """Merge ``changes`` into a Lance table's parameters and, where given, set its location.
+
+        When somebody else changes the table at the same moment it is read and merged again, unless the change was to
+        the same parameters or the location. 2.3 and 4.x tell so; on 3.x the last one to write wins.
+
+        Raises:
+            TableNotFoundError: there is no such table.
+            ConcurrentModificationError: what is to be changed was changed by somebody else.
+        """
+        first: Table | None = None
+        for _ in range(_TRIES):
+            table = self.find(database, name)
+            if first is not None and _part(table, changes, location) != _part(first, changes, location):
+                break
+            first = first or table
+            last_change = table.parameters.get(_LAST_CHANGE)
+            altered = deepcopy(table)
+            merged = changes.applied_to(table.parameters)
+            set_table_parameters(altered, {**merged, _LAST_CHANGE: _later_than(last_change)})
+            altered.sd.location = location or table.sd.location
+            if self._write(database, name, altered, last_change):
+                return self.find(database, name)
+        raise ConcurrentModificationError(f"{self.impl}: table `{database}${name}` was changed by somebody else")
+
+    def _write(self, database: DatabaseName, name: str, table: Table, last_change: str | None) -> bool:
+        """Write a table that was last changed at ``last_change``; return False when it has been changed since."""
+        from reconciler.backends.hive.gen.ttypes import EnvironmentContext, MetaException
+
+        options = {"DO_NOT_UPDATE_STATS": "true"}
+        if last_change is not None:
+            options.update(expected_parameter_key=_LAST_CHANGE, expected_parameter_value=last_change)
+        context = EnvironmentContext(properties=options)
+        with translated(self.impl, f"altering table `{database}${name}`", missing=TableNotFoundError):
+            try:
+                self.metastore.write(
+                    lambda client: client.alter_table_with_environment_context(database.wire, name, table, context)
+                )
+            except MetaException as error:
+                if "has been modified" in str(error.message):
+                    return False
+                raise
+        return True
+
+
+def _part(table: Table, changes: PropertyChanges, location: str | None) -> object:
+    """Return the part of a table that a change is about."""
+    parameters = table.parameters
+    touched = {key: parameters.get(key) for key in (*changes.set, *changes.remove)}
+    return touched, table.sd.location if location is not None else None
+
+
+def _later_than(last_change: str | None) -> str:
+    """Return the time of a change made now, in seconds; later than the last, so that it tells the two states apart."""
+    last = int(last_change) if last_change and last_change.isdecimal() else 0
+    return str(max(int(time.time()), last + 1))
+
+
+def _batches(names: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    for start in range(0, len(names), size):
+        yield names[start : start + size]
