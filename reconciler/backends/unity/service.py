@@ -154,7 +154,7 @@ class UnityService:
     ) -> TableInfo:
         """POST /tables: an external table, whose format Unity knows as text ("DeclareTable")."""
         doing = f"create the entry of the table `{join(identifier)}`"
-        body = {
+        body: dict[str, Any] = {
             "name": identifier[-1],
             **_parent(identifier[:-1]),
             "table_type": _EXTERNAL,

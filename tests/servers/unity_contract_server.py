@@ -1,0 +1,115 @@
+"""An HTTP server around :class:`~tests.servers.unity_contract.Contract`, in a thread or as a process of its own.
+
+``python -m tests.servers.unity_contract_server PORT CATALOG`` serves until it is stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qsl, urlsplit
+
+from tests.servers.unity_contract import Answer, Contract
+
+__all__ = ["UnityServer", "serving"]
+
+
+@dataclass
+class UnityServer:
+    """A running server: where it is, what it keeps, what it was asked, and what it shall answer instead."""
+
+    contract: Contract
+    url: str = ""
+    requests: list[str] = field(default_factory=list)
+    """Method and path, with the query, of every request."""
+    _faults: list[tuple[str, Answer]] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def fail_once(self, part: str, status: int, body: dict[str, object] | str = "") -> None:
+        """Answer the next request whose method, path and query hold ``part`` with something else."""
+        self._faults.append((part, Answer(status, body)))
+
+    def take_fault(self, request: str) -> Answer | None:
+        """Note a request, and return the answer it gets instead of the contract's, if any."""
+        with self._lock:
+            self.requests.append(request)
+            for fault in self._faults:
+                if fault[0] in request:
+                    self._faults.remove(fault)
+                    return fault[1]
+        return None
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1
+    server_version = "UnityContract"
+    unity: UnityServer
+
+    def _handle(self) -> None:
+        content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        parts = urlsplit(self.path)
+        answer = self.unity.take_fault(f"{self.command} {self.path}")
+        if answer is None:
+            scheme, _, token = (self.headers.get("Authorization") or "").partition(" ")
+            answer = self.unity.contract.answer(
+                self.command,
+                parts.path,
+                dict(parse_qsl(parts.query, keep_blank_values=True)),
+                json.loads(content) if content else None,
+                token if scheme == "Bearer" else None,
+            )
+        text = answer.body if isinstance(answer.body, str) else json.dumps(answer.body)
+        html = text.startswith("<")
+        kind = "text/html" if html else "text/plain; charset=utf-8" if text is answer.body else "application/json"
+        body = text.encode()
+        self.send_response(answer.status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST = do_PATCH = do_DELETE = _handle  # noqa: N815 - the names http.server asks for
+
+    def log_message(self, *_args: object) -> None:
+        pass
+
+
+def _server(unity: UnityServer, port: int) -> ThreadingHTTPServer:
+    server = ThreadingHTTPServer(("127.0.0.1", port), type("Handler", (_Handler,), {"unity": unity}))
+    server.daemon_threads = True
+    unity.url = f"http://127.0.0.1:{server.server_address[1]}"
+    return server
+
+
+@contextmanager
+def serving(contract: Contract) -> Iterator[UnityServer]:
+    """Serve ``contract`` on a free port of 127.0.0.1 until the block ends."""
+    unity = UnityServer(contract)
+    server = _server(unity, 0)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield unity
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def main() -> None:
+    """Serve one empty catalog at a given port."""
+    port, catalog = int(sys.argv[1]), sys.argv[2]
+    contract = Contract()
+    contract.add_catalog(catalog)
+    _server(UnityServer(contract), port).serve_forever()
+
+
+if __name__ == "__main__":
+    main()
