@@ -1,4 +1,4 @@
-"""What a location holds. The only module that opens datasets with pylance.
+"""What a location holds. The only module that opens tables' datasets with pylance.
 
 Nothing here deletes or overwrites: a dataset is written only where there is nothing, and an existing one only gains
 nullable columns. Errors name the location without credentials and never hold the value of a storage option.
@@ -62,6 +62,7 @@ _DENIED = re.compile(
 _UNAVAILABLE = re.compile(
     r"generic \w+ error|http error|timed? ?out|connect|dns|throttl|slow ?down|\b(429|50[0234])\b", re.IGNORECASE
 )
+_XML_ERROR = re.compile(r"<\?xml.*?<Code>(.*?)</Code>\s*<Message>(.*?)</Message>.*", re.DOTALL)
 _RUST_PLACE = re.compile(r",?\s*\S*/rust/\S+\.rs:\d+:\d+")
 
 
@@ -330,7 +331,10 @@ def pylance_uri(location: str) -> str:
 
 
 def _text(error: Exception, location: str, options: Mapping[str, str]) -> str:
-    """Return what ``error`` says on one line, without places in pylance's source and without secrets."""
+    """Return what ``error`` says on one line, without XML, places in pylance's source, and secrets."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    answer = _XML_ERROR.search(text)
+    if answer is not None:
+        text = f"{text[: answer.start()]}{answer[1]}: {answer[2]}"
     line = " ".join(_RUST_PLACE.sub("", text).split())
     return scrub(line.replace(location, locations.redact(location)), options.values())

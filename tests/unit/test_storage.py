@@ -1,0 +1,259 @@
+"""What locations hold, with real datasets on this machine."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+from lance_namespace.errors import (
+    InvalidInputError,
+    InvalidTableStateError,
+    PermissionDeniedError,
+    ServiceUnavailableError,
+    TableAlreadyExistsError,
+    TableSchemaValidationError,
+    TableVersionNotFoundError,
+)
+
+from reconciler import storage
+from reconciler.state import Field, Schema, Storage, StorageKind
+
+SCHEMA: Schema = (
+    Field("id", "int64", nullable=False),
+    Field("name", "string", metadata=(("unit", "none"),)),
+)
+
+
+def _write(place: Path, rows: int = 3) -> None:
+    lance.write_dataset(pa.table({"id": list(range(rows))}), str(place))
+
+
+def _ipc(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+@pytest.mark.parametrize("form", ["{}", "file://{}", "file:{}", "{}/", "file://localhost{}"])
+def test_a_dataset_is_found_in_every_form_of_its_location(tmp_path: Path, form: str) -> None:
+    _write(tmp_path / "a.lance")
+    found = storage.probe(form.format(tmp_path / "a.lance"), {})
+    assert found == Storage(StorageKind.DATASET, (Field("id", "int64"),))
+
+
+def test_an_encoded_uri_and_a_path_are_one_place(tmp_path: Path) -> None:
+    _write(tmp_path / "a b.lance")
+    assert storage.probe(f"file://{tmp_path}/a%20b.lance", {}).kind is StorageKind.DATASET
+    assert storage.probe(f"{tmp_path}/a%20b.lance", {}).kind is StorageKind.NOTHING
+
+
+def test_nothing_is_where_nothing_is_written(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "declared").mkdir()
+    (tmp_path / "declared" / ".lance-reserved").touch()
+    for name in ("absent", "absent/deeper", "empty", "declared"):
+        assert storage.probe(str(tmp_path / name), {}) == Storage(StorageKind.NOTHING), name
+
+
+def test_a_first_write_that_was_cut_off_left_nothing_and_can_be_made_again(tmp_path: Path) -> None:
+    place = tmp_path / "a.lance"
+    storage.create_empty(str(place), SCHEMA, {})
+    shutil.rmtree(place / "_versions")
+    assert [path.name for path in place.iterdir()] == ["_transactions"]
+    assert storage.probe(str(place), {}).kind is StorageKind.NOTHING
+    storage.create_empty(str(place), SCHEMA, {})
+    assert storage.is_fresh(str(place), SCHEMA, {})
+
+
+def test_files_without_a_dataset_are_not_lance(tmp_path: Path) -> None:
+    (tmp_path / "csv").mkdir()
+    for number in range(5):
+        (tmp_path / "csv" / f"{number}.csv").touch()
+    found = storage.probe(str(tmp_path / "csv"), {})
+    assert found == Storage(StorageKind.NOT_LANCE, detail="it holds 0.csv, 1.csv, 2.csv, … and no version of a dataset")
+    (tmp_path / "file").touch()
+    assert storage.probe(str(tmp_path / "file"), {}).kind is StorageKind.NOT_LANCE
+
+
+def test_data_without_a_version_is_not_nothing(tmp_path: Path) -> None:
+    _write(tmp_path / "a.lance")
+    shutil.rmtree(tmp_path / "a.lance" / "_versions")
+    assert storage.probe(str(tmp_path / "a.lance"), {}).kind is StorageKind.NOT_LANCE
+
+
+def test_a_dataset_that_cannot_be_read_is_unknown(tmp_path: Path) -> None:
+    _write(tmp_path / "a.lance")
+    for version in (tmp_path / "a.lance" / "_versions").iterdir():
+        version.write_text("damaged")
+    found = storage.probe(str(tmp_path / "a.lance"), {})
+    assert found.kind is StorageKind.UNKNOWN
+    assert ".rs:" not in found.detail
+    with pytest.raises(InvalidTableStateError, match=r"a\.lance"):
+        storage.describe(str(tmp_path / "a.lance"), {})
+
+
+def test_a_place_that_may_not_be_read_is_denied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    found = storage.probe(str(tmp_path / "hidden"), {})
+    assert found == Storage(StorageKind.DENIED, detail="Permission denied")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "error"),
+    [
+        ("Generic S3 error: 403 Forbidden: AccessDenied", StorageKind.DENIED, PermissionDeniedError),
+        ("Client error with status 401 Unauthorized", StorageKind.DENIED, PermissionDeniedError),
+        ("Generic S3 error: SignatureDoesNotMatch", StorageKind.DENIED, PermissionDeniedError),
+        ("Generic S3 error: HTTP error: operation timed out", StorageKind.UNKNOWN, ServiceUnavailableError),
+        ("Generic GCS error: 503 Service Unavailable", StorageKind.UNKNOWN, ServiceUnavailableError),
+        ("No object store provider found for scheme: 'zz'", StorageKind.UNKNOWN, InvalidTableStateError),
+    ],
+)
+def test_what_storage_refuses_is_never_nothing(
+    monkeypatch: pytest.MonkeyPatch, text: str, kind: StorageKind, error: type[Exception]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError(f"LanceError(IO): {text} with key wJalrXUtnFEMI, /x/rust/lance-io/src/object_store.rs:1576:42")
+
+    monkeypatch.setattr(lance, "dataset", fail)
+    options = {"aws_secret_access_key": "wJalrXUtnFEMI"}
+    found = storage.probe("s3://bucket/a.lance", options)
+    assert found.kind is kind
+    assert found.detail == f"LanceError(IO): {text} with key (redacted)"
+    with pytest.raises(error) as raised, storage.translated("s3://bucket/a.lance", options):
+        fail()
+    assert "wJalr" not in str(raised.value)
+
+
+def test_xml_in_an_answer_becomes_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError(
+            "Generic S3 error: 404: <?xml version='1.0'?>\n<Error><Code>NoSuchBucket</Code>"
+            "<Message>It is not there</Message><RequestId>1</RequestId></Error>, /x/rust/a.rs:1:2"
+        )
+
+    monkeypatch.setattr(lance, "dataset", fail)
+    assert storage.probe("s3://b/a", {}).detail == "Generic S3 error: 404: NoSuchBucket: It is not there"
+
+
+def test_the_three_names_of_s3_are_one_to_pylance() -> None:
+    assert [storage.pylance_uri(f"{scheme}://b/x") for scheme in ("s3", "s3a", "s3n", "S3A")] == ["s3://b/x"] * 4
+    assert storage.pylance_uri("/data/s3a:x") == "/data/s3a:x"
+
+
+def test_many_places_are_probed_once_each(tmp_path: Path) -> None:
+    _write(tmp_path / "a.lance")
+    places = [str(tmp_path / name) for name in ("a.lance", "b.lance", "a.lance")]
+    found = storage.probe_many(places, {}, concurrency=2)
+    assert {Path(place).name: one.kind for place, one in found.items()} == {
+        "a.lance": StorageKind.DATASET,
+        "b.lance": StorageKind.NOTHING,
+    }
+    assert storage.probe_many([], {}) == {}
+
+
+def test_metadata_is_that_of_the_version_asked_for(tmp_path: Path) -> None:
+    place = str(tmp_path / "a.lance")
+    _write(tmp_path / "a.lance", rows=2)
+    lance.write_dataset(pa.table({"id": [9]}), place, mode="append")
+    latest, first = storage.describe(place, {}), storage.describe(place, {}, version=1)
+    assert (latest.version, latest.metadata["total_rows"], latest.stats.num_fragments) == (2, "3", 2)
+    assert (first.version, first.metadata["total_rows"], first.stats.num_fragments) == (1, "2", 1)
+    assert first.arrow_schema.to_dict() == {"fields": [{"name": "id", "nullable": True, "type": {"type": "int64"}}]}
+    with pytest.raises(TableVersionNotFoundError, match="no version 7; the latest is 2"):
+        storage.describe(place, {}, version=7)
+
+
+def test_metadata_of_no_dataset_says_so(tmp_path: Path) -> None:
+    with pytest.raises(InvalidTableStateError, match="is not a Lance dataset: nothing is written there"):
+        storage.describe(str(tmp_path / "absent"), {})
+    (tmp_path / "a.txt").touch()
+    with pytest.raises(InvalidTableStateError, match=r"is not a Lance dataset: it holds a\.txt"):
+        storage.describe(str(tmp_path), {})
+
+
+def test_an_empty_dataset_has_the_schema_asked_for(tmp_path: Path) -> None:
+    place = str(tmp_path / "a.lance")
+    storage.create_empty(place, SCHEMA, {})
+    assert storage.probe(place, {}) == Storage(StorageKind.DATASET, SCHEMA)
+    assert lance.dataset(place).count_rows() == 0
+
+
+def test_nothing_is_ever_written_over(tmp_path: Path) -> None:
+    _write(tmp_path / "a.lance")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.txt").write_text("mine")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(TableAlreadyExistsError):
+        storage.create_empty(str(tmp_path / "a.lance"), SCHEMA, {})
+    with pytest.raises(TableAlreadyExistsError):
+        storage.write_stream(str(tmp_path / "a.lance"), _ipc(pa.table({"id": [1]})), {})
+    with pytest.raises(InvalidTableStateError, match=r"is taken: it holds a\.txt"):
+        storage.create_empty(str(tmp_path / "notes"), SCHEMA, {})
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_fresh_is_what_create_empty_wrote_and_nothing_else(tmp_path: Path) -> None:
+    place = str(tmp_path / "a.lance")
+    assert not storage.is_fresh(place, SCHEMA, {})
+    storage.create_empty(place, SCHEMA, {})
+    assert storage.is_fresh(place, SCHEMA, {})
+    assert not storage.is_fresh(place, SCHEMA[:1], {})
+    table = pa.table({"id": [1], "name": ["x"]}, schema=lance.dataset(place).schema)
+    lance.write_dataset(table, place, mode="append")
+    assert not storage.is_fresh(place, SCHEMA, {})
+    lance.dataset(place).delete("true")
+    assert not storage.is_fresh(place, SCHEMA, {})
+
+
+def test_a_stream_is_written(tmp_path: Path) -> None:
+    place = str(tmp_path / "a.lance")
+    assert storage.write_stream(place, _ipc(pa.table({"id": [1, 2]})), {}) == 1
+    assert lance.dataset(place).to_table().to_pydict() == {"id": [1, 2]}
+    with pytest.raises(InvalidInputError, match="not an Arrow IPC stream"):
+        storage.write_stream(str(tmp_path / "b.lance"), b"PAR1", {})
+    assert not (tmp_path / "b.lance").exists()
+
+
+def test_columns_are_added_without_touching_data(tmp_path: Path) -> None:
+    place = tmp_path / "a.lance"
+    _write(place)
+    data = {path.name: path.read_bytes() for path in (place / "data").iterdir()}
+    added = (Field("name", "string"), Field("vector", "fixed_size_list<float32>[4]", metadata=(("a", "b"),)))
+    storage.add_columns(str(place), added, {})
+    assert storage.probe(str(place), {}).schema == (Field("id", "int64"), *added)
+    assert lance.dataset(str(place)).to_table().column("name").to_pylist() == [None] * 3
+    assert {path.name: path.read_bytes() for path in (place / "data").iterdir()} == data
+
+
+def test_adding_columns_again_does_nothing(tmp_path: Path) -> None:
+    place = str(tmp_path / "a.lance")
+    _write(tmp_path / "a.lance")
+    storage.add_columns(place, [Field("name", "string")], {})
+    storage.add_columns(place, [Field("name", "string")], {})
+    assert lance.dataset(place).version == 2
+
+
+def test_columns_that_cannot_be_added_are_refused(tmp_path: Path) -> None:
+    place = str(tmp_path / "a.lance")
+    _write(tmp_path / "a.lance")
+    with pytest.raises(InvalidInputError, match="must be nullable: name"):
+        storage.add_columns(place, [Field("name", "string", nullable=False)], {})
+    with pytest.raises(TableSchemaValidationError, match="column `id` of type int64, not string"):
+        storage.add_columns(place, [Field("id", "string")], {})
+    assert lance.dataset(place).version == 1
+
+
+def test_the_memory_of_this_process_can_hold_datasets() -> None:
+    place = "shared-memory://storage-test/a$b.lance"
+    assert storage.probe(place, {}).kind is StorageKind.NOTHING
+    storage.create_empty(place, SCHEMA, {})
+    assert storage.is_fresh(place, SCHEMA, {})
+    assert set(storage.list_directory(place, {})) == {"_transactions", "_versions"}
