@@ -48,7 +48,8 @@ def to_arrow_field(child: Child, metadata: Mapping[str, str] | None = None) -> p
         kind = Scalar("large_binary")
         marks[BLOB_KEY] = "true"
     elif isinstance(kind, Scalar) and kind.name in KNOWN_EXTENSIONS:
-        marks[EXTENSION_NAME] = KNOWN_EXTENSIONS[kind.name]
+        # The empty metadata is what pyarrow adds for a registered type; without it Lance sees two types.
+        marks |= {EXTENSION_NAME: KNOWN_EXTENSIONS[kind.name], EXTENSION_METADATA: ""}
         kind = _STORAGE[kind.name]
     elif isinstance(kind, Extension):
         marks[EXTENSION_NAME] = kind.name
