@@ -1,0 +1,6 @@
+"""``impl: glue``: the AWS Glue Data Catalog, on boto3 (Lance Namespace, Glue implementation specification)."""
+
+from reconciler.backends.glue.backend import GlueBackend
+from reconciler.backends.glue.config import GlueConfig
+
+__all__ = ["GlueBackend", "GlueConfig"]

@@ -1,0 +1,326 @@
+"""The backend for AWS Glue."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from lance_namespace import DescribeTableRequest, DescribeTableResponse
+from lance_namespace.errors import (
+    InvalidInputError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    UnsupportedOperationError,
+)
+
+from reconciler.backends.base import Backend, NotLanceTableError
+from reconciler.backends.glue.config import GlueConfig
+from reconciler.backends.glue.places import Place, name_fault
+from reconciler.backends.glue.refusals import RepeatedError
+from reconciler.backends.glue.scan import scan
+from reconciler.backends.glue.service import Service
+from reconciler.backends.glue.structures import (
+    CATALOG,
+    DATABASE,
+    KINDS,
+    catalog_oddity,
+    database_oddity,
+    live_catalog,
+    live_database,
+    live_table,
+    new_table,
+    table_oddity,
+    with_state,
+)
+from reconciler.names import EVERYTHING, Identifier, Scope, join
+from reconciler.state import Capabilities, LiveNamespace, LiveTable, NameRule, PropertyChanges, Snapshot
+
+if TYPE_CHECKING:
+    from mypy_boto3_glue.type_defs import CatalogTypeDef, DatabaseTypeDef, TableTypeDef
+
+__all__ = ["KIND", "GlueBackend"]
+
+KIND = "lancens.kind"
+"""The property by which a Lance client asks CreateNamespace for a catalog; it is not stored."""
+
+_STORAGE = "storage."
+_CATALOG_NAME = re.compile(r"(?!aws:)[^./\\]{1,64}")
+_NAME = re.compile("[ -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]{1,255}")
+
+
+class GlueBackend(Backend):
+    """The catalogs, databases and Lance tables of a Glue Data Catalog.
+
+    A namespace is a catalog, which holds catalogs and databases, or a database, which holds tables. The account's own
+    catalog is the root.
+    """
+
+    impl = "glue"
+    config_model = GlueConfig
+    config: GlueConfig
+    capabilities = Capabilities(
+        table_depths=(1, None),
+        name_rule=NameRule(_NAME, "a name in Glue has at most 255 printable characters"),
+        folds_case=True,
+        namespace_kinds=KINDS,
+    )
+
+    def __init__(self, **properties: str) -> None:
+        super().__init__(**properties)
+        import boto3  # noqa: F401 -- so that a missing extra shows when the backend is made, not at its first call
+
+        self._service = Service(self.config)
+        self._account_lock = threading.Lock()
+        self._account = self.config.catalog_id
+
+    def close(self) -> None:
+        """Give back the connections."""
+        self._service.close()
+
+    # ---- reading -------------------------------------------------------------------------------------------------
+
+    def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
+        """Return everything within ``scope``."""
+        return scan(self._service, self._root, scope)
+
+    def load_namespace(self, identifier: Identifier) -> LiveNamespace:
+        """Return one namespace.
+
+        Raises:
+            InvalidInputError: it is a link or federated.
+        """
+        database = self._database(identifier)
+        if database is not None:
+            return live_database(identifier, database)
+        return live_catalog(identifier, self._catalog(identifier))
+
+    def load_table(self, identifier: Identifier) -> LiveTable:
+        """Return one Lance table.
+
+        Raises:
+            NotLanceTableError: it is another sort of table.
+        """
+        return live_table(identifier, self._table(identifier))
+
+    def child_namespaces(self, parent: Identifier) -> list[str]:
+        """Return the names of the catalogs and databases directly in ``parent``."""
+        if parent and self.load_namespace(parent).kind == DATABASE:
+            return []
+        place = self._place(parent)
+        databases = {item["Name"] for item in self._service.databases(place) if not database_oddity(item)}
+        catalogs = {item["Name"] for item in self._service.catalogs(place) if not catalog_oddity(item)}
+        return [name for name in databases | catalogs if not name_fault(name)]
+
+    def child_tables(self, parent: Identifier) -> list[str]:
+        """Return the names of the Lance tables in ``parent``; a catalog has none."""
+        if not parent:
+            return []
+        try:
+            tables = list(self._service.tables(self._place(parent[:-1]), parent[-1]))
+        except NamespaceNotFoundError:
+            self.load_namespace(parent)
+            return []
+        return [table["Name"] for table in tables if not _is_foreign(table)]
+
+    def foreign_objects(self, identifier: Identifier) -> list[str]:
+        """Return the names of other tables, views and functions, of links and of what is federated."""
+        if self.load_namespace(identifier).kind == DATABASE:
+            place, name = self._place(identifier[:-1]), identifier[-1]
+            tables = [table["Name"] for table in self._service.tables(place, name) if _is_foreign(table)]
+            return tables + [function.get("FunctionName", "") for function in self._service.functions(place, name)]
+        place = self._place(identifier)
+        databases = (
+            item for item in self._service.databases(place) if database_oddity(item) or name_fault(item["Name"])
+        )
+        catalogs = (item for item in self._service.catalogs(place) if catalog_oddity(item) or name_fault(item["Name"]))
+        return [*(item["Name"] for item in databases), *(item["Name"] for item in catalogs)]
+
+    def describe_table(self, request: DescribeTableRequest) -> DescribeTableResponse:
+        """DescribeTable: as everywhere, with what the table's ``storage.*`` parameters say about opening it."""
+        response = super().describe_table(request)
+        properties = response.properties or {}
+        own = {key.removeprefix(_STORAGE): value for key, value in properties.items() if key.startswith(_STORAGE)}
+        response.storage_options = {**self.storage_options(), **own} or None
+        return response
+
+    # ---- namespaces ----------------------------------------------------------------------------------------------
+
+    def insert_namespace(
+        self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
+    ) -> LiveNamespace:
+        """Create a database, or a catalog where ``kind`` or the property ``lancens.kind`` says so.
+
+        Raises:
+            UnsupportedOperationError: a catalog inside a catalog, for which Glue has no call.
+        """
+        wanted = kind or properties.get(KIND) or DATABASE
+        if wanted not in KINDS:
+            raise InvalidInputError(f"glue: a namespace is a {CATALOG} or a {DATABASE}, not a `{wanted}`")
+        parameters = {key: value for key, value in properties.items() if key != KIND}
+        made = LiveNamespace(identifier, parameters, wanted)
+        try:
+            if wanted == CATALOG:
+                self._create_catalog(identifier, parameters)
+            else:
+                self._create_database(identifier, parameters)
+        except RepeatedError as repeated:
+            if self.load_namespace(identifier) != made:
+                raise repeated.refusal from None
+        return made
+
+    def _create_catalog(self, identifier: Identifier, parameters: dict[str, str]) -> None:
+        label = f"`{join(identifier)}`"
+        place = self._place(identifier)
+        if place.depth > 1:
+            raise UnsupportedOperationError(
+                f"glue: catalog {label} cannot be created: Glue makes catalogs directly in an account only; "
+                "one inside another comes from the service it belongs to"
+            )
+        if not _CATALOG_NAME.fullmatch(identifier[-1]):
+            raise InvalidInputError(
+                f"glue: {label}: a catalog's name has at most 64 characters, none of `.`, `/`, `\\`, and no `aws:`"
+            )
+        if self._has_database(identifier):
+            raise NamespaceAlreadyExistsError(f"glue: {label} already exists, as a database")
+        self._service.create_catalog(place, parameters)
+
+    def _create_database(self, identifier: Identifier, parameters: dict[str, str]) -> None:
+        try:
+            self._service.catalog(self._place(identifier))
+        except NamespaceNotFoundError:
+            self._service.create_database(self._place(identifier[:-1]), identifier[-1], parameters)
+        else:
+            raise NamespaceAlreadyExistsError(f"glue: `{join(identifier)}` already exists, as a catalog")
+
+    def remove_namespace(self, identifier: Identifier) -> None:
+        """Remove a namespace that nothing is in.
+
+        Glue would take what is inside with it, so this looks inside right before.
+        """
+        with suppress(RepeatedError):
+            if self._database(identifier) is not None:
+                place, name = self._place(identifier[:-1]), identifier[-1]
+                _require_empty(identifier, self._names_in_database(place, name))
+                self._service.delete_database(place, name)
+            else:
+                self._catalog(identifier)
+                place = self._place(identifier)
+                _require_empty(identifier, self._names_in_catalog(place))
+                self._service.delete_catalog(place)
+
+    def _names_in_database(self, place: Place, name: str) -> Iterator[str]:
+        yield from (table["Name"] for table in self._service.tables(place, name, names_only=True))
+        yield from (function.get("FunctionName", "") for function in self._service.functions(place, name))
+
+    def _names_in_catalog(self, place: Place) -> Iterator[str]:
+        yield from (database["Name"] for database in self._service.databases(place, names_only=True))
+        yield from (catalog["Name"] for catalog in self._service.catalogs(place))
+
+    def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
+        """Merge ``changes`` into the parameters of a catalog or database; all other fields stay."""
+        database = self._database(identifier)
+        if database is not None:
+            database["Parameters"] = changes.applied_to(database.get("Parameters") or {})
+            self._service.update_database(self._place(identifier[:-1]), database)
+            return live_database(identifier, database)
+        catalog = self._catalog(identifier)
+        catalog["Parameters"] = changes.applied_to(catalog.get("Parameters") or {})
+        self._service.update_catalog(self._place(identifier), catalog)
+        return live_catalog(identifier, catalog)
+
+    # ---- tables --------------------------------------------------------------------------------------------------
+
+    def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
+        """Create the entry of a table."""
+        made = LiveTable(identifier, location, dict(properties))
+        place = self._place(identifier[:-2])
+        try:
+            self._service.create_table(place, identifier[-2], new_table(identifier[-1], location, properties))
+        except RepeatedError as repeated:
+            if self.load_table(identifier) != made:
+                raise repeated.refusal from None
+        return made
+
+    def remove_table(self, identifier: Identifier) -> LiveTable:
+        """Remove the entry of a Lance table."""
+        removed = self.load_table(identifier)
+        with suppress(RepeatedError):
+            self._service.delete_table(self._place(identifier[:-2]), identifier[-2], identifier[-1])
+        return removed
+
+    def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
+        """Merge ``changes`` into a table's parameters and move it to ``location``; all other fields stay.
+
+        Raises:
+            ConcurrentModificationError: it was changed after it was read here.
+        """
+        table = self._table(identifier)
+        live = live_table(identifier, table)
+        altered = LiveTable(identifier, location or live.location, changes.applied_to(live.properties))
+        try:
+            self._service.update_table(self._place(identifier[:-2]), identifier[-2], with_state(table, altered))
+        except RepeatedError as repeated:
+            if self.load_table(identifier) != altered:
+                raise repeated.refusal from None
+        return altered
+
+    # ---- places and entries --------------------------------------------------------------------------------------
+
+    @property
+    def _root(self) -> Place:
+        return Place((), self.config.catalog_id)
+
+    def _place(self, path: Identifier) -> Place:
+        """Return the catalog at ``path``."""
+        if not path:
+            return self._root
+        with self._account_lock:
+            if self._account is None:
+                self._account = self._service.account()
+        return Place((), self._account).below(path)
+
+    def _database(self, identifier: Identifier) -> DatabaseTypeDef | None:
+        """Return the database at ``identifier``, None when there is none; a catalog may still be."""
+        try:
+            database = self._service.database(self._place(identifier[:-1]), identifier[-1])
+        except NamespaceNotFoundError:
+            return None
+        _require_plain(identifier, database_oddity(database))
+        return database
+
+    def _has_database(self, identifier: Identifier) -> bool:
+        try:
+            self._service.database(self._place(identifier[:-1]), identifier[-1])
+        except NamespaceNotFoundError:
+            return False
+        return True
+
+    def _catalog(self, identifier: Identifier) -> CatalogTypeDef:
+        catalog = self._service.catalog(self._place(identifier))
+        _require_plain(identifier, catalog_oddity(catalog))
+        return catalog
+
+    def _table(self, identifier: Identifier) -> TableTypeDef:
+        table = self._service.table(self._place(identifier[:-2]), identifier[-2], identifier[-1])
+        oddity = table_oddity(table)
+        if oddity is not None:
+            raise NotLanceTableError(f"glue: `{join(identifier)}` is no Lance table here: it is {oddity}")
+        return table
+
+
+def _require_plain(identifier: Identifier, oddity: str | None) -> None:
+    if oddity is not None:
+        raise InvalidInputError(f"glue: `{join(identifier)}` is not managed here: it is {oddity}")
+
+
+def _require_empty(identifier: Identifier, names: Iterator[str]) -> None:
+    for name in names:
+        raise NamespaceNotEmptyError(f"glue: `{join(identifier)}` is not empty: it holds `{name}`")
+
+
+def _is_foreign(table: TableTypeDef) -> bool:
+    return table_oddity(table) is not None or name_fault(table["Name"]) is not None

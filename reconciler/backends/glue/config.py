@@ -1,0 +1,126 @@
+"""The configuration of a Glue catalog: where it is, and as whom to speak to it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, field_validator, model_validator
+
+from reconciler.backends.config import BackendConfig
+
+__all__ = ["GlueConfig"]
+
+_CATALOG_ID = re.compile(r"\d{12}(:[^/:\s][^:\s]*)?")
+_ROLE_ARN = re.compile(r"arn:aws[\w-]*:iam::\d{12}:role/\S+")
+_REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d+")
+_SESSION_NAME = re.compile(r"[\w+=,.@-]{2,64}", re.ASCII)
+
+# What AWS STS takes for the life of a role's session.
+_SHORTEST_SESSION_SECONDS = 900
+_LONGEST_SESSION_SECONDS = 43200
+
+
+class GlueConfig(BackendConfig):
+    """The keys of the specification, "Configuration Properties".
+
+    Without keys and without a role, the default credential chain of AWS speaks; with a role, whoever would speak
+    otherwise assumes it.
+    """
+
+    catalog_id: str | None = None
+    """The catalog to start from, ``ACCOUNT`` or ``ACCOUNT:name``; the caller's account when left out."""
+    endpoint: str | None = None
+    region: str | None = None
+    access_key_id: str | None = Field(default=None, min_length=1, repr=False)
+    secret_access_key: SecretStr | None = Field(default=None, min_length=1)
+    session_token: SecretStr | None = Field(default=None, min_length=1)
+    assume_role_arn: str | None = None
+    assume_role_region: str | None = None
+    assume_role_external_id: SecretStr | None = Field(default=None, min_length=2)
+    assume_role_session_name: str = "lancens"
+    assume_role_timeout_sec: int = Field(default=3600, ge=_SHORTEST_SESSION_SECONDS, le=_LONGEST_SESSION_SECONDS)
+
+    @field_validator("catalog_id")
+    @classmethod
+    def _check_catalog_id(cls, value: str | None) -> str | None:
+        if value is not None and not _CATALOG_ID.fullmatch(value):
+            raise ValueError("a catalog id is `ACCOUNT` or `ACCOUNT:name`, where ACCOUNT has 12 digits")
+        return value
+
+    @field_validator("endpoint")
+    @classmethod
+    def _check_endpoint(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        try:
+            url = urlsplit(value)
+            usable = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+        except ValueError:
+            usable = False
+        else:
+            if url.username or url.password or url.query or url.fragment:
+                raise ValueError("an endpoint cannot hold user information, a query or a fragment")
+        if not usable:
+            raise ValueError("an endpoint is a URL such as `https://glue.example.com`")
+        return value
+
+    @field_validator("region", "assume_role_region")
+    @classmethod
+    def _check_region(cls, value: str | None) -> str | None:
+        if value is not None and not _REGION.fullmatch(value):
+            raise ValueError("this is no AWS region; one looks like `eu-west-1`")
+        return value
+
+    @field_validator("assume_role_arn")
+    @classmethod
+    def _check_role(cls, value: str | None) -> str | None:
+        if value is not None and not _ROLE_ARN.fullmatch(value):
+            raise ValueError("a role's ARN looks like `arn:aws:iam::123456789012:role/catalog-admin`")
+        return value
+
+    @field_validator("assume_role_session_name")
+    @classmethod
+    def _check_session_name(cls, value: str) -> str:
+        if not _SESSION_NAME.fullmatch(value):
+            raise ValueError("a session name has 2 to 64 letters, digits and characters of `_+=,.@-`")
+        return value
+
+    @model_validator(mode="after")
+    def _check_together(self) -> GlueConfig:
+        if (self.access_key_id is None) != (self.secret_access_key is None):
+            raise ValueError("`access_key_id` and `secret_access_key` are given together or not at all")
+        if self.session_token is not None and self.access_key_id is None:
+            raise ValueError("`session_token` needs `access_key_id` and `secret_access_key`")
+        if self.assume_role_arn is None:
+            extra = sorted(name for name in self.model_fields_set if name.startswith("assume_role_"))
+            if extra:
+                raise ValueError(f"`{extra[0]}` needs `assume_role_arn`")
+        return self
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The values that no text may hold."""
+        keys = (self.secret_access_key, self.session_token, self.assume_role_external_id)
+        values = [key.get_secret_value() for key in keys if key is not None]
+        return (*values, *([self.access_key_id] if self.access_key_id else []), *self.storage.values())
+
+    def identity(self) -> str:
+        """Return region or endpoint, and the catalog started from.
+
+        Without ``catalog_id`` that is the account of whoever speaks: a role tells it, keys are told apart by a digest.
+        """
+        region = self.region or os.environ.get("AWS_DEFAULT_REGION") or "default region"
+        where = f"{region} at {self.endpoint.rstrip('/')}" if self.endpoint else region
+        return f"{where}, {self._root()}"
+
+    def _root(self) -> str:
+        if self.catalog_id:
+            return f"catalog {self.catalog_id}"
+        if self.assume_role_arn:
+            return f"catalog {self.assume_role_arn.split(':')[4]}"
+        if self.access_key_id:
+            return f"the account of key {hashlib.sha256(self.access_key_id.encode()).hexdigest()[:8]}"
+        return "the caller's account"

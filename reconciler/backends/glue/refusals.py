@@ -1,0 +1,210 @@
+"""What AWS answers instead of what was asked, as errors of the Lance namespace. Nothing else knows AWS's errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from lance_namespace.errors import (
+    ConcurrentModificationError,
+    InternalError,
+    InvalidInputError,
+    LanceNamespaceError,
+    PermissionDeniedError,
+    ServiceUnavailableError,
+    ThrottlingError,
+    UnauthenticatedError,
+    UnsupportedOperationError,
+)
+
+from reconciler.redaction import scrub
+
+if TYPE_CHECKING:
+    from botocore.exceptions import ClientError
+
+__all__ = ["RepeatedError", "translated"]
+
+_POLICIES = "the least policy is in docs/catalogs/glue.md"
+_LONGEST_DETAIL = 300
+_DENIED_ACTION = re.compile(r"not authorized to perform: ([\w:*]+)(?: on resource: (\S+))?")
+
+
+class RepeatedError(Exception):
+    """The service refused a write as done already, after botocore had repeated it: the first try may have done it."""
+
+    def __init__(self, refusal: LanceNamespaceError) -> None:
+        super().__init__(str(refusal))
+        self.refusal = refusal
+
+
+# Error codes of Glue and STS. What stands for credentials gets a text of our own: AWS's may quote the signed request.
+_DENIED = {"AccessDeniedException", "AccessDenied", "UnauthorizedOperation"}
+_UNKNOWN_KEYS = "AWS does not know these credentials; check the keys, the session token and the region"
+_WRONG_SIGNATURE = "the signature does not fit; check the secret key, the region and this machine's clock"
+_UNAUTHENTICATED = {
+    "ExpiredToken": "the credentials have expired; renew them",
+    "ExpiredTokenException": "the credentials have expired; renew them",
+    "RequestExpired": "the request was signed too long ago; check this machine's clock",
+    "UnrecognizedClientException": _UNKNOWN_KEYS,
+    "InvalidClientTokenId": _UNKNOWN_KEYS,
+    "InvalidSignatureException": _WRONG_SIGNATURE,
+    "SignatureDoesNotMatch": _WRONG_SIGNATURE,
+    "IncompleteSignature": "the signature is incomplete; check the keys",
+    "MissingAuthenticationToken": "the request was not signed; check the keys",
+    "MissingAuthenticationTokenException": "the request was not signed; check the keys",
+    "OptInRequired": "the account is not enabled for this region",
+}
+_THROTTLED = {
+    "ThrottlingException",
+    "Throttling",
+    "ThrottledException",
+    "RequestThrottledException",
+    "TooManyRequestsException",
+    "RequestLimitExceeded",
+    "SlowDown",
+}
+_OTHERS: dict[str, type[LanceNamespaceError]] = {
+    "ConcurrentModificationException": ConcurrentModificationError,
+    "VersionMismatchException": ConcurrentModificationError,
+    "ConcurrentRunsExceededException": ThrottlingError,
+    "InvalidInputException": InvalidInputError,
+    "ValidationException": InvalidInputError,
+    "SerializationException": InvalidInputError,
+    "ResourceNumberLimitExceededException": InvalidInputError,
+    "GlueEncryptionException": PermissionDeniedError,
+    "OperationNotSupportedException": UnsupportedOperationError,
+    "UnknownOperationException": UnsupportedOperationError,
+    "OperationTimeoutException": ServiceUnavailableError,
+    "ResourceNotReadyException": ServiceUnavailableError,
+    "FederationSourceException": ServiceUnavailableError,
+    "FederationSourceRetryableException": ServiceUnavailableError,
+    "ServiceUnavailable": ServiceUnavailableError,
+    "ServiceUnavailableException": ServiceUnavailableError,
+    "InternalServiceException": ServiceUnavailableError,
+    "InternalFailure": ServiceUnavailableError,
+}
+
+
+@contextmanager
+def translated(
+    operation: str,
+    subject: str,
+    secrets: Collection[str] = (),
+    *,
+    missing: type[LanceNamespaceError] = InternalError,
+    exists: type[LanceNamespaceError] = InternalError,
+    done: str | None = None,
+) -> Iterator[None]:
+    """Turn every error of botocore inside into one of the Lance namespace.
+
+    Args:
+        operation: the Glue operation called inside, such as ``GetTables``.
+        subject: what it is about, as the user knows it.
+        secrets: what no text may hold.
+        missing: what an ``EntityNotFoundException`` means here.
+        exists: what an ``AlreadyExistsException`` means here.
+        done: the code that a repeated request gets when its first try has done the work.
+
+    Raises:
+        LanceNamespaceError: of the fitting type. It has no cause, since botocore's own texts may quote credentials.
+        RepeatedError: the service answered ``done`` to a repeated request.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.parsers import ResponseParserError
+
+    try:
+        yield
+    except ClientError as error:
+        refusal = _refusal(operation, subject, error, secrets, missing, exists)
+        if done is not None and _code(error) == done and _tries(error) > 1:
+            raise RepeatedError(refusal) from None
+        raise refusal from None
+    except (BotoCoreError, ResponseParserError) as error:
+        raise _failure(operation, subject, error, secrets) from None
+
+
+def _code(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", "")).rpartition("#")[2]
+
+
+def _tries(error: ClientError) -> int:
+    metadata: dict[str, Any] = dict(error.response.get("ResponseMetadata", {}))
+    return int(metadata.get("RetryAttempts", 0)) + 1
+
+
+def _refusal(
+    operation: str,
+    subject: str,
+    error: ClientError,
+    secrets: Collection[str],
+    missing: type[LanceNamespaceError],
+    exists: type[LanceNamespaceError],
+) -> LanceNamespaceError:
+    """Return the error for an answer of the service."""
+    code = _code(error)
+    message = str(error.response.get("Error", {}).get("Message", ""))
+    is_sts = error.operation_name == "AssumeRole"
+    where = f"glue: {'AssumeRole' if is_sts else f'{operation} on {subject}'}"
+    if code == "EntityNotFoundException":
+        return missing(f"glue: {subject} does not exist")
+    if code == "AlreadyExistsException":
+        return exists(f"glue: {subject} already exists")
+    if code in _DENIED:
+        return PermissionDeniedError(f"{where}: access denied: {_lacking(message, error.operation_name)}; {_POLICIES}")
+    if code in _UNAUTHENTICATED:
+        return UnauthenticatedError(f"{where}: {_UNAUTHENTICATED[code]} ({code})")
+    if code in _THROTTLED:
+        return ThrottlingError(f"{where}: throttled after {_tries(error)} tries ({code}); try again later")
+    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    maker = _OTHERS.get(code) or (ServiceUnavailableError if status in (502, 503, 504) else InternalError)
+    return maker(f"{where}: {code or f'HTTP {status}'}: {_detail(message, secrets)}")
+
+
+def _lacking(message: str, operation: str) -> str:
+    """Return which permission is missing on what, as far as the service tells."""
+    service = "sts" if operation == "AssumeRole" else "glue"
+    match = _DENIED_ACTION.search(message)
+    action = match[1] if match else f"{service}:{operation}"
+    resource = match[2].rstrip(".,;") if match and match[2] else ""
+    if resource.startswith("arn:") and resource.count(":") >= 5:
+        resource = resource.split(":", 5)[5]
+    return f"the credentials lack {action}{f' on {resource}' if resource else ''}"
+
+
+def _failure(operation: str, subject: str, error: Exception, secrets: Collection[str]) -> LanceNamespaceError:
+    """Return the error for a request that got no answer, or none that can be read."""
+    from botocore import exceptions
+    from botocore.parsers import ResponseParserError
+
+    where = f"glue: {operation} on {subject}"
+    detail = _detail(str(error), secrets)
+    match error:
+        case exceptions.NoCredentialsError():
+            hint = "no credentials; set `access_key_id` and `secret_access_key`, a profile, or a role"
+            return UnauthenticatedError(f"{where}: {hint}")
+        case (
+            exceptions.PartialCredentialsError()
+            | exceptions.CredentialRetrievalError()
+            | exceptions.TokenRetrievalError()
+            | exceptions.SSOError()
+        ):
+            return UnauthenticatedError(f"{where}: {detail}")
+        case exceptions.NoRegionError():
+            return InvalidInputError(f"{where}: no region; set `region` or AWS_DEFAULT_REGION")
+        case exceptions.ProfileNotFound() | exceptions.InvalidRegionError() | exceptions.ParamValidationError():
+            return InvalidInputError(f"{where}: {detail}")
+        case exceptions.ConnectionError() | exceptions.HTTPClientError():
+            hint = "check `region`, `endpoint` and the network"
+            return ServiceUnavailableError(f"{where}: {detail}; {hint}")
+        case ResponseParserError():
+            return InternalError(f"{where}: the answer cannot be read; is the endpoint a Glue service?")
+        case _:
+            return InternalError(f"{where}: {detail}")
+
+
+def _detail(message: str, secrets: Collection[str]) -> str:
+    """Return the beginning of a text of the service on one line, without secrets."""
+    text = " ".join(scrub(message, secrets).split())
+    return text if len(text) <= _LONGEST_DETAIL else f"{text[:_LONGEST_DETAIL]}…"

@@ -1,0 +1,275 @@
+"""The calls of Glue that lancens makes: each with its pages, its words for errors and nothing of lancens' own rules."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from itertools import count
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
+
+from lance_namespace.errors import (
+    InternalError,
+    LanceNamespaceError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotFoundError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
+
+from reconciler.backends.glue import client
+from reconciler.backends.glue.refusals import translated
+from reconciler.backends.glue.structures import as_input
+
+if TYPE_CHECKING:
+    from mypy_boto3_glue import GlueClient
+    from mypy_boto3_glue.type_defs import (
+        CatalogTypeDef,
+        DatabaseTypeDef,
+        TableInputTypeDef,
+        TableTypeDef,
+        UserDefinedFunctionTypeDef,
+    )
+
+    from reconciler.backends.glue.config import GlueConfig
+    from reconciler.backends.glue.places import Place
+
+__all__ = ["Service"]
+
+_log = logging.getLogger(__name__)
+
+# The largest pages Glue gives.
+_CATALOGS_PAGE = 1000
+_PAGE = 100
+# Matches every name, whether Glue reads it as a regular expression or as a pattern of Hive's.
+_ANY_NAME = ".*"
+
+ItemT = TypeVar("ItemT")
+
+
+class _In(TypedDict, total=False):
+    CatalogId: str
+
+
+class _Below(TypedDict, total=False):
+    ParentCatalogId: str
+
+
+class _After(TypedDict, total=False):
+    NextToken: str
+
+
+class _Only(TypedDict, total=False):
+    AttributesToGet: list[Literal["NAME"]]
+
+
+class _AtVersion(TypedDict, total=False):
+    VersionId: str
+
+
+def _in(place: Place) -> _In:
+    """Return the parameter that names a catalog; Glue takes the caller's account where there is none."""
+    return {"CatalogId": place.catalog_id} if place.catalog_id else {}
+
+
+def _below(place: Place) -> _Below:
+    return {"ParentCatalogId": place.catalog_id} if place.catalog_id else {}
+
+
+def _only(*, names: bool) -> _Only:
+    return {"AttributesToGet": ["NAME"]} if names else {}
+
+
+def _at_version(table: TableTypeDef) -> _AtVersion:
+    """Return the parameter that makes an update fail when the table has moved on."""
+    return {"VersionId": table["VersionId"]} if "VersionId" in table else {}
+
+
+class Service:
+    """Glue, as one configuration reaches it. Connects at the first call; safe to use from several threads.
+
+    Every method raises ``lance_namespace.errors`` types only, and ``refusals.RepeatedError`` where it says so.
+    """
+
+    def __init__(self, config: GlueConfig) -> None:
+        self._config = config
+        self._lock = threading.Lock()
+        self._connected: GlueClient | None = None
+
+    def close(self) -> None:
+        """Give back the connections."""
+        with self._lock:
+            if self._connected is not None:
+                self._connected.close()
+                self._connected = None
+
+    def account(self) -> str:
+        """Return the account of the caller."""
+        with self._asking("GetCatalogs", "the root catalog"):
+            answer = self._client().get_catalogs(IncludeRoot=True)
+        for catalog in answer["CatalogList"]:
+            return catalog.get("CatalogId", "").partition(":")[0]
+        raise InternalError("glue: GetCatalogs does not tell the account; set `catalog_id`")
+
+    # ---- catalogs ------------------------------------------------------------------------------------------------
+
+    def catalogs(self, parent: Place, *, recursive: bool = False) -> Iterator[CatalogTypeDef]:
+        """Yield the catalogs directly below ``parent``, or all below it."""
+
+        def fetch(after: _After) -> tuple[Sequence[CatalogTypeDef], str | None]:
+            answer = self._client().get_catalogs(
+                Recursive=recursive, MaxResults=_CATALOGS_PAGE, **_below(parent), **after
+            )
+            return answer["CatalogList"], answer.get("NextToken")
+
+        return self._pages("GetCatalogs", parent.label, fetch)
+
+    def catalog(self, place: Place) -> CatalogTypeDef:
+        """Return one catalog, which is not the root."""
+        with self._asking("GetCatalog", place.label, missing=NamespaceNotFoundError):
+            return self._client().get_catalog(CatalogId=place.catalog_id or "")["Catalog"]
+
+    def create_catalog(self, place: Place, parameters: dict[str, str]) -> None:
+        """Make a catalog directly in the account. Raises ``RepeatedError`` when an earlier try may have made it."""
+        exists, done = NamespaceAlreadyExistsError, "AlreadyExistsException"
+        with self._asking("CreateCatalog", place.label, exists=exists, done=done):
+            self._client().create_catalog(Name=place.path[-1], CatalogInput={"Parameters": parameters})
+
+    def update_catalog(self, place: Place, catalog: CatalogTypeDef) -> None:
+        """Replace a catalog by ``catalog``."""
+        with self._asking("UpdateCatalog", place.label, missing=NamespaceNotFoundError):
+            given = self._as_input(catalog, "CatalogInput")
+            self._client().update_catalog(CatalogId=place.catalog_id or "", CatalogInput=given)
+
+    def delete_catalog(self, place: Place) -> None:
+        """Delete a catalog, with whatever it holds. Raises ``RepeatedError`` when an earlier try may have done it."""
+        missing, done = NamespaceNotFoundError, "EntityNotFoundException"
+        with self._asking("DeleteCatalog", place.label, missing=missing, done=done):
+            self._client().delete_catalog(CatalogId=place.catalog_id or "")
+
+    # ---- databases -----------------------------------------------------------------------------------------------
+
+    def databases(self, place: Place, *, names_only: bool = False) -> Iterator[DatabaseTypeDef]:
+        """Yield the databases of a catalog."""
+
+        def fetch(after: _After) -> tuple[Sequence[DatabaseTypeDef], str | None]:
+            answer = self._client().get_databases(MaxResults=_PAGE, **_in(place), **_only(names=names_only), **after)
+            return answer["DatabaseList"], answer.get("NextToken")
+
+        return self._pages("GetDatabases", place.label, fetch)
+
+    def database(self, place: Place, name: str) -> DatabaseTypeDef:
+        """Return one database."""
+        with self._asking("GetDatabase", place.label_of(name), missing=NamespaceNotFoundError):
+            return self._client().get_database(Name=name, **_in(place))["Database"]
+
+    def create_database(self, place: Place, name: str, parameters: dict[str, str]) -> None:
+        """Make a database. Raises ``RepeatedError`` when an earlier try may have made it."""
+        missing, exists, done = NamespaceNotFoundError, NamespaceAlreadyExistsError, "AlreadyExistsException"
+        with self._asking("CreateDatabase", place.label_of(name), missing=missing, exists=exists, done=done):
+            self._client().create_database(DatabaseInput={"Name": name, "Parameters": parameters}, **_in(place))
+
+    def update_database(self, place: Place, database: DatabaseTypeDef) -> None:
+        """Replace a database by ``database``."""
+        name = database["Name"]
+        with self._asking("UpdateDatabase", place.label_of(name), missing=NamespaceNotFoundError):
+            given = self._as_input(database, "DatabaseInput")
+            self._client().update_database(Name=name, DatabaseInput=given, **_in(place))
+
+    def delete_database(self, place: Place, name: str) -> None:
+        """Delete a database, with whatever it holds. Raises ``RepeatedError`` when an earlier try may have done it."""
+        missing, done = NamespaceNotFoundError, "EntityNotFoundException"
+        with self._asking("DeleteDatabase", place.label_of(name), missing=missing, done=done):
+            self._client().delete_database(Name=name, **_in(place))
+
+    def functions(self, place: Place, database: str) -> Iterator[UserDefinedFunctionTypeDef]:
+        """Yield the user-defined functions of a database."""
+
+        def fetch(after: _After) -> tuple[Sequence[UserDefinedFunctionTypeDef], str | None]:
+            answer = self._client().get_user_defined_functions(
+                DatabaseName=database, Pattern=_ANY_NAME, MaxResults=_PAGE, **_in(place), **after
+            )
+            return answer["UserDefinedFunctions"], answer.get("NextToken")
+
+        return self._pages("GetUserDefinedFunctions", place.label_of(database), fetch)
+
+    # ---- tables --------------------------------------------------------------------------------------------------
+
+    def tables(self, place: Place, database: str, *, names_only: bool = False) -> Iterator[TableTypeDef]:
+        """Yield everything Glue calls a table: views and tables of other formats too."""
+
+        def fetch(after: _After) -> tuple[Sequence[TableTypeDef], str | None]:
+            answer = self._client().get_tables(
+                DatabaseName=database, MaxResults=_PAGE, **_in(place), **_only(names=names_only), **after
+            )
+            return answer["TableList"], answer.get("NextToken")
+
+        return self._pages("GetTables", place.label_of(database), fetch)
+
+    def table(self, place: Place, database: str, name: str) -> TableTypeDef:
+        """Return one table. A missing database is answered as a missing table."""
+        with self._asking("GetTable", place.label_of(database, name), missing=TableNotFoundError):
+            return self._client().get_table(DatabaseName=database, Name=name, **_in(place))["Table"]
+
+    def create_table(self, place: Place, database: str, table: TableInputTypeDef) -> None:
+        """Make the entry of a table. Raises ``RepeatedError`` when an earlier try may have made it."""
+        label = place.label_of(database, table["Name"])
+        missing, exists, done = NamespaceNotFoundError, TableAlreadyExistsError, "AlreadyExistsException"
+        with self._asking("CreateTable", label, missing=missing, exists=exists, done=done):
+            self._client().create_table(DatabaseName=database, TableInput=table, **_in(place))
+
+    def update_table(self, place: Place, database: str, table: TableTypeDef) -> None:
+        """Replace a table by ``table``, unless its version is no longer the one ``table`` has.
+
+        Raises ``RepeatedError`` when an earlier try may have done it.
+        """
+        label = place.label_of(database, table["Name"])
+        with self._asking("UpdateTable", label, missing=TableNotFoundError, done="ConcurrentModificationException"):
+            given = self._as_input(table, "TableInput")
+            self._client().update_table(DatabaseName=database, TableInput=given, **_in(place), **_at_version(table))
+
+    def delete_table(self, place: Place, database: str, name: str) -> None:
+        """Delete the entry of a table. Raises ``RepeatedError`` when an earlier try may have done it."""
+        label = place.label_of(database, name)
+        with self._asking("DeleteTable", label, missing=TableNotFoundError, done="EntityNotFoundException"):
+            self._client().delete_table(DatabaseName=database, Name=name, **_in(place))
+
+    # ---- asking --------------------------------------------------------------------------------------------------
+
+    def _client(self) -> GlueClient:
+        with self._lock:
+            if self._connected is None:
+                self._connected = client.connect(self._config)
+            return self._connected
+
+    def _as_input(self, answered: object, shape: str) -> Any:
+        return as_input(answered, self._client().meta.service_model.shape_for(shape))
+
+    def _asking(
+        self,
+        operation: str,
+        subject: str,
+        *,
+        missing: type[LanceNamespaceError] = InternalError,
+        exists: type[LanceNamespaceError] = InternalError,
+        done: str | None = None,
+    ) -> AbstractContextManager[None]:
+        _log.debug("glue: %s on %s", operation, subject)
+        return translated(operation, subject, self._config.secrets, missing=missing, exists=exists, done=done)
+
+    def _pages(
+        self, operation: str, subject: str, fetch: Callable[[_After], tuple[Sequence[ItemT], str | None]]
+    ) -> Iterator[ItemT]:
+        """Yield the items of every page; ``fetch`` asks for the page after the one before."""
+        after: _After = {}
+        for number in count(1):
+            page = operation if number == 1 else f"{operation}, page {number},"
+            with self._asking(page, subject, missing=NamespaceNotFoundError):
+                items, following = fetch(after)
+            yield from items
+            if not following:
+                return
+            if following == after.get("NextToken"):
+                raise InternalError(f"glue: {page} on {subject}: the service gives the same page again and again")
+            after = {"NextToken": following}

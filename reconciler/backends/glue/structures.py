@@ -1,0 +1,132 @@
+"""Glue's structures as the vocabulary of lancens, and back.
+
+A table is a Lance table when its type is EXTERNAL_TABLE and its parameter ``table_type`` is ``lance`` in any case
+(specification, "Lance Table Identification").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from reconciler.names import Identifier
+from reconciler.state import LiveNamespace, LiveTable
+
+if TYPE_CHECKING:
+    from botocore.model import Shape
+    from mypy_boto3_glue.type_defs import (
+        CatalogTypeDef,
+        DatabaseTypeDef,
+        StorageDescriptorOutputTypeDef,
+        TableInputTypeDef,
+        TableTypeDef,
+    )
+
+__all__ = [
+    "CATALOG",
+    "DATABASE",
+    "KINDS",
+    "as_input",
+    "catalog_oddity",
+    "database_oddity",
+    "is_marked_lance",
+    "live_catalog",
+    "live_database",
+    "live_table",
+    "new_table",
+    "table_oddity",
+    "with_state",
+]
+
+CATALOG = "catalog"
+DATABASE = "database"
+KINDS = (CATALOG, DATABASE)
+
+_TABLE_TYPE = "table_type"
+_LANCE = "lance"
+_EXTERNAL = "EXTERNAL_TABLE"
+
+
+def live_catalog(identifier: Identifier, catalog: CatalogTypeDef) -> LiveNamespace:
+    """Return a catalog as a namespace."""
+    return LiveNamespace(identifier, dict(catalog.get("Parameters") or {}), CATALOG)
+
+
+def live_database(identifier: Identifier, database: DatabaseTypeDef) -> LiveNamespace:
+    """Return a database as a namespace."""
+    return LiveNamespace(identifier, dict(database.get("Parameters") or {}), DATABASE)
+
+
+def live_table(identifier: Identifier, table: TableTypeDef) -> LiveTable:
+    """Return a Lance table (see :func:`table_oddity`); its properties are the parameters without ``table_type``."""
+    properties = {key: value for key, value in (table.get("Parameters") or {}).items() if key != _TABLE_TYPE}
+    return LiveTable(identifier, table.get("StorageDescriptor", {}).get("Location", ""), properties)
+
+
+def is_marked_lance(table: TableTypeDef) -> bool:
+    """Return whether the parameters say that this is a Lance table."""
+    return (table.get("Parameters") or {}).get(_TABLE_TYPE, "").lower() == _LANCE
+
+
+def table_oddity(table: TableTypeDef) -> str | None:
+    """Return why an entry is no Lance table that lancens can manage, None for one that is."""
+    if "TargetTable" in table:
+        return "a link to a table elsewhere"
+    if not is_marked_lance(table):
+        return f"a table of another format ({(table.get('Parameters') or {}).get(_TABLE_TYPE) or 'unknown'})"
+    if table.get("TableType") != _EXTERNAL:
+        return f"marked as a Lance table, but its type is {table.get('TableType') or 'missing'}, not {_EXTERNAL}"
+    if not table.get("StorageDescriptor", {}).get("Location"):
+        return "marked as a Lance table, but has no location"
+    return None
+
+
+def database_oddity(database: DatabaseTypeDef) -> str | None:
+    """Return why a database is none that lancens can manage, None for one that is."""
+    if "TargetDatabase" in database:
+        return "a link to a database elsewhere"
+    if "FederatedDatabase" in database:
+        return "federated, so read-only"
+    return None
+
+
+def catalog_oddity(catalog: CatalogTypeDef) -> str | None:
+    """Return why a catalog is none that lancens can manage, None for one that is."""
+    if "TargetRedshiftCatalog" in catalog:
+        return "a link to a catalog of Redshift"
+    if "FederatedCatalog" in catalog:
+        return "federated, so read-only"
+    if catalog.get("CatalogProperties", {}).get("DataLakeAccessProperties", {}).get("CatalogType"):
+        return "managed by Redshift, so without Lance tables"
+    return None
+
+
+def new_table(name: str, location: str, properties: Mapping[str, str]) -> TableInputTypeDef:
+    """Return the entry of a new Lance table; the schema is the dataset's, so there are no columns."""
+    return {
+        "Name": name,
+        "TableType": _EXTERNAL,
+        "Parameters": {**properties, _TABLE_TYPE: _LANCE},
+        "StorageDescriptor": {"Location": location, "Columns": []},
+    }
+
+
+def with_state(table: TableTypeDef, wanted: LiveTable) -> TableTypeDef:
+    """Return the entry ``table`` with the location and properties of ``wanted``, and all else as it is."""
+    marks = {key: value for key, value in (table.get("Parameters") or {}).items() if key == _TABLE_TYPE}
+    descriptor: StorageDescriptorOutputTypeDef = {**table.get("StorageDescriptor", {}), "Location": wanted.location}
+    return {**table, "Parameters": {**wanted.properties, **marks}, "StorageDescriptor": descriptor}
+
+
+def as_input(value: object, shape: Shape) -> Any:
+    """Return the part of an answered structure that an update of it takes.
+
+    Updates replace the whole entry: what is left out is lost. So everything goes back that the input's ``shape``
+    knows, and the fields that are only ever answered (times, versions, status) are left out.
+    """
+    if shape.type_name == "structure" and isinstance(value, Mapping):
+        members: Mapping[str, Shape] = getattr(shape, "members", {})
+        return {key: as_input(inner, members[key]) for key, inner in value.items() if key in members}
+    if shape.type_name == "list" and isinstance(value, list):
+        return [as_input(inner, getattr(shape, "member", shape)) for inner in value]
+    return value
