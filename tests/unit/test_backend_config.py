@@ -1,0 +1,57 @@
+"""The configuration of backends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from lance_namespace.errors import InvalidInputError
+
+from reconciler.backends.config import check_config, known_keys, parse_config
+from reconciler.backends.dir import DirConfig
+from reconciler.backends.memory import MemoryConfig
+
+
+def _messages(properties: dict[str, str]) -> list[str]:
+    return [problem.message for problem in check_config(DirConfig, "dir", properties)]
+
+
+@pytest.mark.parametrize("key", ["root", "dir.root", "path", "dir.path"])
+def test_every_spelling_of_the_root(key: str) -> None:
+    assert parse_config(DirConfig, "dir", {key: "/lake"}).root == "/lake"
+
+
+def test_a_relative_root_starts_at_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    roots = [parse_config(DirConfig, "dir", {"root": root}) for root in ("lake", "./lake/", f"file://{tmp_path}/lake")]
+    assert {config.root for config in roots} == {f"{tmp_path}/lake"}
+    assert {config.identity() for config in roots} == {f"{tmp_path}/lake"}
+
+
+def test_storage_options_are_collected_and_not_shown() -> None:
+    config = parse_config(DirConfig, "dir", {"root": "s3://b/x/", "storage.aws_secret_access_key": "hunter2"})
+    assert config.storage == {"aws_secret_access_key": "hunter2"}
+    assert config.identity() == "s3://b/x"
+    assert "hunter2" not in repr(config)
+
+
+def test_every_fault_is_named_with_its_key_and_no_value() -> None:
+    assert _messages({}) == ["`root` is missing"]
+    assert _messages({"root": "/lake", "rooot": "hunter2"}) == ["unknown key `rooot`; did you mean `root`?"]
+    assert _messages({"root": "/lake", "zzz": "hunter2"}) == ["unknown key `zzz`; known keys: root, path, storage.*"]
+    assert _messages({"root": "s3://k:hunter2@b/x"}) == [
+        "`root`: a location cannot hold user information; give credentials in `config` (`storage.*`)"
+    ]
+    assert _messages({"root": "/lake", "dir.root": "/pond"}) == ["`root` is given twice, with and without its prefix"]
+    with pytest.raises(InvalidInputError, match=r"^dir: `root` is missing$"):
+        parse_config(DirConfig, "dir", {})
+
+
+def test_known_keys_come_without_storage() -> None:
+    assert known_keys(DirConfig) == ["root", "path"]
+
+
+def test_nameless_memory_is_nobody_elses() -> None:
+    one, other = (parse_config(MemoryConfig, "memory", {}) for _ in range(2))
+    assert one.identity() != other.identity()
+    assert parse_config(MemoryConfig, "memory", {"name": "x"}).identity() == "x"

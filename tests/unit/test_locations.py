@@ -1,0 +1,145 @@
+"""Comparing, checking and showing locations."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from reconciler import locations
+
+PATHS = st.lists(st.text("ab é%#+", min_size=1, max_size=4), min_size=1, max_size=3).map("/".join)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("file:///data/a.lance", "/data/a.lance"),
+        ("file:/data/a.lance", "/data/a.lance"),
+        ("file://localhost/data/a.lance", "/data/a.lance"),
+        ("FILE:///data/a.lance", "/data/a.lance"),
+        ("/data//a.lance/", "/data/a.lance"),
+        ("s3a://bucket/a", "s3://bucket/a/"),
+        ("s3n://bucket//a", "S3://bucket/a"),
+        ("file:///data/a%20b", "/data/a b"),
+        ("s3://bucket/a%20b", "s3://bucket/a b"),
+        ("gs://bucket", "gs://bucket/"),
+        ("/", "//"),
+    ],
+)
+def test_these_are_one_place(one: str, other: str) -> None:
+    assert locations.same(one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("/data/a", "/data/A"),
+        ("s3://bucket/a", "gs://bucket/a"),
+        ("s3://bucket/a", "s3://other/a"),
+        ("/data/a%20b", "/data/a b"),
+        ("/data/a", "data/a"),
+        ("/data/a", None),
+    ],
+)
+def test_these_are_two_places(one: str, other: str | None) -> None:
+    assert not locations.same(one, other)
+    assert locations.same(None, None)
+
+
+@given(PATHS)
+def test_normalising_twice_is_normalising_once(path: str) -> None:
+    for location in (f"/{path}", f"relative/{path}"):
+        assert locations.normalise(locations.normalise(location)) == locations.normalise(location)
+
+
+@given(PATHS)
+def test_a_path_and_its_uri_are_one_place(path: str) -> None:
+    assert locations.same(f"/{path}", f"file:///{quote(path)}")
+
+
+@pytest.mark.parametrize(
+    ("root", "location", "inside"),
+    [
+        ("/lake", "/lake/a.lance", True),
+        ("/lake/", "file:///lake/x/a.lance", True),
+        ("s3a://b/lake", "s3://b/lake/a", True),
+        ("/", "/a", True),
+        ("/lake", "/lake", False),
+        ("/lake", "/lakeside/a", False),
+        ("/lake", "/lake/../etc/a", False),
+        ("/lake", "file:///lake/%2e%2e/etc/a", False),
+        ("s3://b/lake", "s3://c/lake/a", False),
+    ],
+)
+def test_what_lies_under_a_root(root: str, location: str, inside: bool) -> None:
+    assert locations.is_under(root, location) is inside
+
+
+@pytest.mark.parametrize(
+    ("location", "base", "expected"),
+    [
+        ("lake", "/home/me", "/home/me/lake"),
+        ("./lake/./a", "/home/me/", "/home/me/lake/a"),
+        ("../lake", "/home/me", "/home/lake"),
+        ("../../../../lake", "/home/me", "/lake"),
+        (".", "/home/me", "/home/me"),
+        ("/lake", "/home/me", "/lake"),
+        ("s3://b/lake", "/home/me", "s3://b/lake"),
+        ("C:\\lake", "/home/me", "C:\\lake"),
+    ],
+)
+def test_relative_paths_are_relative_to_their_base(location: str, base: str, expected: str) -> None:
+    assert locations.absolute(location, base) == expected
+
+
+@pytest.mark.parametrize(
+    "location", ["/lake/a b", "lake", "s3://bucket/a", "abfss://container@account.dfs.core.windows.net/a", "file:/a?b"]
+)
+def test_locations_that_can_be(location: str) -> None:
+    assert locations.check(location) is None
+
+
+@pytest.mark.parametrize(
+    ("location", "reason"),
+    [
+        ("", "empty"),
+        (" ", "empty"),
+        ("/a\nb", "control characters"),
+        ("s3://key:secret@bucket/a", "user information"),
+        ("https://user@host/a", "user information"),
+        ("abfss://user:secret@account/a", "user information"),
+        ("https://host/a?sig=abc", "query or fragment"),
+        ("s3://bucket/a#b", "query or fragment"),
+    ],
+)
+def test_locations_that_cannot_be(location: str, reason: str) -> None:
+    assert reason in (locations.check(location) or "")
+
+
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        ("/lake/a?b", "/lake/a?b"),
+        ("s3://bucket/a", "s3://bucket/a"),
+        ("s3://key:secret@bucket/a", "s3://(redacted)@bucket/a"),
+        ("https://host/a?sig=abc", "https://host/a?(redacted)"),
+        ("https://u:p@host/a?sig=abc#x", "https://(redacted)@host/a?(redacted)"),
+        ("abfss://container@account/a", "abfss://container@account/a"),
+        ("abfss://container:secret@account/a", "abfss://(redacted)@account/a"),
+    ],
+)
+def test_what_is_shown_of_a_location(location: str, shown: str) -> None:
+    assert locations.redact(location) == shown
+
+
+@given(st.text(max_size=30), st.text("abcdef0123456789", min_size=8, max_size=12))
+def test_no_query_or_password_is_ever_shown(text: str, secret: str) -> None:
+    assume(secret not in text)
+    assert secret not in locations.redact(f"https://user:{secret}@host/{text}?sig={secret}")
+
+
+def test_names_are_joined_below_a_root() -> None:
+    assert locations.join("s3://b/lake/", "a", "b.lance") == "s3://b/lake/a/b.lance"

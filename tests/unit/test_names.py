@@ -1,0 +1,129 @@
+"""Identifiers and globs."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.names import EVERYTHING, Identifier, Scope, address, check_name, join
+
+names = st.text("ab*?", min_size=1, max_size=3).filter(lambda text: "*" not in text and "?" not in text)
+identifiers = st.lists(st.text("ab", min_size=1, max_size=2), max_size=4).map(tuple)
+patterns = st.lists(st.one_of(st.just("**"), st.text("ab*?", min_size=1, max_size=3)), min_size=1, max_size=4).map(
+    "/".join
+)
+
+
+def _matches(pattern: list[str], identifier: Identifier) -> bool:
+    """Say the same as a scope, by plain recursion."""
+    if not pattern:
+        return not identifier
+    if pattern[0] == "**":
+        return any(_matches(pattern[1:], identifier[skip:]) for skip in range(len(identifier) + 1))
+    return (
+        bool(identifier)
+        and re.fullmatch(fnmatch.translate(pattern[0]), identifier[0]) is not None
+        and _matches(pattern[1:], identifier[1:])
+    )
+
+
+def _plain(pattern: str) -> list[str]:
+    """Two stars inside a longer segment are two single ones."""
+    return [part if part == "**" else part.replace("**", "*") for part in pattern.split("/")]
+
+
+def test_identifiers_are_joined_for_clients_and_for_people() -> None:
+    assert join(("features", "eu", "users")) == "features$eu$users"
+    assert address("lake", ("features", "eu", "users")) == "lake/features/eu/users"
+    assert address("lake", ()) == "lake"
+
+
+@pytest.mark.parametrize(
+    "name", ["users", "no", "0123", "größer", "東京", "a b", "a.b", "x" * 255, "...", "a:b", "%24"]
+)
+def test_names_that_can_be(name: str) -> None:
+    assert check_name(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("", "cannot be empty"),
+        ("x" * 256, "at most 255 characters, this one has 256"),
+        (".", "relative path"),
+        ("..", "relative path"),
+        ("a$b", "cannot contain `$`"),
+        ("a/b", "cannot contain `/`"),
+        ("a\nb", "control characters"),
+        ("a\x00", "control characters"),
+        ("\ud800", "control characters"),
+        ("a\u2028b", "control characters"),
+    ],
+)
+def test_names_that_cannot_be(name: str, reason: str) -> None:
+    assert reason in (check_name(name) or "")
+
+
+@given(patterns, identifiers)
+def test_a_scope_contains_what_its_pattern_matches(pattern: str, identifier: Identifier) -> None:
+    assert Scope((pattern,)).contains(identifier) == _matches(_plain(pattern), identifier)
+
+
+@given(patterns, identifiers, identifiers.filter(bool))
+def test_a_scope_reaches_every_ancestor_of_what_it_contains(
+    pattern: str, identifier: Identifier, rest: Identifier
+) -> None:
+    scope = Scope((pattern,))
+    if scope.contains((*identifier, *rest)):
+        assert scope.reaches(identifier)
+
+
+@given(patterns, identifiers.filter(lambda identifier: len(identifier) > 1))
+def test_a_scope_seen_from_inside_a_name_is_the_same_scope(pattern: str, identifier: Identifier) -> None:
+    scope, first = Scope((pattern,)), identifier[0]
+    names_the_whole = scope.contains((first,))
+    assert scope.below(first).contains(identifier[1:]) == (names_the_whole or scope.contains(identifier))
+
+
+def test_a_scope_that_names_one_place_is_everything_seen_from_inside() -> None:
+    assert Scope(("lake",)).below("lake").is_everything
+    assert not Scope(("lake",)).below("prod").contains(("a",))
+
+
+def test_a_scope_reaches_only_where_it_leads() -> None:
+    scope = Scope(("analytics/**", "eu/*/users"))
+    assert scope.reaches(())
+    assert scope.reaches(("analytics", "deep", "deeper"))
+    assert scope.reaches(("eu", "any"))
+    assert not scope.reaches(("eu", "any", "users"))
+    assert not scope.reaches(("other",))
+
+
+def test_several_patterns_add_up() -> None:
+    scope = Scope(("a/*", "b/x?"))
+    assert [scope.contains(found) for found in (("a", "z"), ("b", "xy"), ("b", "x"), ("a",))] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_everything_is_everything() -> None:
+    assert EVERYTHING.is_everything
+    assert EVERYTHING.contains(())
+    assert EVERYTHING.contains(("a", "b"))
+    assert not Scope(("*/**",)).is_everything
+    assert not Scope(()).contains(("a",))
+
+
+def test_a_pattern_of_many_stars_takes_no_exponential_time() -> None:
+    identifier = ("a",) * 60
+    started = time.process_time()
+    assert not Scope(("/".join(["**", "a"] * 30 + ["b"]),)).contains(identifier)
+    assert time.process_time() - started < 30

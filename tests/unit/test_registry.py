@@ -1,0 +1,80 @@
+"""Finding backends by name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
+
+import lance_namespace
+import pytest
+from lance_namespace.errors import InvalidInputError
+
+from reconciler.backends import registry
+from reconciler.backends.dir import DirBackend
+from reconciler.backends.memory import MemoryBackend
+from reconciler.errors import ConfigError, MissingExtraError
+
+
+def _install(monkeypatch: pytest.MonkeyPatch, *entries: tuple[str, str]) -> None:
+    points = EntryPoints(EntryPoint(name, value, registry.GROUP) for name, value in entries)
+    monkeypatch.setattr(registry, "entry_points", points.select)
+
+
+def test_what_ships_is_found() -> None:
+    assert {"dir", "memory"} <= set(registry.names())
+    assert registry.backend_class("dir") is DirBackend
+    assert registry.backend_class("memory") is MemoryBackend
+
+
+def test_an_unknown_name_gets_the_nearest() -> None:
+    with pytest.raises(ConfigError, match=r"^unknown impl `memry`; did you mean `memory`\? installed: .*dir.*memory"):
+        registry.backend_class("memry")
+
+
+def test_a_missing_package_names_the_pip_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    _install(monkeypatch, ("lake", "no_such_package.lake:Lake [glue]"), ("other", "no_such_package.lake:Lake"))
+    with pytest.raises(MissingExtraError, match=r"impl `lake` needs .* pip install 'lancens\[glue\]'"):
+        registry.backend_class("lake")
+    with pytest.raises(ConfigError, match=r"`other` \(no_such_package.lake:Lake\) cannot be loaded: No module named"):
+        registry.backend_class("other")
+
+
+def test_a_package_missing_at_connect_names_the_pip_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    def needs_boto3(self: MemoryBackend, **properties: str) -> None:
+        raise ModuleNotFoundError("No module named 'boto3'")
+
+    monkeypatch.setattr(MemoryBackend, "__init__", needs_boto3)
+    _install(monkeypatch, ("lake", "reconciler.backends.memory:MemoryBackend [glue]"))
+    with pytest.raises(MissingExtraError, match=r"lancens\[glue\]"):
+        registry.connect("lake", {})
+
+
+@pytest.mark.parametrize("value", ["reconciler.names:join", "reconciler.state:Storage"])
+def test_what_is_no_backend_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    _install(monkeypatch, ("odd", value))
+    with pytest.raises(ConfigError, match="is no subclass of"):
+        registry.backend_class("odd")
+
+
+def test_connecting_with_faulty_properties_names_them() -> None:
+    with pytest.raises(InvalidInputError, match="`rot`; did you mean `root`"):
+        registry.connect("dir", {"rot": "/lake"})
+
+
+def test_lance_namespace_connects_to_ours(tmp_path: Path) -> None:
+    registry.register_impls()
+    assert isinstance(lance_namespace.connect("lancens.dir", {"root": str(tmp_path)}), DirBackend)
+    assert isinstance(lance_namespace.connect("memory", {"name": "x"}), MemoryBackend)
+    assert not isinstance(lance_namespace.connect("dir", {"root": str(tmp_path)}), DirBackend)
+
+
+def test_finding_a_class_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from reconciler.backends import registry; registry.backend_class('dir');"
+        "registry.backend_class('memory');"
+        "print([name for name in ('lance', 'pyarrow', 'boto3', 'thrift', 'pyspark') if name in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
