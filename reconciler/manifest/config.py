@@ -37,7 +37,7 @@ class ResolvedConfig:
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One key of a ``config``; ``folder`` is where relative paths in it start, ``source`` is the value's place."""
+    """One key of a ``config``; ``folder`` is where relative paths in it start, ``source`` is the key's place."""
 
     key: str
     template: Template = field(repr=False)

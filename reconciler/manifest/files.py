@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Sequence as SequenceOf
+from dataclasses import dataclass
 from glob import has_magic, iglob
 from itertools import islice
 from pathlib import Path
@@ -13,7 +14,7 @@ from reconciler.manifest.faults import Faults, SourceFile
 from reconciler.manifest.nodes import Mapping, Node, Place, Scalar, Sequence
 from reconciler.manifest.reader import MAX_FILE_BYTES, read_document
 
-__all__ = ["read_files"]
+__all__ = ["Content", "read_files"]
 
 _SUFFIXES = (".yaml", ".yml")
 _MAX_FILES = 10_000
@@ -21,8 +22,17 @@ _MAX_FILES = 10_000
 _REPEATABLE = ("version", "name")
 
 
-def read_files(paths: SequenceOf[str | os.PathLike[str]], faults: Faults) -> tuple[str, Mapping]:
-    """Return the manifest's folder and the merged content of ``paths`` and all they include.
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The merged content of all files. Not ``complete``: a file could not be read, so what is missing may be in it."""
+
+    folder: str
+    root: Mapping
+    complete: bool
+
+
+def read_files(paths: SequenceOf[str | os.PathLike[str]], faults: Faults) -> Content:
+    """Return the merged content of ``paths`` and all they include; the folder is that of the first path.
 
     A folder stands for the YAML files directly in it. A file that is reached twice is read once. Every fault goes to
     ``faults``; ``faults.files`` then lists the files in the order they were read.
@@ -32,7 +42,7 @@ def read_files(paths: SequenceOf[str | os.PathLike[str]], faults: Faults) -> tup
     reading = _Reading(folder, faults)
     for path in paths:
         reading.add(os.fspath(path))
-    return folder, reading.merged
+    return Content(folder, reading.merged, reading.complete)
 
 
 class _Reading:
@@ -42,6 +52,7 @@ class _Reading:
         self._seen: set[str] = set()
         self._open: list[str] = []
         self.merged = Mapping(0, 0)
+        self.complete = True
 
     def add(self, given: str) -> None:
         """Read one path of the user."""
@@ -61,6 +72,7 @@ class _Reading:
         self._seen.add(path)
         data = self._data(path, given)
         if data is None:
+            self.complete = False
             return
         number = len(self._faults.files)
         name = Path(os.path.relpath(path, self._folder)).as_posix()
@@ -68,6 +80,7 @@ class _Reading:
         document = read_document(data, number, self._faults)
         del data
         if document is None:
+            self.complete = False
             return
         include = document.entries.pop("include", None)
         self._merge(self.merged, document, ())

@@ -6,12 +6,12 @@ import os
 from collections.abc import Mapping as MappingOf
 
 from reconciler.errors import ConfigError, MissingExtraError
-from reconciler.manifest.blocks import BlockReader
+from reconciler.manifest.blocks import BlockReader, entries_of
 from reconciler.manifest.catalogs import CatalogReader
 from reconciler.manifest.config import ConfigEntry, ConfigText
 from reconciler.manifest.digests import digest_of
 from reconciler.manifest.faults import Faults
-from reconciler.manifest.files import read_files
+from reconciler.manifest.files import Content, read_files
 from reconciler.manifest.manifest import Manifest, ManifestCatalog, service_problems
 from reconciler.manifest.models import CatalogBlock, ManifestFile
 from reconciler.manifest.nodes import Mapping, Node, Scalar
@@ -36,11 +36,10 @@ def load(
         ManifestError: with every fault of every file.
     """
     faults = Faults()
-    folder, root = read_files([path, *paths], faults)
+    content = read_files([path, *paths], faults)
     if not faults.files:
         faults.raise_if_any()
-    loading = _Loading(faults, dict(variables or {}), folder)
-    manifest = loading.manifest(root)
+    manifest = _Loading(faults, dict(variables or {}), content).manifest()
     faults.raise_if_any()
     if manifest is None:
         raise AssertionError("a manifest without faults has everything")
@@ -48,20 +47,21 @@ def load(
 
 
 class _Loading:
-    def __init__(self, faults: Faults, variables: dict[str, str], folder: str) -> None:
+    def __init__(self, faults: Faults, variables: dict[str, str], content: Content) -> None:
         self._faults = faults
         self._variables = variables
-        self._folder = folder
+        self._content = content
+        self._folder = content.folder
         self._blocks = BlockReader(faults, variables)
 
-    def manifest(self, root: Mapping) -> Manifest | None:
+    def manifest(self) -> Manifest | None:
+        root = self._content.root
         top = self._blocks.read(ManifestFile, root, "the manifest", ("catalogs",))
         name = self._name(root)
-        self._require(root, "version", "expected `version: 1`")
+        self._require(root, "version", "the manifest", "expected `version: 1`")
         catalogs: dict[str, ManifestCatalog] = {}
         children = self._blocks.children(root, "catalogs", "the manifest")
-        if not children and "catalogs" not in root.entries:
-            self._require(root, "catalogs", "expected a block with a name for each catalog")
+        self._require(root, "catalogs", "the manifest", "expected a block with a name for each catalog")
         digests = []
         for catalog_name, node in children.items():
             read = self._catalog(name or "", catalog_name, node)
@@ -83,12 +83,12 @@ class _Loading:
             catalogs=catalogs,
         )
 
-    def _require(self, root: Mapping, key: str, expected: str) -> None:
-        if key not in root.entries:
-            self._faults.at(root.place, f"the manifest has no `{key}`; {expected}")
+    def _require(self, node: Node, key: str, what: str, expected: str) -> None:
+        if key not in entries_of(node) and self._content.complete:
+            self._faults.at(node.key_place, f"{what} has no `{key}`; {expected}")
 
     def _name(self, root: Mapping) -> str | None:
-        self._require(root, "name", "expected a name, such as `name: feature-store`")
+        self._require(root, "name", "the manifest", "expected a name, such as `name: feature-store`")
         return self._verbatim(root, "name", "the manifest")
 
     def _verbatim(self, node: Mapping, key: str, what: str) -> str | None:
@@ -111,9 +111,9 @@ class _Loading:
         if reason is not None:
             self._faults.at(node.key_place, f"catalog `{name}`: {reason}")
         block = self._blocks.read(CatalogBlock, node, what, _BELOW_CATALOG)
+        if block is not None:
+            self._require(node, "impl", what, _impls())
         if not isinstance(node, Mapping):
-            if block is not None:
-                self._faults.at(node.key_place, f"{what} has no `impl`; {_impls()}")
             return None
         config = self._config(name, node)
         capabilities = config.backend.capabilities if config is not None else Capabilities()
@@ -144,8 +144,6 @@ class _Loading:
         from reconciler.backends import registry
 
         what = f"catalog {name}"
-        if "impl" not in node.entries:
-            self._faults.at(node.key_place, f"{what} has no `impl`; {_impls()}")
         entries = tuple(self._config_entries(node, what))
         impl = self._verbatim(node, "impl", what)
         if impl is None:
@@ -172,7 +170,7 @@ class _Loading:
             except TemplateError as error:
                 self._faults.at(value.place, str(error))
                 continue
-            source = self._faults.source(value.place)
+            source = self._faults.source(value.key_place)
             entries.append(ConfigEntry(key, template, self._faults.folder(value.place), source))
         return entries
 

@@ -112,7 +112,7 @@ def value_of(placeholder: Placeholder, variables: Mapping[str, str], folder: str
 
 def _missing(placeholder: Placeholder, known: Mapping[str, str]) -> str:
     name = placeholder.name
-    nearest = get_close_matches(name, known, n=1, cutoff=0.8)
+    nearest = get_close_matches(name, known, n=1, cutoff=0.8 if placeholder.scheme == "env" else 0.6)
     if placeholder.scheme == "env":
         what = f"environment variable `{name}` is not set"
         otherwise = f"set it, or write `${{env:{name}:-default}}`"

@@ -1,0 +1,96 @@
+"""Every fault is reported in plain words, at its place, together with all others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import ManifestError
+from reconciler.manifest import load
+from tests.unit.manifest.bad_manifests import BAD
+from tests.unit.manifest.conftest import Write, manifest
+
+
+@pytest.mark.parametrize(("text", "messages"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
+def test_the_message_is_exact(write: Write, text: str, messages: list[str]) -> None:
+    with pytest.raises(ManifestError) as caught:
+        load(write(lancens=text), variables={"tier": "gold"})
+
+    assert [str(problem) for problem in caught.value.problems] == messages
+
+
+def test_there_are_many_cases() -> None:
+    assert len(BAD) >= 40
+
+
+def test_faults_of_all_files_are_in_one_report(write: Write) -> None:
+    path = write(
+        lancens=manifest("prune: x").replace("catalogs", "include: [teams/*.yaml]\ncatalogs", 1),
+        teams__ads="catalogs: {lake: {namespaces: {ads: {propertys: {}}}}}\n",
+        teams__web="catalogs: {lake: {impl: dir, namespaces: {a$: {}}}\n",
+    )
+
+    with pytest.raises(ManifestError) as caught:
+        load(path)
+
+    assert str(caught.value).splitlines() == [
+        "lancens.yaml:8:12: `prune` in catalog lake is `x`, expected one of `never`, `owned`, `all`",
+        "teams/ads.yaml:1:38: unknown key `propertys` in namespace lake/ads; did you mean `properties`?",
+        "teams/web.yaml:2:1: not valid YAML: while parsing a flow mapping did not find expected ',' or '}'",
+        "3 errors in 3 files. Nothing was read or changed.",
+    ]
+
+
+def test_one_name_in_two_files_that_differ_in_case(write: Write) -> None:
+    path = write(
+        lancens=manifest("", "glue", "{region: eu}").replace("catalogs", "include: [teams/*.yaml]\ncatalogs", 1),
+        teams__ads="catalogs:\n  lake:\n    namespaces:\n      ads: {}\n",
+        teams__web="catalogs:\n  lake:\n    namespaces:\n      Ads: {}\n",
+    )
+
+    with pytest.raises(ManifestError) as caught:
+        load(path)
+
+    assert [str(problem) for problem in caught.value.problems] == [
+        "teams/web.yaml:4:7: namespace `Ads` and teams/ads.yaml:4:7 `ads` are one name in lake (glue folds case)"
+    ]
+
+
+def test_a_leaf_said_in_two_files_names_both(write: Write) -> None:
+    path = write(
+        lancens=manifest("prune: all").replace("catalogs", "include: [more.yaml]\ncatalogs", 1),
+        more="catalogs: {lake: {prune: never}}\n",
+    )
+
+    with pytest.raises(ManifestError) as caught:
+        load(path)
+
+    assert [str(problem) for problem in caught.value.problems] == [
+        "more.yaml:1:19: `catalogs/lake/prune` is said twice, first at lancens.yaml:8:5"
+    ]
+
+
+def test_the_report_of_a_manifest_that_is_wrong_everywhere_is_bounded(write: Write) -> None:
+    tables = "".join(f"  t{number}: {{propertys: {{}}}}\n" for number in range(1500))
+
+    with pytest.raises(ManifestError) as caught:
+        load(write(lancens=manifest("tables:\n" + tables)))
+
+    assert len(caught.value.problems) == 1001
+    assert str(caught.value.problems[-1]) == "lancens.yaml: 500 more errors are not shown"
+
+
+@pytest.mark.parametrize("name", ["missing.yaml", "nowhere/lancens.yaml"])
+def test_a_file_that_is_not_there_is_said_so(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        load(tmp_path / name)
+
+    assert str(caught.value.problems[0]) == f"{tmp_path / name}: cannot be read: No such file or directory"
+
+
+def test_a_folder_without_manifests_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(ManifestError) as caught:
+        load(tmp_path)
+
+    assert str(caught.value.problems[0]) == f"{tmp_path}: the folder holds no *.yaml and no *.yml file"
