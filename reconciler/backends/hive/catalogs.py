@@ -29,7 +29,7 @@ from reconciler.backends.hive.entries import (
     catalog_of,
     namespace_of_catalog,
 )
-from reconciler.backends.hive.faults import translated
+from reconciler.backends.hive.faults import creating, translated
 from reconciler.state import LiveNamespace, PropertyChanges
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Catalogs:
                 f"{self.impl}: catalog `{name}` needs a location: set `{CATALOG_LOCATION}`, or `root` in the config"
             )
         what = f"creating catalog `{name}`"
-        with translated(self.impl, what, missing=NamespaceNotFoundError, exists=NamespaceAlreadyExistsError):
+        with creating(self.impl, what, exists=NamespaceAlreadyExistsError, look=lambda: self._fetch(name)):
             self.metastore.write(lambda client: client.create_catalog(CreateCatalogRequest(catalog)))
         return self.load(name)
 

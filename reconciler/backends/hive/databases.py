@@ -25,7 +25,7 @@ from reconciler.backends.hive.entries import (
     database_of,
     namespace_of_database,
 )
-from reconciler.backends.hive.faults import translated
+from reconciler.backends.hive.faults import creating, translated
 from reconciler.state import LiveNamespace, PropertyChanges
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Databases:
         database.locationUri = database.locationUri or location
         what = f"creating namespace `{name}`"
         try:
-            with translated(self.impl, what, missing=NamespaceNotFoundError, exists=NamespaceAlreadyExistsError):
+            with creating(self.impl, what, exists=NamespaceAlreadyExistsError, look=lambda: self.fetch(name)):
                 self.metastore.write(lambda client: client.create_database(database))
         except NamespaceAlreadyExistsError:
             there = self.fetch(name)

@@ -5,18 +5,20 @@ Nothing of Thrift or Hive gets past this module as an exception: calls go throug
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from lance_namespace.errors import (
     InternalError,
     InvalidInputError,
     LanceNamespaceError,
+    NamespaceNotFoundError,
     PermissionDeniedError,
+    TableNotFoundError,
     UnsupportedOperationError,
 )
 
-__all__ = ["detail", "translated"]
+__all__ = ["creating", "detail", "translated"]
 
 _LONGEST_DETAIL = 300
 _DENIED = ("permission denied", "accesscontrolexception", "not authorized", "does not have privilege", "authorizer")
@@ -74,6 +76,23 @@ def translated(
         if error.type == TApplicationException.UNKNOWN_METHOD:
             raise UnsupportedOperationError(f"{impl}: {what}: this metastore does not know the call") from error
         raise InternalError(f"{impl}: {what}: {detail(error)}") from error
+
+
+@contextmanager
+def creating(impl: str, what: str, *, exists: type[LanceNamespaceError], look: Callable[[], object]) -> Iterator[None]:
+    """Turn what the metastore raises when an object is created, as :func:`translated` does.
+
+    Of two that create an object at once, the slower one is told of a duplicate key in the server's database and no
+    more; ``look`` tells then whether the object is there.
+    """
+    try:
+        with translated(impl, what, missing=NamespaceNotFoundError, exists=exists):
+            yield
+    except InternalError as error:
+        with suppress(NamespaceNotFoundError, TableNotFoundError):
+            look()
+            raise exists(f"{impl}: {what}: it exists by now") from error
+        raise
 
 
 def _of_meta_exception(what: str, error: Exception) -> LanceNamespaceError:

@@ -18,7 +18,7 @@ from lance_namespace.errors import (
 
 from reconciler.backends.base import NotLanceTableError
 from reconciler.backends.hive.entries import DatabaseName, is_lance, new_table, set_table_parameters
-from reconciler.backends.hive.faults import detail, translated
+from reconciler.backends.hive.faults import creating, detail, translated
 from reconciler.backends.parallel import in_parallel
 from reconciler.state import PropertyChanges
 
@@ -153,7 +153,7 @@ class Tables:
         """
         table = new_table(name, database, location, properties)
         what = f"creating table `{database}${name}`"
-        with translated(self.impl, what, missing=NamespaceNotFoundError, exists=TableAlreadyExistsError):
+        with creating(self.impl, what, exists=TableAlreadyExistsError, look=lambda: self.fetch(database, name)):
             self.metastore.write(lambda client: client.create_table(table))
         return self.find(database, name)
 

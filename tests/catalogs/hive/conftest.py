@@ -1,0 +1,78 @@
+"""The four metastores, one after the other: pytest runs everything on one before it starts the next."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from reconciler.backends import registry
+from reconciler.backends.base import Backend
+from reconciler.backends.hive.backend import HiveBackend
+from reconciler.names import Identifier
+from tests.servers.hive import Metastore, metastore, sql_schema
+
+Connect = Callable[..., HiveBackend]
+
+
+@pytest.fixture(scope="session", params=["2.3", "3.1", "3.1 with its SQL schema", "4.1"])
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Metastore]:
+    """A running metastore of each version."""
+    directory = tmp_path_factory.mktemp("metastore")
+    if request.param == "3.1 with its SQL schema":
+        running = metastore("3.1", directory, database=sql_schema(), auto_create=False)
+    else:
+        running = metastore(request.param, directory)
+    with running as started:
+        yield started
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> str:
+    """The root of a test's own."""
+    return str(tmp_path / "lake")
+
+
+@pytest.fixture
+def config(server: Metastore, lake: str) -> Mapping[str, str]:
+    """The configuration of a backend for the server."""
+    return {"uri": server.uri, "root": lake}
+
+
+@pytest.fixture
+def connect(server: Metastore, config: Mapping[str, str]) -> Iterator[Connect]:
+    """Make backends for the server, with more configuration where given; they are closed at the end."""
+    made: list[Backend] = []
+
+    def make(**more: str) -> HiveBackend:
+        backend = registry.connect(server.impl, {**config, **more})
+        assert isinstance(backend, HiveBackend)
+        made.append(backend)
+        return backend
+
+    yield make
+    for backend in made:
+        backend.close()
+
+
+@pytest.fixture
+def backend(connect: Connect) -> HiveBackend:
+    """A backend for the server."""
+    return connect()
+
+
+@pytest.fixture
+def database(server: Metastore, backend: HiveBackend) -> Iterator[Identifier]:
+    """A new, empty database; with what is left in it, it goes at the end."""
+    name = f"db_{uuid.uuid4().hex[:12]}"
+    above: Identifier = () if server.impl == "hive2" else (f"cat_{uuid.uuid4().hex[:12]}",)
+    if above:
+        backend.insert_namespace(above, {})
+    backend.insert_namespace((*above, name), {})
+    yield (*above, name)
+    from lance_namespace import DropNamespaceRequest
+
+    backend.drop_namespace(DropNamespaceRequest(id=list(above or (name,)), behavior="cascade", mode="skip"))

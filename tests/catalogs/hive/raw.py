@@ -1,0 +1,101 @@
+"""A metastore spoken to past the backends: what other writers do, and what is truly there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from reconciler.backends.hive.config import HiveConfig
+from reconciler.backends.hive.connection import connect
+from reconciler.backends.hive.entries import DatabaseName
+from reconciler.names import Identifier
+
+if TYPE_CHECKING:
+    from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
+    from reconciler.backends.hive.gen.ttypes import Database, Table
+
+__all__ = ["database_name", "drop", "fetch", "plain_table", "put", "raw"]
+
+
+@contextmanager
+def raw(uri: str) -> Iterator[Client]:
+    """Give a Thrift client on a connection of its own."""
+    config = HiveConfig.model_validate({"uri": uri})
+    connection = connect(config, config.uri[0])
+    try:
+        yield connection.client
+    finally:
+        connection.close()
+
+
+def database_name(identifier: Identifier) -> DatabaseName:
+    """Return the database that a namespace identifier names, on two levels or three."""
+    return DatabaseName(identifier[0] if len(identifier) == 2 else None, identifier[-1])
+
+
+def plain_table(
+    identifier: Identifier,
+    location: str | None = None,
+    parameters: Mapping[str, str] | None = None,
+    table_type: str = "EXTERNAL_TABLE",
+) -> Table:
+    """Return the struct of a table of text files, as Hive makes one."""
+    from reconciler.backends.hive.gen.ttypes import FieldSchema, SerDeInfo, StorageDescriptor, Table
+
+    database = database_name(identifier[:-1])
+    return Table(
+        tableName=identifier[-1],
+        dbName=database.name,
+        catName=database.catalog,
+        owner="somebody",
+        tableType=table_type,
+        parameters=dict(parameters or {}),
+        partitionKeys=[],
+        viewOriginalText="select 1" if table_type == "VIRTUAL_VIEW" else None,
+        viewExpandedText="select 1" if table_type == "VIRTUAL_VIEW" else None,
+        sd=StorageDescriptor(
+            cols=[FieldSchema("id", "bigint", "the key")],
+            location=location,
+            inputFormat="org.apache.hadoop.mapred.TextInputFormat",
+            outputFormat="org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
+            numBuckets=-1,
+            serdeInfo=SerDeInfo(
+                name="lazy",
+                serializationLib="org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe",
+                parameters={"field.delim": ","},
+            ),
+            bucketCols=[],
+            sortCols=[],
+            parameters={"kept": "by the descriptor"},
+        ),
+    )
+
+
+def put(uri: str, table: Table) -> None:
+    """Create a table."""
+    with raw(uri) as client:
+        client.create_table(table)
+
+
+def drop(uri: str, identifier: Identifier) -> None:
+    """Drop the entry of a table."""
+    with raw(uri) as client:
+        client.drop_table(database_name(identifier[:-1]).wire, identifier[-1], False)
+
+
+def fetch(uri: str, identifier: Identifier) -> Table:
+    """Return the struct of a table."""
+    from reconciler.backends.hive.gen.ttypes import GetTableRequest
+
+    database = database_name(identifier[:-1])
+    with raw(uri) as client:
+        return client.get_table_req(
+            GetTableRequest(dbName=database.name, tblName=identifier[-1], catName=database.catalog)
+        ).table
+
+
+def fetch_database(uri: str, identifier: Identifier) -> Database:
+    """Return the struct of a database."""
+    with raw(uri) as client:
+        return client.get_database(database_name(identifier).wire)

@@ -1,0 +1,30 @@
+"""The conformance kit on every metastore."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from reconciler.backends import registry
+from reconciler.backends.base import Backend
+from reconciler.conformance import Check, checks, verify
+from reconciler.names import Identifier
+from tests.catalogs.hive.raw import drop, plain_table, put
+from tests.servers.hive import Metastore
+
+
+@pytest.mark.parametrize("check", checks(), ids=str)
+def test_conformance(check: Check, server: Metastore, config: Mapping[str, str], tmp_path: Path) -> None:
+    def add_foreign(backend: Backend, identifier: Identifier) -> Callable[[], None]:
+        put(server.uri, plain_table(identifier))
+        return partial(drop, server.uri, identifier)
+
+    verify(
+        check,
+        partial(registry.connect, server.impl, config),
+        scratch=str(tmp_path),
+        add_foreign=add_foreign,
+    )
