@@ -17,14 +17,12 @@ if TYPE_CHECKING:
 
     from reconciler.backends.glue.config import GlueConfig
 
-__all__ = ["CONCURRENCY", "connect"]
-
-CONCURRENCY = 8
-"""How many requests a backend makes at once."""
+__all__ = ["connect"]
 
 _CONNECT_SECONDS = 10
 _READ_SECONDS = 60
 _TRIES = 5
+_CONNECTIONS = 32
 # botocore renews credentials this long before they end; a role's shorter session gets a smaller part of its life.
 _RENEW_SECONDS = 900
 _RENEW_AT_LEAST_SECONDS = 600
@@ -57,7 +55,7 @@ def _settings() -> Config:
     return Config(
         connect_timeout=_CONNECT_SECONDS,
         read_timeout=_READ_SECONDS,
-        max_pool_connections=CONCURRENCY,
+        max_pool_connections=_CONNECTIONS,
         retries={"mode": "adaptive", "total_max_attempts": _TRIES},
     )
 

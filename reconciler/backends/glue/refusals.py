@@ -93,8 +93,8 @@ def translated(
     subject: str,
     secrets: Collection[str] = (),
     *,
-    missing: type[LanceNamespaceError] = InternalError,
-    exists: type[LanceNamespaceError] = InternalError,
+    missing: LanceNamespaceError | None = None,
+    exists: LanceNamespaceError | None = None,
     done: str | None = None,
 ) -> Iterator[None]:
     """Turn every error of botocore inside into one of the Lance namespace.
@@ -103,8 +103,8 @@ def translated(
         operation: the Glue operation called inside, such as ``GetTables``.
         subject: what it is about, as the user knows it.
         secrets: what no text may hold.
-        missing: what an ``EntityNotFoundException`` means here.
-        exists: what an ``AlreadyExistsException`` means here.
+        missing: what an ``EntityNotFoundException`` means here, where it can come.
+        exists: what an ``AlreadyExistsException`` means here, where it can come.
         done: the code that a repeated request gets when its first try has done the work.
 
     Raises:
@@ -139,18 +139,18 @@ def _refusal(
     subject: str,
     error: ClientError,
     secrets: Collection[str],
-    missing: type[LanceNamespaceError],
-    exists: type[LanceNamespaceError],
+    missing: LanceNamespaceError | None,
+    exists: LanceNamespaceError | None,
 ) -> LanceNamespaceError:
     """Return the error for an answer of the service."""
     code = _code(error)
     message = str(error.response.get("Error", {}).get("Message", ""))
     is_sts = error.operation_name == "AssumeRole"
     where = f"glue: {'AssumeRole' if is_sts else f'{operation} on {subject}'}"
-    if code == "EntityNotFoundException":
-        return missing(f"glue: {subject} does not exist")
-    if code == "AlreadyExistsException":
-        return exists(f"glue: {subject} already exists")
+    if code == "EntityNotFoundException" and missing is not None:
+        return missing
+    if code == "AlreadyExistsException" and exists is not None:
+        return exists
     if code in _DENIED:
         return PermissionDeniedError(f"{where}: access denied: {_lacking(message, error.operation_name)}; {_POLICIES}")
     if code in _UNAUTHENTICATED:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from lance_namespace.errors import NamespaceNotFoundError
 
-from reconciler.backends.glue.client import CONCURRENCY
 from reconciler.backends.glue.places import Place, name_fault
 from reconciler.backends.glue.structures import (
     catalog_oddity,
@@ -38,13 +37,13 @@ _LISTINGS = 3
 ResultT = TypeVar("ResultT")
 
 
-def scan(service: Service, root: Place, scope: Scope) -> Snapshot:
-    """Return everything below ``root`` within ``scope``.
+def scan(service: Service, root: Place, scope: Scope, parallelism: int) -> Snapshot:
+    """Return everything below ``root`` within ``scope``, with ``parallelism`` requests in flight.
 
     Raises:
         LanceNamespaceError: naming the call and what it was about; never returns a part.
     """
-    reading = _Reading(service, scope)
+    reading = _Reading(service, scope, parallelism)
     catalogs = reading.read_catalogs(root)
     databases = reading.read_databases([root, *catalogs])
     reading.read_tables(databases)
@@ -54,9 +53,10 @@ def scan(service: Service, root: Place, scope: Scope) -> Snapshot:
 class _Reading:
     """What has been read so far; each step starts from what the one before returned."""
 
-    def __init__(self, service: Service, scope: Scope) -> None:
+    def __init__(self, service: Service, scope: Scope, parallelism: int) -> None:
         self._service = service
         self._scope = scope
+        self._parallelism = parallelism
         self.namespaces: dict[Identifier, LiveNamespace] = {}
         self.tables: dict[Identifier, LiveTable] = {}
         self.notes: list[str] = []
@@ -88,7 +88,7 @@ class _Reading:
 
         found: list[tuple[Place, str]] = []
         hidden: set[Identifier] = set()
-        for place, databases in zip(catalogs, in_parallel(databases_of, catalogs, CONCURRENCY), strict=True):
+        for place, databases in zip(catalogs, in_parallel(databases_of, catalogs, self._parallelism), strict=True):
             if any(place.path[:depth] in hidden for depth in range(1, len(place.path) + 1)):
                 self.namespaces.pop(place.path, None)
                 continue
@@ -119,7 +119,7 @@ class _Reading:
             place, name = database
             return _unless_gone(lambda: self._tables_of(place, name), lambda: self._service.database(place, name))
 
-        for (place, name), read in zip(databases, in_parallel(tables_of, databases, CONCURRENCY), strict=True):
+        for (place, name), read in zip(databases, in_parallel(tables_of, databases, self._parallelism), strict=True):
             if read is None:
                 del self.namespaces[(*place.path, name)]
                 continue

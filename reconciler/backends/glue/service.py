@@ -48,6 +48,12 @@ _ANY_NAME = ".*"
 ItemT = TypeVar("ItemT")
 
 
+# The refusals that a repeated write gets when its first try has done the work.
+_EXISTS = "AlreadyExistsException"
+_MISSING = "EntityNotFoundException"
+_MOVED_ON = "ConcurrentModificationException"
+
+
 class _In(TypedDict, total=False):
     CatalogId: str
 
@@ -84,6 +90,14 @@ def _only(*, names: bool) -> _Only:
 def _at_version(table: TableTypeDef) -> _AtVersion:
     """Return the parameter that makes an update fail when the table has moved on."""
     return {"VersionId": table["VersionId"]} if "VersionId" in table else {}
+
+
+def _no_namespace(label: str) -> LanceNamespaceError:
+    return NamespaceNotFoundError(f"glue: namespace {label} does not exist")
+
+
+def _no_table(label: str) -> LanceNamespaceError:
+    return TableNotFoundError(f"glue: table {label} does not exist")
 
 
 class Service:
@@ -127,25 +141,24 @@ class Service:
 
     def catalog(self, place: Place) -> CatalogTypeDef:
         """Return one catalog, which is not the root."""
-        with self._asking("GetCatalog", place.label, missing=NamespaceNotFoundError):
+        with self._asking("GetCatalog", place.label, missing=_no_namespace(place.label)):
             return self._client().get_catalog(CatalogId=place.catalog_id or "")["Catalog"]
 
     def create_catalog(self, place: Place, parameters: dict[str, str]) -> None:
         """Make a catalog directly in the account. Raises ``RepeatedError`` when an earlier try may have made it."""
-        exists, done = NamespaceAlreadyExistsError, "AlreadyExistsException"
-        with self._asking("CreateCatalog", place.label, exists=exists, done=done):
+        exists = NamespaceAlreadyExistsError(f"glue: catalog {place.label} already exists")
+        with self._asking("CreateCatalog", place.label, exists=exists, done=_EXISTS):
             self._client().create_catalog(Name=place.path[-1], CatalogInput={"Parameters": parameters})
 
     def update_catalog(self, place: Place, catalog: CatalogTypeDef) -> None:
         """Replace a catalog by ``catalog``."""
-        with self._asking("UpdateCatalog", place.label, missing=NamespaceNotFoundError):
+        with self._asking("UpdateCatalog", place.label, missing=_no_namespace(place.label)):
             given = self._as_input(catalog, "CatalogInput")
             self._client().update_catalog(CatalogId=place.catalog_id or "", CatalogInput=given)
 
     def delete_catalog(self, place: Place) -> None:
         """Delete a catalog, with whatever it holds. Raises ``RepeatedError`` when an earlier try may have done it."""
-        missing, done = NamespaceNotFoundError, "EntityNotFoundException"
-        with self._asking("DeleteCatalog", place.label, missing=missing, done=done):
+        with self._asking("DeleteCatalog", place.label, missing=_no_namespace(place.label), done=_MISSING):
             self._client().delete_catalog(CatalogId=place.catalog_id or "")
 
     # ---- databases -----------------------------------------------------------------------------------------------
@@ -161,26 +174,29 @@ class Service:
 
     def database(self, place: Place, name: str) -> DatabaseTypeDef:
         """Return one database."""
-        with self._asking("GetDatabase", place.label_of(name), missing=NamespaceNotFoundError):
+        label = place.label_of(name)
+        with self._asking("GetDatabase", label, missing=_no_namespace(label)):
             return self._client().get_database(Name=name, **_in(place))["Database"]
 
     def create_database(self, place: Place, name: str, parameters: dict[str, str]) -> None:
         """Make a database. Raises ``RepeatedError`` when an earlier try may have made it."""
-        missing, exists, done = NamespaceNotFoundError, NamespaceAlreadyExistsError, "AlreadyExistsException"
-        with self._asking("CreateDatabase", place.label_of(name), missing=missing, exists=exists, done=done):
+        label = place.label_of(name)
+        exists = NamespaceAlreadyExistsError(f"glue: database {label} already exists")
+        with self._asking("CreateDatabase", label, missing=_no_namespace(place.label), exists=exists, done=_EXISTS):
             self._client().create_database(DatabaseInput={"Name": name, "Parameters": parameters}, **_in(place))
 
     def update_database(self, place: Place, database: DatabaseTypeDef) -> None:
         """Replace a database by ``database``."""
         name = database["Name"]
-        with self._asking("UpdateDatabase", place.label_of(name), missing=NamespaceNotFoundError):
+        label = place.label_of(name)
+        with self._asking("UpdateDatabase", label, missing=_no_namespace(label)):
             given = self._as_input(database, "DatabaseInput")
             self._client().update_database(Name=name, DatabaseInput=given, **_in(place))
 
     def delete_database(self, place: Place, name: str) -> None:
         """Delete a database, with whatever it holds. Raises ``RepeatedError`` when an earlier try may have done it."""
-        missing, done = NamespaceNotFoundError, "EntityNotFoundException"
-        with self._asking("DeleteDatabase", place.label_of(name), missing=missing, done=done):
+        label = place.label_of(name)
+        with self._asking("DeleteDatabase", label, missing=_no_namespace(label), done=_MISSING):
             self._client().delete_database(Name=name, **_in(place))
 
     def functions(self, place: Place, database: str) -> Iterator[UserDefinedFunctionTypeDef]:
@@ -209,14 +225,16 @@ class Service:
 
     def table(self, place: Place, database: str, name: str) -> TableTypeDef:
         """Return one table. A missing database is answered as a missing table."""
-        with self._asking("GetTable", place.label_of(database, name), missing=TableNotFoundError):
+        label = place.label_of(database, name)
+        with self._asking("GetTable", label, missing=_no_table(label)):
             return self._client().get_table(DatabaseName=database, Name=name, **_in(place))["Table"]
 
     def create_table(self, place: Place, database: str, table: TableInputTypeDef) -> None:
         """Make the entry of a table. Raises ``RepeatedError`` when an earlier try may have made it."""
         label = place.label_of(database, table["Name"])
-        missing, exists, done = NamespaceNotFoundError, TableAlreadyExistsError, "AlreadyExistsException"
-        with self._asking("CreateTable", label, missing=missing, exists=exists, done=done):
+        missing = _no_namespace(place.label_of(database))
+        exists = TableAlreadyExistsError(f"glue: table {label} already exists")
+        with self._asking("CreateTable", label, missing=missing, exists=exists, done=_EXISTS):
             self._client().create_table(DatabaseName=database, TableInput=table, **_in(place))
 
     def update_table(self, place: Place, database: str, table: TableTypeDef) -> None:
@@ -225,14 +243,14 @@ class Service:
         Raises ``RepeatedError`` when an earlier try may have done it.
         """
         label = place.label_of(database, table["Name"])
-        with self._asking("UpdateTable", label, missing=TableNotFoundError, done="ConcurrentModificationException"):
+        with self._asking("UpdateTable", label, missing=_no_table(label), done=_MOVED_ON):
             given = self._as_input(table, "TableInput")
             self._client().update_table(DatabaseName=database, TableInput=given, **_in(place), **_at_version(table))
 
     def delete_table(self, place: Place, database: str, name: str) -> None:
         """Delete the entry of a table. Raises ``RepeatedError`` when an earlier try may have done it."""
         label = place.label_of(database, name)
-        with self._asking("DeleteTable", label, missing=TableNotFoundError, done="EntityNotFoundException"):
+        with self._asking("DeleteTable", label, missing=_no_table(label), done=_MISSING):
             self._client().delete_table(DatabaseName=database, Name=name, **_in(place))
 
     # ---- asking --------------------------------------------------------------------------------------------------
@@ -251,8 +269,8 @@ class Service:
         operation: str,
         subject: str,
         *,
-        missing: type[LanceNamespaceError] = InternalError,
-        exists: type[LanceNamespaceError] = InternalError,
+        missing: LanceNamespaceError | None = None,
+        exists: LanceNamespaceError | None = None,
         done: str | None = None,
     ) -> AbstractContextManager[None]:
         _log.debug("glue: %s on %s", operation, subject)
@@ -265,7 +283,7 @@ class Service:
         after: _After = {}
         for number in count(1):
             page = operation if number == 1 else f"{operation}, page {number},"
-            with self._asking(page, subject, missing=NamespaceNotFoundError):
+            with self._asking(page, subject, missing=_no_namespace(subject)):
                 items, following = fetch(after)
             yield from items
             if not following:
