@@ -55,9 +55,9 @@ class Ground:
 
     @property
     def nests(self) -> bool:
-        """Whether ``base`` can hold namespaces."""
-        most = self.backend.capabilities.max_depth
-        return most is None or len(self.base) < most
+        """Whether ``base`` can hold namespaces: where there are two kinds, the one that holds tables cannot."""
+        able = self.backend.capabilities
+        return able.namespace_kinds is None and (able.max_depth is None or len(self.base) < able.max_depth)
 
     def nested(self, name: str = "inner", *, with_tables: bool = False) -> Identifier:
         """Return the identifier of a namespace below ``base``; the check does not apply where there can be none.
@@ -89,6 +89,20 @@ class Ground:
 
         options = self.backend.storage_options() or None
         lance.write_dataset(pa.table({"id": list(range(rows))}), storage.pylance_uri(location), storage_options=options)
+
+    def real_table(self, identifier: Sequence[str], rows: int = 3) -> str:
+        """Register a real dataset with ``rows`` rows and return where it is.
+
+        Where the service chooses the location, the dataset is written to the one it chose.
+        """
+        if self.backend.capabilities.ignores_location:
+            place = self.declare(identifier)
+            self.write(place, rows)
+        else:
+            place = self.place(tuple(identifier))
+            self.write(place, rows)
+            self.register(identifier, place)
+        return place
 
     def rows(self, location: str) -> int:
         """Return how many rows the dataset at ``location`` has."""
