@@ -91,11 +91,12 @@ class _Reading:
 
     def _data(self, path: str, given: str) -> bytes | None:
         try:
-            if not stat.S_ISREG(Path(path).stat().st_mode):
+            status = Path(path).stat()
+            if not stat.S_ISREG(status.st_mode):
                 self._faults.in_file(given, "not a regular file")
                 return None
             with Path(path).open("rb") as opened:
-                return opened.read(MAX_FILE_BYTES + 1)
+                return opened.read(MAX_FILE_BYTES + 1 if status.st_size > MAX_FILE_BYTES else -1)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else None
             self._faults.in_file(given, f"cannot be read: {reason or 'the path is not valid'}")

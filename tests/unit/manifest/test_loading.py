@@ -1,0 +1,260 @@
+"""What a manifest means."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import ManifestError
+from reconciler.manifest import load
+from reconciler.state import DesiredNamespace, DesiredTable, Evolve, Field, Prune, Source, Thresholds
+from tests.unit.manifest.conftest import Load, Write, manifest
+
+FULL = """\
+version: 1
+name: feature-store
+safety: {max_removal_percent: 5, min_tables: 100}
+catalogs:
+  lake:
+    impl: dir
+    config: {root: ./lake}
+    prune: all
+    scope: ["features/**", scratch]
+    namespaces:
+      features:
+        properties: {owner: ml-platform}
+        protect: true
+        tables:
+          users:
+            location: ./lake/users.lance
+            evolve: additive
+            probe: false
+            protect: false
+            schema:
+              - {name: user_id, type: int64, nullable: false}
+              - {name: embedding, type: "fixed_size_list<float>[768]", metadata: {b: x, a: y}}
+          old: {absent: true}
+        namespaces: {eu: {tables: {users: {}}}}
+    tables: {scratch: }
+"""
+
+
+def test_every_key_reaches_the_desired_state(write: Write) -> None:
+    path = write(lancens=FULL)
+
+    loaded = load(path)
+
+    assert (loaded.name, loaded.files, loaded.folder) == ("feature-store", ("lancens.yaml",), str(path.parent))
+    assert loaded.thresholds == Thresholds(5, 100)
+    desired = loaded.catalogs["lake"].desired
+    assert (desired.name, desired.owner, desired.prune) == ("lake", "feature-store/lake", Prune.ALL)
+    assert desired.source == Source("lancens.yaml", 5, 3)
+    assert desired.scope.patterns == ("features/**", "scratch")
+    features, eu = ("features",), ("features", "eu")
+    assert desired.namespaces == {
+        features: DesiredNamespace(
+            features, Source("lancens.yaml", 11, 7), {"owner": "ml-platform"}, claimed=True, protect=True
+        ),
+        eu: DesiredNamespace(eu, Source("lancens.yaml", 24, 22)),
+    }
+    users = DesiredTable(
+        ("features", "users"),
+        Source("lancens.yaml", 15, 11),
+        location=f"{path.parent}/lake/users.lance",
+        schema=(
+            Field("user_id", "int64", nullable=False),
+            Field("embedding", "fixed_size_list<float32>[768]", metadata=(("a", "y"), ("b", "x"))),
+        ),
+        evolve=Evolve.ADDITIVE,
+        probe=False,
+        protect=False,
+    )
+    assert desired.tables == {
+        ("features", "users"): users,
+        ("features", "old"): DesiredTable(("features", "old"), Source("lancens.yaml", 23, 11), absent=True),
+        ("features", "eu", "users"): DesiredTable(("features", "eu", "users"), Source("lancens.yaml", 24, 36)),
+        ("scratch",): DesiredTable(("scratch",), Source("lancens.yaml", 25, 14)),
+    }
+
+
+def test_scalars_keep_their_text(load_text: Load) -> None:
+    loaded = load_text(
+        manifest(
+            "tables:\n  no:\n    properties: {a: yes, b: 0123, c: 2024-01-01, d: 1e3, e: ~, f: , 1: null}\n  0x1: {}\n"
+        )
+    )
+
+    tables = loaded.catalogs["lake"].desired.tables
+    assert list(tables) == [("no",), ("0x1",)]
+    assert tables["no",].properties == {
+        "a": "yes",
+        "b": "0123",
+        "c": "2024-01-01",
+        "d": "1e3",
+        "e": "~",
+        "f": "",
+        "1": "null",
+    }
+
+
+@pytest.mark.parametrize("nothing", ["", "{}", "~", "null"])
+def test_nothing_is_an_empty_block(load_text: Load, nothing: str) -> None:
+    loaded = load_text(
+        manifest(f"tables: {nothing}\nnamespaces:\n  a: {nothing}\n  b:\n    tables:\n      t: {nothing}\n")
+    )
+
+    desired = loaded.catalogs["lake"].desired
+    assert not desired.namespaces["a",].claimed
+    assert list(desired.tables) == [("b", "t")]
+
+
+@pytest.mark.parametrize("claim", ["properties: {}", "absent: false", "protect: false", "properties: {a: b}"])
+def test_properties_absent_and_protect_claim_a_namespace(load_text: Load, claim: str) -> None:
+    loaded = load_text(manifest(f"namespaces: {{a: {{{claim}}}}}"))
+
+    assert loaded.catalogs["lake"].desired.namespaces["a",].claimed
+
+
+def test_names_fold_where_the_catalog_folds(load_text: Load) -> None:
+    below = 'scope: ["Sales/**"]\nnamespaces: {SALES: {kind: database, tables: {Orders: {}}}}'
+
+    desired = load_text(manifest(below, "glue", "{region: eu}")).catalogs["lake"].desired
+
+    assert list(desired.tables) == [("sales", "orders")]
+    assert desired.namespaces["sales",].kind == "database"
+
+
+def test_protect_false_may_stand_beside_absent(load_text: Load) -> None:
+    desired = load_text(manifest("tables: {t: {absent: true, protect: false}}")).catalogs["lake"].desired
+
+    assert (desired.tables["t",].absent, desired.tables["t",].protect) == (True, False)
+
+
+# ---- placeholders
+
+
+def test_placeholders_work_in_every_value(load_text: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANCENS_OWNER", "ml ${var:x}")
+    (tmp_path / "tier.txt").write_text("gold\n")
+    loaded = load_text(
+        manifest(
+            'prune: "${var:prune}"\n'
+            "tables:\n  t:\n"
+            '    location: "s3://${var:bucket}/t"\n'
+            '    protect: "${var:missing:-true}"\n'
+            "    properties:\n"
+            '      owner: "by ${env:LANCENS_OWNER}!"\n'
+            '      tier: "${file:tier.txt}"\n'
+            '      literal: "$${env:X} $ $$ ${var:none:-}"\n'
+            '    schema: [{name: v, type: "fixed_size_list<float32>[${var:size}]"}]\n'
+        ),
+        prune="never",
+        bucket="b",
+        size="4",
+    )
+
+    desired = loaded.catalogs["lake"].desired
+    table = desired.tables["t",]
+    assert desired.prune is Prune.NEVER
+    assert (table.location, table.protect) == ("s3://b/t", True)
+    assert table.properties == {"owner": "by ml ${var:x}!", "tier": "gold", "literal": "${env:X} $ $$ "}
+    assert table.schema == (Field("v", "fixed_size_list<float32>[4]"),)
+
+
+def test_a_placeholder_that_stands_for_a_bad_value_is_an_error(load_text: Load) -> None:
+    with pytest.raises(ManifestError) as caught:
+        load_text(manifest('tables: {t: {schema: [{name: a, type: "${var:type}"}]}}'), type="strng")
+
+    assert str(caught.value.problems[0]) == (
+        "lancens.yaml:7:43: type `strng`: Lance stores no type `strng`; did you mean `string`?"
+    )
+
+
+def test_keys_are_never_placeholders(load_text: Load) -> None:
+    tables = load_text(manifest('namespaces: {a: {properties: {"${var:x}": y}}}')).catalogs["lake"].desired.namespaces
+
+    assert tables["a",].properties == {"${var:x}": "y"}
+
+
+# ---- several files
+
+
+def test_includes_merge_deeply(write: Write) -> None:
+    path = write(
+        lancens=manifest("namespaces: {a: {tables: {one: {}}}}").replace(
+            "catalogs", 'include: ["*/*.yaml"]\ncatalogs', 1
+        ),
+        teams__ads="version: 1\nname: shop\ninclude: [../deep/more.yaml]\n"
+        "catalogs: {lake: {namespaces: {a: {tables: {two: }}}}}",
+        teams__web="catalogs: {lake: {namespaces: {a: {properties: {k: v}, tables: {three: {}}}}}}",
+        deep__more="catalogs: {lake: {namespaces: {a: {tables: {four: {location: ./x}}}}}}",
+        deep__empty="",
+    )
+
+    loaded = load(path)
+
+    desired = loaded.catalogs["lake"].desired
+    assert {identifier[-1] for identifier in desired.tables} == {"one", "two", "three", "four"}
+    assert desired.namespaces["a",].claimed
+    assert desired.tables["a", "four"].location == f"{path.parent}/deep/x"
+    assert desired.tables["a", "four"].source == Source("deep/more.yaml", 1, 45)
+    assert loaded.files == ("lancens.yaml", "deep/empty.yaml", "deep/more.yaml", "teams/ads.yaml", "teams/web.yaml")
+
+
+def test_files_folders_and_the_files_of_a_saved_plan_give_one_manifest(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(
+        lancens=manifest("").replace("catalogs", "include: [zz.yaml]\ncatalogs", 1),
+        more="catalogs: {lake: {tables: {a: {}}}}",
+        zz="catalogs: {lake: {tables: {b: {}}}}",
+    )
+    by_files = load(path, tmp_path / "more.yaml")
+    by_folder = load(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    again = load(*by_folder.files)
+
+    assert by_files.digest == by_folder.digest == again.digest
+    assert sorted(by_files.files) == sorted(by_folder.files) == ["lancens.yaml", "more.yaml", "zz.yaml"]
+    assert again.folder == by_folder.folder == str(tmp_path)
+    assert set(again.catalogs["lake"].desired.tables) == {("a",), ("b",)}
+
+
+def test_a_pattern_that_matches_its_own_file_includes_the_others(write: Write) -> None:
+    path = write(
+        lancens=manifest("").replace("catalogs", 'include: ["*.yaml"]\ncatalogs', 1),
+        other='include: ["*.yaml"]\ncatalogs: {lake: {tables: {a: {}}}}',
+    )
+
+    assert load(path).files == ("lancens.yaml", "other.yaml")
+
+
+def test_a_circle_of_includes_is_named(write: Write) -> None:
+    path = write(
+        lancens=manifest("").replace("catalogs", "include: [a.yaml]\ncatalogs", 1),
+        a="include: [b.yaml]\n",
+        b="include: [a.yaml]\n",
+    )
+
+    with pytest.raises(ManifestError) as caught:
+        load(path)
+
+    assert [str(problem) for problem in caught.value.problems] == [
+        "b.yaml:1:11: include `a.yaml` goes in a circle: a.yaml -> b.yaml -> a.yaml"
+    ]
+
+
+def test_loading_imports_no_heavy_package(write: Write) -> None:
+    path = write(lancens=manifest("tables: {t: {schema: [{name: a, type: int8}]}}", "dir", "{root: ./lake}"))
+    code = (
+        "import sys, reconciler; reconciler.load(sys.argv[1]);"
+        "heavy = {'lance', 'boto3', 'pyspark', 'pyarrow', 'deepdiff', 'thrift'}; print(heavy & set(sys.modules))"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code, os.fspath(path)], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "set()"
