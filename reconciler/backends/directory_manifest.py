@@ -105,12 +105,15 @@ class Contents:
 
     def find(self, object_id: str) -> Row | None:
         """Return the row of ``object_id``."""
-        import pyarrow.compute as pc
-
-        position = pc.index(self.rows.column("object_id"), object_id).as_py()
+        position = self._position(object_id)
         if position < 0:
             return None
         return Row(*(self.rows.column(name)[position].as_py() for name in _REQUIRED_COLUMNS))
+
+    def _position(self, object_id: str) -> int:
+        import pyarrow.compute as pc
+
+        return int(pc.index(self.rows.column("object_id"), object_id).as_py())
 
     def below(self, parent: str) -> Contents:
         """Return the rows of everything below the namespace ``parent``; all of them for the root, ``""``."""
@@ -137,17 +140,24 @@ class Contents:
         return frozenset(text for text in entries.to_pylist() if DELIMITER not in text)
 
     def put(self, *rows: Row) -> Contents:
-        """Return the contents with ``rows`` in the place of those of the same identifiers."""
+        """Return the contents with ``rows`` in the place of those of the same identifiers.
+
+        Of a row that is replaced, the columns that are not known here keep their values.
+        """
         import pyarrow as pa
 
         if not rows:
             return self
         kept = self.without(*(row.object_id for row in rows)).rows
-        names = {name: [getattr(row, name) for row in rows] for name in _REQUIRED_COLUMNS}
-        added = pa.table(
-            [pa.array(names.get(column.name, [None] * len(rows)), column.type) for column in kept.schema],
-            schema=kept.schema,
-        )
+        before = [self._position(row.object_id) for row in rows]
+
+        def values(name: str) -> list[Any]:
+            if name in _REQUIRED_COLUMNS:
+                return [getattr(row, name) for row in rows]
+            column = self.rows.column(name)
+            return [None if position < 0 else column[position].as_py() for position in before]
+
+        added = pa.table([pa.array(values(one.name), one.type) for one in kept.schema], schema=kept.schema)
         return Contents(self.places, pa.concat_tables([kept, added]))
 
     def without(self, *object_ids: str) -> Contents:

@@ -1,0 +1,370 @@
+"""The directory catalog's own rules."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from lance_namespace import DescribeTableRequest, ListTablesRequest, TableExistsRequest
+from lance_namespace.errors import (
+    InternalError,
+    InvalidInputError,
+    InvalidTableStateError,
+    LanceNamespaceError,
+    NamespaceNotFoundError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
+
+from reconciler import storage
+from reconciler.backends.dir import DirBackend
+from reconciler.backends.directory_manifest import Contents, Manifest, Row
+from reconciler.backends.directory_places import Places
+from reconciler.names import Scope
+from reconciler.state import PropertyChanges
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    (tmp_path / "lake").mkdir()
+    return tmp_path / "lake"
+
+
+@pytest.fixture
+def backend(lake: Path) -> DirBackend:
+    return DirBackend(root=str(lake))
+
+
+def _write(place: Path) -> None:
+    lance.write_dataset(pa.table({"id": [1, 2, 3]}), str(place))
+
+
+def _files(lake: Path) -> dict[str, bytes]:
+    """Return every data file under the root."""
+    return {
+        str(path.relative_to(lake)): path.read_bytes()
+        for path in lake.rglob("*")
+        if path.is_file() and "__manifest" not in path.parts and not path.name.startswith(".lance-")
+    }
+
+
+def _put(lake: Path, *rows: Row) -> None:
+    Manifest(Places(str(lake)), {}).update(lambda contents: (contents.put(*rows), None))
+
+
+# ---- directories that are tables -------------------------------------------------------------------------------------
+
+
+def test_a_directory_is_a_table_whatever_it_holds(lake: Path, backend: DirBackend) -> None:
+    (lake / "empty").mkdir()
+    (lake / "junk").mkdir()
+    (lake / "junk" / "notes.txt").write_text("mine")
+    _write(lake / "bare")
+    _write(lake / "suffixed.lance")
+    (lake / "file.lance").write_text("a file is no table")
+    names = ["bare", "empty", "junk", "suffixed"]
+    assert backend.list_tables(ListTablesRequest(id=[])).tables == names
+    assert sorted(identifier[0] for identifier in backend.scan().tables) == names
+    for name in names:
+        backend.table_exists(TableExistsRequest(id=[name]))
+    assert backend.load_table(("bare",)).location == f"{lake}/bare"
+    assert backend.load_table(("suffixed",)).location == f"{lake}/suffixed.lance"
+
+
+@pytest.mark.parametrize("name", ["empty", "junk"])
+def test_metadata_of_such_a_directory_is_an_error_that_says_why(lake: Path, backend: DirBackend, name: str) -> None:
+    (lake / name).mkdir()
+    if name == "junk":
+        (lake / name / "notes.txt").write_text("mine")
+    backend.describe_table(DescribeTableRequest(id=[name]))
+    with pytest.raises(InvalidTableStateError, match="is not a Lance dataset"):
+        backend.describe_table(DescribeTableRequest(id=[name], load_detailed_metadata=True))
+
+
+def test_some_directories_are_no_tables(lake: Path, backend: DirBackend) -> None:
+    for name in ("_private", ".hidden", "__manifest_old", "12345678_a$b", ".lance", "gone", "gone.lance"):
+        (lake / name).mkdir()
+    for name in ("gone", "gone.lance"):
+        (lake / name / ".lance-deregistered").touch()
+    _write(lake / "group" / "member.lance")
+    assert backend.scan().tables == {}
+    assert backend.child_tables(()) == []
+    for name in ("_private", "gone", "group", "__manifest_old"):
+        with pytest.raises(TableNotFoundError):
+            backend.load_table((name,))
+
+
+def test_directories_of_entries_and_namespaces_are_no_tables_of_their_own(lake: Path, backend: DirBackend) -> None:
+    for place in ("teams/ads/clicks.lance", "used.lance"):
+        _write(lake / place)
+    for name in ("eu", "us.lance", "free"):
+        (lake / name).mkdir()
+    for name in ("eu", "us"):
+        backend.insert_namespace((name,), {})
+    backend.insert_table(("eu", "clicks"), f"{lake}/teams/ads/clicks.lance", {})
+    backend.insert_table(("eu", "used"), f"{lake}/used.lance", {})
+    assert set(backend.scan().tables) == {("eu", "clicks"), ("eu", "used"), ("free",)}
+    with pytest.raises(TableNotFoundError):
+        backend.load_table(("teams",))
+
+
+def test_two_directories_of_one_name_give_one_answer_and_a_note(lake: Path, backend: DirBackend) -> None:
+    (lake / "users").mkdir()
+    (lake / "users.lance").mkdir()
+    seen = backend.scan()
+    assert {table.id: table.location for table in seen.tables.values()} == {("users",): f"{lake}/users.lance"}
+    assert seen.notes == ("`users.lance` and `users` are both the table `users`: the first is shown",)
+    assert backend.load_table(("users",)).location == f"{lake}/users.lance"
+
+
+def test_a_directory_hidden_by_an_entry_of_its_name_is_noted(lake: Path, backend: DirBackend) -> None:
+    _write(lake / "new.lance")
+    backend.insert_table(("users",), f"{lake}/new.lance", {})
+    (lake / "users").mkdir()
+    seen = backend.scan()
+    assert {table.id: table.location for table in seen.tables.values()} == {("users",): f"{lake}/new.lance"}
+    assert seen.notes == ("the directory `users` is hidden by the table `users`, which is elsewhere",)
+
+
+def test_directories_that_cannot_be_names_are_noted(lake: Path, backend: DirBackend) -> None:
+    (lake / "tab\tbed").mkdir()
+    _put(lake, Row("a$$b", "table", "x"))
+    seen = backend.scan()
+    assert seen.tables == {}
+    assert [note.partition(":")[0] for note in seen.notes] == [
+        "`a$$b` in __manifest cannot be shown",
+        "the directory `tab\tbed` cannot be shown as a table",
+    ]
+
+
+def test_only_what_is_in_scope_is_read(lake: Path, backend: DirBackend) -> None:
+    for name in ("users", "clicks"):
+        (lake / name).mkdir()
+    backend.insert_namespace(("eu",), {})
+    assert set(backend.scan(Scope(("us*",))).tables) == {("users",)}
+    assert backend.scan(Scope(("eu/**",))).tables == {}
+
+
+# ---- the root --------------------------------------------------------------------------------------------------------
+
+
+def test_a_root_that_does_not_exist_is_empty_until_something_is_written(tmp_path: Path) -> None:
+    backend = DirBackend(root=str(tmp_path / "deep" / "lake"))
+    assert backend.scan().tables == {}
+    assert backend.list_tables(ListTablesRequest(id=[])).tables == []
+    with pytest.raises(NamespaceNotFoundError):
+        backend.child_tables(("eu",))
+    assert not (tmp_path / "deep").exists()
+    backend.insert_namespace(("eu",), {})
+    assert set(DirBackend(root=str(tmp_path / "deep" / "lake")).scan().namespaces) == {("eu",)}
+
+
+def test_a_root_in_every_spelling_is_one_catalog(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(lake.parent)
+    DirBackend(root=str(lake)).insert_namespace(("eu",), {})
+    for root in ("lake", "./lake/", f"file://{lake}", f"{lake}/"):
+        backend = DirBackend(root=root)
+        assert backend.child_namespaces(()) == ["eu"]
+        assert backend.default_location(("users",)) == f"{lake}/users.lance"
+        assert backend.namespace_id() == f"dir: {lake}"
+
+
+@pytest.mark.parametrize("damage", ["versions", "another dataset", "metadata"])
+def test_a_list_that_cannot_be_read_is_an_error_that_names_it(lake: Path, backend: DirBackend, damage: str) -> None:
+    if damage == "another dataset":
+        _write(lake / "__manifest")
+    elif damage == "versions":
+        backend.insert_namespace(("eu",), {})
+        for version in (lake / "__manifest" / "_versions").iterdir():
+            version.write_text("damaged")
+    else:
+        _put(lake, Row("eu", "namespace", None, "[1, 2]"))
+    with pytest.raises(LanceNamespaceError, match="__manifest"):
+        DirBackend(root=str(lake)).scan()
+
+
+def test_data_without_versions_in_the_lists_place_is_not_an_empty_catalog(lake: Path, backend: DirBackend) -> None:
+    backend.insert_namespace(("eu",), {})
+    for version in (lake / "__manifest" / "_versions").iterdir():
+        version.unlink()
+    with pytest.raises(LanceNamespaceError, match="__manifest"):
+        DirBackend(root=str(lake)).scan()
+
+
+def test_a_scan_reads_the_list_once(lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend.insert_namespace(("eu",), {})
+    for name in ("a", "b", "c"):
+        backend.insert_table(("eu", name), backend.default_location(("eu", name)), {})
+    opened: list[str] = []
+    genuine = storage.open_dataset
+
+    def counted(location: str, options: Mapping[str, str]) -> Any:
+        opened.append(location)
+        return genuine(location, options)
+
+    monkeypatch.setattr(storage, "open_dataset", counted)
+    assert len(DirBackend(root=str(lake)).scan().tables) == 3
+    assert opened == [f"{lake}/__manifest"]
+
+
+# ---- locations -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("location", ["__manifest", "__manifest/data", "../out.lance", "", "s3://bucket/a.lance", "/"])
+def test_locations_that_cannot_be_are_refused(lake: Path, backend: DirBackend, location: str) -> None:
+    with pytest.raises(InvalidInputError):
+        backend.insert_table(("users",), location, {})
+    assert _files(lake) == {}
+    assert backend.scan().tables == {}
+
+
+def test_a_location_relative_to_the_root_is_taken(lake: Path, backend: DirBackend) -> None:
+    _write(lake / "teams" / "users.lance")
+    made = backend.insert_table(("users",), "teams/users.lance", {})
+    assert made.location == backend.load_table(("users",)).location == f"{lake}/teams/users.lance"
+
+
+def test_the_default_of_a_bare_directory_is_itself(lake: Path, backend: DirBackend) -> None:
+    (lake / "bare").mkdir()
+    assert backend.default_location(("bare",)) == f"{lake}/bare"
+    backend.insert_table(("bare",), f"{lake}/bare", {"tier": "gold"})
+    assert backend.load_table(("bare",)).properties == {"tier": "gold"}
+    with pytest.raises(TableAlreadyExistsError):
+        backend.insert_table(("bare",), f"{lake}/bare", {})
+
+
+def test_a_directory_of_another_place_takes_the_name(lake: Path, backend: DirBackend) -> None:
+    _write(lake / "users.lance")
+    with pytest.raises(TableAlreadyExistsError):
+        backend.insert_table(("users",), f"{lake}/elsewhere.lance", {})
+
+
+def test_a_namespaces_name_is_taken(backend: DirBackend) -> None:
+    backend.insert_namespace(("eu",), {})
+    with pytest.raises(TableAlreadyExistsError, match="`eu` is the name of a namespace"):
+        backend.insert_table(("eu",), "eu.lance", {})
+
+
+def test_changing_a_table_known_by_its_directory_gives_it_an_entry(lake: Path, backend: DirBackend) -> None:
+    _write(lake / "users.lance")
+    backend.alter_table(("users",), PropertyChanges({"tier": "gold"}))
+    assert DirBackend(root=str(lake)).load_table(("users",)).properties == {"tier": "gold"}
+
+
+# ---- leaving and moving ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", ["users.lance", "users", "teams/ads/users.lance", "teams/users.lance"])
+def test_what_a_deregistered_table_leaves_is_no_table(lake: Path, backend: DirBackend, place: str) -> None:
+    _write(lake / place)
+    before = _files(lake)
+    backend.insert_table(("users",), place, {"tier": "gold"})
+    backend.remove_table(("users",))
+    assert backend.scan().tables == {}
+    assert _files(lake) == before
+    backend.insert_table(("users",), place, {"tier": "new"})
+    assert {table.id: dict(table.properties) for table in backend.scan().tables.values()} == {
+        ("users",): {"tier": "new"}
+    }
+    assert _files(lake) == before
+
+
+def test_neighbours_of_a_deregistered_table_stay(lake: Path, backend: DirBackend) -> None:
+    for name in ("a", "b"):
+        _write(lake / "teams" / f"{name}.lance")
+        backend.insert_table((name,), f"teams/{name}.lance", {})
+    backend.remove_table(("a",))
+    assert set(backend.scan().tables) == {("b",)}
+    assert not (lake / "teams" / ".lance-deregistered").exists()
+
+
+def test_a_root_table_moves_and_leaves_no_table_behind(lake: Path, backend: DirBackend) -> None:
+    for name in ("old", "new"):
+        _write(lake / f"{name}.lance")
+    before = _files(lake)
+    backend.alter_table(("old",), PropertyChanges({"tier": "gold"}), f"{lake}/new.lance")
+    seen = backend.scan()
+    assert {table.id: table.location for table in seen.tables.values()} == {("old",): f"{lake}/new.lance"}
+    assert seen.notes == ()
+    assert _files(lake) == before
+
+
+def test_a_root_table_whose_directory_is_gone_is_gone(lake: Path, backend: DirBackend) -> None:
+    backend.insert_table(("users",), "users.lance", {})
+    (lake / "users.lance" / ".lance-reserved").unlink()
+    (lake / "users.lance").rmdir()
+    assert backend.scan().tables == {}
+    with pytest.raises(TableNotFoundError):
+        backend.load_table(("users",))
+    backend.insert_table(("users",), "users.lance", {"tier": "gold"})
+    assert backend.load_table(("users",)).properties == {"tier": "gold"}
+
+
+# ---- cut off halfway -------------------------------------------------------------------------------------------------
+
+
+class _Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+def test_an_insert_cut_off_after_its_commit_can_be_made_again(
+    lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend.insert_table(("users",), "users.lance", {"tier": "first"})
+    backend.remove_table(("users",))
+    with monkeypatch.context() as patch:
+        patch.setattr(DirBackend, "_claim", _die)
+        with pytest.raises(_Killed):
+            backend.insert_table(("users",), "users.lance", {"tier": "second"})
+    assert backend.scan().tables == {}
+    backend.insert_table(("users",), "users.lance", {"tier": "third"})
+    assert backend.load_table(("users",)).properties == {"tier": "third"}
+
+
+def test_a_removal_cut_off_before_its_commit_is_a_removal(
+    lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend.insert_table(("users",), "users.lance", {})
+    with monkeypatch.context() as patch:
+        patch.setattr(Manifest, "update", _die)
+        with pytest.raises(_Killed):
+            backend.remove_table(("users",))
+    assert backend.scan().tables == {}
+    backend.insert_table(("users",), "users.lance", {"tier": "new"})
+    assert backend.load_table(("users",)).properties == {"tier": "new"}
+
+
+def _die(*_: object) -> None:
+    raise _Killed
+
+
+def test_what_others_write_in_between_is_seen_and_kept(lake: Path, backend: DirBackend) -> None:
+    backend.insert_namespace(("eu",), {})
+    mine, theirs = (Manifest(Places(str(lake)), {}) for _ in range(2))
+    theirs._lock = threading.Lock()
+    tries = 0
+
+    def change(contents: Contents) -> tuple[Contents, None]:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            theirs.update(lambda seen: (seen.put(Row("theirs", "namespace")), None))
+        return contents.put(Row("mine", "namespace")), None
+
+    mine.update(change)
+    assert tries == 2
+    assert sorted(backend.child_namespaces(())) == ["eu", "mine", "theirs"]
+
+
+def test_errors_hold_no_storage_option() -> None:
+    backend = DirBackend(root="zz://bucket/lake", **{"storage.secret": "hunter2hunter2"})
+    with pytest.raises(LanceNamespaceError) as raised:
+        backend.scan()
+    assert "zz://bucket/lake/__manifest" in str(raised.value)
+    assert "hunter2" not in str(raised.value)
+    assert not isinstance(raised.value, InternalError)

@@ -1,0 +1,220 @@
+"""The directory catalog and pylance's own directory namespace see one catalog, whoever wrote it."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+from pathlib import Path
+
+import lance
+import lance_namespace
+import pyarrow as pa
+import pytest
+from lance_namespace import (
+    CreateNamespaceRequest,
+    DeclareTableRequest,
+    DeregisterTableRequest,
+    DescribeNamespaceRequest,
+    DescribeTableRequest,
+    DropNamespaceRequest,
+    LanceNamespace,
+    ListNamespacesRequest,
+    ListTablesRequest,
+    RegisterTableRequest,
+)
+from lance_namespace.errors import TableNotFoundError
+
+from reconciler.backends.dir import DirBackend
+from reconciler.backends.directory_manifest import Manifest, Row
+from reconciler.backends.directory_places import Places
+from reconciler.state import PropertyChanges
+
+ODD_NAMES = ["a b", "x+y", "with.dot", "x:y"]
+ENCODED_NAMES = ["é", "x%20y", "東京"]
+"""pylance does not find root tables of such names, its own neither, unless it declared them itself."""
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    return tmp_path / "lake"
+
+
+@pytest.fixture
+def ours(lake: Path) -> DirBackend:
+    return DirBackend(root=str(lake))
+
+
+@pytest.fixture
+def theirs(lake: Path) -> LanceNamespace:
+    return lance_namespace.connect("dir", {"root": str(lake)})
+
+
+def _tables(namespace: LanceNamespace, *identifier: str) -> list[str]:
+    return sorted(namespace.list_tables(ListTablesRequest(id=list(identifier))).tables)
+
+
+def _location(namespace: LanceNamespace, *identifier: str) -> Path:
+    location = namespace.describe_table(DescribeTableRequest(id=list(identifier))).location or ""
+    return Path(location.removeprefix("file://"))
+
+
+def test_what_pylance_makes_we_see(lake: Path, ours: DirBackend, theirs: LanceNamespace) -> None:
+    theirs.create_namespace(CreateNamespaceRequest(id=["eu"], properties={"owner": "größer"}))
+    theirs.create_namespace(CreateNamespaceRequest(id=["eu", "west"]))
+    theirs.declare_table(DeclareTableRequest(id=["eu", "west", "users"], properties={"tier": "gold"}))
+    theirs.declare_table(DeclareTableRequest(id=["root"], properties={"tier": "silver"}))
+    lance.write_dataset(pa.table({"id": [1]}), namespace_client=theirs, table_id=["eu", "written"])
+    lance.write_dataset(pa.table({"id": [1]}), str(lake / "plain.lance"))
+    seen = ours.scan()
+    assert {space.id: dict(space.properties) for space in seen.namespaces.values()} == {
+        ("eu",): {"owner": "größer"},
+        ("eu", "west"): {},
+    }
+    assert {table.id: dict(table.properties) for table in seen.tables.values()} == {
+        ("eu", "west", "users"): {"tier": "gold"},
+        ("eu", "written"): {},
+        ("root",): {"tier": "silver"},
+        ("plain",): {},
+    }
+    assert seen.notes == ()
+    for identifier, table in seen.tables.items():
+        assert Path(table.location) == _location(theirs, *identifier)
+
+
+def test_what_we_make_pylance_sees(ours: DirBackend, theirs: LanceNamespace) -> None:
+    ours.create_namespace(CreateNamespaceRequest(id=["eu"], properties={"owner": "größer"}))
+    ours.create_namespace(CreateNamespaceRequest(id=["eu", "west"]))
+    ours.declare_table(DeclareTableRequest(id=["eu", "west", "users"], properties={"tier": "gold"}))
+    ours.declare_table(DeclareTableRequest(id=["root"]))
+    lance.write_dataset(pa.table({"id": [1, 2]}), namespace_client=ours, table_id=["eu", "written"])
+    assert theirs.list_namespaces(ListNamespacesRequest(id=[])).namespaces == ["eu"]
+    assert theirs.list_namespaces(ListNamespacesRequest(id=["eu"])).namespaces == ["west"]
+    described = theirs.describe_namespace(DescribeNamespaceRequest(id=["eu"]))
+    assert described.properties == {"owner": "größer"}
+    assert (_tables(theirs), _tables(theirs, "eu"), _tables(theirs, "eu", "west")) == (["root"], ["written"], ["users"])
+    users = theirs.describe_table(DescribeTableRequest(id=["eu", "west", "users"], check_declared=True))
+    assert (users.properties, users.is_only_declared) == ({"tier": "gold"}, True)
+    assert lance.dataset(namespace_client=theirs, table_id=["eu", "written"]).count_rows() == 2
+    lance.write_dataset(pa.table({"id": [3]}), namespace_client=theirs, table_id=["eu", "written"], mode="append")
+    assert lance.dataset(namespace_client=ours, table_id=["eu", "written"]).count_rows() == 3
+
+
+def test_changes_of_either_side_are_the_others_state(ours: DirBackend, theirs: LanceNamespace) -> None:
+    theirs.create_namespace(CreateNamespaceRequest(id=["eu"]))
+    theirs.declare_table(DeclareTableRequest(id=["eu", "users"], properties={"tier": "gold", "left": "alone"}))
+    ours.alter_table(("eu", "users"), PropertyChanges({"tier": "silver"}))
+    ours.alter_namespace(("eu",), PropertyChanges({"owner": "me"}))
+    described = theirs.describe_table(DescribeTableRequest(id=["eu", "users"]))
+    assert described.properties == {"tier": "silver", "left": "alone"}
+    assert theirs.describe_namespace(DescribeNamespaceRequest(id=["eu"])).properties == {"owner": "me"}
+    theirs.deregister_table(DeregisterTableRequest(id=["eu", "users"]))
+    assert ours.scan().tables == {}
+    theirs.drop_namespace(DropNamespaceRequest(id=["eu"]))
+    assert ours.scan().namespaces == {}
+
+
+def test_a_table_we_deregister_comes_back_to_neither(lake: Path, ours: DirBackend, theirs: LanceNamespace) -> None:
+    for name in ("entered", "plain"):
+        lance.write_dataset(pa.table({"id": [1]}), str(lake / f"{name}.lance"))
+    ours.register_table(RegisterTableRequest(id=["entered"], location="entered.lance"))
+    for name in ("entered", "plain"):
+        ours.deregister_table(DeregisterTableRequest(id=[name]))
+        with pytest.raises(TableNotFoundError):
+            theirs.describe_table(DescribeTableRequest(id=[name]))
+    assert (_tables(ours), _tables(theirs)) == ([], [])
+    ours.register_table(RegisterTableRequest(id=["plain"], location=str(lake / "plain.lance")))
+    assert (_tables(ours), _tables(theirs)) == (["plain"], ["plain"])
+    assert lance.dataset(namespace_client=theirs, table_id=["plain"]).count_rows() == 1
+
+
+def test_a_table_in_a_namespace_that_was_never_made(ours: DirBackend, theirs: LanceNamespace) -> None:
+    theirs.declare_table(DeclareTableRequest(id=["never", "made", "users"]))
+    seen = ours.scan()
+    assert set(seen.namespaces) == {("never",), ("never", "made")}
+    assert seen.notes == (
+        "namespace `never` has no entry of its own, only what is in it",
+        "namespace `never$made` has no entry of its own, only what is in it",
+    )
+    assert ours.child_namespaces(()) == ["never"]
+    ours.remove_table(("never", "made", "users"))
+    assert set(ours.scan().namespaces) == set(seen.namespaces)
+    ours.remove_namespace(("never", "made"))
+    ours.remove_namespace(("never",))
+    assert ours.scan().namespaces == {}
+
+
+@pytest.mark.parametrize("name", [*ODD_NAMES, *ENCODED_NAMES])
+def test_odd_names_are_the_same_to_both(ours: DirBackend, theirs: LanceNamespace, name: str) -> None:
+    ours.create_namespace(CreateNamespaceRequest(id=["eu"]))
+    lance.write_dataset(pa.table({"id": [1]}), namespace_client=ours, table_id=["eu", name])
+    assert lance.dataset(namespace_client=theirs, table_id=["eu", name]).to_table().to_pydict() == {"id": [1]}
+    lance.write_dataset(pa.table({"id": [2]}), namespace_client=theirs, table_id=["eu", name + "2"])
+    assert lance.dataset(namespace_client=ours, table_id=["eu", name + "2"]).to_table().to_pydict() == {"id": [2]}
+    assert _tables(ours, "eu") == _tables(theirs, "eu") == sorted([name, name + "2"])
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_odd_names_under_the_root_are_the_same_to_both(ours: DirBackend, theirs: LanceNamespace, name: str) -> None:
+    lance.write_dataset(pa.table({"id": [1]}), namespace_client=ours, table_id=[name])
+    assert lance.dataset(namespace_client=theirs, table_id=[name]).to_table().to_pydict() == {"id": [1]}
+    assert _tables(ours) == _tables(theirs) == [name]
+
+
+def test_declared_with_an_odd_name_by_pylance_is_one_table_to_us(ours: DirBackend, theirs: LanceNamespace) -> None:
+    lance.write_dataset(pa.table({"id": [1]}), namespace_client=theirs, table_id=["größe"])
+    assert set(ours.scan().tables) == {("größe",)}
+
+
+def test_what_others_keep_in_the_manifest_stays(lake: Path, ours: DirBackend) -> None:
+    ours.insert_namespace(("eu",), {})
+    manifest = Manifest(Places(str(lake)), {})
+    row = Row("eu$users", "table", "users.lance", json.dumps({"n": 5, "list": [1], "tier": "gold"}))
+    manifest.update(lambda contents: (contents.put(row), None))
+    path = lake / "__manifest"
+    lance.dataset(str(path)).add_columns(pa.schema([pa.field("added_by_a_later_version", pa.string())]))
+    lance.dataset(str(path)).update({"added_by_a_later_version": "'kept'"})
+    ours.alter_table(("eu", "users"), PropertyChanges({"tier": "silver"}))
+    ours.insert_table(("eu", "other"), ours.default_location(("eu", "other")), {})
+    rows = {row["object_id"]: row for row in lance.dataset(str(path)).to_table().to_pylist()}
+    assert json.loads(rows["eu$users"]["metadata"]) == {"n": 5, "list": [1], "tier": "silver"}
+    assert rows["eu"]["added_by_a_later_version"] == "kept"
+    assert rows["eu$users"]["added_by_a_later_version"] == "kept"
+    assert rows["eu$other"]["added_by_a_later_version"] is None
+    assert ours.load_table(("eu", "users")).properties == {"n": "5", "list": "[1]", "tier": "silver"}
+
+
+def test_tables_outside_the_root_are_where_their_entries_say(lake: Path, ours: DirBackend) -> None:
+    ours.insert_namespace(("eu",), {})
+    rows = [
+        Row("eu$uri", "table", "s3://bucket/a.lance"),
+        Row("eu$path", "table", "/elsewhere/a.lance"),
+        Row("eu$deep", "table", "teams/ads/a.lance"),
+    ]
+    Manifest(Places(str(lake)), {}).update(lambda contents: (contents.put(*rows), None))
+    assert {table.id[1]: table.location for table in ours.scan().tables.values()} == {
+        "uri": "s3://bucket/a.lance",
+        "path": "/elsewhere/a.lance",
+        "deep": f"{lake}/teams/ads/a.lance",
+    }
+
+
+def _declare(impl: str, root: str, names: list[str]) -> None:
+    namespace = DirBackend(root=root) if impl == "ours" else lance_namespace.connect("dir", {"root": root})
+    for name in names:
+        namespace.declare_table(DeclareTableRequest(id=["eu", name], properties={"by": impl}))
+
+
+def test_writers_in_several_processes_lose_nothing(lake: Path, ours: DirBackend) -> None:
+    ours.insert_namespace(("eu",), {})
+    spawn = multiprocessing.get_context("spawn")
+    wanted = {impl: [f"{impl}{number}" for number in range(12)] for impl in ("ours", "theirs", "ours_too")}
+    writers = [
+        spawn.Process(target=_declare, args=(impl.removesuffix("_too"), str(lake), names))
+        for impl, names in wanted.items()
+    ]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(60)
+    assert [writer.exitcode for writer in writers] == [0, 0, 0]
+    assert _tables(ours, "eu") == sorted(name for names in wanted.values() for name in names)
