@@ -224,6 +224,7 @@ class Capabilities:
     ``relocate_table``: whether a table's location can be changed in place.
     ``replace_table``: whether deregister followed by declare loses nothing, so that it can stand in for an update.
     ``namespace_kinds``: the two kinds of a system that has two, the one that holds namespaces first (Glue).
+    ``outer_kind_depth``: how deep a namespace of the first of these kinds can be created, None for no limit.
     """
 
     max_depth: int | None = None
@@ -240,3 +241,4 @@ class Capabilities:
     relocate_table: bool = True
     replace_table: bool = False
     namespace_kinds: tuple[str, str] | None = None
+    outer_kind_depth: int | None = None

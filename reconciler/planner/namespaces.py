@@ -35,15 +35,13 @@ def diff_namespace(
     if desired.absent:
         return None if live is None else _absent(context, desired, live)
     kind = _kind(context, desired, has_children)
+    fault = _kind_fault(context, desired, live, kind, has_children)
+    if fault:
+        return Conflict(f"{desired.source}: {context.address(identifier)} {fault}")
     if live is None:
         after = context.marks(desired, {}, context.capabilities.namespace_markers).model_copy(update={"kind": kind})
         return change_of(
             context, Action.CREATE_NAMESPACE, identifier, None, after, "in the manifest", source=desired.source
-        )
-    if desired.kind is not None and live.kind != desired.kind:
-        return Conflict(
-            f"{desired.source}: {context.address(identifier)} is a {live.kind}, not a {desired.kind}; "
-            "a namespace cannot change its kind"
         )
     return _claimed(context, desired, live) if desired.claimed else None
 
@@ -53,6 +51,26 @@ def _kind(context: Context, desired: DesiredNamespace, has_children: bool) -> st
     if kinds is None:
         return None
     return desired.kind or kinds[0 if has_children else 1]
+
+
+def _kind_fault(
+    context: Context, desired: DesiredNamespace, live: LiveNamespace | None, kind: str | None, has_children: bool
+) -> str | None:
+    """Return why a namespace cannot be, or become, what the manifest says; None when it can, or has no kind."""
+    kinds = context.capabilities.namespace_kinds
+    if kinds is None:
+        return None
+    outer, inner = kinds
+    deepest = context.capabilities.outer_kind_depth
+    if live is None and kind == outer and deepest is not None and len(desired.id) > deepest:
+        return f"is a {outer} inside a {outer}, which has to be there already: this service cannot create one"
+    if desired.kind == inner and has_children:
+        return f"is a {inner}, which holds no namespaces"
+    if live is not None and desired.kind is not None and live.kind != desired.kind:
+        return f"is a {live.kind}, not a {desired.kind}; a namespace cannot change its kind"
+    if live is not None and live.kind == inner and has_children:
+        return f"is a {inner}, which holds no namespaces"
+    return None
 
 
 def _unnamed(context: Context, live: LiveNamespace) -> Outcome:

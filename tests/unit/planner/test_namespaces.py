@@ -80,6 +80,21 @@ class TestKinds:
                 capabilities=self.glue,
             )
 
+    def test_the_kind_that_holds_tables_holds_no_namespaces(self) -> None:
+        for there in (live(), live(live_namespace("a", kind="database"))):
+            wanted = claim("a", kind="database") if not there.namespaces else claim("a")
+            with pytest.raises(PlanError, match="lake/a is a database, which holds no namespaces"):
+                plan_of(desired(wanted, table("a/b/t")), there, capabilities=self.glue)
+
+    def test_the_outer_kind_is_created_as_deep_as_the_service_can(self) -> None:
+        shallow = Capabilities(namespace_kinds=("catalog", "database"), outer_kind_depth=1)
+        assert steps(plan_of(desired(table("a/b/t")), live(), capabilities=shallow))[0] == "create-namespace a"
+        with pytest.raises(PlanError, match="lake/a/b is a catalog inside a catalog, which has to be there already"):
+            plan_of(desired(table("a/b/c/t")), live(), capabilities=shallow)
+        there = live(live_namespace("a", kind="catalog"), live_namespace("a/b", kind="catalog"))
+        wanted = desired(table("a/b/c/t"))
+        assert steps(plan_of(wanted, there, capabilities=shallow))[0] == "create-namespace a/b/c"
+
 
 class TestFixedLevels:
     unity = Capabilities(fixed_levels=1)
