@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lance_namespace import DescribeTableRequest, DescribeTableResponse
@@ -17,6 +18,7 @@ from lance_namespace.errors import (
     UnsupportedOperationError,
 )
 
+from reconciler import locations
 from reconciler.backends.base import Backend, NotLanceTableError
 from reconciler.backends.glue.config import GlueConfig
 from reconciler.backends.glue.places import Place, name_fault
@@ -48,6 +50,8 @@ KIND = "lancens.kind"
 """The property by which a Lance client asks CreateNamespace for a catalog; it is not stored."""
 
 _STORAGE = "storage."
+# CreateCatalog makes catalogs directly in an account; it has no parameter for a parent.
+_CATALOG_DEPTH = 1
 _CATALOG_NAME = re.compile(r"(?!aws:)[^./\\]{1,64}")
 _NAME = re.compile("[ -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]{1,255}")
 
@@ -67,12 +71,14 @@ class GlueBackend(Backend):
         name_rule=NameRule(_NAME, "a name in Glue has at most 255 printable characters"),
         folds_case=True,
         namespace_kinds=KINDS,
+        outer_kind_depth=_CATALOG_DEPTH,
     )
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
         import boto3  # noqa: F401 -- so that a missing extra shows when the backend is made, not at its first call
 
+        self.capabilities = replace(self.capabilities, outer_kind_depth=max(0, _CATALOG_DEPTH - self._root.depth))
         self._service = Service(self.config)
         self._account_lock = threading.Lock()
         self._account = self.config.catalog_id
@@ -175,7 +181,7 @@ class GlueBackend(Backend):
     def _create_catalog(self, identifier: Identifier, parameters: dict[str, str]) -> None:
         label = f"`{join(identifier)}`"
         place = self._place(identifier)
-        if place.depth > 1:
+        if place.depth > _CATALOG_DEPTH:
             raise UnsupportedOperationError(
                 f"glue: catalog {label} cannot be created: Glue makes catalogs directly in an account only; "
                 "one inside another comes from the service it belongs to"
@@ -267,6 +273,18 @@ class GlueBackend(Backend):
             if self.load_table(identifier) != altered:
                 raise repeated.refusal from None
         return altered
+
+    def _required_location(self, identifier: Identifier) -> str:
+        """Return where a table made directly goes: below the location of its database, where that has one."""
+        database = self._database(identifier[:-1])
+        if database is None:
+            raise NamespaceNotFoundError(f"glue: namespace `{join(identifier[:-1])}` does not exist")
+        location = database.get("LocationUri")
+        if not location:
+            raise InvalidInputError(
+                f"glue: table `{join(identifier)}` needs a location: neither it nor its database has one"
+            )
+        return locations.join(location, f"{identifier[-1]}.lance")
 
     # ---- places and entries --------------------------------------------------------------------------------------
 
