@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -30,7 +30,7 @@ class UnityServer:
     _faults: list[tuple[str, Answer]] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def fail_once(self, part: str, status: int, body: dict[str, object] | str = "") -> None:
+    def fail_once(self, part: str, status: int, body: Mapping[str, object] | str = "") -> None:
         """Answer the next request whose method, path and query hold ``part`` with something else."""
         self._faults.append((part, Answer(status, body)))
 

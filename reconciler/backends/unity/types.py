@@ -145,10 +145,10 @@ def to_unity(kind: ArrowType) -> UnityType:
 
 
 def _nearest_decimal(precision: int, scale: int) -> UnityType:
-    """Return the decimal type with the digits Unity can hold: at most 38, none of them left out before the point."""
+    """Return the decimal type nearest to Arrow's: Unity holds 38 digits, and no scale below 0 or above them."""
     if scale < 0:
         precision, scale = precision - scale, 0
-    return _decimal(min(precision, _MOST_DIGITS), min(scale, _MOST_DIGITS))
+    return _decimal(min(max(precision, scale), _MOST_DIGITS), min(scale, _MOST_DIGITS))
 
 
 def _array(item: UnityType, nullable: bool) -> UnityType:

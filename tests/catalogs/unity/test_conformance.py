@@ -1,0 +1,25 @@
+"""The conformance kit against both kinds of server, with and without a root for tables that name no location."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from reconciler.backends.base import Backend
+from reconciler.conformance import Check, checks, verify
+from reconciler.names import Identifier
+from tests.catalogs.unity.conftest import CATALOG, Unity
+
+
+@pytest.mark.parametrize("check", checks(), ids=str)
+@pytest.mark.parametrize("rooted", [True, False], ids=["root", "no-root"])
+def test_conformance(check: Check, rooted: bool, either: Unity, tmp_path: Path) -> None:
+    def add_view(_backend: Backend, identifier: Identifier) -> Callable[[], None]:
+        either.contract.add_table(*identifier, table_type="VIEW", data_source_format=None)
+        return partial(either.contract.remove, *identifier)
+
+    more = {"root": str(tmp_path / "lake")} if rooted else {}
+    verify(check, partial(either.connect, **more), namespace=[CATALOG], scratch=str(tmp_path), add_foreign=add_view)

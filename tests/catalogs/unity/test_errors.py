@@ -1,0 +1,229 @@
+"""Errors: the right kind for every answer, a line a person can act on, and no secret in any of them."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Mapping
+
+import pytest
+from lance_namespace import DescribeTableRequest, ListNamespacesRequest
+from lance_namespace.errors import (
+    ConcurrentModificationError,
+    ErrorCode,
+    InternalError,
+    InvalidInputError,
+    LanceNamespaceError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    PermissionDeniedError,
+    ServiceUnavailableError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    ThrottlingError,
+    UnauthenticatedError,
+    UnsupportedOperationError,
+)
+
+from reconciler.backends.unity import UnityBackend
+from tests.catalogs.unity.conftest import CATALOG, TOKEN, Unity
+from tests.servers.unity_contract import Contract, jwt
+from tests.servers.unity_contract_server import serving
+
+SCHEMA = (CATALOG, "s0")
+TABLE = (*SCHEMA, "t0000")
+
+Call = Callable[[UnityBackend], object]
+CALLS: Mapping[str, Call] = {
+    "GET /catalogs": lambda backend: backend.load_namespace((CATALOG,)),
+    "GET /schemas/": lambda backend: backend.load_namespace(SCHEMA),
+    "GET /schemas?": lambda backend: backend.child_namespaces((CATALOG,)),
+    "GET /tables/": lambda backend: backend.load_table(TABLE),
+    "GET /tables?": lambda backend: backend.child_tables(SCHEMA),
+    "POST /schemas": lambda backend: backend.insert_namespace((CATALOG, "new"), {}),
+    "POST /tables": lambda backend: backend.insert_table((*SCHEMA, "new"), "s3://lake/new", {}),
+    "DELETE /tables/": lambda backend: backend.remove_table(TABLE),
+    "DELETE /schemas/": lambda backend: backend.remove_namespace((CATALOG, "s1")),
+}
+
+
+def refusal(unity: Unity, call: str, status: int, body: Mapping[str, object] | str, **more: str) -> LanceNamespaceError:
+    unity.fill(1, 0)
+    method, _, route = call.partition(" ")
+    unity.server.fail_once(f"{method} /api/2.1/unity-catalog{route}", status, body)
+    with pytest.raises(LanceNamespaceError) as caught:
+        CALLS[call](unity.connect(max_retries="0", **more))
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("call", "status", "code", "kind"),
+    [
+        ("GET /catalogs", 404, "CATALOG_NOT_FOUND", NamespaceNotFoundError),
+        ("GET /schemas/", 404, "SCHEMA_NOT_FOUND", NamespaceNotFoundError),
+        ("GET /schemas/", 404, "SCHEMA_DOES_NOT_EXIST", NamespaceNotFoundError),
+        ("GET /schemas/", 404, "NOT_FOUND", NamespaceNotFoundError),
+        ("GET /schemas?", 404, "CATALOG_NOT_FOUND", NamespaceNotFoundError),
+        ("GET /tables/", 404, "TABLE_NOT_FOUND", TableNotFoundError),
+        ("GET /tables/", 404, "TABLE_DOES_NOT_EXIST", TableNotFoundError),
+        ("GET /tables/", 404, "NOT_FOUND", TableNotFoundError),
+        ("GET /tables/", 404, "RESOURCE_DOES_NOT_EXIST", TableNotFoundError),
+        ("GET /tables/", 404, "SCHEMA_NOT_FOUND", NamespaceNotFoundError),
+        ("GET /tables?", 404, "SCHEMA_NOT_FOUND", NamespaceNotFoundError),
+        ("POST /schemas", 400, "SCHEMA_ALREADY_EXISTS", NamespaceAlreadyExistsError),
+        ("POST /schemas", 409, "RESOURCE_ALREADY_EXISTS", NamespaceAlreadyExistsError),
+        ("POST /schemas", 400, "ALREADY_EXISTS", NamespaceAlreadyExistsError),
+        ("POST /schemas", 404, "CATALOG_NOT_FOUND", NamespaceNotFoundError),
+        ("POST /schemas", 400, "INVALID_ARGUMENT", InvalidInputError),
+        ("POST /tables", 400, "TABLE_ALREADY_EXISTS", TableAlreadyExistsError),
+        ("POST /tables", 409, "RESOURCE_ALREADY_EXISTS", TableAlreadyExistsError),
+        ("POST /tables", 404, "SCHEMA_NOT_FOUND", NamespaceNotFoundError),
+        ("POST /tables", 400, "INVALID_PARAMETER_VALUE", InvalidInputError),
+        ("DELETE /tables/", 404, "TABLE_NOT_FOUND", TableNotFoundError),
+        ("DELETE /schemas/", 404, "SCHEMA_NOT_FOUND", NamespaceNotFoundError),
+        ("DELETE /schemas/", 400, "FAILED_PRECONDITION", NamespaceNotEmptyError),
+        ("DELETE /schemas/", 409, "SOMETHING_NEW", NamespaceNotEmptyError),
+        ("GET /tables?", 401, "UNAUTHENTICATED", UnauthenticatedError),
+        ("GET /tables?", 403, "PERMISSION_DENIED", PermissionDeniedError),
+        ("GET /tables?", 429, "RESOURCE_EXHAUSTED", ThrottlingError),
+        ("GET /tables?", 429, "REQUEST_LIMIT_EXCEEDED", ThrottlingError),
+        ("GET /tables?", 409, "ABORTED", ConcurrentModificationError),
+        ("GET /tables?", 501, "UNIMPLEMENTED", UnsupportedOperationError),
+        ("GET /tables?", 503, "TEMPORARILY_UNAVAILABLE", ServiceUnavailableError),
+        ("GET /tables?", 500, "INTERNAL", InternalError),
+        ("GET /tables?", 500, "INTERNAL_ERROR", InternalError),
+        ("GET /tables?", 500, "SOMETHING_NEW", InternalError),
+        ("GET /tables?", 400, "SOMETHING_NEW", InvalidInputError),
+    ],
+)
+def test_each_code_is_the_error_the_specification_names(
+    unity: Unity, call: str, status: int, code: str, kind: type[LanceNamespaceError]
+) -> None:
+    error = refusal(unity, call, status, {"error_code": code, "message": "as the server says it", "details": []})
+    assert type(error) is kind
+    assert f"{status}: {code}: as the server says it" in str(error)
+    assert str(error).startswith("unity: ")
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(
+    ("status", "body", "code", "line"),
+    [
+        (401, "<html><title>Sign in</title></html>", ErrorCode.UNAUTHENTICATED, "check `auth_token`"),
+        (403, "<html><title>Blocked</title></html>", ErrorCode.PERMISSION_DENIED, "`auth_token`"),
+        (404, "Status: 404\nDescription: Not Found\n", ErrorCode.INTERNAL, "check `endpoint`"),
+        (404, "<html><title>nginx</title></html>", ErrorCode.INTERNAL, "a web page titled `nginx`"),
+        (500, {"timestamp": "now", "path": "/x"}, ErrorCode.INTERNAL, '"path": "/x"'),
+        (502, "<html><title>Bad gateway</title></html>", ErrorCode.SERVICE_UNAVAILABLE, "is up, and run again"),
+        (302, "", ErrorCode.SERVICE_UNAVAILABLE, "check `endpoint` and `auth_token`"),
+        (418, {"error_code": 7}, ErrorCode.INTERNAL, "418"),
+    ],
+)
+def test_a_server_that_answers_something_else(
+    unity: Unity, call: str, status: int, body: Mapping[str, object] | str, code: ErrorCode, line: str
+) -> None:
+    error = refusal(unity, call, status, body)
+    assert error.code is code
+    assert line in str(error)
+    assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("call", [call for call in CALLS if not call.startswith("DELETE")])
+@pytest.mark.parametrize("body", ["<html><title>Welcome</title></html>", "", "200 OK", "[]", "null"])
+def test_success_that_is_not_unitys(unity: Unity, call: str, body: str) -> None:
+    error = refusal(unity, call, 200, body)
+    assert error.code in (ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.INTERNAL)
+    assert "check" in str(error)
+    assert "`endpoint`" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("token", "kind", "line"),
+    [
+        (None, UnauthenticatedError, "set `auth_token`"),
+        ("garbage-token", UnauthenticatedError, "check `auth_token`: it is not accepted"),
+        (jwt("https://elsewhere"), PermissionDeniedError, "grant the owner of `auth_token`"),
+    ],
+)
+def test_tokens_that_the_server_does_not_take(
+    unity: Unity, token: str | None, kind: type[LanceNamespaceError], line: str
+) -> None:
+    config = unity.config()
+    del config["auth_token"]
+    backend = UnityBackend(**config, **({"auth_token": token} if token else {}))
+    with pytest.raises(kind, match=line) as caught:
+        backend.scan()
+    if token:
+        assert token not in str(caught.value)
+
+
+def test_no_answer_shows_the_token(unity: Unity) -> None:
+    for status in (400, 401, 403, 404, 500, 503):
+        for body in ({"error_code": "X", "message": f"token {TOKEN}"}, f"Bearer {TOKEN}", {"echo": TOKEN}):
+            error = refusal(unity, "GET /tables?", status, body)
+            assert TOKEN not in f"{error}{error!r}"
+            unity.contract.remove(CATALOG, "s0")
+            unity.contract.remove(CATALOG, "s1")
+
+
+def test_the_token_is_shown_nowhere(unity: Unity) -> None:
+    backend = unity.connect(**{"storage.secret_access_key": "hunter22-hunter22"})
+    shown = f"{backend!r} {backend.config!r} {backend.config} {backend.namespace_id()} {vars(backend)}"
+    assert TOKEN not in shown
+    assert "hunter22" not in shown
+
+
+def test_storage_options_go_to_pylance_and_nowhere_else(unity: Unity) -> None:
+    unity.fill(1)
+    backend = unity.connect(**{"storage.region": "eu-west-1"})
+    described = backend.describe_table(DescribeTableRequest(id=list(TABLE)))
+    assert described.storage_options == {"region": "eu-west-1"}
+    assert not any("eu-west-1" in request for request in unity.server.requests)
+
+
+def test_a_service_that_is_not_there() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        endpoint = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        backend = UnityBackend(endpoint=endpoint, catalog="main", max_retries="0")
+        with pytest.raises(ServiceUnavailableError, match="check `endpoint` and that the service is up"):
+            backend.list_namespaces(ListNamespacesRequest(id=["main"]))
+
+
+def test_https_to_a_service_without_it() -> None:
+    with serving(Contract()) as server:
+        backend = UnityBackend(endpoint=server.url.replace("http:", "https:"), catalog="main")
+        with pytest.raises(ServiceUnavailableError, match="no trusted TLS connection"):
+            backend.scan()
+
+
+@pytest.mark.parametrize(
+    ("config", "line"),
+    [
+        ({"catalog": "main"}, "`endpoint` is missing"),
+        ({"endpoint": "http://h"}, "`catalog` is missing"),
+        ({"endpoint": "h:80", "catalog": "main"}, "`endpoint`: must be an http:// or https:// address"),
+        ({"endpoint": "http://joe:pw-12345@h", "catalog": "main"}, "`endpoint`: cannot hold user information"),
+        ({"endpoint": "http://h", "catalog": "a.b"}, "`catalog`: a name in Unity Catalog cannot contain a dot"),
+        ({"endpoint": "http://h", "catalog": ""}, "`catalog`: a name cannot be empty"),
+        ({"endpoint": "http://h", "catalog": "m", "api_path": "http://x/y"}, "`api_path`: must be a path"),
+        ({"endpoint": "http://h", "catalog": "m", "read_timeout": "0"}, "`read_timeout`"),
+        ({"endpoint": "http://h", "catalog": "m", "connect_timeout": "soon"}, "`connect_timeout`"),
+        ({"endpoint": "http://h", "catalog": "m", "max_retries": "-1"}, "`max_retries`"),
+        ({"endpoint": "http://h", "catalog": "m", "auth_token": " "}, "`auth_token`: is empty"),
+        ({"endpoint": "http://h", "catalog": "m", "root": "s3://u:pw-12345@b"}, "`root`: a location cannot hold user"),
+        ({"endpoint": "http://h", "catalog": "m", "tokne": "x"}, "unknown key `tokne`"),
+    ],
+)
+def test_configurations_that_cannot_be(config: dict[str, str], line: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        UnityBackend(**config)
+    assert line in str(caught.value)
+    assert "pw-12345" not in str(caught.value)
+
+
+def test_defaults_and_prefixed_keys() -> None:
+    config = UnityBackend(**{"unity.endpoint": "http://h:8080/", "unity.catalog": "main"}).config
+    assert config.service_address == "http://h:8080/api/2.1/unity-catalog"
+    assert (config.connect_timeout, config.read_timeout, config.max_retries, config.root) == (10.0, 60.0, 3, None)
+    assert config.identity() == "http://h:8080/api/2.1/unity-catalog catalog main"

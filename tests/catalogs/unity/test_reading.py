@@ -1,0 +1,257 @@
+"""Scans and lists: complete whatever the pages look like, or an error that names what is missing."""
+
+from __future__ import annotations
+
+import pytest
+from lance_namespace import DescribeTableRequest, ListNamespacesRequest, ListTablesRequest
+from lance_namespace.errors import (
+    InternalError,
+    InvalidInputError,
+    LanceNamespaceError,
+    NamespaceNotFoundError,
+    PermissionDeniedError,
+    TableNotFoundError,
+)
+
+from reconciler.backends.base import NotLanceTableError
+from reconciler.names import Scope
+from tests.catalogs.unity.conftest import CATALOG, Unity
+
+PAGE = "/api/2.1/unity-catalog/tables"
+
+
+@pytest.mark.parametrize("count", [0, 1, 99, 100, 101, 200, 250])
+def test_every_table_of_every_page_is_listed(either: Unity, count: int) -> None:
+    either.fill(count)
+    backend = either.connect()
+    expected = [f"t{number:04}" for number in range(count)]
+    assert backend.list_tables(ListTablesRequest(id=[CATALOG, "s0"])).tables == expected
+    assert [identifier[-1] for identifier in backend.scan().tables] == expected
+
+
+def test_every_schema_of_every_page_is_listed(either: Unity) -> None:
+    either.fill(*[0] * 250)
+    backend = either.connect()
+    assert len(backend.list_namespaces(ListNamespacesRequest(id=[CATALOG])).namespaces) == 250
+    assert len(backend.scan().namespaces) == 251
+
+
+def test_a_scan_is_one_call_for_the_catalog_one_a_page_of_schemas_and_one_a_page_of_tables(unity: Unity) -> None:
+    unity.fill(250, 0, 30)
+    backend = unity.connect()
+    assert len(backend.scan().tables) == 280
+    asked = [request.split("?")[0].removeprefix("GET /api/2.1/unity-catalog") for request in unity.server.requests]
+    assert sorted(asked) == ["/catalogs/main", "/schemas"] + ["/tables"] * (3 + 1 + 1)
+    assert backend.calls == len(asked)
+
+
+def test_a_scan_of_a_part_asks_for_that_part_only(unity: Unity) -> None:
+    unity.fill(3, 3, 3)
+    backend = unity.connect()
+    snapshot = backend.scan(Scope((f"{CATALOG}/s1/t0001",)))
+    assert set(snapshot.tables) == {(CATALOG, "s1", "t0001")}
+    assert set(snapshot.namespaces) == {(CATALOG,), (CATALOG, "s1")}
+    assert sum(PAGE in request for request in unity.server.requests) == 1
+    unity.server.requests.clear()
+    assert backend.scan(Scope(("elsewhere/**",))).namespaces == {}
+    assert unity.server.requests == []
+
+
+def test_a_scan_carries_locations_and_properties(unity: Unity) -> None:
+    unity.fill(1)
+    snapshot = unity.connect().scan()
+    assert snapshot.namespaces[CATALOG,].properties == {"region": "eu"}
+    assert snapshot.namespaces[CATALOG, "s0"].properties == {"number": "0"}
+    table = snapshot.tables[CATALOG, "s0", "t0000"]
+    assert table.location == "s3://lake/s0/t0000.lance"
+    assert table.properties == {"table_type": "lance"}
+
+
+@pytest.mark.parametrize("page", ["tables?", "page_token=t0099", "page_token=t0199"])
+def test_a_page_that_fails_fails_the_scan_and_is_named(unity: Unity, page: str) -> None:
+    unity.fill(250)
+    unity.server.fail_once(page, 500, {"error_code": "INTERNAL", "message": "disk full", "details": []})
+    with pytest.raises(InternalError, match=r"list the tables of `main\$s0`.*: 500: INTERNAL: disk full"):
+        unity.connect().scan()
+
+
+def test_one_schema_that_may_not_be_read_fails_the_scan(unity: Unity) -> None:
+    unity.fill(3, 3)
+    denied = {"error_code": "PERMISSION_DENIED", "message": "no USE_SCHEMA", "details": []}
+    unity.server.fail_once("schema_name=s1", 403, denied)
+    with pytest.raises(PermissionDeniedError, match=r"main\$s1.*no USE_SCHEMA"):
+        unity.connect().scan()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"error": "something else"},
+        {"tables": None, "message": "x"},
+        {"tables": {"name": "t"}},
+        {"tables": ["t"]},
+        {"tables": [{"name": None}]},
+        {"tables": [{}]},
+        {"tables": [{"name": "t", "properties": {"table_type": 1}}]},
+        {"tables": [], "next_page_token": 7},
+    ],
+)
+def test_an_answer_that_is_no_page_is_never_taken_for_an_empty_one(unity: Unity, answer: dict[str, object]) -> None:
+    unity.fill(3)
+    unity.server.fail_once(PAGE, 200, answer)
+    with pytest.raises(InternalError, match="list the tables"):
+        unity.connect().scan()
+
+
+@pytest.mark.parametrize("answer", [{}, {"next_page_token": None}, {"tables": None, "next_page_token": ""}])
+def test_an_empty_page_may_leave_the_list_out(unity: Unity, answer: dict[str, object]) -> None:
+    unity.fill(0)
+    unity.server.fail_once(PAGE, 200, answer)
+    assert unity.connect().scan().tables == {}
+
+
+def test_a_token_that_comes_again_is_an_error_and_no_endless_loop(unity: Unity) -> None:
+    unity.fill(3)
+    for _ in range(2):
+        unity.server.fail_once(PAGE, 200, {"tables": [], "next_page_token": "again"})
+    with pytest.raises(InternalError, match="the same page token again"):
+        unity.connect().scan()
+
+
+def test_a_schema_that_goes_while_it_is_read_is_left_out(unity: Unity) -> None:
+    unity.fill(3, 3)
+    gone = {"error_code": "SCHEMA_NOT_FOUND", "message": "gone", "details": []}
+    unity.server.fail_once("schema_name=s1", 404, gone)
+    unity.server.fail_once("/schemas/main.s1", 404, gone)
+    snapshot = unity.connect().scan()
+    assert (CATALOG, "s1") not in snapshot.namespaces
+    assert len(snapshot.tables) == 3
+
+
+def test_a_schema_that_is_still_there_but_could_not_be_listed_is_an_error(unity: Unity) -> None:
+    unity.fill(3)
+    unity.server.fail_once("schema_name=s0", 404, {"error_code": "SCHEMA_NOT_FOUND", "message": "?", "details": []})
+    with pytest.raises(NamespaceNotFoundError):
+        unity.connect().scan()
+
+
+def test_only_marked_external_tables_are_lance_tables(unity: Unity) -> None:
+    unity.fill(0)
+    lance = {"table_type": "LANCE"}
+    unity.contract.add_table(CATALOG, "s0", "upper", table_type="EXTERNAL", storage_location="/a", properties=lance)
+    unity.contract.add_table(CATALOG, "s0", "managed", table_type="MANAGED", storage_location="/b", properties=lance)
+    unity.contract.add_table(CATALOG, "s0", "delta", table_type="EXTERNAL", storage_location="/c")
+    unity.contract.add_table(CATALOG, "s0", "bare", table_type="VIEW", properties=None)
+    backend = unity.connect()
+    snapshot = backend.scan()
+    assert set(snapshot.tables) == {(CATALOG, "s0", "upper")}
+    assert snapshot.notes == ("`main$s0$managed` is marked as a Lance table, but its type is MANAGED",)
+    assert sorted(backend.foreign_objects((CATALOG, "s0"))) == ["bare", "delta", "managed"]
+    with pytest.raises(NotLanceTableError, match="no Lance table but MANAGED"):
+        backend.load_table((CATALOG, "s0", "managed"))
+
+
+def test_a_lance_table_without_a_location_is_an_error_that_names_it(unity: Unity) -> None:
+    unity.fill(0)
+    unity.contract.add_table(CATALOG, "s0", "t", table_type="EXTERNAL", properties={"table_type": "lance"})
+    with pytest.raises(InternalError, match=r"`main\$s0\$t` has no storage_location"):
+        unity.connect().scan()
+
+
+def test_names_that_cannot_be_identifiers_are_notes(unity: Unity) -> None:
+    unity.fill(0)
+    unity.contract.add_table(
+        CATALOG, "s0", "a$b", table_type="EXTERNAL", storage_location="/a", properties={"table_type": "lance"}
+    )
+    unity.contract.answer(
+        "POST",
+        "/api/2.1/unity-catalog/schemas",
+        {},
+        {"name": "x$y", "catalog_name": CATALOG},
+        unity.config()["auth_token"],
+    )
+    backend = unity.connect()
+    snapshot = backend.scan()
+    assert snapshot.tables == {}
+    assert set(snapshot.namespaces) == {(CATALOG,), (CATALOG, "s0")}
+    assert len(snapshot.notes) == 2
+    assert backend.child_namespaces((CATALOG,)) == ["s0"]
+    assert backend.child_tables((CATALOG, "s0")) == []
+
+
+def test_a_federated_catalog_is_noted_as_read_only(unity: Unity) -> None:
+    unity.contract.add_catalog(CATALOG, catalog_type="FOREIGN_CATALOG")
+    assert unity.connect().scan().notes == ("`main` is a FOREIGN_CATALOG, which is read-only",)
+
+
+def test_the_root_holds_the_configured_catalog_and_no_other(unity: Unity) -> None:
+    unity.contract.add_catalog("other")
+    backend = unity.connect()
+    assert backend.list_namespaces(ListNamespacesRequest(id=[])).namespaces == [CATALOG]
+    assert backend.list_tables(ListTablesRequest(id=[])).tables == []
+    assert backend.list_tables(ListTablesRequest(id=[CATALOG])).tables == []
+    for identifier in (["other"], ["other", "s"]):
+        with pytest.raises(NamespaceNotFoundError, match="not in the catalog `main`"):
+            backend.list_namespaces(ListNamespacesRequest(id=identifier))
+
+
+@pytest.mark.parametrize(
+    "identifier", [[], [CATALOG], [CATALOG, "s0"], [CATALOG, "s0", "a", "b"], [CATALOG, "s0", "a.b"]]
+)
+def test_tables_stand_three_levels_deep(unity: Unity, identifier: list[str]) -> None:
+    with pytest.raises(InvalidInputError):
+        unity.connect().describe_table(DescribeTableRequest(id=identifier))
+    assert unity.server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("identifier", "kind"),
+    [
+        ((CATALOG, "s0", "nope"), TableNotFoundError),
+        ((CATALOG, "nope", "nope"), NamespaceNotFoundError),
+    ],
+)
+def test_what_is_missing_is_named(either: Unity, identifier: tuple[str, ...], kind: type[LanceNamespaceError]) -> None:
+    either.fill(0)
+    with pytest.raises(kind) as caught:
+        either.connect().load_table(identifier)
+    assert "nope" in str(caught.value)
+
+
+def test_a_catalog_that_does_not_exist_is_an_error(unity: Unity) -> None:
+    with pytest.raises(NamespaceNotFoundError, match="Catalog not found: absent"):
+        unity.connect(catalog="absent").scan()
+
+
+def test_describe_shows_the_columns_the_catalog_has(unity: Unity) -> None:
+    unity.fill(1)
+    backend = unity.connect()
+    request = DescribeTableRequest(id=[CATALOG, "s0", "t0000"])
+    assert backend.describe_table(request).var_schema is None
+    column = {
+        "name": "id",
+        "type_json": '{"name":"id","type":"long","nullable":false,"metadata":{}}',
+        "nullable": False,
+    }
+    unity.contract.add_table(
+        CATALOG,
+        "s0",
+        "t0000",
+        table_type="EXTERNAL",
+        storage_location="/a",
+        properties={"table_type": "lance"},
+        columns=[column],
+    )
+    schema = backend.describe_table(request).var_schema
+    assert schema is not None
+    assert [(field.name, field.nullable, field.type.type) for field in schema.fields] == [("id", False, "int64")]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"api_path": "api/2.1/unity-catalog/"}, {"endpoint_suffix": "/"}, {"endpoint_suffix": "/api/2.1/unity-catalog"}],
+)
+def test_addresses_of_one_service(unity: Unity, more: dict[str, str]) -> None:
+    unity.fill(2)
+    endpoint = unity.server.url + more.pop("endpoint_suffix", "")
+    assert len(unity.connect(endpoint=endpoint, **more).scan().tables) == 2

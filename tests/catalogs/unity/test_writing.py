@@ -1,0 +1,238 @@
+"""Changes: what reaches the server, what it never gets to do, and what is said when it does something else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import lance
+import pytest
+from lance_namespace import (
+    CreateNamespaceRequest,
+    CreateTableRequest,
+    DeclareTableRequest,
+    DeregisterTableRequest,
+    DropNamespaceRequest,
+    DropTableRequest,
+    RegisterTableRequest,
+)
+from lance_namespace.errors import (
+    InternalError,
+    InvalidInputError,
+    LanceNamespaceError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    TableAlreadyExistsError,
+    UnsupportedOperationError,
+)
+
+from reconciler.state import PropertyChanges
+from tests.catalogs.unity.conftest import CATALOG, Unity
+
+SCHEMA = (CATALOG, "s0")
+TABLE = (*SCHEMA, "t")
+
+WriteDataset = Callable[[int], str]
+
+
+def deletions(unity: Unity) -> list[str]:
+    return [request for request in unity.server.requests if request.startswith("DELETE")]
+
+
+def test_an_entry_is_external_text_and_marked(unity: Unity, dataset: WriteDataset) -> None:
+    unity.fill(0)
+    location = dataset(3)
+    made = unity.connect().register_table(
+        RegisterTableRequest(id=list(TABLE), location=location, properties={"tier": "gold"})
+    )
+    kept = unity.contract.table(*TABLE)
+    assert (kept["table_type"], kept["data_source_format"]) == ("EXTERNAL", "TEXT")
+    assert kept["properties"] == {"tier": "gold", "table_type": "lance"}
+    assert kept["storage_location"] == made.location == location
+    assert [(column["name"], column["type_name"], column["position"]) for column in kept["columns"]] == [
+        ("id", "LONG", 0)
+    ]
+
+
+def test_a_declared_table_has_no_columns(unity: Unity, tmp_path: Path) -> None:
+    unity.fill(0)
+    unity.connect().declare_table(DeclareTableRequest(id=list(TABLE), location=str(tmp_path / "t.lance")))
+    assert unity.contract.table(*TABLE)["columns"] == []
+
+
+def test_the_marker_of_a_lance_table_cannot_be_overruled(unity: Unity) -> None:
+    unity.fill(0)
+    unity.connect().insert_table(TABLE, "s3://lake/t.lance", {"table_type": "delta"})
+    assert unity.contract.table(*TABLE)["properties"] == {"table_type": "lance"}
+
+
+def test_default_locations_are_below_the_root(unity: Unity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unity.fill(0)
+    rooted = unity.connect(root="s3://lake/base/")
+    assert rooted.default_location(TABLE) == "s3://lake/base/main/s0/t.lance"
+    plain = unity.connect()
+    assert plain.default_location(TABLE) is None
+    monkeypatch.chdir(tmp_path)
+    made = plain.declare_table(DeclareTableRequest(id=list(TABLE)))
+    assert made.location == f"{tmp_path}/main/s0/t.lance"
+
+
+def test_duplicates(either: Unity) -> None:
+    either.fill(1)
+    backend = either.connect()
+    with pytest.raises(NamespaceAlreadyExistsError):
+        backend.create_namespace(CreateNamespaceRequest(id=list(SCHEMA)))
+    with pytest.raises(TableAlreadyExistsError):
+        backend.insert_table((*SCHEMA, "t0000"), "s3://lake/x", {})
+    either.contract.add_table(*SCHEMA, "view", table_type="VIEW")
+    with pytest.raises(TableAlreadyExistsError):
+        backend.insert_table((*SCHEMA, "view"), "s3://lake/x", {})
+
+
+def test_below_what_is_missing(either: Unity) -> None:
+    backend = either.connect()
+    with pytest.raises(NamespaceNotFoundError, match="absent"):
+        backend.insert_table((CATALOG, "absent", "t"), "s3://lake/x", {})
+    with pytest.raises(NamespaceNotFoundError, match="absent"):
+        either.connect(catalog="absent").insert_namespace(("absent", "s"), {})
+
+
+def test_another_catalog_is_invalid_input(unity: Unity) -> None:
+    unity.contract.add_catalog("other")
+    backend = unity.connect()
+    with pytest.raises(InvalidInputError, match="not in the catalog `main`"):
+        backend.create_namespace(CreateNamespaceRequest(id=["other", "s"]))
+    with pytest.raises(InvalidInputError, match="not in the catalog `main`"):
+        backend.declare_table(DeclareTableRequest(id=["other", "s", "t"], location="s3://lake/x"))
+    assert unity.server.requests == []
+
+
+def test_the_catalog_is_not_created_changed_or_dropped(unity: Unity) -> None:
+    backend = unity.connect()
+    attempts: list[Callable[[], object]] = [
+        lambda: backend.create_namespace(CreateNamespaceRequest(id=[CATALOG], mode="overwrite")),
+        lambda: backend.drop_namespace(DropNamespaceRequest(id=[CATALOG])),
+        lambda: backend.alter_namespace((CATALOG,), PropertyChanges({"a": "1"})),
+    ]
+    for attempt in attempts:
+        with pytest.raises(InvalidInputError, match="not created, changed or dropped here"):
+            attempt()
+    assert not [request for request in unity.server.requests if not request.startswith("GET")]
+
+
+# ---- properties of a schema ----------------------------------------------------------------------
+
+
+def test_a_change_of_properties_keeps_the_others(unity: Unity) -> None:
+    unity.fill(0)
+    backend = unity.connect()
+    backend.alter_namespace(SCHEMA, PropertyChanges({"a": "1", "b": "2"}))
+    altered = backend.alter_namespace(SCHEMA, PropertyChanges({"b": "3"}, frozenset({"a"})))
+    assert altered.properties == backend.load_namespace(SCHEMA).properties == {"number": "0", "b": "3"}
+
+
+def test_properties_that_the_server_keeps_are_an_error(unity: Unity) -> None:
+    """An empty set of properties is no change to the reference server, so the last one cannot be removed."""
+    unity.fill(0)
+    with pytest.raises(UnsupportedOperationError, match=r"did not change the properties number of `main\$s0`"):
+        unity.connect().alter_namespace(SCHEMA, PropertyChanges({}, frozenset({"number"})))
+
+
+# ---- removing ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["table", "view", "volumes", "functions", "models"])
+@pytest.mark.parametrize("behavior", ["restrict", "cascade"])
+def test_a_schema_that_holds_something_else_stays(either: Unity, kind: str, behavior: str) -> None:
+    either.fill(1)
+    if kind in ("table", "view"):
+        either.contract.add_table(*SCHEMA, "other", table_type="MANAGED" if kind == "table" else "VIEW")
+    else:
+        either.contract.add_other(kind, *SCHEMA, "other")
+    if behavior == "restrict":
+        either.contract.remove(*SCHEMA, "t0000")
+    with pytest.raises(NamespaceNotEmptyError, match="other"):
+        either.connect().drop_namespace(DropNamespaceRequest(id=list(SCHEMA), behavior=behavior))
+    assert deletions(either) == []
+
+
+def test_the_server_has_the_last_word_on_what_is_empty(either: Unity) -> None:
+    """Something came in after it was asked for: the server refuses, because it is never told to force."""
+    either.fill(1)
+    backend = either.connect()
+    either.server.fail_once("/tables?", 200, {"tables": [], "next_page_token": None})
+    with pytest.raises(NamespaceNotEmptyError, match="FAILED_PRECONDITION"):
+        backend.remove_namespace(SCHEMA)
+    assert deletions(either) == ["DELETE /api/2.1/unity-catalog/schemas/main.s0"]
+
+
+def test_cascade_removes_entries_and_never_forces(either: Unity, dataset: WriteDataset) -> None:
+    either.fill(0)
+    backend = either.connect()
+    locations = {name: dataset(rows) for name, rows in [("a", 1), ("b", 2)]}
+    for name, location in locations.items():
+        backend.insert_table((*SCHEMA, name), location, {})
+    backend.drop_namespace(DropNamespaceRequest(id=list(SCHEMA), behavior="cascade"))
+    assert backend.child_namespaces((CATALOG,)) == []
+    assert [lance.dataset(location).count_rows() for location in locations.values()] == [1, 2]
+    assert len(deletions(either)) == 3
+    assert not any("force" in request for request in either.server.requests)
+
+
+def test_a_server_without_volumes_functions_and_models_has_none_of_them(unity: Unity) -> None:
+    unity.fill(0)
+    for route in ("/volumes", "/functions", "/models"):
+        unity.server.fail_once(route, 404, "Status: 404\nDescription: Not Found\n")
+    unity.connect().remove_namespace(SCHEMA)
+    assert unity.connect().child_namespaces((CATALOG,)) == []
+
+
+@pytest.mark.parametrize("kind", ["MANAGED", "VIEW", "EXTERNAL"])
+def test_what_is_no_lance_table_is_never_removed(unity: Unity, tmp_path: Path, kind: str) -> None:
+    unity.fill(0)
+    data = tmp_path / "data"
+    data.mkdir()
+    properties = {"table_type": "lance"} if kind == "MANAGED" else {}
+    unity.contract.add_table(*TABLE, table_type=kind, storage_location=data.as_uri(), properties=properties)
+    with pytest.raises(InvalidInputError, match="no Lance table"):
+        unity.connect().deregister_table(DeregisterTableRequest(id=list(TABLE)))
+    assert deletions(unity) == []
+    assert data.is_dir()
+
+
+def test_deregistering_leaves_the_data(unity: Unity, dataset: WriteDataset) -> None:
+    unity.fill(0)
+    backend = unity.connect()
+    location = dataset(5)
+    backend.insert_table(TABLE, location, {})
+    assert backend.deregister_table(DeregisterTableRequest(id=list(TABLE))).location == location
+    assert backend.child_tables(SCHEMA) == []
+    assert lance.dataset(location).count_rows() == 5
+
+
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [
+        (lambda backend: backend.drop_table(DropTableRequest(id=list(TABLE))), UnsupportedOperationError),
+        (lambda backend: backend.alter_table(TABLE, PropertyChanges({"a": "1"})), UnsupportedOperationError),
+        (
+            lambda backend: backend.create_table(CreateTableRequest(id=list(TABLE), mode="overwrite"), b""),
+            UnsupportedOperationError,
+        ),
+    ],
+)
+def test_what_is_not_supported_reaches_no_server(
+    unity: Unity, call: Callable[[object], object], kind: type[LanceNamespaceError]
+) -> None:
+    with pytest.raises(kind):
+        call(unity.connect())
+    assert unity.server.requests == []
+
+
+def test_a_write_that_failed_midway_is_not_repeated(unity: Unity) -> None:
+    unity.fill(0)
+    unity.server.fail_once("POST", 500, {"error_code": "INTERNAL", "message": "deadlock", "details": []})
+    with pytest.raises(InternalError, match="deadlock"):
+        unity.connect().insert_table(TABLE, "s3://lake/t.lance", {})
+    assert sum(request.startswith("POST") for request in unity.server.requests) == 1
