@@ -79,11 +79,8 @@ def _moved(touched: _Touched, backend: Backend, kind: Kind, identifier: Identifi
     fingerprint = touched.fingerprint
     if fingerprint and fingerprint.is_of(view_of(live, fingerprint.managed_keys)):
         return ()
-    ignores_location = backend.capabilities.ignores_location
-    for change in touched.changes:
-        view = view_of(live, change.managed_keys)
-        if standing(change, view, ignores_location=ignores_location) is not Standing.MOVED:
-            return ()
+    if any(standing(change, view_of(live, change.managed_keys)) is not Standing.MOVED for change in touched.changes):
+        return ()
     keys = fingerprint.managed_keys if fingerprint else touched.changes[0].managed_keys
     return differences(touched.planned_on(), view_of(live, keys)) or [
         Difference("state", "what the plan's fingerprint was taken of", "something else")

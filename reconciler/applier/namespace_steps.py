@@ -5,7 +5,6 @@ from __future__ import annotations
 from lance_namespace.errors import NamespaceAlreadyExistsError, NamespaceNotEmptyError, NamespaceNotFoundError
 
 from reconciler.applier.live import load_namespace
-from reconciler.applier.properties import first_properties, property_changes
 from reconciler.applier.report import Status
 from reconciler.applier.step import Outcome, Step, Steps, Target
 from reconciler.planner.plan import Action
@@ -21,7 +20,8 @@ def step_of_namespace(target: Target[LiveNamespace]) -> Step[LiveNamespace]:
 
 def _create(target: Target[LiveNamespace]) -> Outcome:
     try:
-        made = target.backend.insert_namespace(target.identifier, first_properties(target.after))
+        properties = target.changes_to({}).set
+        made = target.backend.insert_namespace(target.identifier, properties, kind=target.after.kind)
     except NamespaceAlreadyExistsError as error:
         target.accept(load_namespace(target.backend, target.identifier), error)
         return Outcome(Status.ALREADY)
@@ -29,7 +29,7 @@ def _create(target: Target[LiveNamespace]) -> Outcome:
 
 
 def _update(target: Target[LiveNamespace]) -> Outcome:
-    changes = property_changes(target.change, target.existing.properties)
+    changes = target.changes_to(target.existing.properties)
     return target.written(target.backend.alter_namespace(target.identifier, changes))
 
 

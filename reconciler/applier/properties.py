@@ -8,7 +8,7 @@ from reconciler import locations, ownership
 from reconciler.planner.plan import Change, ObjectView
 from reconciler.state import PropertyChanges
 
-__all__ = ["first_properties", "property_changes"]
+__all__ = ["property_changes"]
 
 
 def _marks(after: ObjectView, live: Mapping[str, str]) -> dict[str, str | None]:
@@ -23,23 +23,18 @@ def _marks(after: ObjectView, live: Mapping[str, str]) -> dict[str, str | None]:
     return marks
 
 
-def first_properties(after: ObjectView) -> dict[str, str]:
-    """Return everything to write with a new object."""
-    marks = {key: value for key, value in _marks(after, {}).items() if value is not None}
-    return {**after.properties, **marks}
-
-
-def property_changes(change: Change, live: Mapping[str, str]) -> PropertyChanges:
+def property_changes(change: Change, live: Mapping[str, str], *, keeps_request: bool) -> PropertyChanges:
     """Return the merge that brings the properties ``live`` to the change's ``after``; what it does not know stays.
 
-    A change that gives the table another location also forgets the one that was asked for before.
+    A new object has none: ``live`` is empty, and all that is to be set is what it is made with. The location asked
+    for is kept with the entry, in the same write, where the service may choose another one (``keeps_request``).
     """
-    after = change.after or ObjectView()
+    before, after = change.before or ObjectView(), change.after or ObjectView()
     wanted: dict[str, str | None] = dict.fromkeys(change.managed_keys)
     wanted.update(after.properties)
     wanted.update(_marks(after, live))
-    if change.before is not None and not locations.same(change.before.location, after.location):
-        wanted[ownership.REQUESTED_LOCATION] = None
+    if not locations.same(before.location, after.location):
+        wanted[ownership.REQUESTED_LOCATION] = after.location if keeps_request else None
     return PropertyChanges(
         set={key: value for key, value in wanted.items() if value is not None and live.get(key) != value},
         remove=frozenset(key for key, value in wanted.items() if value is None and key in live),

@@ -20,13 +20,11 @@ __all__ = ["Difference", "Standing", "differences", "moved_text", "shown", "stan
 class Standing(Enum):
     """The answer for one object.
 
-    ``TODO``: as the change expects to find it. ``DONE``: as the change leaves it. ``ELSEWHERE``: made, but the
-    service chose its location and what was asked for is not recorded yet. ``MOVED``: none of these.
+    ``TODO``: as the change expects to find it. ``DONE``: as the change leaves it. ``MOVED``: neither.
     """
 
     TODO = "todo"
     DONE = "done"
-    ELSEWHERE = "elsewhere"
     MOVED = "moved"
 
 
@@ -43,29 +41,21 @@ def shown(view: ObjectView) -> ObjectView:
     )
 
 
-def standing(change: Change, live: ObjectView | None, *, ignores_location: bool = False) -> Standing:
+def standing(change: Change, live: ObjectView | None) -> Standing:
     """Return how ``live``, the view over the change's managed keys, stands in ``change``.
 
     A replacement takes the entry away before it makes the new one, so an absent entry is one it can go on from.
-    ``ignores_location`` says whether the catalog may choose another location than the one asked for.
     """
     if live is None:
         if change.after is None:
             return Standing.DONE
         return Standing.TODO if change.before is None or change.replace else Standing.MOVED
     found = shown(live)
-    wanted = None if change.after is None else shown(change.after)
-    if wanted is not None and found.satisfies(wanted):
+    if change.after is not None and found.satisfies(shown(change.after)):
         return Standing.DONE
     if change.before is not None and found.digest() == shown(change.before).digest():
         return Standing.TODO
-    if wanted is not None and ignores_location and _placed(found, wanted).satisfies(wanted):
-        return Standing.ELSEWHERE
     return Standing.MOVED
-
-
-def _placed(found: ObjectView, wanted: ObjectView) -> ObjectView:
-    return found.model_copy(update={"location": wanted.location})
 
 
 @dataclass(frozen=True, slots=True)

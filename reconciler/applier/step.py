@@ -8,12 +8,13 @@ from typing import Generic, TypeAlias, TypeVar
 
 from lance_namespace.errors import LanceNamespaceError
 
+from reconciler.applier.properties import property_changes
 from reconciler.applier.report import Status
 from reconciler.applier.standing import Standing, differences, moved_text, standing
 from reconciler.backends.base import Backend
 from reconciler.names import Identifier
 from reconciler.planner.plan import Action, Change, ObjectView, view_of
-from reconciler.state import LiveNamespace, LiveTable
+from reconciler.state import LiveNamespace, LiveTable, PropertyChanges
 
 __all__ = ["MovedError", "Outcome", "Step", "Steps", "Target"]
 
@@ -81,6 +82,12 @@ class Target(Generic[LiveT]):
             raise MovedError(f"someone else made it in the meantime: {self._otherwise(found)}")
         return found
 
+    def changes_to(self, properties: Mapping[str, str]) -> PropertyChanges:
+        """Return the merge that gives an object with ``properties`` (empty for a new one) those it is to have."""
+        capabilities = self.backend.capabilities
+        keeps_request = capabilities.ignores_location and capabilities.table_markers
+        return property_changes(self.change, properties, keeps_request=keeps_request)
+
     def written(self, made: LiveT) -> Outcome:
         """Return the end of a write, with a note where the catalog keeps something else than what was written."""
         done = self._standing_of(made) is Standing.DONE
@@ -90,8 +97,7 @@ class Target(Generic[LiveT]):
         return view_of(live, self.change.managed_keys)
 
     def _standing_of(self, live: LiveT | None) -> Standing:
-        ignores_location = self.backend.capabilities.ignores_location
-        return standing(self.change, self._view(live), ignores_location=ignores_location)
+        return standing(self.change, self._view(live))
 
     def _otherwise(self, live: LiveT) -> str:
         others = differences(self.after, self._view(live))

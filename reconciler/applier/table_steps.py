@@ -13,7 +13,6 @@ from lance_namespace.errors import (
 from reconciler import locations
 from reconciler.applier.datasets import add_missing_columns, ensure_dataset, expect_data, expect_no_data
 from reconciler.applier.live import load_table
-from reconciler.applier.properties import first_properties, property_changes
 from reconciler.applier.report import Status
 from reconciler.applier.standing import Standing, moved_text
 from reconciler.applier.step import MovedError, Outcome, Step, Steps, Target
@@ -23,13 +22,13 @@ from reconciler.state import LiveTable, PropertyChanges
 
 __all__ = ["step_of_table"]
 
+_FORGET_REQUEST = PropertyChanges(remove=frozenset({REQUESTED_LOCATION}))
+
 
 def step_of_table(target: Target[LiveTable]) -> Step[LiveTable]:
     """Return the step that carries out the change of a table."""
     if target.change.replace:
         return _replace
-    if target.standing is Standing.ELSEWHERE and target.change.action is not Action.CREATE_TABLE:
-        return _record_location
     return _STEPS[target.change.action]
 
 
@@ -43,19 +42,17 @@ def _create(target: Target[LiveTable]) -> Outcome:
     itself has to be asked for it before.
     """
     backend, live, columns = target.backend, target.live, target.after.columns or ()
-    if live is None:
-        location = _asked_location(target)
-        if not backend.capabilities.ignores_location:
-            ensure_dataset(backend, location, columns, finished=False)
-            return _insert(target, location)[0]
+    if live is not None:
+        finished = target.standing is Standing.DONE
+        wrote = ensure_dataset(backend, live.location, columns, finished=finished)
+        return _alter_entry(target, live, wrote=wrote)
+    location = _asked_location(target)
+    if backend.capabilities.ignores_location:
         outcome, made = _insert(target, location)
         ensure_dataset(backend, made.location, columns, finished=False)
         return outcome
-    finished = target.standing is not Standing.TODO
-    wrote = ensure_dataset(backend, live.location, columns, finished=finished)
-    if target.standing is Standing.ELSEWHERE:
-        return _record_location(target)
-    return _alter_entry(target, live, wrote=wrote)
+    ensure_dataset(backend, location, columns, finished=False)
+    return _insert(target, location)[0]
 
 
 def _declare(target: Target[LiveTable]) -> Outcome:
@@ -81,33 +78,26 @@ def _asked_location(target: Target[LiveTable]) -> str:
 def _insert(target: Target[LiveTable], location: str) -> tuple[Outcome, LiveTable]:
     """Make the entry; one that turns out to be there already is done when it is equal."""
     try:
-        made = target.backend.insert_table(target.identifier, location, first_properties(target.after))
+        made = target.backend.insert_table(target.identifier, location, target.changes_to({}).set)
     except TableAlreadyExistsError as error:
         return Outcome(Status.ALREADY), target.accept(load_table(target.backend, target.identifier), error)
     return _settled(target, made), made
 
 
 def _settled(target: Target[LiveTable], made: LiveTable) -> Outcome:
-    """Return the end of a write that the service answered with ``made``: the location in force is the one it says."""
+    """Return the end of a write that the service answered with ``made``: the location in force is the one it says.
+
+    What was asked for stays beside the entry exactly where the service chose otherwise.
+    """
     asked = target.after.location
-    if asked is not None and not locations.same(locations.redact(asked), locations.redact(made.location)):
-        return _recorded(target, made, asked)
-    return target.written(made)
-
-
-def _recorded(target: Target[LiveTable], made: LiveTable, asked: str) -> Outcome:
-    """Keep beside the entry what was asked for, so that it is not asked for again with every plan."""
-    capabilities = target.backend.capabilities
-    if capabilities.alter_table and capabilities.table_markers:
-        target.backend.alter_table(target.identifier, PropertyChanges({REQUESTED_LOCATION: asked}))
+    if asked is None:
+        return target.written(made)
     in_force, wanted = locations.redact(made.location), locations.redact(asked)
-    return Outcome(note=f"the service put it at {in_force}, not at {wanted}")
-
-
-def _record_location(target: Target[LiveTable]) -> Outcome:
-    """Finish what an interrupted run began on a service that chose the location itself."""
-    live, asked = target.existing, target.after.location
-    return target.written(live) if asked is None else _recorded(target, live, asked)
+    honoured = locations.same(in_force, wanted)
+    if honoured is (REQUESTED_LOCATION in made.properties) and target.backend.capabilities.alter_table:
+        mend = _FORGET_REQUEST if honoured else PropertyChanges(set={REQUESTED_LOCATION: asked})
+        made = target.backend.alter_table(target.identifier, mend)
+    return target.written(made) if honoured else Outcome(note=f"the service put it at {in_force}, not at {wanted}")
 
 
 # ---- existing entries ------------------------------------------------------------------------------------------------
@@ -126,7 +116,7 @@ def _add_columns(target: Target[LiveTable]) -> Outcome:
 
 def _alter_entry(target: Target[LiveTable], live: LiveTable, *, wrote: bool) -> Outcome:
     """Merge the properties; ``wrote`` says whether the change has written to storage already."""
-    changes = property_changes(target.change, live.properties)
+    changes = target.changes_to(live.properties)
     if changes:
         return target.written(target.backend.alter_table(target.identifier, changes))
     return Outcome(Status.DONE if wrote else Status.ALREADY)
@@ -134,7 +124,7 @@ def _alter_entry(target: Target[LiveTable], live: LiveTable, *, wrote: bool) -> 
 
 def _relocate(target: Target[LiveTable]) -> Outcome:
     """Point the entry elsewhere in place; the data stays at both."""
-    changes = property_changes(target.change, target.existing.properties)
+    changes = target.changes_to(target.existing.properties)
     return _settled(target, target.backend.alter_table(target.identifier, changes, target.after.location))
 
 
@@ -151,7 +141,7 @@ def _replace(target: Target[LiveTable]) -> Outcome:
             note="its entry was gone, as an interrupted replacement leaves it; "
             "properties that are not in the manifest are in that run's journal",
         )
-    properties = property_changes(target.change, live.properties).applied_to(live.properties)
+    properties = target.changes_to(live.properties).applied_to(live.properties)
     location = _replacement_location(target, live)
     try:
         backend.remove_table(target.identifier)

@@ -95,7 +95,12 @@ def test_what_an_interrupted_apply_of_the_plan_leaves_is_accepted(make_world: Ca
         desired(table("new/made", location="/asked"), table("new/fresh", schema=USERS), table("moving", {"k": "v"}))
     )
     MemoryBackend.insert_namespace(world.backend, ("new",), marks({}, OWNER))
-    MemoryBackend.insert_table(world.backend, ("new", "made"), "/where/the/service/wants", marks({}, OWNER))
+    MemoryBackend.insert_table(
+        world.backend,
+        ("new", "made"),
+        "/where/the/service/wants",
+        {**marks({}, OWNER), ownership.REQUESTED_LOCATION: "/asked"},
+    )
     MemoryBackend.remove_table(world.backend, ("gone",))
     MemoryBackend.remove_table(world.backend, ("moving",))
     MemoryBackend.remove_namespace(world.backend, ("old",))

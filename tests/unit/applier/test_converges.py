@@ -134,9 +134,7 @@ cases = st.builds(
     st.dictionaries(places, st.sampled_from([USERS, WIDER]), max_size=3),
     st.booleans(),
 )
-thorough = settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
-)
+thorough = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 
 
 def made_plan(case: Case, world: World) -> Plan:
@@ -188,7 +186,10 @@ def test_killed_after_any_write_and_run_again_the_end_is_the_same(case: Case, da
         with pytest.raises(Crash):
             world.apply(plan, parallelism=parallelism)
         world.revive()
-        report = world.apply(plan, parallelism=parallelism)
+        # A new plan cannot know where the entry was that a killed replacement has taken away.
+        replaces = any(change.replace for change in plan.changes)
+        again = plan if replaces or data.draw(st.booleans(), label="the same plan") else made_plan(case, world)
+        report = world.apply(again, parallelism=parallelism)
         assert report.ok, [result for result in report.results if not result.status.satisfies]
         assert without_lost(world.state(), plan) == without_lost(end, plan)
         assert world.storage.datasets == datasets

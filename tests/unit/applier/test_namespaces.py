@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lance_namespace.errors import PermissionDeniedError
 
 from reconciler import ownership
@@ -14,6 +16,12 @@ def test_a_namespace_is_made_with_its_properties_and_marks(world: World) -> None
     report = world.apply(world.plan(desired(claim("features", {"team": "ml"}, protect=True))))
     assert report.ok
     assert world.namespace("features").properties == marks({"team": "ml"}, OWNER, protect=True)
+
+
+def test_a_namespace_is_made_of_the_kind_the_plan_says(world: World) -> None:
+    world.backend.capabilities = replace(world.backend.capabilities, namespace_kinds=("catalog", "database"))
+    world.apply(world.plan(desired(claim("outer/inner"))))
+    assert world.backend.kinds == {("outer",): "catalog", ("outer", "inner"): "database"}
 
 
 def test_a_path_is_made_owned_but_without_properties(world: World) -> None:

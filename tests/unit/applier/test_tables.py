@@ -142,12 +142,18 @@ def test_a_location_the_service_chose_is_said_and_what_was_asked_for_is_kept(mak
     assert planned(world, table("t", location="/asked/t.lance")).is_empty
 
 
-def test_a_run_cut_off_before_the_request_was_kept_is_gone_on_with(make_world: MakeWorld) -> None:
+def test_a_request_is_not_kept_where_the_service_honoured_it(make_world: MakeWorld) -> None:
     world = ignoring(make_world)
+    result = only_result(world, planned(world, table("t", location="/honoured/t.lance")))
+    assert (result.status, result.note) == (Status.DONE, "")
+    assert ownership.REQUESTED_LOCATION not in world.table("t").properties
+
+
+def test_a_relocation_the_service_ignored_is_not_asked_for_again(make_world: MakeWorld) -> None:
+    world = ignoring(make_world)
+    world.has(live(live_table("t", owner=OWNER)))
     plan = planned(world, table("t", location="/asked/t.lance"))
-    MemoryBackend.insert_table(world.backend, ("t",), "/elsewhere/t", marks({}, OWNER))
-    assert world.apply(plan).ok
-    assert world.writes == ["alter_table t"]
+    assert "the service put it at /data/t.lance" in only_result(world, plan).note
     assert planned(world, table("t", location="/asked/t.lance")).is_empty
 
 

@@ -73,20 +73,19 @@ class Ledger:
 
 
 class LedgerBackend(MemoryBackend):
-    """The memory backend with its writes in a ledger; it puts tables under ``elsewhere`` when it ignores locations."""
+    """The memory backend with its writes in a ledger; it may put tables under ``/elsewhere``."""
 
     def __init__(self, ledger: Ledger, capabilities: Capabilities | None = None) -> None:
         super().__init__(root="/data")
         self.capabilities = capabilities or Capabilities()
         self.ledger = ledger
-        self.reads = 0
+        self.kinds: dict[Identifier, str | None] = {}
 
-    def load_namespace(self, identifier: Identifier) -> LiveNamespace:
-        self.reads += 1
-        return super().load_namespace(identifier)
-
-    def insert_namespace(self, identifier: Identifier, properties: Mapping[str, str]) -> LiveNamespace:
+    def insert_namespace(
+        self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
+    ) -> LiveNamespace:
         name = f"insert_namespace {join(identifier)}"
+        self.kinds[identifier] = kind
         return self.ledger.write(name, lambda: super(LedgerBackend, self).insert_namespace(identifier, properties))
 
     def remove_namespace(self, identifier: Identifier) -> None:
@@ -98,7 +97,7 @@ class LedgerBackend(MemoryBackend):
         return self.ledger.write(name, lambda: super(LedgerBackend, self).alter_namespace(identifier, changes))
 
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
-        place = f"/elsewhere/{join(identifier)}" if self.capabilities.ignores_location else location
+        place = f"/elsewhere/{join(identifier)}" if self._is_ignored(location) else location
         name = f"insert_table {join(identifier)}"
         return self.ledger.write(name, lambda: super(LedgerBackend, self).insert_table(identifier, place, properties))
 
@@ -107,8 +106,12 @@ class LedgerBackend(MemoryBackend):
         return self.ledger.write(name, lambda: super(LedgerBackend, self).remove_table(identifier))
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
+        place = None if location is None or self._is_ignored(location) else location
         name = f"alter_table {join(identifier)}"
-        return self.ledger.write(name, lambda: super(LedgerBackend, self).alter_table(identifier, changes, location))
+        return self.ledger.write(name, lambda: super(LedgerBackend, self).alter_table(identifier, changes, place))
+
+    def _is_ignored(self, location: str) -> bool:
+        return self.capabilities.ignores_location and not location.startswith("/honoured/")
 
 
 @dataclass
