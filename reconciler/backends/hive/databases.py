@@ -15,6 +15,7 @@ from lance_namespace.errors import (
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
+    UnsupportedOperationError,
 )
 
 from reconciler.backends.hive.entries import (
@@ -106,6 +107,7 @@ class Databases:
 
         Raises:
             NamespaceNotFoundError: there is none.
+            UnsupportedOperationError: the server keeps a field as it was made; all else is changed.
         """
         return self._write(name, self.find(name), changes)
 
@@ -113,7 +115,13 @@ class Databases:
         alter_database(database, changes)
         with translated(self.impl, f"altering namespace `{name}`", missing=NamespaceNotFoundError):
             self.metastore.write(lambda client: client.alter_database(name.wire, database))
-        return namespace_of_database(name.identifier, self.fetch(name))
+        written = namespace_of_database(name.identifier, self.fetch(name))
+        kept = sorted(key for key, value in changes.set.items() if written.properties.get(key) != value)
+        if kept:  # 2.3 answers that it changed the description or the location, and does not
+            raise UnsupportedOperationError(
+                f"{self.impl}: this metastore cannot change `{'`, `'.join(kept)}` of namespace `{name}`"
+            )
+        return written
 
     def remove(self, name: DatabaseName) -> None:
         """Drop a database that is empty; its directory stays, with all that is in it.

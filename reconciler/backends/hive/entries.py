@@ -165,12 +165,16 @@ def namespace_of_catalog(identifier: Identifier, catalog: Catalog) -> LiveNamesp
 
 
 def alter_catalog(catalog: Catalog, changes: PropertyChanges) -> Catalog:
-    """Return a catalog with ``changes`` merged into its properties; it always has a location."""
+    """Return a catalog with ``changes`` merged into its properties; it always has a location and a description.
+
+    A server leaves an empty description out of an alter, so nothing is written as no properties.
+    """
     properties = changes.applied_to(namespace_of_catalog((), catalog).properties)
     kept_apart = CATALOG_LOCATION in changes.set or CATALOG_LOCATION in _split_description(catalog.description or "")[1]
     if not kept_apart:
         properties.pop(CATALOG_LOCATION, None)
     altered = catalog_of(catalog.name, properties)
+    altered.description = altered.description or f"{_CATALOG_PROPERTIES}}}"
     altered.locationUri = altered.locationUri or catalog.locationUri
     altered.createTime = catalog.createTime
     return altered

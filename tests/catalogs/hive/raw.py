@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
     from reconciler.backends.hive.gen.ttypes import Database, Table
 
-__all__ = ["database_name", "drop", "fetch", "plain_table", "put", "raw"]
+__all__ = ["database_name", "drop", "fetch", "fetch_database", "plain_table", "put", "raw"]
 
 
 @contextmanager
@@ -90,12 +90,13 @@ def fetch(uri: str, identifier: Identifier) -> Table:
 
     database = database_name(identifier[:-1])
     with raw(uri) as client:
-        return client.get_table_req(
-            GetTableRequest(dbName=database.name, tblName=identifier[-1], catName=database.catalog)
-        ).table
+        request = GetTableRequest(dbName=database.name, tblName=identifier[-1], catName=database.catalog)
+        table: Table = client.get_table_req(request).table
+    return table
 
 
 def fetch_database(uri: str, identifier: Identifier) -> Database:
     """Return the struct of a database."""
     with raw(uri) as client:
-        return client.get_database(database_name(identifier).wire)
+        database: Database = client.get_database(database_name(identifier).wire)
+    return database

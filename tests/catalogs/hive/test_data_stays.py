@@ -1,0 +1,154 @@
+"""No call deletes a file, nor makes the server delete one: with real datasets, on every version."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import pytest
+from lance_namespace import DropNamespaceRequest
+from lance_namespace.errors import InvalidInputError, NamespaceNotEmptyError, NamespaceNotFoundError
+
+from reconciler.backends.hive.backend import HiveBackend
+from reconciler.backends.hive.hive3 import Hive3Backend
+from reconciler.names import Identifier
+from reconciler.state import PropertyChanges
+from tests.catalogs.hive.conftest import Connect
+from tests.catalogs.hive.files import digests, write_dataset
+from tests.catalogs.hive.raw import fetch, plain_table, put, raw
+from tests.servers.hive import Metastore
+
+
+def test_tables_come_move_and_go_and_the_data_stays(backend: HiveBackend, database: Identifier, lake: str) -> None:
+    table = (*database, "events")
+    first, second = Path(backend.default_location(table) or ""), Path(lake, "elsewhere.lance")
+    write_dataset(first)
+    write_dataset(second, rows=5)
+    before = digests(Path(lake))
+    backend.insert_table(table, str(first), {"tier": "gold"})
+    backend.alter_table(table, PropertyChanges({"tier": "silver"}))
+    backend.alter_table(table, PropertyChanges(), str(second))
+    backend.remove_table(table)
+    backend.remove_namespace(database)
+    assert digests(Path(lake)) == before
+
+
+def test_a_cascade_keeps_the_data(backend: HiveBackend, database: Identifier, lake: str) -> None:
+    for name in ("one", "two"):
+        place = Path(backend.default_location((*database, name)) or "")
+        write_dataset(place)
+        backend.insert_table((*database, name), str(place), {})
+    before = digests(Path(lake))
+    backend.drop_namespace(DropNamespaceRequest(id=list(database[:1]), behavior="cascade"))
+    with pytest.raises(NamespaceNotFoundError):
+        backend.load_namespace(database)
+    assert len(before) > 4
+    assert digests(Path(lake)) == before
+
+
+def test_every_table_is_written_as_external(server: Metastore, backend: HiveBackend, database: Identifier) -> None:
+    table = (*database, "events")
+    backend.insert_table(table, backend.default_location(table) or "", {"EXTERNAL": "false", "table_type": "iceberg"})
+    for _ in range(2):
+        struct = fetch(server.uri, table)
+        assert struct.tableType == "EXTERNAL_TABLE"
+        assert struct.parameters["EXTERNAL"] == "TRUE"
+        assert struct.parameters["table_type"] == "lance"
+        backend.alter_table(table, PropertyChanges({"a": "b"}, frozenset({"EXTERNAL", "table_type"})))
+
+
+def _put_managed(server: Metastore, table: Identifier, place: Path) -> None:
+    """Make the entry a peer makes that leaves out EXTERNAL=TRUE."""
+    write_dataset(place)
+    put(server.uri, plain_table(table, str(place), {"table_type": "LANCE"}))
+    assert fetch(server.uri, table).tableType == "MANAGED_TABLE"
+
+
+def test_a_managed_table_of_a_peer_is_read_and_reported(
+    server: Metastore, backend: HiveBackend, database: Identifier, lake: str
+) -> None:
+    table = (*database, "theirs")
+    _put_managed(server, table, Path(lake, "theirs.lance"))
+    snapshot = backend.scan()
+    assert table in snapshot.tables
+    note = next(note for note in snapshot.notes if "$".join(database) in note)
+    assert "not EXTERNAL: `theirs`" in note
+
+
+def test_a_managed_table_of_a_peer_is_deregistered_without_its_data(
+    server: Metastore, backend: HiveBackend, database: Identifier, lake: str
+) -> None:
+    table = (*database, "theirs")
+    _put_managed(server, table, Path(lake, "theirs.lance"))
+    before = digests(Path(lake))
+    backend.remove_table(table)
+    assert digests(Path(lake)) == before
+
+
+def test_a_managed_table_of_a_peer_becomes_external_where_it_is(
+    server: Metastore, backend: HiveBackend, database: Identifier, lake: str
+) -> None:
+    table = (*database, "theirs")
+    _put_managed(server, table, Path(lake, "theirs.lance"))
+    before = digests(Path(lake))
+    backend.alter_table(table, PropertyChanges({"a": "b"}))
+    assert fetch(server.uri, table).tableType == "EXTERNAL_TABLE"
+    assert not any("$".join(database) in note for note in backend.scan().notes)
+    with raw(server.uri) as client:  # what an engine's DROP TABLE sends
+        text = database[0] if server.impl == "hive2" else f"@{database[0]}#{database[1]}"
+        client.drop_table(text, "theirs", True)
+    assert digests(Path(lake)) == before
+
+
+# ---- catalogs --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def catalogs(connect: Connect) -> Hive3Backend:
+    backend = connect()
+    if not isinstance(backend, Hive3Backend):
+        pytest.skip("2.x has no catalogs")
+    return backend
+
+
+def test_dropping_a_catalog_keeps_every_file_under_its_directory(catalogs: Hive3Backend, tmp_path: Path) -> None:
+    name = f"cat_{uuid.uuid4().hex[:12]}"
+    home = tmp_path / "home"
+    catalogs.insert_namespace((name,), {"catalog.location-uri": str(home)})
+    catalogs.insert_namespace((name, "db"), {"database.location-uri": str(home / "db")})
+    write_dataset(home / "db" / "events.lance")
+    write_dataset(home / "stray.lance")
+    catalogs.insert_table((name, "db", "events"), str(home / "db" / "events.lance"), {})
+    before = digests(home)
+    with pytest.raises(NamespaceNotEmptyError, match="it holds db"):
+        catalogs.remove_namespace((name,))
+    catalogs.drop_namespace(DropNamespaceRequest(id=[name], behavior="cascade"))
+    assert name not in catalogs.child_namespaces(())
+    assert len(before) > 4
+    assert digests(home) == before
+    assert not [path for path in home.iterdir() if path.name.startswith(".dropped")]
+
+
+def test_a_catalog_that_cannot_be_dropped_is_what_it_was(
+    catalogs: Hive3Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"cat_{uuid.uuid4().hex[:12]}"
+    catalogs.insert_namespace((name,), {"catalog.location-uri": str(tmp_path / "home"), "tier": "gold"})
+    before = catalogs.load_namespace((name,))
+    catalogs.insert_namespace((name, "late"), {})
+    with monkeypatch.context() as patch:
+        # As when the database is made after the catalog was found empty.
+        patch.setattr(type(catalogs._catalogs), "_holds", lambda *_: False)
+        with pytest.raises(NamespaceNotEmptyError):
+            catalogs.remove_namespace((name,))
+    assert catalogs.load_namespace((name,)) == before
+    assert sorted(catalogs._databases.names(name)) == ["default", "late"]
+    catalogs.remove_namespace((name, "late"))
+    catalogs.remove_namespace((name,))
+
+
+def test_the_catalog_hive_is_never_dropped(catalogs: Hive3Backend) -> None:
+    before = catalogs.load_namespace(("hive",))
+    with pytest.raises(InvalidInputError, match="cannot be dropped"):
+        catalogs.remove_namespace(("hive",))
+    assert catalogs.load_namespace(("hive",)) == before
