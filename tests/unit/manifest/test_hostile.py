@@ -191,8 +191,10 @@ LEAVES = st.sampled_from(
     ["", "null", "true", "1", "-1", "a", "a$b", "${env:", "${var:x}", "s3://u:p@b", "int8", "\u00e9"]
 )
 KEYS = st.sampled_from(
-    "version name include safety catalogs lake impl config prune scope namespaces tables properties absent protect "
-    "kind schema location evolve type metadata zzz".split()
+    [
+        *("version", "name", "include", "safety", "catalogs", "lake", "impl", "config", "prune", "scope", "namespaces"),
+        *("tables", "properties", "absent", "protect", "kind", "schema", "location", "evolve", "type", "metadata", "z"),
+    ]
 )
 TREES = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4))
 

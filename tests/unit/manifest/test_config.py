@@ -1,0 +1,132 @@
+"""A catalog's ``config``: unresolved at load, resolved on demand, never shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import ManifestError
+from reconciler.manifest import check_services, load
+from tests.unit.manifest.conftest import Load, Write, manifest
+
+SECRET = "hunter2-hunter2"
+
+
+def test_placeholders_are_resolved_when_asked_for(
+    load_text: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LANCENS_KEY", raising=False)
+    (tmp_path / "token").write_text("t0ken\n")
+    config = (
+        '{name: "${var:name}", storage.key: "${env:LANCENS_KEY}", memory.storage.token: "${file:token}", '
+        'storage.region: "${env:LANCENS_REGION:-eu-west-1}", root: "$${x}"}'
+    )
+    catalog = load_text(manifest("", "memory", config), name="shop").catalogs["lake"]
+    monkeypatch.setenv("LANCENS_KEY", SECRET)
+
+    resolved = catalog.resolve_config()
+
+    assert resolved.properties == {
+        "name": "shop",
+        "storage.key": SECRET,
+        "memory.storage.token": "t0ken",
+        "storage.region": "eu-west-1",
+        "root": f"{tmp_path}/${{x}}",
+    }
+    assert resolved.secrets == {SECRET, "t0ken", "eu-west-1"}
+
+
+def test_what_is_missing_is_named_with_its_place_all_at_once(load_text: Load) -> None:
+    config = '{name: "${env:LANCENS_NOT_SET}", storage.a: "${file:nothing}", storage.b: "${var:who}"}'
+    catalog = load_text(manifest("", "memory", config)).catalogs["lake"]
+
+    with pytest.raises(ManifestError) as caught:
+        catalog.resolve_config()
+
+    assert [str(problem) for problem in caught.value.problems] == [
+        (
+            "lancens.yaml:6:14: config `name`: environment variable `LANCENS_NOT_SET` is not set; set it, or write "
+            "`${env:LANCENS_NOT_SET:-default}`"
+        ),
+        (
+            "lancens.yaml:6:46: config `storage.a`: file `nothing` is not there; the path is relative to the file it "
+            "stands in"
+        ),
+        (
+            "lancens.yaml:6:76: config `storage.b`: variable `who` is not given; give it with `--var who=value`, or write "
+            "`${var:who:-default}`"
+        ),
+    ]
+
+
+def test_a_resolved_value_that_cannot_be_used_is_an_error_that_does_not_show_it(
+    load_text: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANCENS_RETRIES", SECRET)
+    catalog = load_text(manifest("", "glue", '{region: eu, retries: "${env:LANCENS_RETRIES}"}')).catalogs["lake"]
+
+    with pytest.raises(ManifestError) as caught:
+        catalog.resolve_config()
+
+    assert str(caught.value).startswith("lancens.yaml:6:26: config: `retries`:")
+    assert SECRET not in str(caught.value)
+
+
+def test_no_repr_shows_a_value(load_text: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANCENS_KEY", SECRET)
+    config = f'{{storage.key: "${{env:LANCENS_KEY}}", storage.literal: {SECRET}}}'
+    loaded = load_text(manifest("", "memory", config), password=SECRET)
+    catalog = loaded.catalogs["lake"]
+
+    shown = [loaded, catalog, catalog.config, *catalog.config.entries, catalog.resolve_config(), catalog.desired]
+
+    assert not [text for text in map(repr, shown) if SECRET in text]
+
+
+def test_relative_roots_start_at_the_file_they_stand_in(write: Write) -> None:
+    path = write(
+        lancens="version: 1\nname: n\ninclude: [teams/*.yaml]\n",
+        teams__a='catalogs: {a: {impl: dir, config: {root: ../lake}}, b: {impl: dir, config: {dir.path: "${var:at}"}}}',
+    )
+
+    catalogs = load(path, variables={"at": "./b"}).catalogs
+
+    assert catalogs["a"].resolve_config().properties == {"root": f"{path.parent}/lake"}
+    assert catalogs["b"].resolve_config().properties == {"dir.path": f"{path.parent}/teams/b"}
+    assert catalogs["a"].config_text() == {"root": "./lake"}
+    assert catalogs["b"].config_text() == {"dir.path": "${var:at}"}
+
+
+def test_config_text_is_what_a_manifest_can_hold(load_text: Load) -> None:
+    config = '{name: "a $${b}", storage.x: "${env:X:-y}", root: "s3://b/${var:c}", storage.f: "${file:../f}"}'
+    catalog = load_text(manifest("", "memory", config)).catalogs["lake"]
+
+    assert catalog.config_text() == {
+        "name": "a $${b}",
+        "storage.x": "${env:X:-y}",
+        "root": "s3://b/${var:c}",
+        "storage.f": "${file:../f}",
+    }
+
+
+def test_two_catalogs_of_one_service_are_found_once_their_placeholders_are_known(
+    load_text: Load, tmp_path: Path
+) -> None:
+    text = (
+        "version: 1\nname: n\ncatalogs:\n"
+        "  a: {impl: dir, config: {root: ./lake}}\n"
+        '  b: {impl: dir, config: {root: "${var:root}"}}\n'
+        '  c: {impl: dir, config: {root: "${var:root}/c"}}\n'
+    )
+    loaded = load_text(text, root=f"{tmp_path}//lake/")
+
+    with pytest.raises(ManifestError) as caught:
+        check_services(loaded, {name: catalog.resolve_config() for name, catalog in loaded.catalogs.items()})
+
+    assert [str(problem) for problem in caught.value.problems] == [
+        (
+            "lancens.yaml:5:3: catalog b and lancens.yaml:4:3 a are the same dir service and root; expected one catalog "
+            "for both"
+        ),
+    ]

@@ -1,0 +1,102 @@
+"""The JSON Schema that editors use agrees with what is loaded."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from reconciler.manifest import json_schema
+from tests.unit.manifest.conftest import manifest
+from tests.unit.manifest.test_digest import ONE
+from tests.unit.manifest.test_hostile import SAMPLE
+from tests.unit.manifest.test_loading import FULL
+
+ROOT = Path(__file__).parents[3]
+
+
+class EditorLoader(yaml.SafeLoader):
+    """Reads scalars as an editor with YAML 1.2 does: dates are text, so are yes and no."""
+
+
+EditorLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(("timestamp", "bool"))]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+EditorLoader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("true|false"), ["t", "f"])
+
+
+def faults(text: str) -> list[str]:
+    validator = jsonschema.Draft7Validator(json_schema())
+    document: Any = yaml.load(text, Loader=EditorLoader)  # noqa: S506
+    return [f"{'/'.join(map(str, error.path))}: {error.message}" for error in validator.iter_errors(document)]
+
+
+def test_the_committed_schema_is_current() -> None:
+    committed = (ROOT / "schemas/manifest.schema.json").read_text(encoding="utf-8")
+
+    assert committed == json.dumps(json_schema(), indent=2) + "\n", "lancens schema > schemas/manifest.schema.json"
+
+
+def test_the_schema_is_a_schema() -> None:
+    jsonschema.Draft7Validator.check_schema(json_schema())
+
+
+def documented_manifests() -> list[str]:
+    text = (ROOT / "docs/manifest.md").read_text(encoding="utf-8")
+    return re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+
+
+EXAMPLES = sorted(path for path in ROOT.glob("examples/**/*.y*ml") if ".github" not in path.parts)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=[str(path.relative_to(ROOT)) for path in EXAMPLES])
+def test_every_example_is_valid(path: Path) -> None:
+    assert faults(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(FULL, SAMPLE, ONE, "", "catalogs: {lake: {tables: {a: {}}}}"),
+        *(manifest(f"tables: {nothing}") for nothing in ("", "{}", "null")),
+        manifest("tables: {a: {properties: {a: 1, b: true, c: 2024-01-01, d: , e: 1.5}}}"),
+        manifest('prune: "${var:prune}"\ntables: {a: {protect: "${var:x}", evolve: "${var:y}"}}'),
+    ],
+)
+def test_what_loads_is_valid(text: str) -> None:
+    assert faults(text) == []
+
+
+def test_every_manifest_of_the_documentation_is_valid() -> None:
+    assert documented_manifests()
+    assert [fault for text in documented_manifests() for fault in faults(text)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("version: 2\n", "version"),
+        ("name: x\ncatalogs: {}\n", ""),
+        (manifest("prune: sometimes"), "catalogs/lake/prune"),
+        (manifest("tables: {t: {propertys: {}}}"), "catalogs/lake/tables/t"),
+        (manifest("tables: {t: {protect: 'yes'}}"), "catalogs/lake/tables/t/protect"),
+        (manifest("tables: {t: {schema: [{name: a}]}}"), "catalogs/lake/tables/t/schema"),
+        (manifest("tables: {t: {schema: []}}"), "catalogs/lake/tables/t/schema"),
+        (manifest("namespaces: {a: {namespaces: {b: {zzz: 1}}}}"), "catalogs/lake/namespaces/a/namespaces/b"),
+    ],
+)
+def test_what_does_not_load_is_marked_in_an_editor(text: str, place: str) -> None:
+    assert [fault.partition(":")[0] for fault in faults(text)] == [place]
+
+
+def test_every_key_has_a_description_for_completion() -> None:
+    schema = json_schema()
+    for block in (schema, *schema["definitions"].values()):
+        assert block["description"]
+        assert all(field["description"] for field in block["properties"].values())
