@@ -26,8 +26,8 @@ def command(path: Path, form: Format, full: bool) -> None:
     from reconciler.planner.plan import Plan
 
     if path.suffix == ".jsonl":
-        from reconciler.applier import describe_journal, read_journal
+        from reconciler.applier import describe_journal
 
-        click.echo(describe_journal(read_journal(path)))
+        click.echo(describe_journal(path))
         return
     print_plan(Plan.from_json(path.read_bytes()), form, full=full)

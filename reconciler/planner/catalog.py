@@ -28,7 +28,7 @@ __all__ = ["CatalogPlan", "context_of", "droppable_namespaces", "plan_catalog"]
 class CatalogPlan:
     """What planning one catalog came to; changes are in no particular order yet."""
 
-    summary: CatalogSummary
+    source: CatalogInput
     changes: list[Change] = field(default_factory=list)
     guards: list[Guard] = field(default_factory=list)
     conflicts: list[str] = field(default_factory=list)
@@ -48,6 +48,21 @@ class CatalogPlan:
             self.conflicts.append(outcome.message)
         else:
             self.remarks.append(outcome)
+
+    def summary(self) -> CatalogSummary:
+        """Return what was read, and how much of what may be removed would be."""
+        desired, live = self.source.desired, self.source.live
+        removable = {table.id for table in live.tables.values() if _is_removable(desired, table)}
+        removed = {change.identifier for change in self.changes if change.action is Action.DEREGISTER_TABLE}
+        return CatalogSummary(
+            name=desired.name,
+            impl=self.source.impl,
+            namespaces=len(live.namespaces),
+            tables=len(live.tables),
+            removable_tables=len(removable),
+            removed_tables=len(removable & removed),
+            desired_objects=len(desired.tables) + len(desired.namespaces),
+        )
 
 
 def context_of(source: CatalogInput) -> Context:
@@ -75,7 +90,7 @@ def droppable_namespaces(source: CatalogInput) -> list[Identifier]:
 def plan_catalog(source: CatalogInput) -> CatalogPlan:
     """Return what has to happen in one catalog. Takes time linear in the number of objects."""
     context = context_of(source)
-    plan = CatalogPlan(_summary(source))
+    plan = CatalogPlan(source)
     for outcome in _table_outcomes(source, context):
         plan.add(outcome)
     candidates: list[Change] = []
@@ -205,18 +220,6 @@ def _fingerprints(source: CatalogInput, changes: Iterable[Change]) -> Iterator[F
         live = source.live.namespaces.get(parent)
         keys = recorded_keys(live.properties) if live else frozenset[str]()
         yield Fingerprint.of(catalog, "namespace", parent, view_of(live, keys), keys)
-
-
-def _summary(source: CatalogInput) -> CatalogSummary:
-    desired, live = source.desired, source.live
-    return CatalogSummary(
-        name=desired.name,
-        impl=source.impl,
-        namespaces=len(live.namespaces),
-        tables=len(live.tables),
-        removable_tables=sum(1 for table in live.tables.values() if _is_removable(desired, table)),
-        desired_objects=len(desired.tables) + len(desired.namespaces),
-    )
 
 
 def _is_removable(desired: DesiredCatalog, table: LiveTable) -> bool:

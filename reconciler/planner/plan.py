@@ -263,13 +263,17 @@ class Fingerprint(_Document):
 
 
 class CatalogSummary(_Document):
-    """What was read of one catalog; ``removable_tables`` is how many tables a plan may remove at all."""
+    """What was read of one catalog.
+
+    ``removable_tables`` is how many tables pruning may touch, ``removed_tables`` how many of those the plan removes.
+    """
 
     name: str
     impl: str
     namespaces: int
     tables: int
     removable_tables: int
+    removed_tables: int = 0
     desired_objects: int
 
 

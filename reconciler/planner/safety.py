@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from reconciler.errors import SafetyError
-from reconciler.planner.plan import Action, CatalogSummary, Plan
+from reconciler.planner.plan import CatalogSummary, Plan
+from reconciler.state import Thresholds
 
 __all__ = ["check_removals"]
 
@@ -20,23 +20,16 @@ def check_removals(plan: Plan) -> None:
     Raises:
         SafetyError: naming each catalog, what would be removed and the flag that allows it.
     """
-    removed = Counter(change.catalog for change in plan.changes if change.action is Action.DEREGISTER_TABLE)
-    reasons = [
-        reason
-        for catalog in plan.catalogs
-        if removed[catalog.name]
-        for reason in _reasons(plan, catalog, removed[catalog.name])
-    ]
+    reasons = [reason for catalog in plan.catalogs for reason in _reasons(plan.thresholds, catalog)]
     if reasons:
         raise SafetyError(
             "\n".join([*reasons, "Nothing was changed. If this is meant, allow it with --allow-mass-removal."])
         )
 
 
-def _reasons(plan: Plan, catalog: CatalogSummary, removed: int) -> Iterator[str]:
-    tables = max(catalog.removable_tables, removed)
-    limits = plan.thresholds
-    if not catalog.desired_objects:
+def _reasons(limits: Thresholds, catalog: CatalogSummary) -> Iterator[str]:
+    tables, removed = catalog.removable_tables, catalog.removed_tables
+    if removed and not catalog.desired_objects:
         yield f"{catalog.name}: the manifest names no object of this catalog, which would deregister {removed} tables"
     elif tables >= limits.min_tables and removed * 100 > tables * limits.max_removal_percent:
         yield (

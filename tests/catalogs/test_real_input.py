@@ -62,7 +62,7 @@ def test_import_change_apply(lake: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert made.code == 0, made
     planned = lancens(capsys, "plan", "--detailed-exitcode")
     assert planned.code == 0, planned.out
-    assert planned.out.startswith("No changes.")
+    assert planned.out.splitlines()[-1].startswith("No changes.")
 
     path = Path("lancens.yaml")
     document = yaml.safe_load(path.read_text())
@@ -95,6 +95,6 @@ def test_import_change_apply(lake: Path, capsys: pytest.CaptureFixture[str]) -> 
 
     second = lancens(capsys, "apply", "--auto-approve")
     assert second.code == 0
-    assert second.out.startswith("No changes.")
+    assert second.out.splitlines()[-1].startswith("No changes.")
     after = files_of(lake)
     assert {name: after.get(name) for name in before} == before

@@ -42,6 +42,13 @@ def test_under_prune_all_they_do_count() -> None:
     check_removals(plan_of(desired(*map(table, TEN[3:]), prune=Prune.ALL), there))
 
 
+def test_unmanaged_tables_that_the_manifest_calls_absent_do_not_count() -> None:
+    there = live(*(live_table(path) for path in TEN))
+    plan = plan_of(desired(*(table(path, absent=True) for path in TEN)), there)
+    assert len(plan.changes) == len(TEN)
+    check_removals(plan)
+
+
 def test_the_manifest_sets_the_limits() -> None:
     there = live(*(live_table(path, owner=OWNER) for path in TEN))
     wanted = desired(*map(table, TEN[6:]))
