@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HttpClient", "endpoint_problem", "path"]
 
-DEFAULT_POOL_SIZE = 8
+DEFAULT_POOL_SIZE = 32
 
 _NOT_MODIFIED = 304
 _TOKEN_REFUSED = frozenset({401, 419})
@@ -84,7 +84,7 @@ class HttpClient:
         translate: reads the vendor's error bodies; None from it means that it does not know this one.
         endpoint_key, token_key: the configuration keys that errors tell the user to look at; no ``token_key`` where
             the translator says what to do about a refused login.
-        pool_size: connections kept open; more concurrent requests than this wait for each other.
+        pool_size: how many connections there are at most; they are opened when needed, and a request waits for one.
 
     Redirects are never followed: a token must not travel to another host, nor a login page be read as an answer.
     Cookies and ``.netrc`` are not used. Proxies and certificate bundles come from the usual environment variables.

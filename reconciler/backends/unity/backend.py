@@ -32,9 +32,6 @@ from reconciler.state import Capabilities, LiveNamespace, LiveTable, PropertyCha
 
 __all__ = ["UnityBackend"]
 
-_CONCURRENCY = 8
-"""How many schemas are read at once, over as many connections."""
-
 _READ_ONLY_CATALOGS = frozenset({"FOREIGN_CATALOG", "DELTASHARING_CATALOG", "SYSTEM_CATALOG"})
 
 
@@ -70,7 +67,6 @@ class UnityBackend(Backend):
                 retry=RetryPolicy(self.config.max_retries),
                 tokens=StaticToken(token),
                 translate=translate,
-                pool_size=_CONCURRENCY,
             )
         )
 
@@ -109,7 +105,7 @@ class UnityBackend(Backend):
     def _with_tables(self, scope: Scope, namespaces: dict[Identifier, LiveNamespace], notes: list[str]) -> Snapshot:
         schemas = [identifier for identifier in namespaces if len(identifier) == 2 and scope.reaches(identifier)]
         tables: dict[Identifier, LiveTable] = {}
-        for schema, found in zip(schemas, in_parallel(self._tables_of, schemas, _CONCURRENCY), strict=True):
+        for schema, found in zip(schemas, in_parallel(self._tables_of, schemas, self.parallelism), strict=True):
             if found is None:
                 del namespaces[schema]
                 continue
