@@ -122,9 +122,7 @@ class DirBackend(Backend):
 
     def load_table(self, identifier: Identifier) -> LiveTable:
         """Return one table."""
-        contents = self._manifest.read()
-        self._namespace(contents, identifier[:-1])
-        return self._table(contents, identifier)
+        return self._table(self._manifest.read(), identifier)
 
     def child_namespaces(self, parent: Identifier) -> list[str]:
         """Return the names of the namespaces directly below ``parent``."""
@@ -218,6 +216,8 @@ class DirBackend(Backend):
         self._release(removed)
 
         def change(contents: Contents) -> tuple[Contents, None]:
+            if contents.find(join(identifier)) is None:
+                return contents, None
             return _put(contents.without(join(identifier)), identifier), None
 
         self._manifest.update(change)
@@ -270,6 +270,7 @@ class DirBackend(Backend):
         return found
 
     def _table(self, contents: Contents, identifier: Identifier) -> LiveTable:
+        self._namespace(contents, identifier[:-1])
         found = self._entry_table(contents, identifier) or self._listed_table(contents, identifier)
         if found is None:
             raise TableNotFoundError(f"dir: table `{join(identifier)}` does not exist")

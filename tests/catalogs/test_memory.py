@@ -1,0 +1,68 @@
+"""The memory backend's own ways."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+from lance_namespace import CreateNamespaceRequest, DeclareTableRequest, DescribeTableRequest
+
+from reconciler import locations
+from reconciler.backends.memory import MemoryBackend
+
+
+@pytest.fixture
+def name() -> str:
+    return uuid.uuid4().hex
+
+
+def test_connections_of_one_name_share_one_catalog(name: str) -> None:
+    MemoryBackend(name=name).insert_namespace(("eu",), {"tier": "gold"})
+    assert MemoryBackend(name=name).load_namespace(("eu",)).properties == {"tier": "gold"}
+    assert MemoryBackend(name=f"{name}2").scan().namespaces == {}
+    assert MemoryBackend().scan().namespaces == {}
+
+
+def test_datasets_need_no_disk(name: str) -> None:
+    backend = MemoryBackend(name=name)
+    backend.create_namespace(CreateNamespaceRequest(id=["eu"]))
+    lance.write_dataset(pa.table({"id": [1, 2]}), namespace_client=backend, table_id=["eu", "a b/é".replace("/", "-")])
+    other = MemoryBackend(name=name)
+    assert lance.dataset(namespace_client=other, table_id=["eu", "a b-é"]).count_rows() == 2
+    location = other.load_table(("eu", "a b-é")).location
+    assert location.startswith(f"shared-memory://{name}/")
+    assert locations.check(location) is None
+
+
+def test_datasets_go_under_the_root_where_one_is_given(tmp_path: Path) -> None:
+    backend = MemoryBackend(root=str(tmp_path))
+    backend.declare_table(DeclareTableRequest(id=["users"]))
+    assert backend.describe_table(DescribeTableRequest(id=["users"])).location == f"{tmp_path}/users.lance"
+
+
+def test_no_two_tables_share_a_default_location() -> None:
+    backend = MemoryBackend(name="x")
+    identifiers = [
+        ("a",),
+        ("a", "b"),
+        ("a.lance", "b"),
+        ("a.lance",),
+        ("ab",),
+        ("a b",),
+        ("a%20b",),
+        ("a#b",),
+        ("a?b",),
+    ]
+    places = {locations.normalise(backend.default_location(identifier)) for identifier in identifiers}
+    assert len(places) == len(identifiers)
+
+
+def test_what_a_caller_does_to_its_properties_changes_nothing() -> None:
+    backend = MemoryBackend()
+    properties = {"tier": "gold"}
+    backend.insert_table(("users",), "/users.lance", properties)
+    properties["tier"] = "silver"
+    assert backend.load_table(("users",)).properties == {"tier": "gold"}
