@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reconciler import storage
@@ -14,7 +15,7 @@ from reconciler.planner.catalog import droppable_namespaces
 from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, StorageQuestion, TableFacts, storage_questions
 from reconciler.planner.plan import ManifestRef, Plan
 from reconciler.planner.safety import check_removals
-from reconciler.state import Snapshot, Storage, StorageKind
+from reconciler.state import Schema, Snapshot, Storage, StorageKind
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
@@ -76,14 +77,10 @@ def read_catalog(connection: Connection, options: PlanOptions, parallelism: int)
     desired, backend = connection.desired, connection.backend
     live = backend.scan(desired.scope)
     questions = list(storage_questions(desired, live, options.select))
-    without_occupants = CatalogInput(
-        desired,
-        live,
-        backend.capabilities,
-        connection.impl,
-        Facts(_ask_storage(connection, questions, parallelism)),
-        options,
-    )
+    found = _ask_storage(connection, questions, parallelism)
+    notes = backend.schema_notes(_schemas_to_show(questions, found, live))
+    live = replace(live, notes=(*live.notes, *notes))
+    without_occupants = CatalogInput(desired, live, backend.capabilities, connection.impl, Facts(found), options)
     occupants = {
         identifier: names
         for identifier in droppable_namespaces(without_occupants)
@@ -108,6 +105,16 @@ def _ask_storage(
         identifier: TableFacts(place, found[place] if place in found and identifier in probed else _NOT_LOOKED_AT)
         for identifier, place in places.items()
     }
+
+
+def _schemas_to_show(
+    questions: Iterable[StorageQuestion], found: Mapping[Identifier, TableFacts], live: Snapshot
+) -> Iterator[Schema]:
+    """Yield the columns that the catalog will be told of: those of the tables to be made."""
+    for table in (question.table for question in questions):
+        schema = table.schema or found[table.id].storage.schema
+        if schema is not None and table.id not in live.tables:
+            yield schema
 
 
 def _occupants(connection: Connection, live: Snapshot, identifier: Identifier) -> tuple[str, ...]:

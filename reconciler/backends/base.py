@@ -55,7 +55,7 @@ from reconciler.backends.config import BackendConfig, parse_config
 from reconciler.backends.identifiers import namespace_identifier, table_identifier
 from reconciler.backends.paging import page_of
 from reconciler.names import EVERYTHING, Identifier, Scope, join
-from reconciler.state import Capabilities, LiveNamespace, LiveTable, PropertyChanges, Snapshot, StorageKind
+from reconciler.state import Capabilities, LiveNamespace, LiveTable, PropertyChanges, Schema, Snapshot, StorageKind
 
 __all__ = ["Backend", "NotLanceTableError"]
 
@@ -221,6 +221,10 @@ class Backend(LanceNamespace):
 
         Tables of other formats, views, functions: whatever keeps the namespace from being dropped.
         """
+        return ()
+
+    def schema_notes(self, schemas: Iterable[Schema]) -> Sequence[str]:
+        """Return, in sentences, what the catalog cannot show as it is of the tables about to be made (optional)."""
         return ()
 
     def storage_options(self) -> dict[str, str]:

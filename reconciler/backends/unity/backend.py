@@ -6,7 +6,7 @@ made by an administrator and never created, changed or dropped here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from lance_namespace import DescribeTableRequest, DescribeTableResponse
@@ -179,7 +179,7 @@ class UnityBackend(Backend):
             response.var_schema = to_json_schema(to_arrow_schema(shown)) if shown else None
         return response
 
-    def schema_notes(self, schemas: Sequence[Schema]) -> Sequence[str]:
+    def schema_notes(self, schemas: Iterable[Schema]) -> Sequence[str]:
         """Return which Arrow types Unity shows as others."""
         return columns.nearest_types(schemas)
 

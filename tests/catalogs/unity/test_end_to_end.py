@@ -72,6 +72,13 @@ def test_the_first_apply_makes_everything_and_the_second_nothing(unity: Unity, m
     assert lance.dataset(str(tmp_path / "lake/main/staging/events.lance")).count_rows() == 1
 
 
+def test_a_plan_notes_what_unity_shows_otherwise_and_only_while_it_is_to_be_made(manifest: Path) -> None:
+    [note] = [note.message for note in planned(manifest).notes if "Unity shows" in note.message]
+    assert note.startswith("1 column of type fixed_size_list<float32>[8]: Unity shows array<float>")
+    apply(manifest)
+    assert not [note for note in planned(manifest).notes if "Unity shows" in note.message]
+
+
 def test_what_is_gone_from_the_manifest_is_deregistered_and_its_data_stays(manifest: Path, tmp_path: Path) -> None:
     apply(manifest)
     text = manifest.read_text()
