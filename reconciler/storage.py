@@ -49,8 +49,9 @@ RESERVED_MARKER = ".lance-reserved"
 DEREGISTERED_MARKER = ".lance-deregistered"
 """The file that marks a directory as no table of a directory namespace, whatever else it holds."""
 
-# What is left of a first write that was cut off before its commit: no data, no version.
-_NO_DATA = frozenset({RESERVED_MARKER, DEREGISTERED_MARKER, "_transactions", "_versions"})
+# What is left of a first write that was cut off before its commit has no data and no version; `metadata` is where an
+# Iceberg catalog keeps its companion of a Lance table, below the table's location.
+_NO_DATA = frozenset({RESERVED_MARKER, DEREGISTERED_MARKER, "_transactions", "_versions", "metadata"})
 
 _NOT_FOUND = re.compile(r"was not found", re.IGNORECASE)
 _EXISTS = re.compile(r"already exists", re.IGNORECASE)

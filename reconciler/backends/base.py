@@ -42,6 +42,7 @@ from lance_namespace import (
 )
 from lance_namespace.errors import (
     InvalidInputError,
+    LanceNamespaceError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
@@ -430,8 +431,8 @@ class Backend(LanceNamespace):
     def create_table(self, request: CreateTableRequest, request_data: bytes) -> CreateTableResponse:
         """CreateTable in modes create and exist_ok, from an Arrow IPC stream.
 
-        Overwrite would delete data and is not supported. The dataset is written first, so that the entry never
-        points at nothing; data that is already at the location is left alone and refused.
+        Overwrite would delete data and is not supported. Data that is already at the location is left alone and
+        refused.
         """
         identifier = self.table_id(request.id)
         mode = _choice("mode", request.mode, ("create", "existok", "overwrite"))
@@ -439,21 +440,40 @@ class Backend(LanceNamespace):
             raise UnsupportedOperationError(f"{self.impl}: create_table with overwrite would delete data")
         options = {**self.storage_options(), **(request.storage_options or {})}
         version: int | None = None
+        taken = TableAlreadyExistsError(f"{self.impl}: table `{join(identifier)}` already exists")
         try:
             table = self.load_table(identifier)
+        except NotLanceTableError:
+            raise taken from None
         except TableNotFoundError:
-            location = self._required_location(identifier)
-            version = storage.write_stream(location, request_data, options)
-            table = self.insert_table(identifier, location, request.properties or {})
+            table, version = self._create(identifier, request.properties or {}, request_data, options)
         else:
             if mode == "create":
-                raise TableAlreadyExistsError(f"{self.impl}: table `{join(identifier)}` already exists")
+                raise taken
         return CreateTableResponse(
             location=table.location,
             version=version,
             properties=dict(table.properties),
             storage_options=self.storage_options() or None,
         )
+
+    def _create(
+        self, identifier: Identifier, properties: Mapping[str, str], data: bytes, options: Mapping[str, str]
+    ) -> tuple[LiveTable, int]:
+        """Write a dataset and make its entry, in the order that never leaves an entry that points at nothing.
+
+        Where the service chooses the location, only the entry says where the data goes.
+        """
+        location = self._required_location(identifier)
+        if not self.capabilities.ignores_location:
+            version = storage.write_stream(location, data, options)
+            return self.insert_table(identifier, location, properties), version
+        table = self.insert_table(identifier, location, properties)
+        try:
+            return table, storage.write_stream(table.location, data, options)
+        except LanceNamespaceError:
+            self.remove_table(identifier)
+            raise
 
     def drop_table(self, request: DropTableRequest) -> DropTableResponse:
         """DropTable deletes data, so it is not supported: deregister_table removes the entry only."""
