@@ -10,7 +10,6 @@ from lance_namespace import DropNamespaceRequest, DropNamespaceResponse
 from lance_namespace.errors import (
     ConcurrentModificationError,
     InvalidInputError,
-    NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
     UnsupportedOperationError,
@@ -117,7 +116,7 @@ class IcebergBackend(Backend):
         self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
     ) -> LiveNamespace:
         """Create a namespace; the parent is asked for first, because not every server does."""
-        warehouse = self._below_warehouse(identifier, "created")
+        warehouse = self._below_warehouse(identifier)
         levels = identifier[1:]
         if len(levels) > 1:
             self.load_namespace(identifier[:-1])
@@ -125,7 +124,7 @@ class IcebergBackend(Backend):
 
     def remove_namespace(self, identifier: Identifier) -> None:
         """Drop a namespace that holds nothing; its contents are asked for first, because not every server does."""
-        warehouse = self._below_warehouse(identifier, "dropped")
+        warehouse = self._below_warehouse(identifier)
         levels = identifier[1:]
         held = [*warehouse.child_namespaces(levels), *warehouse.tables(levels), *warehouse.views(levels)]
         if held:
@@ -135,7 +134,7 @@ class IcebergBackend(Backend):
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
         """Merge ``changes`` into a namespace's properties."""
-        warehouse = self._below_warehouse(identifier, "altered")
+        warehouse = self._below_warehouse(identifier)
         if changes:
             warehouse.update_properties(identifier[1:], changes)
         return self.load_namespace(identifier)
@@ -202,14 +201,13 @@ class IcebergBackend(Backend):
             return False
         return True
 
-    def _below_warehouse(self, identifier: Identifier, done: str) -> Warehouse:
-        """Return the warehouse of a namespace that can be ``done`` something to."""
-        warehouse = self._server.warehouse(identifier[0])
-        if len(identifier) > 1:
-            return warehouse
-        if done == "created":
-            raise NamespaceAlreadyExistsError(f"iceberg: warehouse `{identifier[0]}` already exists")
-        raise UnsupportedOperationError(f"iceberg: warehouse `{identifier[0]}` cannot be {done} here")
+    def _below_warehouse(self, identifier: Identifier) -> Warehouse:
+        """Return the warehouse of a namespace that can be created, altered or dropped."""
+        if len(identifier) < 2:
+            raise UnsupportedOperationError(
+                f"iceberg: `{identifier[0]}` is a warehouse, which cannot be created, altered or dropped here"
+            )
+        return self._server.warehouse(identifier[0])
 
     def _tables(self, identifier: Identifier) -> dict[str, bool]:
         """Return all tables of a namespace and whether each is Lance; the namespace exists, or this raises."""

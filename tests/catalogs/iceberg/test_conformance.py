@@ -1,0 +1,28 @@
+"""The conformance kit on both servers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from reconciler.backends.base import Backend
+from reconciler.conformance import Check, checks, verify
+from reconciler.names import Identifier
+from tests.catalogs.iceberg.conftest import Catalog
+
+
+@pytest.mark.parametrize("check", checks(), ids=str)
+def test_conformance(check: Check, catalog: Catalog) -> None:
+    def add_foreign(_backend: Backend, identifier: Identifier) -> Callable[[], None]:
+        catalog.add_iceberg_table(identifier[:-1], identifier[-1])
+        path = f"/namespaces/{identifier[1]}/tables/{identifier[2]}"
+        return lambda: catalog.call("DELETE", f"{path}?purgeRequested=false")
+
+    verify(
+        check,
+        catalog.connect,
+        namespace=(catalog.warehouse,),
+        scratch=catalog.root,
+        add_foreign=add_foreign,
+    )
