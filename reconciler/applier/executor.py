@@ -56,7 +56,7 @@ def execute(
         plan: with its sensitive values (see ``with_secrets`` for a plan read from a file).
         backends: the connection of every catalog of the plan, by the catalog's name.
         journal: where intents and outcomes are recorded.
-        stop: once set, what is in flight ends and nothing new starts.
+        stop: once set, what is in flight ends and nothing new starts; the rest is skipped, without an event each.
         parallelism: how many changes are in flight at most, over all catalogs.
         on_event: told of every start and end, in the calling thread.
         secrets: texts that no message may show.
@@ -71,14 +71,17 @@ def execute(
     with ThreadPoolExecutor(max_workers=max(1, parallelism), thread_name_prefix="apply") as pool:
         in_flight: dict[Future[Result], int] = {}
         while schedule:
-            while len(in_flight) < max(1, parallelism) and (position := schedule.take()) is not None:
-                obstacle = "stopped before it began" if stop.is_set() else run.obstacle(position)
-                if obstacle:
+            while (
+                not stop.is_set() and len(in_flight) < max(1, parallelism) and (position := schedule.take()) is not None
+            ):
+                if obstacle := run.obstacle(position):
                     on_event(Finished(run.skip(position, obstacle)))
                     schedule.end(position)
                 else:
                     on_event(Started(plan.changes[position]))
                     in_flight[pool.submit(run.perform, position)] = position
+            if not in_flight and stop.is_set():
+                break
             ended, _ = wait(in_flight, return_when=FIRST_COMPLETED)
             for future in sorted(ended, key=in_flight.__getitem__):
                 position = in_flight.pop(future)
@@ -115,7 +118,10 @@ class _Run:
         self._results: dict[int, Result] = {}
 
     def in_order(self) -> tuple[Result, ...]:
-        return tuple(self._results[position] for position in sorted(self._results))
+        return tuple(
+            self._results.get(position) or Result(change, Status.SKIPPED, "stopped before it began")
+            for position, change in enumerate(self._changes)
+        )
 
     def obstacle(self, position: int) -> str:
         """Return why a change cannot be tried, empty when it can."""
