@@ -56,8 +56,8 @@ schemas: $(INSTALLED)
 	$(BIN)/lancens schema plan -o schemas/plan.schema.json
 
 ## make lock       resolve the locked versions again
-lock:
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+lock: $(INSTALLED)
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--extra dev --output-file requirements.lock pyproject.toml
 
 clean:
