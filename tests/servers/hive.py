@@ -41,11 +41,15 @@ appender.c.layout.pattern = %d %-5p [%t] %c{2}: %m%n
 
 @dataclass(frozen=True, slots=True)
 class Metastore:
-    """A metastore that runs; ``directory`` is its own, with the warehouse and the log in it."""
+    """A metastore that runs.
+
+    ``directory`` is its own, with the warehouse and the log in it; ``auto_created`` says which of two schemas it has.
+    """
 
     version: Version
     port: int
     directory: Path
+    auto_created: bool = True
 
     @property
     def uri(self) -> str:
@@ -96,7 +100,7 @@ def metastore(
     ]
     log = directory / "metastore.log"
     with running(command, log, lambda: _answers(port), directory=directory, limit_seconds=_START_SECONDS):
-        yield Metastore(version, port, directory)
+        yield Metastore(version, port, directory, auto_create)
 
 
 def spark_jars() -> Path:

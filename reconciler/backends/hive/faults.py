@@ -26,7 +26,7 @@ _DENIED = ("permission denied", "accesscontrolexception", "not authorized", "doe
 
 def detail(error: Exception) -> str:
     """Return the first line of what the server said, without Java class names in front, at most 300 characters."""
-    text = str(getattr(error, "message", None) or error) or type(error).__name__
+    text = str(getattr(error, "message", error) or "")
     line = next((part.strip() for part in text.splitlines() if part.strip()), type(error).__name__)
     while (cut := line.partition(": "))[1] and cut[0].endswith(("Exception", "Error")) and " " not in cut[0]:
         line = cut[2]

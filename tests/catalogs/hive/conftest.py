@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from lance_namespace import DropNamespaceRequest
 
 from reconciler.backends import registry
 from reconciler.backends.base import Backend
 from reconciler.backends.hive.backend import HiveBackend
 from reconciler.names import Identifier
+from tests.catalogs.hive.raw import database_name, raw
 from tests.servers.hive import Metastore, metastore, sql_schema
 
 Connect = Callable[..., HiveBackend]
@@ -65,13 +67,15 @@ def backend(connect: Connect) -> HiveBackend:
 
 @pytest.fixture
 def database(server: Metastore, backend: HiveBackend) -> Iterator[Identifier]:
-    """A new, empty database; with what is left in it, it goes at the end."""
+    """A new, empty database; with the entries left in it, it goes at the end."""
     name = f"db_{uuid.uuid4().hex[:12]}"
     above: Identifier = () if server.impl == "hive2" else (f"cat_{uuid.uuid4().hex[:12]}",)
     if above:
         backend.insert_namespace(above, {})
     backend.insert_namespace((*above, name), {})
     yield (*above, name)
-    from lance_namespace import DropNamespaceRequest
-
+    with raw(server.uri) as client:
+        wire = database_name((*above, name)).wire
+        for held in client.get_all_tables(wire):
+            client.drop_table(wire, held, False)
     backend.drop_namespace(DropNamespaceRequest(id=list(above or (name,)), behavior="cascade", mode="skip"))

@@ -128,7 +128,6 @@ def test_a_view_keeps_a_database(server: Metastore, backend: HiveBackend, databa
     assert backend.foreign_objects(database) == ["a_view"]
     with pytest.raises(NamespaceNotEmptyError, match="a_view"):
         backend.remove_namespace(database)
-    drop(server.uri, (*database, "a_view"))
 
 
 # ---- the database `default` ------------------------------------------------------------------------------------------
