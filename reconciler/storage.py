@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reconciler import locations
+from reconciler.backends.parallel import in_parallel
 from reconciler.redaction import scrub
 from reconciler.state import Field, Schema, Storage, StorageKind
 
@@ -117,10 +117,7 @@ def probe_many(
 ) -> dict[str, Storage]:
     """Return what each of ``places`` holds, asking for at most ``concurrency`` at a time."""
     wanted = list(dict.fromkeys(places))
-    if not wanted:
-        return {}
-    with ThreadPoolExecutor(max_workers=min(concurrency, len(wanted))) as pool:
-        return dict(zip(wanted, pool.map(lambda place: probe(place, options), wanted), strict=True))
+    return dict(zip(wanted, in_parallel(lambda place: probe(place, options), wanted, concurrency), strict=True))
 
 
 def describe(location: str, options: Mapping[str, str], version: int | None = None) -> Metadata:

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from reconciler import locations, storage
+from reconciler.backends.parallel import in_parallel
 from reconciler.names import DELIMITER, check_name
 
 if TYPE_CHECKING:
@@ -137,10 +137,8 @@ class Directory:
 
     def _where(self, holds: Callable[[str], bool], directories: Iterable[str]) -> set[str]:
         asked = list(directories)
-        if self._local is not None or len(asked) < 2:
-            return {directory for directory in asked if holds(directory)}
-        with ThreadPoolExecutor(max_workers=min(_CONCURRENCY, len(asked))) as pool:
-            return {directory for directory, held in zip(asked, pool.map(holds, asked), strict=True) if held}
+        answers = in_parallel(holds, asked, 1 if self._local is not None else _CONCURRENCY)
+        return {directory for directory, held in zip(asked, answers, strict=True) if held}
 
     def _write_marker(self, directory: str, marker: str) -> None:
         if self._local is not None:
