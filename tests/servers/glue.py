@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,11 +31,13 @@ _ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request the server got; ``key`` is the id of the access key it was signed with."""
+    """One request the server got, and who signed it for which region."""
 
     action: str
     body: Mapping[str, Any]
     key: str
+    region: str
+    token: str | None
 
 
 class GlueServer:
@@ -53,14 +56,15 @@ class GlueServer:
             **more,
         }
 
-    def client(self, region: str = REGION) -> GlueClient:
-        """Return a plain client, as another program would use."""
+    @cached_property
+    def client(self) -> GlueClient:
+        """A plain client, as another program would use."""
         import boto3
 
         return boto3.client(
             "glue",
             endpoint_url=self.endpoint,
-            region_name=region,
+            region_name=REGION,
             aws_access_key_id=ACCESS_KEY,
             aws_secret_access_key=SECRET_KEY,
         )
@@ -89,12 +93,20 @@ class GlueServer:
     def fail(
         self, action: str, code: str, message: str = "", *, times: int = 1, skip: int = 0, status: int = 400
     ) -> None:
-        """Refuse the next ``times`` calls of ``action``, after ``skip`` of them; ``*`` is every action."""
-        self._tell("fault", action=action, code=code, message=message, times=times, skip=skip, status=status)
+        """Refuse ``times`` calls of ``action``, ``*`` being every one, after letting ``skip`` of them through."""
+        self._fault(action, code=code, message=message, times=times, skip=skip, status=status)
 
-    def garble(self, action: str, raw: str, *, status: int = 200, times: int = 1) -> None:
+    def lose(self, action: str) -> None:
+        """Carry out the next call of ``action``, and answer as if the service were unavailable."""
+        self._fault(action, code="ServiceUnavailable", status=503, after=True)
+
+    def answer(self, action: str, raw: str, *, status: int = 200, times: int = 1) -> None:
         """Answer the next calls of ``action`` with ``raw``."""
-        self._tell("fault", action=action, raw=raw, status=status, times=times)
+        self._fault(action, raw=raw, status=status, times=times)
+
+    def _fault(self, action: str, **more: Any) -> None:
+        usual = {"code": "", "message": "", "times": 1, "skip": 0, "status": 400, "raw": None, "after": False}
+        self._tell("fault", action=action, **{**usual, **more})
 
     def allow(self, actions: Iterable[str] | None) -> None:
         """Deny every action but these, such as ``glue:GetTable``; None allows all."""
@@ -130,7 +142,7 @@ def glue_server(directory: Path) -> Iterator[GlueServer]:
 
     def answers() -> bool:
         server.reset()
-        server.client().get_databases()
+        server.client.get_databases()
         return True
 
     with running(command, directory / "glue.log", answers, environment=environment, directory=_ROOT):

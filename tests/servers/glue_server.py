@@ -72,54 +72,65 @@ class Door:
     def _answer(self, request: Request, environ: dict[str, Any]) -> Response:
         target = request.headers.get("X-Amz-Target", "")
         if target.startswith(_TARGET):
-            operation, body = target.removeprefix(_TARGET), json.loads(request.get_data() or b"{}")
-            action = f"glue:{operation}"
+            action, body = f"glue:{target.removeprefix(_TARGET)}", json.loads(request.get_data() or b"{}")
         else:
-            operation, body = request.form.get("Action", ""), request.form.to_dict()
-            action = f"sts:{operation}"
-        fault = self._recorded(action, body, request.headers.get("Authorization", ""))
-        if fault is not None:
-            return fault
-        if action.startswith("sts:"):
-            return Response.from_app(self._inside, environ)
-        faults = glue_model.request_faults(operation, body)
-        if faults:
-            return _refusal(400, "ValidationException", f"{len(faults)} validation errors: {'; '.join(faults)}")
-        answered, status, headers = run_wsgi_app(self._inside, environ, buffered=True)
-        content = b"".join(answered)
-        if status.startswith("200"):
-            self._hold(operation, json.loads(content or b"{}"))
-        return Response(content, status=status, headers=headers)
-
-    def _hold(self, operation: str, body: Any) -> None:
-        faults = glue_model.answer_faults(operation, body)
-        if faults:
-            with self._lock:
-                self.unfit += faults
-
-    def _recorded(self, action: str, body: dict[str, Any], authorization: str) -> Response | None:
-        """Note the call; return what it is answered with when that is not moto's own answer."""
-        key = authorization.partition("Credential=")[2].partition("/")[0]
-        with self._lock:
-            self.calls.append({"action": action, "body": body, "key": key})
-            if self.faults and self.faults[0]["action"] in (action, "*") and self.faults[0].get("skip", 0) == 0:
-                return _fault(self.faults.popleft(), self.faults)
-            if self.faults and self.faults[0]["action"] in (action, "*"):
-                self.faults[0]["skip"] -= 1
-            denied = self.allowed is not None and action not in self.allowed
+            action, body = f"sts:{request.form.get('Action', '')}", request.form.to_dict()
+        fault, denied = self._recorded(action, body, request)
+        if fault is not None and not fault["after"]:
+            return _fault(fault)
         if denied:
             who = f"arn:aws:iam::{ACCOUNT}:user/tester"
             message = f"User: {who} is not authorized to perform: {action} on resource: {_arn(body)}"
             return _refusal(400, "AccessDeniedException", message)
-        return None
+        response = self._carried_out(action, body, environ)
+        return response if fault is None else _fault(fault)
+
+    def _carried_out(self, action: str, body: dict[str, Any], environ: dict[str, Any]) -> Response:
+        """Return moto's own answer."""
+        service, _, operation = action.partition(":")
+        if service == "glue":
+            faults = glue_model.request_faults(operation, body)
+            if faults:
+                return _refusal(400, "ValidationException", f"{len(faults)} validation errors: {'; '.join(faults)}")
+        answered, status, headers = run_wsgi_app(self._inside, environ, buffered=True)
+        content = b"".join(answered)
+        if service == "glue" and status.startswith("200"):
+            with self._lock:
+                self.unfit += glue_model.answer_faults(operation, json.loads(content or b"{}"))
+        return Response(content, status=status, headers=headers)
+
+    def _recorded(self, action: str, body: dict[str, Any], request: Request) -> tuple[dict[str, Any] | None, bool]:
+        """Note the call; return the fault that meets it, if any, and whether it is denied."""
+        authorization = request.headers.get("Authorization", "")
+        call = {
+            "action": action,
+            "body": body,
+            "key": authorization.partition("Credential=")[2].partition("/")[0],
+            "region": authorization.partition("Credential=")[2].split("/")[2] if authorization else "",
+            "token": request.headers.get("X-Amz-Security-Token"),
+        }
+        with self._lock:
+            self.calls.append(call)
+            denied = self.allowed is not None and action not in self.allowed
+            return self._next_fault(action), denied
+
+    def _next_fault(self, action: str) -> dict[str, Any] | None:
+        if not self.faults or self.faults[0]["action"] not in (action, "*"):
+            return None
+        fault = self.faults[0]
+        if fault["skip"]:
+            fault["skip"] -= 1
+            return None
+        fault["times"] -= 1
+        if not fault["times"]:
+            self.faults.popleft()
+        return fault
 
 
-def _fault(fault: dict[str, Any], rest: deque[dict[str, Any]]) -> Response:
-    if fault.get("times", 1) > 1:
-        rest.appendleft({**fault, "times": fault["times"] - 1})
-    if "raw" in fault:
-        return Response(fault["raw"], status=fault.get("status", 200), content_type=_JSON)
-    return _refusal(fault.get("status", 400), fault["code"], fault.get("message", ""))
+def _fault(fault: dict[str, Any]) -> Response:
+    if fault["raw"] is not None:
+        return Response(fault["raw"], status=fault["status"], content_type=_JSON)
+    return _refusal(fault["status"], fault["code"], fault["message"])
 
 
 def _refusal(status: int, code: str, message: str) -> Response:

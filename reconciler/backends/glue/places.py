@@ -40,7 +40,7 @@ class Place:
 
     @property
     def depth(self) -> int:
-        """How many catalogs stand above this one, the account's own included."""
+        """How many levels this one stands below the account's own catalog."""
         return len(_names_in(self.catalog_id))
 
     def below(self, path: Identifier) -> Place:

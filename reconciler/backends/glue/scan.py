@@ -89,10 +89,9 @@ class _Reading:
         found: list[tuple[Place, str]] = []
         hidden: set[Identifier] = set()
         for place, databases in zip(catalogs, in_parallel(databases_of, catalogs, self._parallelism), strict=True):
-            if any(place.path[:depth] in hidden for depth in range(1, len(place.path) + 1)):
-                self.namespaces.pop(place.path, None)
+            if place.path in hidden:
                 continue
-            if databases is None:
+            if databases is None or place.path[:-1] in hidden:
                 del self.namespaces[place.path]
                 hidden.add(place.path)
                 continue

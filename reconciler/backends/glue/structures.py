@@ -75,7 +75,7 @@ def table_oddity(table: TableTypeDef) -> str | None:
     if not is_marked_lance(table):
         return f"a table of another format ({(table.get('Parameters') or {}).get(_TABLE_TYPE) or 'unknown'})"
     if table.get("TableType") != _EXTERNAL:
-        return f"marked as a Lance table, but its type is {table.get('TableType') or 'missing'}, not {_EXTERNAL}"
+        return f"marked as a Lance table, but not of type {_EXTERNAL}"
     if not table.get("StorageDescriptor", {}).get("Location"):
         return "marked as a Lance table, but has no location"
     return None

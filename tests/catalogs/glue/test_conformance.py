@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,17 +13,20 @@ from reconciler.backends import registry
 from reconciler.backends.base import Backend
 from reconciler.conformance import Check, checks, verify
 from reconciler.names import Identifier
-from tests.servers.glue import ACCOUNT, GlueServer
+from tests.catalogs.glue.seeding import catalog_id
+from tests.servers.glue import GlueServer
 
 
 def _foreign(glue: GlueServer) -> Callable[[Backend, Identifier], Callable[[], None]]:
     def add(_: Backend, identifier: Identifier) -> Callable[[], None]:
         *catalog, database, name = identifier
-        catalog_id = f"{ACCOUNT}:{'/'.join(catalog)}" if catalog else ACCOUNT
-        client = glue.client()
-        view = {"Name": name, "TableType": "VIRTUAL_VIEW", "ViewOriginalText": "select 1"}
-        client.create_table(CatalogId=catalog_id, DatabaseName=database, TableInput=view)  # type: ignore[arg-type] # a dict
-        return lambda: client.delete_table(CatalogId=catalog_id, DatabaseName=database, Name=name) and None
+        view: Any = {"Name": name, "TableType": "VIRTUAL_VIEW", "ViewOriginalText": "select 1"}
+        glue.client.create_table(CatalogId=catalog_id(*catalog), DatabaseName=database, TableInput=view)
+
+        def take_away() -> None:
+            glue.client.delete_table(CatalogId=catalog_id(*catalog), DatabaseName=database, Name=name)
+
+        return take_away
 
     return add
 

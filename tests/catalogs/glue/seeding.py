@@ -1,0 +1,46 @@
+"""Filling the server as other programs would: plain boto3, past the backend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from tests.servers.glue import ACCOUNT, GlueServer
+
+__all__ = ["catalog_id", "databases", "lance_table", "tables"]
+
+
+def catalog_id(*path: str) -> str:
+    """Return the id of the catalog at ``path`` below the account's own."""
+    return f"{ACCOUNT}:{'/'.join(path)}" if path else ACCOUNT
+
+
+def lance_table(name: str, location: str | None = None, **more: Any) -> dict[str, Any]:
+    """Return the entry of a Lance table."""
+    return {
+        "Name": name,
+        "TableType": "EXTERNAL_TABLE",
+        "Parameters": {"table_type": "LANCE"},
+        "StorageDescriptor": {"Location": location or f"s3://lake/{name}.lance"},
+        **more,
+    }
+
+
+def databases(glue: GlueServer, names: Iterable[str], catalog: str = ACCOUNT, **more: Any) -> None:
+    """Make databases."""
+    for name in names:
+        given: Any = {"Name": name, **more}
+        glue.client.create_database(CatalogId=catalog, DatabaseInput=given)
+
+
+def tables(
+    glue: GlueServer, database: str, entries: Iterable[Mapping[str, Any]], catalog: str = ACCOUNT, workers: int = 1
+) -> None:
+    """Make the entries of tables."""
+
+    def make(entry: Any) -> None:
+        glue.client.create_table(CatalogId=catalog, DatabaseName=database, TableInput=entry)
+
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(make, entries))

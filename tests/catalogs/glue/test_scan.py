@@ -1,0 +1,233 @@
+"""The bulk read: complete, in as few calls as there are pages, and never a part."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from lance_namespace.errors import (
+    InternalError,
+    NamespaceNotFoundError,
+    PermissionDeniedError,
+    UnsupportedOperationError,
+)
+
+from reconciler.backends.glue import GlueBackend
+from reconciler.names import Scope
+from tests.catalogs.glue.conftest import Connect
+from tests.catalogs.glue.seeding import catalog_id, databases, lance_table, tables
+from tests.servers.glue import GlueServer
+
+
+def _calls_by_botocore(backend: GlueBackend) -> Counter[str]:
+    """Return a counter that botocore's own events fill, one for each request sent."""
+    counts: Counter[str] = Counter()
+
+    def sent(event_name: str, **_: Any) -> None:
+        counts[event_name.rpartition(".")[2]] += 1
+
+    backend.scan(Scope(()))  # connects
+    backend._service._client().meta.events.register("before-send.glue", sent)
+    return counts
+
+
+class TestCalls:
+    def test_three_thousand_tables_in_thirty_databases_in_three_catalogs(
+        self, glue: GlueServer, backend: GlueBackend
+    ) -> None:
+        wanted = {}
+        glue.add_catalog("sales")
+        glue.add_catalog("sales/eu")
+        for path in ((), ("sales",), ("sales", "eu")):
+            for number in range(10):
+                database = f"d{number}"
+                databases(glue, [database], catalog_id(*path))
+                entries = [lance_table(f"t{index}", f"s3://lake/{path}/{database}/{index}") for index in range(100)]
+                tables(glue, database, entries, catalog_id(*path), workers=4)
+                for entry in entries:
+                    wanted[(*path, database, entry["Name"])] = entry["StorageDescriptor"]["Location"]
+        glue.reset()
+        counts = _calls_by_botocore(backend)
+        seen_before = glue.counts()
+
+        snapshot = backend.scan()
+
+        assert {identifier: table.location for identifier, table in snapshot.tables.items()} == wanted
+        assert len(snapshot.namespaces) == 32
+        assert counts == {"GetCatalogs": 1, "GetDatabases": 3, "GetTables": 30}
+        assert glue.counts() - seen_before == counts
+
+    def test_every_page_of_every_list_is_read(self, glue: GlueServer, backend: GlueBackend) -> None:
+        databases(glue, [f"d{number:03}" for number in range(101)])
+        tables(glue, "d000", [lance_table(f"t{number:03}") for number in range(201)])
+        glue.reset()
+        snapshot = backend.scan()
+        assert len(snapshot.namespaces) == 101
+        assert len(snapshot.tables) == 201
+        assert glue.counts() == {"GetCatalogs": 1, "GetDatabases": 2, "GetTables": 103}
+        assert {call.body["MaxResults"] for call in glue.calls() if call.action != "glue:GetCatalogs"} == {100}
+
+    def test_a_scope_is_read_and_nothing_else(self, glue: GlueServer, backend: GlueBackend) -> None:
+        glue.add_catalog("sales")
+        for catalog in (catalog_id(), catalog_id("sales")):
+            databases(glue, ["analytics", "web"], catalog)
+            tables(glue, "analytics", [lance_table("clicks"), lance_table("other")], catalog)
+        glue.reset()
+        snapshot = backend.scan(Scope(("analytics/clicks*", "sales/analytics/**")))
+        assert set(snapshot.namespaces) == {("analytics",), ("sales",), ("sales", "analytics")}
+        assert set(snapshot.tables) == {
+            ("analytics", "clicks"),
+            ("sales", "analytics", "clicks"),
+            ("sales", "analytics", "other"),
+        }
+        assert glue.counts() == {"GetCatalogs": 1, "GetDatabases": 2, "GetTables": 2}
+
+    def test_an_empty_page_with_a_token_is_not_the_end(self, glue: GlueServer, backend: GlueBackend) -> None:
+        databases(glue, ["analytics"])
+        tables(glue, "analytics", [lance_table("clicks")])
+        start = base64.b64encode(b"0").decode()
+        glue.answer("glue:GetTables", json.dumps({"TableList": [], "NextToken": start}))
+        assert set(backend.scan().tables) == {("analytics", "clicks")}
+
+    def test_from_another_catalog(self, glue: GlueServer, connect: Connect) -> None:
+        glue.add_catalog("sales")
+        glue.add_catalog("sales/eu")
+        glue.add_catalog("hr")
+        databases(glue, ["crm"], catalog_id("sales", "eu"))
+        databases(glue, ["outside"])
+        tables(glue, "crm", [lance_table("leads")], catalog_id("sales", "eu"))
+        below_sales = connect(catalog_id=catalog_id("sales"))
+        assert set(below_sales.scan().namespaces) == {("eu",), ("eu", "crm")}
+        assert set(below_sales.scan().tables) == {("eu", "crm", "leads")}
+        assert set(connect(catalog_id=catalog_id()).scan().namespaces) == set(connect().scan().namespaces)
+
+    def test_a_catalog_to_start_from_has_to_exist(self, connect: Connect) -> None:
+        with pytest.raises(NamespaceNotFoundError, match="catalog 123456789012:nope does not exist"):
+            connect(catalog_id=catalog_id("nope")).scan()
+
+
+class TestCompleteness:
+    def test_a_page_that_is_denied_is_an_error_that_names_it(self, glue: GlueServer, backend: GlueBackend) -> None:
+        databases(glue, ["analytics"])
+        tables(glue, "analytics", [lance_table(f"t{number}") for number in range(150)])
+        message = (
+            "User: arn:aws:sts::123456789012:assumed-role/reader/lancens is not authorized to perform: glue:GetTables "
+            "on resource: arn:aws:glue:us-east-1:123456789012:table/analytics/* because no policy allows it"
+        )
+        glue.fail("glue:GetTables", "AccessDeniedException", message, skip=1)
+        with pytest.raises(PermissionDeniedError) as raised:
+            backend.scan()
+        assert str(raised.value) == (
+            "glue: GetTables, page 2, on `analytics`: access denied: the credentials lack glue:GetTables on "
+            "table/analytics/*; the least policy is in docs/catalogs/glue.md"
+        )
+
+    def test_a_catalog_that_is_denied_is_not_an_empty_one(self, glue: GlueServer, backend: GlueBackend) -> None:
+        backend.parallelism = 1
+        glue.add_catalog("sales")
+        glue.fail("glue:GetDatabases", "AccessDeniedException", "Insufficient Lake Formation permission(s)", skip=1)
+        with pytest.raises(PermissionDeniedError, match=r"GetDatabases on `sales`: access denied: .*glue:GetDatabases"):
+            backend.scan()
+
+    def test_a_service_that_repeats_a_page_is_stopped(self, glue: GlueServer, backend: GlueBackend) -> None:
+        databases(glue, ["analytics"])
+        glue.answer("glue:GetTables", '{"TableList": [], "NextToken": "again"}', times=5)
+        with pytest.raises(InternalError, match="GetTables, page 2, on `analytics`: the service gives the same page"):
+            backend.scan()
+        assert glue.counts()["GetTables"] == 2
+        glue.reset()
+
+    def test_a_database_that_goes_while_it_is_read_is_not_there(self, glue: GlueServer, backend: GlueBackend) -> None:
+        databases(glue, ["analytics"])
+        glue.fail("glue:GetTables", "EntityNotFoundException", "Database analytics not found.")
+        glue.fail("glue:GetDatabase", "EntityNotFoundException", "Database analytics not found.")
+        assert backend.scan().namespaces == {}
+
+    def test_a_database_that_is_still_there_is_read_again(self, glue: GlueServer, backend: GlueBackend) -> None:
+        databases(glue, ["analytics"])
+        tables(glue, "analytics", [lance_table("clicks")])
+        glue.fail("glue:GetTables", "EntityNotFoundException", "Database analytics not found.")
+        assert set(backend.scan().tables) == {("analytics", "clicks")}
+
+    def test_a_catalog_that_goes_while_it_is_read_takes_what_is_below_along(
+        self, glue: GlueServer, backend: GlueBackend
+    ) -> None:
+        backend.parallelism = 1
+        glue.add_catalog("sales")
+        glue.add_catalog("sales/eu")
+        databases(glue, ["crm"], catalog_id("sales", "eu"))
+        glue.fail("glue:GetDatabases", "EntityNotFoundException", "Catalog not found.", skip=1)
+        glue.fail("glue:GetCatalog", "EntityNotFoundException", "Catalog not found.")
+        assert backend.scan().namespaces == {}
+
+
+class TestWhatIsLeftOut:
+    def test_tables_of_other_formats_are_no_lance_tables(self, glue: GlueServer, backend: GlueBackend) -> None:
+        databases(glue, ["analytics"])
+        iceberg = lance_table("iceberg", Parameters={"table_type": "ICEBERG"})
+        plain = lance_table("plain", Parameters={})
+        lower = lance_table("lower", Parameters={"table_type": "lance", "tier": "gold"})
+        tables(glue, "analytics", [iceberg, plain, lower, {"Name": "view", "TableType": "VIRTUAL_VIEW"}])
+        snapshot = backend.scan()
+        assert set(snapshot.tables) == {("analytics", "lower")}
+        assert snapshot.tables["analytics", "lower"].properties == {"tier": "gold"}
+        assert snapshot.notes == ()
+
+    def test_entries_that_only_claim_to_be_lance_tables_are_noted(self, glue: GlueServer, backend: GlueBackend) -> None:
+        databases(glue, ["analytics"])
+        managed = lance_table("managed", TableType="MANAGED_TABLE")
+        nowhere = lance_table("nowhere", StorageDescriptor={})
+        link = lance_table("link", TargetTable={"DatabaseName": "there", "Name": "t"})
+        tables(glue, "analytics", [managed, nowhere, link, lance_table("a$b")])
+        snapshot = backend.scan()
+        assert snapshot.tables == {}
+        assert snapshot.notes == (
+            "`analytics$a$b` is left out: a name cannot contain `$`, which separates names in identifiers",
+            "`analytics$link` is left out: a link to a table elsewhere",
+            "`analytics$managed` is left out: marked as a Lance table, but not of type EXTERNAL_TABLE",
+            "`analytics$nowhere` is left out: marked as a Lance table, but has no location",
+        )
+
+    def test_links_and_federated_catalogs_are_noted(self, glue: GlueServer, backend: GlueBackend) -> None:
+        databases(glue, ["linked"], TargetDatabase={"CatalogId": "210987654321", "DatabaseName": "theirs"})
+        glue.add_catalog("s3tables", {"FederatedCatalog": {"ConnectionName": "aws:s3tables"}})
+        glue.add_catalog("s3tables/bucket")
+        redshift = {"DataLakeAccessProperties": {"DataLakeAccess": True, "CatalogType": "aws:redshift"}}
+        glue.add_catalog("warehouse", {"CatalogProperties": redshift})
+        glue.reset()
+        snapshot = backend.scan()
+        assert snapshot.namespaces == {}
+        assert snapshot.notes == (
+            "`linked` is left out: a link to a database elsewhere",
+            "`s3tables` is left out: federated, so read-only",
+            "`warehouse` is left out: managed by Redshift, so without Lance tables",
+        )
+        assert glue.counts() == {"GetCatalogs": 1, "GetDatabases": 1}
+
+    def test_a_database_hides_a_catalog_of_its_name(self, glue: GlueServer, backend: GlueBackend) -> None:
+        glue.add_catalog("sales")
+        glue.add_catalog("sales/eu")
+        databases(glue, ["inside"], catalog_id("sales"))
+        databases(glue, ["inside"], catalog_id("sales", "eu"))
+        databases(glue, ["sales"])
+        snapshot = backend.scan()
+        assert [(space.id, space.kind) for space in snapshot.namespaces.values()] == [(("sales",), "database")]
+        assert snapshot.notes == (
+            "`sales` is left out: a catalog with the name of a database beside it; the database is read",
+        )
+        assert backend.load_namespace(("sales",)).kind == "database"
+        assert backend.child_namespaces(("sales",)) == []
+
+    def test_names_with_capitals_of_a_service_that_keeps_them(self, glue: GlueServer, backend: GlueBackend) -> None:
+        glue.answer("glue:GetDatabases", json.dumps({"DatabaseList": [{"Name": "Analytics"}]}))
+        snapshot = backend.scan()
+        assert snapshot.namespaces == {}
+        assert snapshot.notes == ("`Analytics` is left out: its name has capitals, which Glue folds",)
+
+    def test_a_service_without_catalogs_is_refused(self, glue: GlueServer, backend: GlueBackend) -> None:
+        glue.fail("glue:GetCatalogs", "UnknownOperationException", "GetCatalogs is not known")
+        with pytest.raises(UnsupportedOperationError, match="GetCatalogs on the root catalog"):
+            backend.scan()

@@ -1,0 +1,206 @@
+"""Tables: what an update keeps, a change by somebody else, and that data stays."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import lance
+import pyarrow as pa
+import pytest
+from lance_namespace import (
+    DeclareTableRequest,
+    DeregisterTableRequest,
+    DescribeTableRequest,
+    DropNamespaceRequest,
+    ListTablesRequest,
+    RegisterTableRequest,
+)
+from lance_namespace.errors import (
+    ConcurrentModificationError,
+    InvalidInputError,
+    NamespaceNotFoundError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
+
+from reconciler.backends.glue import GlueBackend
+from reconciler.backends.glue.places import Place
+from reconciler.backends.glue.service import Service
+from reconciler.state import LiveTable, PropertyChanges
+from tests.catalogs.glue.seeding import catalog_id, databases, lance_table, tables
+from tests.servers.glue import GlueServer
+
+if TYPE_CHECKING:
+    from mypy_boto3_glue.type_defs import TableTypeDef
+
+
+@pytest.fixture
+def web(glue: GlueServer) -> str:
+    databases(glue, ["web"])
+    return "web"
+
+
+class TestEntries:
+    def test_a_new_entry_is_what_the_specification_says(self, glue: GlueServer, backend: GlueBackend, web: str) -> None:
+        backend.declare_table(
+            DeclareTableRequest(id=[web, "Clicks"], location="s3://lake/clicks.lance", properties={"tier": "gold"})
+        )
+        found = glue.client.get_table(DatabaseName=web, Name="clicks")["Table"]
+        assert found["TableType"] == "EXTERNAL_TABLE"
+        assert found["Parameters"] == {"table_type": "lance", "tier": "gold"}
+        assert found["StorageDescriptor"]["Location"] == "s3://lake/clicks.lance"
+
+    def test_a_table_of_another_format_is_invalid_input_and_stays(
+        self, glue: GlueServer, backend: GlueBackend, web: str
+    ) -> None:
+        tables(glue, web, [lance_table("iceberg", Parameters={"table_type": "ICEBERG"})])
+        with pytest.raises(InvalidInputError, match=r"`web\$iceberg` is no Lance table here: it is a table of another"):
+            backend.describe_table(DescribeTableRequest(id=[web, "iceberg"]))
+        with pytest.raises(InvalidInputError):
+            backend.deregister_table(DeregisterTableRequest(id=[web, "iceberg"]))
+        with pytest.raises(TableAlreadyExistsError):
+            backend.declare_table(DeclareTableRequest(id=[web, "iceberg"], location="s3://lake/x.lance"))
+        assert backend.list_tables(ListTablesRequest(id=[web])).tables == []
+        assert glue.counts()["DeleteTable"] == 0
+
+    def test_what_opens_the_table_comes_from_its_parameters(
+        self, glue: GlueServer, backend: GlueBackend, web: str
+    ) -> None:
+        parameters = {"table_type": "lance", "storage.aws_region": "eu-west-1"}
+        tables(glue, web, [lance_table("clicks", Parameters=parameters)])
+        described = backend.describe_table(DescribeTableRequest(id=[web, "clicks"]))
+        assert described.storage_options == {"aws_region": "eu-west-1"}
+
+    def test_a_table_needs_its_database(self, glue: GlueServer, backend: GlueBackend) -> None:
+        glue.add_catalog("sales")
+        for identifier in (("nope", "t"), ("sales", "t"), ("sales", "nope", "t")):
+            with pytest.raises(NamespaceNotFoundError, match=f"namespace `{'.'.join(identifier[:-1])}` does not exist"):
+                backend.insert_table(identifier, "s3://lake/t.lance", {})
+        assert backend.child_tables(("sales",)) == []
+
+    def test_the_same_name_in_two_catalogs_is_two_tables(
+        self, glue: GlueServer, backend: GlueBackend, web: str
+    ) -> None:
+        glue.add_catalog("sales")
+        databases(glue, [web], catalog_id("sales"))
+        backend.insert_table((web, "t"), "s3://lake/one", {})
+        backend.insert_table(("sales", web, "t"), "s3://lake/two", {})
+        backend.remove_table((web, "t"))
+        assert backend.load_table(("sales", web, "t")).location == "s3://lake/two"
+        with pytest.raises(TableNotFoundError):
+            backend.load_table((web, "t"))
+
+
+class TestUpdates:
+    KEPT: dict[str, Any] = {  # noqa: RUF012 -- read only
+        "Description": "of another team",
+        "Owner": "jane",
+        "Retention": 7,
+        "PartitionKeys": [{"Name": "day", "Type": "date"}],
+    }
+
+    def test_everything_else_of_the_entry_stays(self, glue: GlueServer, backend: GlueBackend, web: str) -> None:
+        descriptor = {
+            "Location": "s3://lake/old.lance",
+            "Columns": [{"Name": "id", "Type": "bigint", "Parameters": {"iceberg.field.id": "1"}}],
+            "SerdeInfo": {"SerializationLibrary": "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"},
+        }
+        parameters = {"table_type": "LANCE", "theirs": "1", "old": "2"}
+        tables(glue, web, [lance_table("t", StorageDescriptor=descriptor, Parameters=parameters, **self.KEPT)])
+        altered = backend.alter_table(
+            (web, "t"), PropertyChanges({"new": "3"}, frozenset({"old"})), "s3://lake/new.lance"
+        )
+        assert altered == LiveTable((web, "t"), "s3://lake/new.lance", {"theirs": "1", "new": "3"})
+        assert backend.load_table((web, "t")) == altered
+        found: Any = glue.client.get_table(DatabaseName=web, Name="t")["Table"]
+        assert found["Parameters"] == {"table_type": "LANCE", "theirs": "1", "new": "3"}
+        assert found["StorageDescriptor"] == {**descriptor, "Location": "s3://lake/new.lance"}
+        assert {key: found[key] for key in self.KEPT} == self.KEPT
+        assert found["TableType"] == "EXTERNAL_TABLE"
+
+    def test_a_change_by_somebody_else_is_noticed(
+        self, glue: GlueServer, backend: GlueBackend, web: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        tables(glue, web, [lance_table("t")])
+        read = Service.table
+
+        def read_and_then_changed(service: Service, place: Place, database: str, name: str) -> TableTypeDef:
+            table = read(service, place, database, name)
+            theirs: Any = lance_table("t", Parameters={"table_type": "LANCE", "theirs": "1"})
+            glue.client.update_table(DatabaseName=web, TableInput=theirs)
+            return table
+
+        monkeypatch.setattr(Service, "table", read_and_then_changed)
+        with pytest.raises(ConcurrentModificationError, match=r"UpdateTable on `web\$t`: ConcurrentModification"):
+            backend.alter_table((web, "t"), PropertyChanges({"ours": "2"}))
+        monkeypatch.undo()
+        assert backend.load_table((web, "t")).properties == {"theirs": "1"}
+
+    def test_register_over_an_entry_moves_it(self, backend: GlueBackend, web: str) -> None:
+        backend.insert_table((web, "t"), "s3://lake/old.lance", {"a": "1"})
+        backend.register_table(RegisterTableRequest(id=[web, "t"], location="s3://lake/new.lance", mode="overwrite"))
+        assert backend.load_table((web, "t")) == LiveTable((web, "t"), "s3://lake/new.lance", {})
+
+
+class TestRepeatedRequests:
+    """botocore repeats a request whose answer was lost; the work may be done already."""
+
+    def test_each_write_whose_answer_is_lost_is_done_once(
+        self, glue: GlueServer, backend: GlueBackend, web: str
+    ) -> None:
+        glue.lose("glue:CreateTable")
+        backend.insert_table((web, "t"), "s3://lake/t.lance", {"a": "1"})
+        glue.lose("glue:UpdateTable")
+        altered = backend.alter_table((web, "t"), PropertyChanges({"b": "2"}))
+        assert backend.load_table((web, "t")) == altered
+        glue.lose("glue:DeleteTable")
+        backend.remove_table((web, "t"))
+        assert glue.counts()["CreateTable"] == glue.counts()["UpdateTable"] == glue.counts()["DeleteTable"] == 2
+        assert backend.child_tables((web,)) == []
+
+    def test_what_another_made_is_not_taken_for_ours(self, glue: GlueServer, backend: GlueBackend, web: str) -> None:
+        tables(glue, web, [lance_table("t", "s3://lake/theirs.lance")])
+        glue.fail("glue:CreateTable", "ServiceUnavailable", status=503)
+        with pytest.raises(TableAlreadyExistsError, match=r"table `web\$t` already exists"):
+            backend.insert_table((web, "t"), "s3://lake/ours.lance", {})
+        assert backend.load_table((web, "t")).location == "s3://lake/theirs.lance"
+
+
+class TestData:
+    def _digest(self, root: Path) -> dict[str, str]:
+        return {
+            str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in root.rglob("*")
+            if path.is_file()
+        }
+
+    def test_no_operation_deletes_data(self, backend: GlueBackend, web: str, tmp_path: Path) -> None:
+        for name in ("one", "two", "three"):
+            lance.write_dataset(pa.table({"id": [1, 2, 3]}), str(tmp_path / f"{name}.lance"))
+            backend.register_table(RegisterTableRequest(id=[web, name], location=str(tmp_path / f"{name}.lance")))
+        before = self._digest(tmp_path)
+        backend.deregister_table(DeregisterTableRequest(id=[web, "one"]))
+        backend.alter_table((web, "two"), PropertyChanges(), str(tmp_path / "three.lance"))
+        backend.drop_namespace(DropNamespaceRequest(id=[web], behavior="cascade"))
+        assert backend.scan().tables == {}
+        assert self._digest(tmp_path) == before
+
+    def test_pylance_writes_and_reads_below_the_location_of_a_database(
+        self, glue: GlueServer, backend: GlueBackend, tmp_path: Path
+    ) -> None:
+        databases(glue, ["lake"], LocationUri=str(tmp_path))
+        rows = pa.table({"id": [1, 2, 3]})
+        lance.write_dataset(rows, namespace_client=backend, table_id=["lake", "t"], mode="create")
+        lance.write_dataset(rows, namespace_client=backend, table_id=["lake", "t"], mode="append")
+        assert lance.dataset(namespace_client=backend, table_id=["lake", "t"]).count_rows() == 6
+        assert backend.load_table(("lake", "t")).location == f"{tmp_path}/t.lance"
+        assert (tmp_path / "t.lance").is_dir()
+
+    def test_a_table_without_any_location_is_refused(self, backend: GlueBackend, web: str) -> None:
+        with pytest.raises(InvalidInputError, match=r"table `web\$t` needs a location: neither it nor its database"):
+            backend.declare_table(DeclareTableRequest(id=[web, "t"]))
+        with pytest.raises(NamespaceNotFoundError, match="namespace `nope` does not exist"):
+            backend.declare_table(DeclareTableRequest(id=["nope", "t"]))
+        assert backend.default_location((web, "t")) is None
