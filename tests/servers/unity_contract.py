@@ -88,6 +88,28 @@ class Contract:
         with self._lock:
             self._catalogs[name] = _Catalog({**self._stamp(), "name": name, "properties": {}, **details})
 
+    def add_schema(self, catalog: str, name: str, **properties: str) -> None:
+        """Make a schema."""
+        with self._lock:
+            self._create_schema({"name": name, "catalog_name": catalog, "properties": properties})
+
+    def add_lance_table(self, catalog: str, schema: str, name: str) -> None:
+        """Make an entry as a Lance client does, with two columns."""
+        fields = [("id", "bigint", "LONG", "long"), ("name", "string", "STRING", "string")]
+        columns = [
+            {
+                "name": field,
+                "type_text": text,
+                "type_name": kind,
+                "position": position,
+                "type_json": json.dumps({"name": field, "type": spark, "nullable": True, "metadata": {}}),
+            }
+            for position, (field, text, kind, spark) in enumerate(fields)
+        ]
+        details = {"table_type": "EXTERNAL", "data_source_format": "TEXT", "properties": {"table_type": "lance"}}
+        location = f"s3://lake/{schema}/{name}.lance"
+        self.add_table(catalog, schema, name, storage_location=location, columns=columns, **details)
+
     def add_table(self, catalog: str, schema: str, name: str, **details: Any) -> None:
         """Make a table of any kind, such as a view, a managed table or one without a location."""
         with self._lock:

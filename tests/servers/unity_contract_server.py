@@ -1,6 +1,7 @@
 """An HTTP server around :class:`~tests.servers.unity_contract.Contract`, in a thread or as a process of its own.
 
-``python -m tests.servers.unity_contract_server PORT CATALOG`` serves until it is stopped.
+``python -m tests.servers.unity_contract_server PORT CATALOG SCHEMAS TABLES`` serves a catalog with so many schemas and
+so many Lance tables in each until it is stopped; ``GET /calls`` answers how many requests it had.
 """
 
 from __future__ import annotations
@@ -55,7 +56,10 @@ class _Handler(BaseHTTPRequestHandler):
     def _handle(self) -> None:
         content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         parts = urlsplit(self.path)
-        answer = self.unity.take_fault(f"{self.command} {self.path}")
+        if self.path == "/calls":
+            answer: Answer | None = Answer(200, str(len(self.unity.requests)))
+        else:
+            answer = self.unity.take_fault(f"{self.command} {self.path}")
         if answer is None:
             scheme, _, token = (self.headers.get("Authorization") or "").partition(" ")
             answer = self.unity.contract.answer(
@@ -104,10 +108,14 @@ def serving(contract: Contract) -> Iterator[UnityServer]:
 
 
 def main() -> None:
-    """Serve one empty catalog at a given port."""
-    port, catalog = int(sys.argv[1]), sys.argv[2]
+    """Serve one filled catalog at a given port."""
+    port, catalog, schemas, tables = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     contract = Contract()
     contract.add_catalog(catalog)
+    for schema in range(schemas):
+        contract.add_schema(catalog, f"s{schema}")
+        for table in range(tables):
+            contract.add_lance_table(catalog, f"s{schema}", f"t{table:04}")
     _server(UnityServer(contract), port).serve_forever()
 
 

@@ -36,22 +36,9 @@ class Unity:
     def fill(self, *counts: int) -> None:
         """Put schemas ``s0``, ``s1``, … into the catalog, with so many Lance tables each."""
         for number, tables in enumerate(counts):
-            self.contract.answer(
-                "POST",
-                "/api/2.1/unity-catalog/schemas",
-                {},
-                {"name": f"s{number}", "catalog_name": CATALOG, "properties": {"number": str(number)}},
-                TOKEN,
-            )
+            self.contract.add_schema(CATALOG, f"s{number}", number=str(number))
             for table in range(tables):
-                self.contract.add_table(
-                    CATALOG,
-                    f"s{number}",
-                    f"t{table:04}",
-                    table_type="EXTERNAL",
-                    storage_location=f"s3://lake/s{number}/t{table:04}.lance",
-                    properties={"table_type": "lance"},
-                )
+                self.contract.add_lance_table(CATALOG, f"s{number}", f"t{table:04}")
 
 
 def _started(**options: bool) -> Iterator[Unity]:

@@ -163,13 +163,7 @@ def test_names_that_cannot_be_identifiers_are_notes(unity: Unity) -> None:
     unity.contract.add_table(
         CATALOG, "s0", "a$b", table_type="EXTERNAL", storage_location="/a", properties={"table_type": "lance"}
     )
-    unity.contract.answer(
-        "POST",
-        "/api/2.1/unity-catalog/schemas",
-        {},
-        {"name": "x$y", "catalog_name": CATALOG},
-        unity.config()["auth_token"],
-    )
+    unity.contract.add_schema(CATALOG, "x$y")
     backend = unity.connect()
     snapshot = backend.scan()
     assert snapshot.tables == {}
@@ -225,26 +219,14 @@ def test_a_catalog_that_does_not_exist_is_an_error(unity: Unity) -> None:
 
 def test_describe_shows_the_columns_the_catalog_has(unity: Unity) -> None:
     unity.fill(1)
-    backend = unity.connect()
-    request = DescribeTableRequest(id=[CATALOG, "s0", "t0000"])
-    assert backend.describe_table(request).var_schema is None
-    column = {
-        "name": "id",
-        "type_json": '{"name":"id","type":"long","nullable":false,"metadata":{}}',
-        "nullable": False,
-    }
     unity.contract.add_table(
-        CATALOG,
-        "s0",
-        "t0000",
-        table_type="EXTERNAL",
-        storage_location="/a",
-        properties={"table_type": "lance"},
-        columns=[column],
+        CATALOG, "s0", "bare", table_type="EXTERNAL", storage_location="/a", properties={"table_type": "lance"}
     )
-    schema = backend.describe_table(request).var_schema
+    backend = unity.connect()
+    schema = backend.describe_table(DescribeTableRequest(id=[CATALOG, "s0", "t0000"])).var_schema
     assert schema is not None
-    assert [(field.name, field.nullable, field.type.type) for field in schema.fields] == [("id", False, "int64")]
+    assert [(field.name, field.type.type) for field in schema.fields] == [("id", "int64"), ("name", "utf8")]
+    assert backend.describe_table(DescribeTableRequest(id=[CATALOG, "s0", "bare"])).var_schema is None
 
 
 @pytest.mark.parametrize(
