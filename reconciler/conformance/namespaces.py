@@ -210,6 +210,7 @@ def an_empty_namespace_is_dropped(ground: Ground) -> None:
 def dropping_a_missing_namespace(ground: Ground) -> None:
     """A missing namespace is NamespaceNotFound in mode fail and nothing in mode skip."""
     missing = _sibling(ground, "_missing")
+    raises(NamespaceNotFoundError, lambda: ground.drop(missing))
     raises(NamespaceNotFoundError, lambda: ground.drop(missing, mode="Fail"))
     ground.drop(missing, mode="SKIP")
 

@@ -1,0 +1,215 @@
+"""The contract a backend keeps: the few methods a catalog is made of."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
+
+from lance_namespace import LanceNamespace
+from lance_namespace.errors import TableNotFoundError, UnsupportedOperationError
+
+from reconciler.backends.config import BackendConfig, parse_config
+from reconciler.backends.identifiers import namespace_identifier, table_identifier
+from reconciler.names import EVERYTHING, Identifier, Scope
+from reconciler.state import Capabilities, LiveNamespace, LiveTable, PropertyChanges, Schema, Snapshot
+
+__all__ = ["Contract", "NotLanceTableError"]
+
+
+class NotLanceTableError(TableNotFoundError):
+    """A table of another format has the name.
+
+    To lancens such a table is not there. The operations that name one table answer InvalidInput instead, as the
+    catalogs' specifications say under "DescribeTable" and "DeregisterTable".
+    """
+
+
+class Contract(LanceNamespace):
+    """What lancens asks of a catalog.
+
+    A backend is a subclass of :class:`reconciler.backends.base.Backend`. It MUST set ``impl``, ``capabilities`` and
+    ``config_model`` and implement the methods marked *required*. It MAY override those marked
+    *optional* where its system can do more. The operations of the specification are built on these methods once, so
+    that every catalog behaves the same.
+
+    Rules for the methods of a subclass:
+
+    * identifiers they receive have been checked and folded (:meth:`table_id`, :meth:`namespace_id_of`);
+    * they are safe to call from several threads at once;
+    * they raise ``lance_namespace.errors`` types only, with the code the catalog's specification names, and no text
+      they raise holds a secret;
+    * every list goes to its last page, or raises;
+    * no call deletes data, nor makes a server delete it.
+    """
+
+    impl: ClassVar[str]
+    config_model: ClassVar[type[BackendConfig]] = BackendConfig
+    capabilities: Capabilities
+
+    parallelism: int = 8
+    """How many requests a scan or a list has in flight; whoever connects may set another number."""
+
+    def __init__(self, **properties: str) -> None:
+        self.config = parse_config(self.config_model, self.impl, properties)
+
+    # ---- what a subclass implements ------------------------------------------------------------------------------
+
+    @abstractmethod
+    def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
+        """Return every namespace and Lance table within ``scope`` (required).
+
+        Takes as few calls as the service admits. A namespace is included when it is in ``scope`` or something in
+        ``scope`` can stand below it, so that the ancestors of whatever is planned are known.
+
+        Raises:
+            LanceNamespaceError: naming what could not be read; never returns a part.
+        """
+
+    @abstractmethod
+    def load_namespace(self, identifier: Identifier) -> LiveNamespace:
+        """Return one namespace (required).
+
+        Raises:
+            NamespaceNotFoundError: it or one of its parents does not exist.
+        """
+
+    @abstractmethod
+    def load_table(self, identifier: Identifier) -> LiveTable:
+        """Return one Lance table (required).
+
+        Raises:
+            TableNotFoundError: it does not exist.
+            NotLanceTableError: it is no Lance table.
+            NamespaceNotFoundError: its namespace does not exist, where the service tells.
+        """
+
+    @abstractmethod
+    def child_namespaces(self, parent: Identifier) -> Iterable[str]:
+        """Return the names directly below ``parent``, complete, in any order (required).
+
+        Raises:
+            NamespaceNotFoundError: ``parent`` does not exist.
+        """
+
+    @abstractmethod
+    def child_tables(self, parent: Identifier) -> Iterable[str]:
+        """Return the names of the Lance tables in ``parent``, complete, in any order (required).
+
+        Raises:
+            NamespaceNotFoundError: ``parent`` does not exist.
+        """
+
+    @abstractmethod
+    def insert_namespace(
+        self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
+    ) -> LiveNamespace:
+        """Create a namespace (required).
+
+        ``kind`` is one of ``capabilities.namespace_kinds``, or None for the backend's own choice; systems with one
+        kind of namespace have no use for it.
+
+        Raises:
+            NamespaceAlreadyExistsError: the name is taken.
+            NamespaceNotFoundError: the parent does not exist.
+        """
+
+    @abstractmethod
+    def remove_namespace(self, identifier: Identifier) -> None:
+        """Remove a namespace that holds no object of any kind, asked right before (required).
+
+        Raises:
+            NamespaceNotEmptyError: it holds something, foreign objects included.
+            NamespaceNotFoundError: it does not exist.
+        """
+
+    @abstractmethod
+    def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
+        """Create the catalog entry of a table; storage is not touched (required).
+
+        Returns the entry with the location in force.
+
+        Raises:
+            TableAlreadyExistsError: the name is taken, by a foreign table too.
+            NamespaceNotFoundError: the namespace does not exist.
+        """
+
+    @abstractmethod
+    def remove_table(self, identifier: Identifier) -> LiveTable:
+        """Remove the catalog entry of a Lance table and return it; storage is not touched (required).
+
+        Raises:
+            TableNotFoundError: there is no such table.
+            NotLanceTableError: it is no Lance table; it stays.
+        """
+
+    def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
+        """Merge ``changes`` into a namespace's properties (optional: ``capabilities.alter_namespace``).
+
+        Raises:
+            NamespaceNotFoundError: it does not exist.
+            ConcurrentModificationError: it was changed in between, where the service tells.
+        """
+        raise UnsupportedOperationError(f"{self.impl}: the properties of a namespace cannot be changed")
+
+    def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
+        """Merge ``changes`` into a table's properties and, where given, move its entry to ``location`` (optional).
+
+        See ``capabilities.alter_table`` and ``capabilities.relocate_table``. Everything else of the entry stays.
+
+        Raises:
+            TableNotFoundError: it does not exist.
+            ConcurrentModificationError: it was changed in between, where the service tells.
+        """
+        raise UnsupportedOperationError(f"{self.impl}: the properties of a table cannot be changed")
+
+    def expect_roots(self, names: Iterable[str]) -> None:
+        """Hear which names the manifest uses on the outermost level, for a service that cannot list it (optional)."""
+
+    def default_location(self, identifier: Identifier) -> str | None:
+        """Return where a table goes that names no location; None when it has to name one (optional).
+
+        Raises:
+            NamespaceNotFoundError: the place hangs on a namespace that does not exist.
+        """
+        return None
+
+    def foreign_objects(self, identifier: Identifier) -> Sequence[str]:
+        """Return the names of what a namespace holds beside Lance tables and namespaces (optional).
+
+        Tables of other formats, views, functions: whatever keeps the namespace from being dropped.
+        """
+        return ()
+
+    def schema_notes(self, schemas: Iterable[Schema]) -> Sequence[str]:
+        """Return, in sentences, what the catalog cannot show as it is of the tables about to be made (optional)."""
+        return ()
+
+    def storage_options(self) -> dict[str, str]:
+        """Return the options for opening this catalog's datasets with pylance (optional)."""
+        return dict(self.config.storage)
+
+    def close(self) -> None:
+        """Give back connections (optional). A closed backend is not used again."""
+
+    # ---- identifiers ---------------------------------------------------------------------------------------------
+
+    def namespace_id(self) -> str:
+        """Return a text that names this connection: the implementation and the service, without secrets."""
+        return f"{self.impl}: {self.config.identity()}"
+
+    def namespace_id_of(self, names: Sequence[str] | None, *, root: bool = True) -> Identifier:
+        """Return the checked, folded identifier of a namespace; the empty one is the root.
+
+        Raises:
+            InvalidInputError: a name or the depth is not possible here, or the root was given where it cannot be.
+        """
+        return namespace_identifier(self.impl, self.capabilities, names, root=root)
+
+    def table_id(self, names: Sequence[str] | None) -> Identifier:
+        """Return the checked, folded identifier of a table.
+
+        Raises:
+            InvalidInputError: a name or the depth is not possible here.
+        """
+        return table_identifier(self.impl, self.capabilities, names)
