@@ -1,0 +1,98 @@
+"""``python -m reconciler.github``: carry out one step of a workflow."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from reconciler.errors import LancensError, ManifestError
+from reconciler.github.annotations import annotate_problems
+from reconciler.github.api import GitHubError
+from reconciler.github.applying import apply, merged_pull_request
+from reconciler.github.auditing import audit
+from reconciler.github.context import read_context
+from reconciler.github.failures import RefusedError, reason_of
+from reconciler.github.inputs import Command, CommentWhen, read_inputs
+from reconciler.github.job import Job
+from reconciler.github.outcome import Outcome, append_summary, write_outputs
+from reconciler.github.pages import fenced, labelled
+from reconciler.github.planning import comment_plan, drift, plan, validate
+from reconciler.github.workflow import annotate
+
+_COMMANDS: Mapping[Command, Callable[[Job], Outcome]] = {
+    Command.PLAN: plan,
+    Command.APPLY: apply,
+    Command.DRIFT: drift,
+    Command.AUDIT: audit,
+    Command.VALIDATE: validate,
+}
+
+
+def run(environment: Mapping[str, str]) -> int:
+    """Carry out the step that ``environment`` describes and return the exit code of its process."""
+    folder = Path(environment.get("RUNNER_TEMP", ".")) / "lancens" / "failed"
+    try:
+        job = Job(read_inputs(environment), read_context(environment), environment)
+    except LancensError as error:
+        outcome = _failed(error, str(error))
+    else:
+        folder = job.folder
+        outcome = _run(job)
+    append_summary(outcome.page, environment)
+    write_outputs(outcome, folder, environment)
+    return 1 if outcome.failure else 0
+
+
+def _run(job: Job) -> Outcome:
+    try:
+        outcome = _COMMANDS[job.inputs.command](job)
+    except (LancensError, OSError) as error:
+        outcome = _failed(error, job.secrets.scrub(_text(error)))
+        if isinstance(error, ManifestError):
+            annotate_problems(error.problems, job.inputs.manifests, job.context.workspace)
+    except Exception as error:  # noqa: BLE001 - the edge: a traceback could show what must not be shown
+        text = f"lancens failed: {type(error).__name__}. This is a fault of lancens: run the command line with --debug."
+        outcome = _failed(error, text)
+    outcome.page = job.secrets.scrub(outcome.page)
+    if job.inputs.command is Command.APPLY or outcome.failure:
+        _report(job, outcome)
+    return outcome
+
+
+def _text(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
+def _failed(error: BaseException, message: str) -> Outcome:
+    reason = reason_of(error)
+    details = f"\n{error.details}" if isinstance(error, RefusedError) and error.details else ""
+    annotate("error", message, title=f"lancens: {reason}")
+    page = f"### lancens: {reason}\n\n{fenced(message.splitlines())}{details}"
+    return Outcome(page=page, exit_code=1, failure=reason, message=message)
+
+
+def _report(job: Job, outcome: Outcome) -> None:
+    """Comment on the pull request; that this fails takes nothing away from what else is to be said."""
+    context = job.context
+    signature = f"{labelled(job.inputs.label)}commit `{context.commit}` · [run]({context.run_url})"
+    text = f"\n{outcome.page}\n<sub>{signature}</sub>\n"
+    try:
+        if job.inputs.command is Command.PLAN:
+            outcome.comment_url = comment_plan(job, text, worth=True)
+        elif job.inputs.command is Command.APPLY and job.inputs.comment is not CommentWhen.NEVER:
+            pull_request = merged_pull_request(job)
+            number = None if pull_request is None else pull_request.number
+            worth = bool(outcome.failure or outcome.results)
+            outcome.comment_url = job.comment("apply", text, number=number, worth=worth)
+    except GitHubError as error:
+        annotate("warning", str(error), title="lancens: no comment")
+
+
+if __name__ == "__main__":
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
+    sys.exit(run(os.environ))

@@ -1,0 +1,187 @@
+"""The command that changes catalogs: apply, of what a pull request showed and nothing else."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from reconciler.applier import ApplyReport, Event, Finished, Status, result_line, summary_line
+from reconciler.applying import apply as carry_out
+from reconciler.errors import PlanFileError, StalePlanError
+from reconciler.github.approval import Approval, approval_in, marker, steps_digest
+from reconciler.github.comments import find_comment, is_untouched
+from reconciler.github.context import PullRequest
+from reconciler.github.failures import FailureReason, RefusedError
+from reconciler.github.inputs import CommentWhen
+from reconciler.github.job import Job
+from reconciler.github.outcome import Outcome
+from reconciler.github.pages import applied_page, difference, plan_summary
+from reconciler.github.workflow import annotate, verbatim
+from reconciler.output import shown
+from reconciler.planner.plan import Plan
+from reconciler.planner.safety import check_removals
+
+__all__ = ["apply", "merged_pull_request"]
+
+_HOW_ELSE = "To apply without a review, run with `require-approved-plan: false`."
+
+
+def apply(job: Job) -> Outcome:
+    """Apply the approved plan, the one in ``plan-file``, or, where no approval is asked for, the plan of now.
+
+    Raises:
+        RefusedError: nothing was approved, or not this.
+    """
+    pull_request = job.context.pull_request
+    if pull_request is not None and not pull_request.merged:
+        raise RefusedError(
+            FailureReason.NOT_APPROVED, f"pull request {pull_request.number} is not merged; apply runs after the merge"
+        )
+    if job.inputs.plan_file:
+        return _apply_saved(job)
+    now = job.plan()
+    if now.is_empty:
+        return Outcome(page=plan_summary(now), plan=now)
+    if not job.inputs.allow_mass_removal:
+        check_removals(now)
+    return _carry_out(job, _approved(job, now) if job.inputs.require_approved_plan else now)
+
+
+# ---- which plan ------------------------------------------------------------------------------------------------------
+
+
+def merged_pull_request(job: Job) -> PullRequest | None:
+    """Return the pull request whose merge made the commit this run is about, None where there is none."""
+    if job.context.pull_request is not None:
+        return job.context.pull_request
+    for document in job.github.pages(f"/commits/{job.context.sha}/pulls"):
+        found = PullRequest.of(document)
+        if found.merged and found.merge_commit == job.context.sha and found.base == job.context.branch:
+            return found
+    return None
+
+
+def _approved(job: Job, now: Plan) -> Plan:
+    """Return the plan to carry out: ``now`` where it is what was approved, or the approved one that is half done."""
+    pull_request = merged_pull_request(job)
+    if pull_request is None:
+        raise RefusedError(
+            FailureReason.NOT_APPROVED,
+            f"no merged pull request made commit {job.context.sha[:12]} of {job.context.branch}, so no plan was "
+            f"approved. {_HOW_ELSE}",
+        )
+    approval = _approval(job, pull_request)
+    if steps_digest(now) == approval.steps:
+        return now
+    if approval.plan is not None and _is_rest_of(now, approval.plan):
+        return approval.plan
+    moved = "the manifest" if now.manifest.digest != approval.manifest else "what the catalogs hold"
+    raise RefusedError(
+        FailureReason.PLAN_CHANGED,
+        f"the plan is not the one that pull request {pull_request.number} showed (plan {approval.plan_digest[:12]} of "
+        f"commit {approval.commit[:12]}): {moved} has changed since. Nothing was changed. Plan again in a new pull "
+        "request.",
+        difference(approval.plan, now),
+    )
+
+
+def _approval(job: Job, pull_request: PullRequest) -> Approval:
+    comment = find_comment(job.github, pull_request.number, marker("plan", job.inputs.label))
+    approval = approval_in(comment.body) if comment else None
+    if comment is None:
+        reason = f"pull request {pull_request.number} has no comment by {job.github.login} that shows a plan"
+    elif approval is None:
+        reason = f"the comment on pull request {pull_request.number} approves nothing: it was cut, or planning failed"
+    elif not is_untouched(job.github, comment):
+        reason = f"the comment on pull request {pull_request.number} was edited by someone else"
+    else:
+        return approval
+    raise RefusedError(FailureReason.NOT_APPROVED, f"no approved plan: {reason}. Nothing was changed. {_HOW_ELSE}")
+
+
+def _is_rest_of(now: Plan, approved: Plan) -> bool:
+    """Return whether ``now`` is what an interrupted apply left of ``approved``; the applier then checks the rest."""
+    known = {_what(approved, position) for position in range(len(approved.changes))}
+    return now.manifest.digest == approved.manifest.digest and all(
+        _what(now, position) in known for position in range(len(now.changes))
+    )
+
+
+def _what(plan: Plan, position: int) -> str:
+    return plan.changes[position].model_copy(update={"source": None, "depends_on": ()}).model_dump_json()
+
+
+# ---- carrying it out -------------------------------------------------------------------------------------------------
+
+
+def _apply_saved(job: Job) -> Outcome:
+    try:
+        saved = Plan.from_json(Path(job.inputs.plan_file).read_bytes())
+    except OSError as error:
+        raise PlanFileError(f"plan-file {shown.printable(job.inputs.plan_file)}: {error.strerror}") from None
+    job.secrets.check(saved)
+    try:
+        return _carry_out(job, saved)
+    except StalePlanError as error:
+        raise RefusedError(FailureReason.PLAN_CHANGED, str(error), difference(saved, job.plan())) from None
+
+
+def _carry_out(job: Job, plan: Plan) -> Outcome:
+    if not plan.is_empty and job.inputs.comment is not CommentWhen.NEVER:
+        job.github.login  # noqa: B018 - a token that cannot comment is found out before the first write
+    stop = threading.Event()
+    with verbatim("Apply"), _interruptible(stop):
+        report = carry_out(
+            plan,
+            job.manifest,
+            journal=job.context.temporary / "lancens-journal",
+            allow_mass_removal=job.inputs.allow_mass_removal,
+            parallelism=job.inputs.parallelism,
+            on_event=_say,
+            stop=stop,
+        )
+        print(summary_line(report))
+    return _outcome(plan, report)
+
+
+def _say(event: Event) -> None:
+    if isinstance(event, Finished):
+        print(result_line(event.result), flush=True)
+
+
+def _outcome(plan: Plan, report: ApplyReport) -> Outcome:
+    outcome = Outcome(page=applied_page(plan, report), plan=plan)
+    outcome.results = [
+        {
+            "address": result.change.address,
+            "action": result.change.action,
+            "status": result.status,
+            "message": result.message,
+        }
+        for result in report.results
+    ]
+    if not report.ok:
+        outcome.exit_code = 130 if report.interrupted else 1
+        begun = report.counts[Status.DONE] or report.counts[Status.ALREADY]
+        outcome.failure = FailureReason.PARTIAL_APPLY if begun else FailureReason.APPLY_FAILED
+        outcome.message = summary_line(report)
+        annotate("error", outcome.message, title="lancens: apply")
+    return outcome
+
+
+@contextmanager
+def _interruptible(stop: threading.Event) -> Iterator[None]:
+    """Let a cancelled run finish what is in flight; the runner sends SIGINT, then SIGTERM, then ends it."""
+
+    def on_signal(_number: int, _frame: object) -> None:
+        stop.set()
+
+    previous = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

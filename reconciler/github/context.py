@@ -1,0 +1,105 @@
+"""Where the Action runs: the repository, the commit and the event, as the runner tells it.
+
+https://docs.github.com/en/actions/reference/workflows-and-actions/variables
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reconciler.github.inputs import InputError
+
+__all__ = ["Context", "PullRequest", "read_context"]
+
+_PULL_REQUEST_EVENTS = ("pull_request", "pull_request_target")
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequest:
+    """The part of a pull request that matters here; ``head`` is the commit that it proposes."""
+
+    number: int
+    head: str
+    base: str
+    from_fork: bool = False
+    merged: bool = False
+    merge_commit: str | None = None
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> PullRequest:
+        """Return what GitHub's REST API or an event says of a pull request."""
+        head, base = document["head"], document["base"]
+        head_repository = (head.get("repo") or {}).get("full_name")
+        base_repository = (base.get("repo") or {}).get("full_name")
+        return cls(
+            number=int(document["number"]),
+            head=str(head["sha"]),
+            base=str(base["ref"]),
+            # The repository of a head is null once the fork is deleted.
+            from_fork=head_repository is None or head_repository != base_repository,
+            merged=bool(document.get("merged") or document.get("merged_at")),
+            merge_commit=document.get("merge_commit_sha"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One run of a step. ``branch`` is what was pushed; ``pull_request`` the one that the event is about."""
+
+    event: str
+    repository: str
+    sha: str
+    branch: str
+    workspace: Path
+    temporary: Path
+    api_url: str
+    graphql_url: str
+    run_url: str
+    pull_request: PullRequest | None = None
+
+    @property
+    def commit(self) -> str:
+        """The commit a person would name: the head of the pull request, else the one that is checked out."""
+        return self.pull_request.head if self.pull_request else self.sha
+
+
+def read_context(environment: Mapping[str, str]) -> Context:
+    """Return what the runner says in ``environment`` and in the event's file.
+
+    Raises:
+        InputError: this is no step of a workflow, or the event cannot be read.
+    """
+    try:
+        event = environment["GITHUB_EVENT_NAME"]
+        repository = environment["GITHUB_REPOSITORY"]
+        sha = environment["GITHUB_SHA"]
+        workspace, temporary = Path(environment["GITHUB_WORKSPACE"]), Path(environment["RUNNER_TEMP"])
+    except KeyError as error:
+        raise InputError(f"this is no step of a workflow: {error.args[0]} is not set") from None
+    server = environment.get("GITHUB_SERVER_URL", "https://github.com")
+    api = environment.get("GITHUB_API_URL", "https://api.github.com")
+    return Context(
+        event=event,
+        repository=repository,
+        sha=sha,
+        branch=environment.get("GITHUB_REF_NAME", ""),
+        workspace=workspace,
+        temporary=temporary,
+        api_url=api,
+        graphql_url=environment.get("GITHUB_GRAPHQL_URL", f"{api}/graphql"),
+        run_url=f"{server}/{repository}/actions/runs/{environment.get('GITHUB_RUN_ID', '')}",
+        pull_request=_pull_request(event, environment.get("GITHUB_EVENT_PATH", "")),
+    )
+
+
+def _pull_request(event: str, path: str) -> PullRequest | None:
+    if event not in _PULL_REQUEST_EVENTS:
+        return None
+    try:
+        return PullRequest.of(json.loads(Path(path).read_bytes())["pull_request"])
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        raise InputError(f"the event `{event}` has no pull request that can be read; see GITHUB_EVENT_PATH") from None

@@ -1,0 +1,88 @@
+"""Install lancens for the Action, in an environment of its own; needs nothing but the standard library.
+
+Run as a script by any Python 3, before lancens is there. What to install comes in environment variables.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+_OLDEST = (3, 11)
+_EXTRAS = re.compile(r"[a-z0-9-]+")
+_VERSION = re.compile(r"[0-9][0-9A-Za-z.+!]*")
+PREINSTALLED = "preinstalled"
+"""The ``version`` that stands for what the runner's Python already has."""
+
+
+class InstallError(Exception):
+    """lancens cannot be installed as asked."""
+
+
+def requirement(version: str, extras: str, action_path: str) -> str:
+    """Return what pip is to install.
+
+    Args:
+        version: of the release on PyPI; empty for the Action's own checkout.
+        extras: names, separated by commas or spaces.
+        action_path: where the Action's own checkout is.
+
+    Raises:
+        InstallError: version or extras are none.
+    """
+    names = extras.replace(",", " ").split()
+    wrong = [name for name in names if not _EXTRAS.fullmatch(name)]
+    if wrong:
+        raise InstallError("input `extras`: expected names such as glue, hive or rest, separated by commas")
+    listed = f"[{','.join(names)}]" if names else ""
+    if not version:
+        return f"{action_path}{listed}"
+    if not _VERSION.fullmatch(version):
+        raise InstallError(f"input `version`: expected a release such as 1.2.0, or {PREINSTALLED}")
+    return f"lancens{listed}=={version}"
+
+
+def install(environment: "os._Environ[str]") -> str:
+    """Return the Python that has lancens, installed where need be.
+
+    Raises:
+        InstallError: the runner's Python is too old, or pip failed.
+    """
+    if sys.version_info < _OLDEST:
+        found = ".".join(map(str, sys.version_info[:2]))
+        raise InstallError(f"the runner's Python is {found}; lancens needs 3.11: give the input `python-version`")
+    version = environment.get("INPUT_VERSION", "").strip()
+    if version == PREINSTALLED:
+        return sys.executable
+    wanted = requirement(version, environment.get("INPUT_EXTRAS", ""), environment["LANCENS_ACTION_PATH"])
+    folder = Path(environment["RUNNER_TEMP"], "lancens-python")
+    python = folder / "bin" / "python"
+    _run([sys.executable, "-m", "venv", str(folder)], "making a virtual environment")
+    _run(
+        [str(python), "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", wanted],
+        "installing lancens",
+    )
+    return str(python)
+
+
+def _run(command: "list[str]", doing: str) -> None:
+    # What pip says goes to the log, where it tells why; nothing of it is foreign to the workflow's author.
+    if subprocess.run(command, check=False).returncode:  # noqa: S603 - a list, no shell, checked parts
+        raise InstallError(f"{doing} failed; see above")
+
+
+def main() -> int:
+    """Hand the path of the Python to the next step."""
+    try:
+        python = install(os.environ)
+    except InstallError as error:
+        print(f"::error title=lancens::{error}")
+        return 1
+    with Path(os.environ["GITHUB_OUTPUT"]).open("a", encoding="utf-8") as opened:
+        opened.write(f"python={python}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""One run of the Action: what the commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from reconciler.errors import ManifestError
+from reconciler.github.annotations import annotate_plan
+from reconciler.github.api import GitHub
+from reconciler.github.approval import marker
+from reconciler.github.comments import put_comment
+from reconciler.github.context import Context
+from reconciler.github.inputs import CommentWhen, Inputs
+from reconciler.github.leaks import Secrets
+from reconciler.github.workflow import mask, verbatim
+from reconciler.planner.plan import Plan
+
+if TYPE_CHECKING:
+    from reconciler.manifest import Manifest
+
+__all__ = ["Job"]
+
+
+class Job:
+    """The inputs, the place it runs at, and what is made of them once."""
+
+    def __init__(self, inputs: Inputs, context: Context, environment: Mapping[str, str]) -> None:
+        self.inputs = inputs
+        self.context = context
+        self.secrets = Secrets(environment)
+
+    @property
+    def folder(self) -> Path:
+        """Where the files of the artifact go."""
+        return self.context.temporary / "lancens" / f"{self.inputs.command}-{self.inputs.label}"
+
+    @cached_property
+    def github(self) -> GitHub:
+        """The repository's API."""
+        context = self.context
+        return GitHub(
+            api_url=context.api_url,
+            graphql_url=context.graphql_url,
+            repository=context.repository,
+            token=self.inputs.token,
+        )
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """The manifest; the secrets of its configuration are masked in the log from here on.
+
+        Raises:
+            ManifestError: it cannot be used.
+        """
+        from reconciler.manifest import load
+
+        manifest = load(*self.inputs.manifests, variables=self.inputs.variables)
+        for catalog in manifest.catalogs.values():
+            try:
+                hidden = catalog.resolve_config().secrets
+            except ManifestError:
+                continue  # planning reports it, and validating does without
+            for secret in sorted(hidden):
+                mask(secret)
+        return manifest
+
+    def plan(self) -> Plan:
+        """Return the plan of now, whatever it removes, after showing it in the log and beside the manifest's lines.
+
+        Raises:
+            LancensError: there is no plan, or it would show a secret of the job.
+        """
+        from reconciler.output import render
+        from reconciler.output.wording import closing_line, read_line
+        from reconciler.planning import plan
+
+        inputs, started = self.inputs, monotonic()
+        made = plan(self.manifest, select=inputs.select, allow_mass_removal=True, parallelism=inputs.parallelism)
+        self.secrets.check(made)
+        with verbatim(closing_line(made)):
+            print(f"{read_line(made)}  {monotonic() - started:.1f} s")
+            print(render(made, "text"))
+        annotate_plan(made, self.manifest.folder, self.context.workspace)
+        return made
+
+    def comment(self, kind: str, text: str, *, number: int | None, worth: bool) -> str:
+        """Keep the comment of ``kind`` on pull request ``number`` up to date and return its address.
+
+        With ``comment: changes-only`` one that is not ``worth`` reading is not made, though one that is there is still
+        brought up to date.
+        """
+        wanted = self.inputs.comment
+        if number is None or wanted is CommentWhen.NEVER:
+            return ""
+        create = worth or wanted is CommentWhen.ALWAYS
+        return put_comment(self.github, number, marker(kind, self.inputs.label), text, create=create)

@@ -1,0 +1,48 @@
+"""The secrets of the job's environment, which nothing that the Action shows or keeps may hold.
+
+The runner masks secrets in logs, but not in comments, summaries and artifacts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from reconciler.github.failures import FailureReason, RefusedError
+from reconciler.planner.plan import Plan
+from reconciler.redaction import is_sensitive_key, scrub
+
+__all__ = ["Secrets"]
+
+_SHORTEST_SECRET = 8
+
+
+class Secrets:
+    """The values of the environment variables that are named like secrets, such as ``DB_PASSWORD``."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._names = {
+            value: name
+            for name, value in environment.items()
+            if is_sensitive_key(name) and len(value) >= _SHORTEST_SECRET
+        }
+
+    def scrub(self, text: str) -> str:
+        """Return ``text`` without them."""
+        return scrub(text, self._names)
+
+    def check(self, plan: Plan) -> None:
+        """Refuse a plan that would show one.
+
+        Raises:
+            RefusedError: naming the variable, not its value.
+        """
+        text = plan.to_json()
+        for value, name in self._names.items():
+            if value in text or json.dumps(value, ensure_ascii=False)[1:-1] in text:
+                raise RefusedError(
+                    FailureReason.REFUSED,
+                    f"the plan would show the value of the environment variable {name}. Secrets belong in a "
+                    "catalog's `config` or in a property whose key says so, such as `password`. Nothing was shown or "
+                    "changed.",
+                )

@@ -1,0 +1,152 @@
+"""The Markdown of the Action: comments, issues and the summary of a step."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from difflib import unified_diff
+
+from reconciler.applier import ApplyReport, Status, result_line
+from reconciler.github.approval import approval_lines, marker, packed
+from reconciler.github.inputs import DEFAULT_LABEL
+from reconciler.output import render, shown
+from reconciler.output.markdown import COMMENT_LIMIT, pull_request_comment, render_markdown
+from reconciler.output.wording import closing_line
+from reconciler.planner.plan import Change, Guard, Plan
+
+__all__ = ["applied_page", "code", "difference", "fenced", "labelled", "plan_body", "plan_comment", "plan_summary"]
+
+_SUMMARY_LIMIT = 200_000
+_LONGEST_BLOCK = 20_000
+_RESULTS_SHOWN = 100
+_COMPARED_LINES = 2_000
+_BACKTICKS = re.compile("`+")
+_NO_LIMIT = 2**31
+
+
+def fenced(lines: Iterable[str], language: str = "") -> str:
+    """Return ``lines`` as a block of code, in which Markdown and mentions mean nothing; what is too long is counted."""
+    kept: list[str] = []
+    room, left_out = _LONGEST_BLOCK, 0
+    for line in lines:
+        room -= len(line.encode("utf-16-le", "surrogatepass")) // 2 + 1
+        if room > 0:
+            kept.append(line)
+        else:
+            left_out += 1
+    if left_out:
+        kept.append(f"… {left_out:,} more lines")
+    text = "\n".join(kept)
+    fence = "`" * max(3, *(len(run) + 1 for run in _BACKTICKS.findall(text)), 3)
+    return f"{fence}{language}\n{text}\n{fence}\n"
+
+
+def plan_comment(plan: Plan, *, label: str, commit: str, run_url: str) -> str:
+    """Return the comment, without its marker, for a pull request that would apply ``plan`` when merged.
+
+    A plan too long for a comment is cut: the comment then says what was left out and approves nothing.
+    """
+    tail = f"\n<sub>{labelled(label)}[the whole plan is an artifact of this run]({run_url})</sub>\n"
+    used = len(marker("plan", label)) + 1 + len(tail)
+    head = approval_lines(plan, commit) + "\n\n"
+    whole = pull_request_comment(plan, commit=commit, limit=_NO_LIMIT)
+    room = COMMENT_LIMIT - used - len(head) - _length(whole)
+    if room < 0:
+        return "\n" + pull_request_comment(plan, commit=commit, limit=COMMENT_LIMIT - used - 1) + tail
+    kept = packed(plan)
+    return head + whole + tail + (f"\n{kept}" if kept and len(kept) < room else "")
+
+
+def labelled(label: str) -> str:
+    """Return the start of a line that says which of several plans it is about; empty for the only one."""
+    return "" if label == DEFAULT_LABEL else f"label `{label}` · "
+
+
+def plan_body(plan: Plan, *, run_url: str) -> str:
+    """Return ``plan`` for an issue."""
+    tail = f"\n[The run that saw this]({run_url})\n"
+    whole = render_markdown(plan)
+    limit = COMMENT_LIMIT - len(tail) - 500
+    return (whole if _length(whole) <= limit else pull_request_comment(plan, limit=limit)) + tail
+
+
+def plan_summary(plan: Plan) -> str:
+    """Return ``plan`` for the summary of a step, which takes 1 MiB."""
+    whole = render_markdown(plan)
+    return whole if _length(whole) <= _SUMMARY_LIMIT else pull_request_comment(plan, limit=_SUMMARY_LIMIT)
+
+
+def applied_page(plan: Plan, report: ApplyReport) -> str:
+    """Return what became of ``plan``, failures first."""
+    done = report.counts[Status.DONE] + report.counts[Status.ALREADY]
+    name = code(plan.manifest.name)
+    ending = "" if report.ok else ", and not all"
+    failed = [result_line(result) for result in report.results if not result.status.satisfies]
+    rest = [result_line(result) for result in report.results if result.status.satisfies]
+    lines = [*failed, *rest[:_RESULTS_SHOWN]]
+    if len(rest) > _RESULTS_SHOWN:
+        lines.append(f"  … and {len(rest) - _RESULTS_SHOWN:,} more that are done")
+    return f"### lancens apply of {name}: {done:,} of {len(report.results):,} done{ending}\n\n{fenced(lines)}"
+
+
+def code(name: str) -> str:
+    """Return a name as a code span."""
+    safe = shown.shorten(shown.printable(name), 100)
+    fence = "`" * (max((len(run) for run in _BACKTICKS.findall(safe)), default=0) + 1)
+    return f"{fence} {safe} {fence}" if "`" in safe else f"{fence}{safe}{fence}"
+
+
+def difference(approved: Plan | None, now: Plan) -> str:
+    """Return what the approved plan and the plan of now do differently."""
+    if approved is None:
+        return (
+            "The approved plan was too large to be kept in its comment; the artifact of the run that commented holds "
+            f"it. Now:\n\n{fenced(_lines(now))}"
+        )
+    before, after = _entries(approved), _entries(now)
+    gone = _only(approved, [entry for key, entry in before.items() if key not in after])
+    new = _only(now, [entry for key, entry in after.items() if key not in before])
+    lines = _compared(gone, new)
+    if not lines:
+        lines = ["  the same changes, planned on another state of the catalogs or with another manifest"]
+    return (
+        f"Approved: {closing_line(approved)}\nNow: {closing_line(now)}\n\n"
+        f"`-` was approved and is not planned any more, `+` is planned now and was not approved:\n\n"
+        f"{fenced(lines, 'diff')}"
+    )
+
+
+def _compared(before: Sequence[str], after: Sequence[str]) -> list[str]:
+    """Return the lines of both, those that differ marked; without looking for equal ones where that takes long."""
+    if max(len(before), len(after)) > _COMPARED_LINES:
+        return [*(f"- {line}" for line in before), *(f"+ {line}" for line in after)]
+    # With this much context there is one hunk, behind two lines of names and one of line numbers.
+    compared = [*unified_diff(before, after, n=_COMPARED_LINES, lineterm="")]
+    return [f"{line[0]} {line[1:]}" for line in compared[3:]]
+
+
+def _entries(plan: Plan) -> dict[str, Change | Guard]:
+    """Return changes and guards by all that a person sees of them; not by their places in file and plan."""
+    entries: dict[str, Change | Guard] = {}
+    for change in plan.changes:
+        entries[change.model_copy(update={"source": None, "depends_on": ()}).model_dump_json()] = change
+    for guard in plan.guards:
+        entries[guard.model_copy(update={"source": None}).model_dump_json()] = guard
+    return entries
+
+
+def _only(plan: Plan, entries: Sequence[Change | Guard]) -> list[str]:
+    if not entries:
+        return []
+    changes = tuple(entry.model_copy(update={"depends_on": ()}) for entry in entries if isinstance(entry, Change))
+    guards = tuple(entry for entry in entries if isinstance(entry, Guard))
+    return _lines(plan.model_copy(update={"changes": changes, "guards": guards, "notes": ()}))[:-1]
+
+
+def _lines(plan: Plan) -> list[str]:
+    return [line for line in render(plan, "text", full=True).splitlines() if line]
+
+
+def _length(text: str) -> int:
+    """Return the length as GitHub may count it, in UTF-16 code units."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -1,0 +1,102 @@
+"""The commands that change nothing: plan, validate and drift."""
+
+from __future__ import annotations
+
+from reconciler.github.approval import marker
+from reconciler.github.failures import FailureReason, RefusedError
+from reconciler.github.inputs import CommentWhen
+from reconciler.github.issues import close_issue, put_issue
+from reconciler.github.job import Job
+from reconciler.github.outcome import Outcome
+from reconciler.github.pages import code, labelled, plan_body, plan_comment, plan_summary
+from reconciler.github.workflow import annotate
+from reconciler.output.wording import count
+from reconciler.planner.plan import Plan
+from reconciler.planner.safety import check_removals
+
+__all__ = ["comment_plan", "drift", "plan", "validate"]
+
+_FORK = (
+    "This pull request comes from a fork. It gets no secrets, so only the manifest was checked: no catalog was read, "
+    "and nothing is approved. To plan it, push its commits to a branch of this repository."
+)
+
+
+def plan(job: Job) -> Outcome:
+    """Plan; on a pull request, show the plan there."""
+    pull_request = job.context.pull_request
+    if pull_request is not None and pull_request.from_fork:
+        return _validate_fork(job)
+    made = job.plan()
+    if not job.inputs.allow_mass_removal:
+        check_removals(made)
+    outcome = Outcome(page=plan_summary(made), plan=made, exit_code=0 if made.is_empty else 2)
+    if pull_request is not None:
+        text = plan_comment(made, label=job.inputs.label, commit=pull_request.head, run_url=job.context.run_url)
+        outcome.comment_url = comment_plan(job, text, worth=not made.is_empty)
+    return outcome
+
+
+def comment_plan(job: Job, text: str, *, worth: bool) -> str:
+    """Keep the pull request's comment up to date, unless a newer commit has taken the place of this run's.
+
+    Running an old job again thus leaves alone what the newest one said.
+    """
+    pull_request = job.context.pull_request
+    if pull_request is None or pull_request.from_fork or job.inputs.comment is CommentWhen.NEVER:
+        return ""
+    head = job.github.get(f"/pulls/{pull_request.number}")["head"]["sha"]
+    if head != pull_request.head:
+        message = (
+            f"{pull_request.head[:12]} is no longer the head of the pull request, {head[:12]} is: "
+            "its comment stays as it is"
+        )
+        annotate("notice", message, title="lancens")
+        return ""
+    return job.comment("plan", text, number=pull_request.number, worth=worth)
+
+
+def validate(job: Job) -> Outcome:
+    """Check the manifest; reads no catalog and needs no secret."""
+    manifest = job.manifest
+    blocks = [catalog.desired for catalog in manifest.catalogs.values()]
+    namespaces = sum(len(block.namespaces) for block in blocks)
+    tables = sum(len(block.tables) for block in blocks)
+    parts = (count(len(blocks), "catalog"), count(namespaces, "namespace"), count(tables, "table"))
+    return Outcome(page=f"### lancens: {code(manifest.name)} is valid\n\n{', '.join(parts)}.\n")
+
+
+def _validate_fork(job: Job) -> Outcome:
+    if job.context.event == "pull_request_target":
+        raise RefusedError(
+            FailureReason.REFUSED,
+            "a workflow on `pull_request_target` runs with the repository's secrets, which a manifest from a fork must "
+            "not reach: use the event `pull_request`",
+        )
+    annotate("notice", _FORK, title="lancens: validated only")
+    outcome = validate(job)
+    outcome.page += f"\n{_FORK}\n"
+    return outcome
+
+
+def drift(job: Job) -> Outcome:
+    """Tell whether the catalogs are what the committed manifest says; an issue is open for as long as they are not."""
+    made = job.plan()
+    outcome = Outcome(page=plan_summary(made), plan=made, exit_code=0 if made.is_empty else 2)
+    if job.inputs.comment is not CommentWhen.NEVER:
+        outcome.comment_url = _keep_issue(job, made)
+    if not made.is_empty and job.inputs.fail_on_drift:
+        outcome.failure = FailureReason.DRIFT
+        outcome.message = "the catalogs differ from the manifest"
+        annotate("error", outcome.message, title="lancens: drift")
+    return outcome
+
+
+def _keep_issue(job: Job, made: Plan) -> str:
+    first_line, run_url = marker("drift", job.inputs.label), job.context.run_url
+    if made.is_empty:
+        return close_issue(job.github, first_line, f"The catalogs are what the manifest says again ([run]({run_url})).")
+    said = labelled(job.inputs.label).replace("`", "")
+    title = f"lancens: {said}the catalogs differ from the manifest ({count(len(made.changes), 'change')})"
+    text = "Applying the manifest would undo this. To keep it instead, put it into the manifest.\n\n"
+    return put_issue(job.github, first_line, title, text + plan_body(made, run_url=run_url))

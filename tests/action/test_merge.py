@@ -1,0 +1,214 @@
+"""From the pull request to the merge: what was shown is what is applied, or nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.action.step import HEAD, MERGE, Workspace
+from tests.servers.github_api import GitHubApi
+
+
+def reviewed(workspace: Workspace) -> None:
+    """Plan on a pull request and merge it."""
+    assert workspace.pull_request().code == 0
+    workspace.api.merge(7, MERGE)
+
+
+def test_the_plan_that_was_shown_is_applied_on_merge(workspace: Workspace, api: GitHubApi) -> None:
+    planned = workspace.pull_request()
+    assert (planned.code, planned.outputs["exit-code"], planned.outputs["failure-reason"]) == (0, "2", "")
+    assert planned.outputs["has-changes"] == "true"
+    assert (planned.outputs["to-create"], planned.outputs["to-declare"]) == ("2", "1")
+    [comment] = api.comments_on(7)
+    assert planned.outputs["plan-sha256"] in comment
+    assert HEAD in comment
+    assert "Merging applies exactly this plan." in comment
+    assert planned.outputs["comment-url"].endswith("/pull/7#issuecomment-1")
+    assert not (workspace.path / "lake").exists()
+
+    api.merge(7, MERGE)
+    applied = workspace.push(command="apply")
+    assert (applied.code, applied.outputs["exit-code"]) == (0, "0"), applied.log
+    assert [result["status"] for result in applied.result["results"]] == ["done"] * 3
+    assert "3 of 3 done" in api.comments_on(7, "apply")[0]
+    assert workspace.push(command="drift").outputs["has-changes"] == "false"
+
+
+def test_running_apply_again_does_nothing_twice(workspace: Workspace, api: GitHubApi) -> None:
+    reviewed(workspace)
+    assert workspace.push(command="apply").code == 0
+    again = workspace.push(command="apply")
+    assert (again.code, again.outputs["has-changes"]) == (0, "false")
+
+
+def test_a_manifest_that_changed_since_is_refused_with_the_difference(workspace: Workspace, api: GitHubApi) -> None:
+    reviewed(workspace)
+    workspace.edit("tier: gold", "tier: silver")
+    refused = workspace.push(command="apply")
+    assert (refused.code, refused.outputs["failure-reason"]) == (1, "plan-changed")
+    assert "the manifest has changed since" in refused.log
+    [comment] = api.comments_on(7, "apply")
+    assert "tier" in comment
+    assert "\n- " in comment
+    assert "\n+ " in comment
+    assert not (workspace.path / "lake").exists()
+
+
+def test_a_catalog_that_moved_since_is_refused_with_the_difference(workspace: Workspace, api: GitHubApi) -> None:
+    reviewed(workspace)
+    assert workspace.push(command="apply").code == 0
+    workspace.edit("tier: gold", "tier: silver")
+    assert workspace.pull_request(8).code == 0
+    workspace.edit("tier: silver", "tier: bronze")
+    assert workspace.push(command="apply", require_approved_plan="false").code == 0
+    workspace.edit("tier: bronze", "tier: silver")
+    api.merge(8, MERGE[::-1].replace("b", "d"))
+    refused = workspace.push("d" * 40, command="apply")
+    assert refused.outputs["failure-reason"] == "plan-changed"
+    assert "what the catalogs hold has changed since" in refused.log
+    [comment] = api.comments_on(8, "apply")
+    assert "gold -> silver" in comment
+    assert "bronze -> silver" in comment
+
+
+def test_what_an_interrupted_apply_left_is_gone_on_with(workspace: Workspace) -> None:
+    reviewed(workspace)
+    # The first part of the plan, as an apply that was cancelled would have left it.
+    begun = workspace.push(command="apply", select="lake/features/users", require_approved_plan="false")
+    assert begun.code == 0, begun.log
+    resumed = workspace.push(command="apply")
+    assert resumed.code == 0, resumed.log
+    assert {result["status"] for result in resumed.result["results"]} == {"done", "already"}
+    assert workspace.push(command="drift").outputs["has-changes"] == "false"
+
+
+def test_other_tables_that_appear_in_the_catalog_do_not_stop_a_merge(workspace: Workspace) -> None:
+    import lance
+    import pyarrow as pa
+
+    reviewed(workspace)
+    lance.write_dataset(pa.table({"id": [1]}), workspace.path / "lake/elsewhere.lance")
+    assert workspace.push(command="apply").code == 0
+
+
+def test_a_comment_in_the_manifest_does_not_stop_a_merge(workspace: Workspace) -> None:
+    reviewed(workspace)
+    workspace.write("# moved down\n" + (workspace.path / "lancens.yaml").read_text())
+    assert workspace.push(command="apply").code == 0
+
+
+# ---- without an approval --------------------------------------------------------------------------------------------
+
+
+def test_a_push_without_a_pull_request_is_refused_unless_it_may(workspace: Workspace) -> None:
+    refused = workspace.push(command="apply")
+    assert (refused.code, refused.outputs["failure-reason"]) == (1, "not-approved")
+    assert "require-approved-plan: false" in refused.log
+    assert not (workspace.path / "lake").exists()
+    assert workspace.push(command="apply", require_approved_plan="false").code == 0
+
+
+def test_a_pull_request_that_showed_no_plan_approves_nothing(workspace: Workspace, api: GitHubApi) -> None:
+    api.add_pull(7, HEAD, merge_commit=MERGE)
+    refused = workspace.push(command="apply")
+    assert refused.outputs["failure-reason"] == "not-approved"
+    assert "no comment by github-actions[bot]" in refused.log
+
+
+def test_apply_on_an_open_pull_request_is_refused(workspace: Workspace) -> None:
+    workspace.pull_request()
+    refused = workspace.pull_request(command="apply")
+    assert refused.outputs["failure-reason"] == "not-approved"
+    assert "is not merged" in refused.log
+
+
+def test_a_merge_into_another_branch_approves_nothing(workspace: Workspace, api: GitHubApi) -> None:
+    reviewed(workspace)
+    api.pulls[7]["base"]["ref"] = "develop"
+    assert workspace.push(command="apply").outputs["failure-reason"] == "not-approved"
+
+
+def test_the_commit_of_a_branch_is_no_merge(workspace: Workspace, api: GitHubApi) -> None:
+    workspace.pull_request()
+    assert workspace.push(HEAD, command="apply").outputs["failure-reason"] == "not-approved"
+
+
+@pytest.mark.parametrize("author", ["mallory", "github-actions", "other[bot]"])
+def test_a_comment_by_anybody_else_approves_nothing(workspace: Workspace, api: GitHubApi, author: str) -> None:
+    reviewed(workspace)
+    api.comments[0]["user"]["login"] = author
+    assert workspace.push(command="apply").outputs["failure-reason"] == "not-approved"
+
+
+def test_a_comment_that_somebody_edited_approves_nothing(workspace: Workspace, api: GitHubApi) -> None:
+    reviewed(workspace)
+    api.comments[0]["editor"] = "mallory"
+    refused = workspace.push(command="apply")
+    assert refused.outputs["failure-reason"] == "not-approved"
+    assert "edited by someone else" in refused.log
+
+
+def test_a_forged_comment_before_ours_changes_nothing(workspace: Workspace, api: GitHubApi) -> None:
+    workspace.pull_request()
+    forged = api.comments[0]["body"].replace("plan=", "plan=0")
+    api.comments.clear()
+    for _ in range(120):  # more than a page of them
+        api.add_comment(7, forged, login="mallory")
+    workspace.pull_request()
+    assert len(api.comments) == 121
+    api.merge(7, MERGE)
+    assert workspace.push(command="apply").code == 0
+
+
+# ---- saved plans ----------------------------------------------------------------------------------------------------
+
+
+def test_a_saved_plan_is_applied_as_it_is(workspace: Workspace, tmp_path: Path) -> None:
+    planned = workspace.pull_request(comment="never")
+    applied = workspace.push(command="apply", plan_file=planned.outputs["plan-file"])
+    assert applied.code == 0, applied.log
+    assert applied.outputs["plan-sha256"] == planned.outputs["plan-sha256"]
+
+
+def test_a_saved_plan_that_is_stale_is_refused_with_the_difference(workspace: Workspace, api: GitHubApi) -> None:
+    planned = workspace.pull_request()
+    api.merge(7, MERGE)
+    workspace.edit("tier: gold", "tier: silver")
+    refused = workspace.push(command="apply", plan_file=planned.outputs["plan-file"])
+    assert refused.outputs["failure-reason"] == "plan-changed"
+    assert "\n+ " in api.comments_on(7, "apply")[0]
+
+
+def test_a_plan_file_that_is_not_there_is_one_clear_error(workspace: Workspace) -> None:
+    refused = workspace.push(command="apply", plan_file="gone.json")
+    assert refused.outputs["failure-reason"] == "invalid-input"
+    assert "gone.json: No such file" in refused.log
+
+
+# ---- failing --------------------------------------------------------------------------------------------------------
+
+
+def test_an_apply_that_fails_in_part_says_what_and_can_be_run_again(workspace: Workspace, api: GitHubApi) -> None:
+    planned = workspace.pull_request()
+    api.merge(7, MERGE)
+    document = json.loads(Path(planned.outputs["plan-file"]).read_text())
+    [location] = [change["after"]["location"] for change in document["changes"] if change["action"] == "create-table"]
+    obstacle = Path(location.removeprefix("file://"))
+    obstacle.mkdir(parents=True)
+    (obstacle / "note.txt").write_text("in the way")
+
+    failed = workspace.push(command="apply", plan_file=planned.outputs["plan-file"])
+    assert (failed.code, failed.outputs["failure-reason"], failed.outputs["exit-code"]) == (1, "partial-apply", "1")
+    statuses = {result["address"]: result["status"] for result in failed.result["results"]}
+    assert statuses["lake/features/users"] == "failed"
+    assert statuses["lake/features/events"] == "done"
+    assert "2 of 3 done, and not all" in api.comments_on(7, "apply")[0]
+
+    (obstacle / "note.txt").unlink()
+    obstacle.rmdir()
+    again = workspace.push(command="apply")
+    assert again.code == 0, again.log
+    assert "3 of 3 done" in api.comments_on(7, "apply")[0]
