@@ -31,7 +31,7 @@ _SHAPES = {
 _VERBATIM = ("version", "name", "impl", "config")
 
 
-def entries_of(node: Node | None) -> MappingOf[str, Node]:
+def entries_of(node: Node | None) -> dict[str, Node]:
     """Return the entries of a block; nothing, and what is no block, has none."""
     return node.entries if isinstance(node, Mapping) else {}
 
@@ -65,7 +65,7 @@ class BlockReader:
         faulty = {str(detail["loc"][0]) for detail in details}
         return model.model_validate({key: value for key, value in plain.items() if key not in faulty})
 
-    def children(self, node: Node, key: str, what: str) -> MappingOf[str, Node]:
+    def children(self, node: Node, key: str, what: str) -> dict[str, Node]:
         """Return the blocks below ``key``, by name; a fault when there is something else."""
         child = entries_of(node).get(key)
         if child is None or isinstance(child, Mapping) or (isinstance(child, Scalar) and child.is_null):

@@ -52,7 +52,8 @@ class CatalogReader:
         tables = self.blocks.children(node, "tables", what)
         if tables:
             self._check_table_depth(node, parent)
-        for name, child in tables.items():
+        for name in list(tables):
+            child = tables.pop(name)  # a million tables need not be held as nodes and as desired state
             identifier = self._identifier(parent, name, child, "table")
             if identifier is not None:
                 self._table(identifier, child, absent)

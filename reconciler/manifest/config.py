@@ -101,7 +101,7 @@ class ConfigText:
                 continue
             properties[entry.key] = self._absolute(entry, text)
             secrets |= hidden
-            if is_sensitive_key(entry.key) or self.plain_key(entry).startswith(_STORAGE_PREFIX):
+            if is_sensitive_key(entry.key):
                 secrets.add(text)
         if not problems:
             sources = {entry.key: entry.source for entry in self.entries}

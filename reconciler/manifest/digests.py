@@ -42,7 +42,8 @@ def digest_of(
         for identifier, table in sorted(desired.tables.items()):
             location = table.location
             if identifier in relative:
-                location = os.path.relpath(relative[identifier], folder)
+                inside = relative[identifier].removeprefix(f"{folder}/")
+                location = os.path.relpath(inside, folder) if inside.startswith("/") else inside
             add("table", *_table_parts(table, location))
     return digest.hexdigest()
 

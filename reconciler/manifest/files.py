@@ -38,7 +38,7 @@ def read_files(paths: SequenceOf[str | os.PathLike[str]], faults: Faults) -> Con
     ``faults``; ``faults.files`` then lists the files in the order they were read.
     """
     first = Path(paths[0])
-    folder = os.path.realpath(first if first.is_dir() else first.parent)
+    folder = os.path.realpath(first if _is_dir(first) else first.parent)
     reading = _Reading(folder, faults)
     for path in paths:
         reading.add(os.fspath(path))
@@ -57,10 +57,14 @@ class _Reading:
     def add(self, given: str) -> None:
         """Read one path of the user."""
         path = Path(given)
-        if not path.is_dir():
+        if not _is_dir(path):
             self._read(os.path.realpath(given), given)
             return
-        inside = sorted(entry for entry in path.iterdir() if entry.suffix in _SUFFIXES and entry.is_file())
+        try:
+            inside = sorted(entry for entry in path.iterdir() if entry.suffix in _SUFFIXES and _is_file(entry))
+        except OSError as error:
+            self._faults.in_file(given, f"cannot be read: {error.strerror}")
+            return
         if not inside:
             self._faults.in_file(given, "the folder holds no *.yaml and no *.yml file")
         for entry in inside:
@@ -134,15 +138,16 @@ class _Reading:
 
     def _matches(self, pattern: str, is_pattern: bool, place: Place, folder: Path) -> list[str]:
         if not is_pattern:
-            if (folder / pattern).is_file():
+            if _is_file(folder / pattern):
                 return [pattern]
-            what = "is a folder; expected files, such as" if (folder / pattern).is_dir() else None
-            hint = f"{what} {pattern.rstrip('/')}/*.yaml" if what else "is not there; paths are relative to this file"
+            hint = "is not there; paths are relative to this file"
+            if _is_dir(folder / pattern):
+                hint = f"is a folder; expected files, such as {pattern.rstrip('/')}/*.yaml"
             self._faults.at(place, f"include `{pattern}` {hint}")
             return []
         # Path.glob takes no absolute pattern and does not leave out hidden files.
         matches = iglob(pattern, root_dir=folder, recursive=True)  # noqa: PTH207
-        found = sorted(name for name in islice(matches, _MAX_FILES + 1) if (folder / name).is_file())
+        found = sorted(name for name in islice(matches, _MAX_FILES + 1) if _is_file(folder / name))
         if not found:
             self._faults.at(place, f"include `{pattern}` matches no file; patterns are relative to this file")
         return found
@@ -164,6 +169,20 @@ class _Reading:
                 self._faults.at(
                     node.key_place, f"`{label}` is said twice, first at {self._faults.shown(there.key_place)}"
                 )
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # such as a name that is too long
+        return False
+
+
+def _is_dir(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
 
 
 def _is_block(node: Node) -> bool:

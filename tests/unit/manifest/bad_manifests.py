@@ -124,6 +124,15 @@ BAD: list[tuple[str, str, list[str]]] = [
         ],
     ),
     (
+        "include of a folder, and of a name no system takes",
+        HEAD + f"include: [., {'x' * 300}, {'y' * 300}/*]\ncatalogs: {{}}\n",
+        [
+            f"{L}:3:11: include `.` is a folder; expected files, such as ./*.yaml",
+            f"{L}:3:14: include `{'x' * 300}` is not there; paths are relative to this file",
+            f"{L}:3:316: include `{'y' * 300}/*` matches no file; patterns are relative to this file",
+        ],
+    ),
+    (
         "include of itself",
         HEAD + "include: [lancens.yaml]\ncatalogs: {}\n",
         [f"{L}:3:11: include `lancens.yaml` goes in a circle: lancens.yaml -> lancens.yaml"],

@@ -20,7 +20,7 @@ def test_placeholders_are_resolved_when_asked_for(
     (tmp_path / "token").write_text("t0ken\n")
     config = (
         '{name: "${var:name}", storage.key: "${env:LANCENS_KEY}", memory.storage.token: "${file:token}", '
-        'storage.region: "${env:LANCENS_REGION:-eu-west-1}", root: "$${x}"}'
+        'storage.region: "${env:LANCENS_REGION:-eu-west-1}", root: "$${x}", storage.secret: literal}'
     )
     catalog = load_text(manifest("", "memory", config), name="shop").catalogs["lake"]
     monkeypatch.setenv("LANCENS_KEY", SECRET)
@@ -32,9 +32,10 @@ def test_placeholders_are_resolved_when_asked_for(
         "storage.key": SECRET,
         "memory.storage.token": "t0ken",
         "storage.region": "eu-west-1",
+        "storage.secret": "literal",
         "root": f"{tmp_path}/${{x}}",
     }
-    assert resolved.secrets == {SECRET, "t0ken", "eu-west-1"}
+    assert resolved.secrets == {SECRET, "t0ken", "literal"}
 
 
 def test_what_is_missing_is_named_with_its_place_all_at_once(load_text: Load) -> None:
@@ -46,16 +47,16 @@ def test_what_is_missing_is_named_with_its_place_all_at_once(load_text: Load) ->
 
     assert [str(problem) for problem in caught.value.problems] == [
         (
-            "lancens.yaml:6:14: config `name`: environment variable `LANCENS_NOT_SET` is not set; set it, or write "
-            "`${env:LANCENS_NOT_SET:-default}`"
+            "lancens.yaml:6:14: config `name`: environment variable `LANCENS_NOT_SET` is not set; set it, or "
+            "write `${env:LANCENS_NOT_SET:-default}`"
         ),
         (
             "lancens.yaml:6:46: config `storage.a`: file `nothing` is not there; the path is relative to the file it "
             "stands in"
         ),
         (
-            "lancens.yaml:6:76: config `storage.b`: variable `who` is not given; give it with `--var who=value`, or write "
-            "`${var:who:-default}`"
+            "lancens.yaml:6:76: config `storage.b`: variable `who` is not given; give it with `--var who=value`, or "
+            "write `${var:who:-default}`"
         ),
     ]
 
@@ -126,7 +127,7 @@ def test_two_catalogs_of_one_service_are_found_once_their_placeholders_are_known
 
     assert [str(problem) for problem in caught.value.problems] == [
         (
-            "lancens.yaml:5:3: catalog b and lancens.yaml:4:3 a are the same dir service and root; expected one catalog "
-            "for both"
+            "lancens.yaml:5:3: catalog b and lancens.yaml:4:3 a are the same dir service and root; expected one "
+            "catalog for both"
         ),
     ]

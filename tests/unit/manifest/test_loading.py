@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -258,3 +259,64 @@ def test_loading_imports_no_heavy_package(write: Write) -> None:
     done = subprocess.run([sys.executable, "-c", code, os.fspath(path)], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "set()"
+
+
+def test_a_load_leaves_the_garbage_collector_as_it_was(write: Write) -> None:
+    good, bad = write(lancens=manifest("")), write(bad="[]")
+
+    load(good)
+    with pytest.raises(ManifestError):
+        load(bad)
+
+    assert gc.isenabled()
+
+
+def test_the_example_of_the_documentation_loads(load_text: Load) -> None:
+    text = (Path(__file__).parents[3] / "docs/manifest.md").read_text(encoding="utf-8")
+
+    loaded = load_text(text.split("```yaml\n")[1].split("```")[0])
+
+    assert set(loaded.catalogs["lake"].desired.tables) == {("features", "users"), ("features", "events")}
+
+
+TWO_CATALOGS = """\
+version: 1
+name: feature-store                  # who owns what it makes
+include: [teams/*.yaml]              # optional, deep-merged
+catalogs:
+  lake:
+    impl: dir
+    config: {root: ./lake}
+    prune: owned
+    namespaces:
+      features:
+        properties: {owner: ml-platform}
+        tables:
+          users:
+            schema:
+              - {name: user_id, type: int64, nullable: false}
+              - {name: embedding, type: "fixed_size_list<float32>[768]"}
+          events: {properties: {tier: gold}}
+        namespaces: {eu: {tables: {users: {}}}}
+    tables: {scratch: {}}
+  prod:
+    impl: glue
+    config: {region: eu-west-1, assume_role_arn: "${env:ROLE_ARN}"}
+    scope: ["analytics/**"]
+    namespaces: {analytics: {tables: {clicks: {location: "s3://prod/clicks.lance"}, old: {absent: true}}}}
+"""
+
+
+def test_two_catalogs_and_an_include_load_together(write: Write) -> None:
+    loaded = load(
+        write(lancens=TWO_CATALOGS, teams__ads="catalogs: {lake: {namespaces: {ads: {tables: {clicks: {}}}}}}")
+    )
+
+    assert set(loaded.catalogs["prod"].desired.tables) == {("analytics", "clicks"), ("analytics", "old")}
+    assert set(loaded.catalogs["lake"].desired.tables) == {
+        ("features", "users"),
+        ("features", "events"),
+        ("features", "eu", "users"),
+        ("ads", "clicks"),
+        ("scratch",),
+    }

@@ -15,7 +15,7 @@ from reconciler.manifest import json_schema
 from tests.unit.manifest.conftest import manifest
 from tests.unit.manifest.test_digest import ONE
 from tests.unit.manifest.test_hostile import SAMPLE
-from tests.unit.manifest.test_loading import FULL
+from tests.unit.manifest.test_loading import FULL, TWO_CATALOGS
 
 ROOT = Path(__file__).parents[3]
 
@@ -63,7 +63,7 @@ def test_every_example_is_valid(path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *(FULL, SAMPLE, ONE, "", "catalogs: {lake: {tables: {a: {}}}}"),
+        *(FULL, TWO_CATALOGS, SAMPLE, ONE, "", "catalogs: {lake: {tables: {a: {}}}}"),
         *(manifest(f"tables: {nothing}") for nothing in ("", "{}", "null")),
         manifest("tables: {a: {properties: {a: 1, b: true, c: 2024-01-01, d: , e: 1.5}}}"),
         manifest('prune: "${var:prune}"\ntables: {a: {protect: "${var:x}", evolve: "${var:y}"}}'),
