@@ -87,7 +87,8 @@ class HttpClient:
         pool_size: how many connections there are at most; they are opened when needed, and a request waits for one.
 
     Redirects are never followed: a token must not travel to another host, nor a login page be read as an answer.
-    Cookies and ``.netrc`` are not used. Proxies and certificate bundles come from the usual environment variables.
+    Cookies and ``.netrc`` are not used. Proxies and certificate bundles come from the usual environment
+    variables, read once.
     """
 
     def __init__(
@@ -126,6 +127,7 @@ class HttpClient:
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         for scheme in ("http://", "https://"):
             self._session.mount(scheme, HTTPAdapter(pool_maxsize=pool_size, pool_block=True))
+        self._environment = self._session.merge_environment_settings(self._endpoint, {}, False, None, None)
 
     def close(self) -> None:
         """Close the pooled connections."""
@@ -287,8 +289,7 @@ class HttpClient:
         with self._lock:
             self.calls += 1
         try:
-            settings = self._session.merge_environment_settings(request.url, {}, False, None, None)
-            return self._session.send(request, timeout=self._timeouts, allow_redirects=False, **settings)
+            return self._session.send(request, timeout=self._timeouts, allow_redirects=False, **self._environment)
         except (RequestException, UnicodeError) as error:
             failure = _Failure(error)
             if failure.was_never_sent or (failure.may_pass and is_repeatable(request.method or "")):

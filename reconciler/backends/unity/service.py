@@ -39,8 +39,14 @@ class TableInfo:
     name: str
     location: str | None
     properties: Mapping[str, str]
-    columns: tuple[Mapping[str, Any], ...]
     kind: str
+    answered_columns: object = None
+
+    @property
+    def columns(self) -> list[dict[str, Any]]:
+        """The columns that the service shows; read when asked for, as a scan does not."""
+        answered = self.answered_columns
+        return [column for column in answered if isinstance(column, dict)] if isinstance(answered, list) else []
 
     @property
     def is_lance(self) -> bool:
@@ -202,7 +208,7 @@ def _entries(answer: Mapping[str, Any], key: str, doing: str) -> list[Mapping[st
     entries = answer.get(key)
     if entries is None and not set(answer) - {key, "next_page_token"}:
         return []
-    if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise InternalError(f"unity: {doing}: the answer holds no list `{key}`; is this a Unity Catalog service?")
     return entries
 
@@ -225,9 +231,9 @@ def _properties(entry: Mapping[str, Any], doing: str) -> Mapping[str, str]:
     properties = entry.get("properties")
     if properties is None:
         return {}
-    if not isinstance(properties, Mapping) or not all(isinstance(value, str) for value in properties.values()):
+    if not isinstance(properties, dict) or not all(isinstance(value, str) for value in properties.values()):
         raise InternalError(f"unity: {doing}: the properties of `{_name(entry, doing)}` are not texts")
-    return dict(properties)
+    return properties
 
 
 def _schema(entry: Mapping[str, Any], doing: str) -> SchemaInfo:
@@ -236,11 +242,11 @@ def _schema(entry: Mapping[str, Any], doing: str) -> SchemaInfo:
 
 
 def _table(entry: Mapping[str, Any], doing: str) -> TableInfo:
-    location, columns, kind = entry.get("storage_location"), entry.get("columns"), entry.get("table_type")
+    location, kind = entry.get("storage_location"), entry.get("table_type")
     return TableInfo(
         name=_name(entry, doing),
         location=location if isinstance(location, str) and location else None,
         properties=_properties(entry, doing),
-        columns=tuple(column for column in columns if isinstance(column, Mapping)) if isinstance(columns, list) else (),
         kind=kind if isinstance(kind, str) else "",
+        answered_columns=entry.get("columns"),
     )
