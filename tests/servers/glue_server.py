@@ -46,6 +46,8 @@ class Door:
         request = Request(environ)
         if request.path == "/_control":
             response = self._control(request.get_json())
+        elif request.path != "/":
+            return self._inside(environ, start_response)
         else:
             environ["wsgi.input"] = io.BytesIO(request.get_data(cache=True, parse_form_data=False))
             response = self._answer(request, environ)

@@ -22,7 +22,7 @@ from lance_namespace.errors import (
 from reconciler.redaction import scrub
 
 if TYPE_CHECKING:
-    from botocore.exceptions import ClientError
+    from botocore.exceptions import BotoCoreError, ClientError
 
 __all__ = ["RepeatedError", "translated"]
 
@@ -112,7 +112,6 @@ def translated(
         RepeatedError: the service answered ``done`` to a repeated request.
     """
     from botocore.exceptions import BotoCoreError, ClientError
-    from botocore.parsers import ResponseParserError
 
     try:
         yield
@@ -121,8 +120,18 @@ def translated(
         if done is not None and _code(error) == done and _tries(error) > 1:
             raise RepeatedError(refusal) from None
         raise refusal from None
-    except (BotoCoreError, ResponseParserError) as error:
+    except BotoCoreError as error:
         raise _failure(operation, subject, error, secrets) from None
+    except _unreadable() as error:
+        where = f"glue: {operation} on {subject}"
+        raise InternalError(f"{where}: the answer cannot be read; is the endpoint a Glue service?") from error
+
+
+def _unreadable() -> tuple[type[Exception], ...]:
+    """Return what botocore, and the look into its result, raise for an answer of another shape than the model's."""
+    from botocore.parsers import ResponseParserError
+
+    return ResponseParserError, AttributeError, KeyError, TypeError, ValueError
 
 
 def _code(error: ClientError) -> str:
@@ -173,10 +182,9 @@ def _lacking(message: str, operation: str) -> str:
     return f"the credentials lack {action}{f' on {resource}' if resource else ''}"
 
 
-def _failure(operation: str, subject: str, error: Exception, secrets: Collection[str]) -> LanceNamespaceError:
+def _failure(operation: str, subject: str, error: BotoCoreError, secrets: Collection[str]) -> LanceNamespaceError:
     """Return the error for a request that got no answer, or none that can be read."""
     from botocore import exceptions
-    from botocore.parsers import ResponseParserError
 
     where = f"glue: {operation} on {subject}"
     detail = _detail(str(error), secrets)
@@ -198,8 +206,6 @@ def _failure(operation: str, subject: str, error: Exception, secrets: Collection
         case exceptions.ConnectionError() | exceptions.HTTPClientError():
             hint = "check `region`, `endpoint` and the network"
             return ServiceUnavailableError(f"{where}: {detail}; {hint}")
-        case ResponseParserError():
-            return InternalError(f"{where}: the answer cannot be read; is the endpoint a Glue service?")
         case _:
             return InternalError(f"{where}: {detail}")
 

@@ -1,0 +1,177 @@
+"""What AWS answers instead of what was asked: each with its code of the specification and one clear line."""
+
+from __future__ import annotations
+
+import pytest
+from lance_namespace.errors import (
+    ConcurrentModificationError,
+    ErrorCode,
+    InternalError,
+    InvalidInputError,
+    LanceNamespaceError,
+    PermissionDeniedError,
+    ServiceUnavailableError,
+    ThrottlingError,
+    UnauthenticatedError,
+    UnsupportedOperationError,
+)
+
+from reconciler.backends import registry
+from reconciler.backends.glue import GlueBackend
+from reconciler.state import PropertyChanges
+from tests.catalogs.glue.conftest import Connect
+from tests.catalogs.glue.seeding import databases
+from tests.servers.glue import GlueServer
+from tests.servers.process import free_port
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let botocore try again at once; how often it tries is not changed."""
+    from botocore.retries import bucket, standard
+
+    def no_delay(*_: object) -> int:
+        return 0
+
+    def no_limit(*_: object, **__: object) -> bool:
+        return True
+
+    monkeypatch.setattr(standard.ExponentialBackoff, "delay_amount", no_delay)
+    monkeypatch.setattr(bucket.TokenBucket, "acquire", no_limit)
+
+
+def _refused(backend: GlueBackend) -> LanceNamespaceError:
+    with pytest.raises(LanceNamespaceError) as raised:
+        backend.load_namespace(("web",))
+    assert "\n" not in str(raised.value)
+    assert str(raised.value).startswith("glue: ")
+    return raised.value
+
+
+ROWS: list[tuple[str, int, type[LanceNamespaceError], str]] = [
+    ("AccessDeniedException", 15, PermissionDeniedError, "the credentials lack glue:GetDatabase; the least policy"),
+    ("ExpiredTokenException", 16, UnauthenticatedError, "the credentials have expired; renew them"),
+    ("ExpiredToken", 16, UnauthenticatedError, "the credentials have expired; renew them"),
+    ("UnrecognizedClientException", 16, UnauthenticatedError, "AWS does not know these credentials"),
+    ("InvalidClientTokenId", 16, UnauthenticatedError, "AWS does not know these credentials"),
+    ("InvalidSignatureException", 16, UnauthenticatedError, "the signature does not fit; check the secret key"),
+    ("IncompleteSignature", 16, UnauthenticatedError, "the signature is incomplete"),
+    ("MissingAuthenticationTokenException", 16, UnauthenticatedError, "the request was not signed"),
+    ("RequestExpired", 16, UnauthenticatedError, "check this machine's clock"),
+    ("OptInRequired", 16, UnauthenticatedError, "the account is not enabled for this region"),
+    ("InvalidInputException", 13, InvalidInputError, "InvalidInputException: what AWS says"),
+    ("ValidationException", 13, InvalidInputError, "ValidationException: what AWS says"),
+    ("ResourceNumberLimitExceededException", 13, InvalidInputError, "what AWS says"),
+    ("ConcurrentModificationException", 14, ConcurrentModificationError, "what AWS says"),
+    ("GlueEncryptionException", 15, PermissionDeniedError, "what AWS says"),
+    ("OperationNotSupportedException", 0, UnsupportedOperationError, "what AWS says"),
+    ("OperationTimeoutException", 17, ServiceUnavailableError, "what AWS says"),
+    ("InternalServiceException", 17, ServiceUnavailableError, "what AWS says"),
+    ("FederationSourceException", 17, ServiceUnavailableError, "what AWS says"),
+    ("ResourceNotReadyException", 17, ServiceUnavailableError, "what AWS says"),
+    ("SomethingNewException", 18, InternalError, "SomethingNewException: what AWS says"),
+]
+
+
+@pytest.mark.parametrize(("code", "number", "kind", "text"), ROWS, ids=[row[0] for row in ROWS])
+def test_each_answer_has_its_code_and_one_line(
+    glue: GlueServer, backend: GlueBackend, code: str, number: int, kind: type[LanceNamespaceError], text: str
+) -> None:
+    glue.fail("glue:GetDatabase", code, "what AWS says")
+    error = _refused(backend)
+    assert type(error) is kind
+    assert error.code == ErrorCode(number)
+    assert text in str(error)
+    assert "GetDatabase on `web`" in str(error)
+
+
+def test_what_is_denied_is_named(glue: GlueServer, backend: GlueBackend) -> None:
+    databases(glue, ["web"])
+    glue.allow(["glue:GetDatabase", "glue:GetCatalogs"])
+    with pytest.raises(PermissionDeniedError, match=r"lack glue:CreateTable on table/web/\*; the least policy is in"):
+        backend.insert_table(("web", "t"), "s3://lake/t.lance", {})
+
+
+@pytest.mark.parametrize("code", ["ThrottlingException", "TooManyRequestsException"])
+def test_throttling_is_waited_out(glue: GlueServer, backend: GlueBackend, code: str) -> None:
+    databases(glue, ["web"])
+    glue.reset()
+    glue.fail("glue:GetDatabase", code, times=4)
+    assert backend.load_namespace(("web",)).kind == "database"
+    assert glue.counts() == {"GetDatabase": 5}
+
+
+def test_throttling_without_end_is_given_up(glue: GlueServer, backend: GlueBackend) -> None:
+    glue.fail("glue:GetDatabase", "ThrottlingException", "Rate exceeded", times=9)
+    error = _refused(backend)
+    assert isinstance(error, ThrottlingError)
+    assert str(error) == ("glue: GetDatabase on `web`: throttled after 5 tries (ThrottlingException); try again later")
+    assert glue.counts() == {"GetDatabase": 5}
+    glue.reset()
+
+
+def test_a_server_error_is_tried_again_and_then_unavailable(glue: GlueServer, backend: GlueBackend) -> None:
+    glue.answer("glue:GetDatabase", "<html>502 Bad Gateway</html>", status=502, times=5)
+    error = _refused(backend)
+    assert isinstance(error, ServiceUnavailableError | InternalError)
+    assert glue.counts() == {"GetDatabase": 5}
+
+
+def test_nothing_listens(connect: Connect) -> None:
+    endpoint = f"http://127.0.0.1:{free_port()}"
+    error = _refused(connect(endpoint=endpoint))
+    assert isinstance(error, ServiceUnavailableError)
+    assert f'Could not connect to the endpoint URL: "{endpoint}/"; check `region`, `endpoint` and the' in str(error)
+
+
+@pytest.mark.parametrize("raw", ["this is no JSON", '["a", "list"]', '{"Database": 7}', ""])
+def test_an_answer_that_is_none_of_glue(glue: GlueServer, backend: GlueBackend, raw: str) -> None:
+    glue.answer("glue:GetDatabase", raw)
+    error = _refused(backend)
+    assert isinstance(error, InternalError)
+    assert "the answer cannot be read; is the endpoint a Glue service?" in str(error)
+
+
+def test_without_a_region(glue: GlueServer) -> None:
+    config = {key: value for key, value in glue.config().items() if key not in ("region", "endpoint")}
+    backend = registry.connect("glue", config)
+    with pytest.raises(InvalidInputError, match="no region; set `region` or AWS_DEFAULT_REGION"):
+        backend.scan()
+
+
+def test_without_credentials(glue: GlueServer) -> None:
+    backend = registry.connect("glue", {"endpoint": glue.endpoint, "region": "us-east-1"})
+    with pytest.raises(UnauthenticatedError, match="no credentials; set `access_key_id` and `secret_access_key`"):
+        backend.scan()
+
+
+def test_a_region_that_does_not_exist(glue: GlueServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = {key: value for key, value in glue.config(region="eu-wst-1").items() if key != "endpoint"}
+    monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{free_port()}")
+    backend = registry.connect("glue", config)
+    with pytest.raises(ServiceUnavailableError, match=r"glue\.eu-wst-1\.amazonaws\.com|check `region`"):
+        backend.alter_namespace(("web",), PropertyChanges({"a": "b"}))
+
+
+BAD_CONFIGS = [
+    ({"region": "Ireland"}, "`region`: this is no AWS region; one looks like `eu-west-1`"),
+    ({"endpoint": "glue.example.com"}, "`endpoint`: an endpoint is a URL such as `https://glue.example.com`"),
+    ({"endpoint": "https://me:pw@glue.example.com"}, "`endpoint`: an endpoint cannot hold user information"),
+    ({"catalog_id": "sales"}, "`catalog_id`: a catalog id is `ACCOUNT` or `ACCOUNT:name`"),
+    ({"access_key_id": "AKIA"}, "`access_key_id` and `secret_access_key` are given together or not at all"),
+    ({"session_token": "t"}, "`session_token` needs `access_key_id` and `secret_access_key`"),
+    ({"assume_role_arn": "admin"}, "`assume_role_arn`: a role's ARN looks like"),
+    ({"assume_role_session_name": "ci"}, "`assume_role_session_name` needs `assume_role_arn`"),
+    ({"assume_role_arn": "arn:aws:iam::123456789012:role/r", "assume_role_timeout_sec": "60"}, "greater than or equal"),
+    ({"assume_role_arn": "arn:aws:iam::123456789012:role/r", "assume_role_timeout_sec": "soon"}, "a valid integer"),
+    ({"assume_role_arn": "arn:aws:iam::123456789012:role/r", "assume_role_session_name": "a b"}, "2 to 64 letters"),
+    ({"regoin": "eu-west-1"}, "unknown key `regoin`; did you mean `region`?"),
+]
+
+
+@pytest.mark.parametrize(("config", "text"), BAD_CONFIGS, ids=[text for _, text in BAD_CONFIGS])
+def test_a_configuration_that_cannot_be(config: dict[str, str], text: str) -> None:
+    with pytest.raises(InvalidInputError) as raised:
+        registry.connect("glue", config)
+    assert text in str(raised.value)
+    assert "pw" not in str(raised.value)
