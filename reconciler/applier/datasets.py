@@ -25,8 +25,8 @@ _FOUND = {
 }
 
 
-def expect_data(backend: Backend, location: str) -> None:
-    """Return when ``location`` holds a dataset.
+def expect_data(backend: Backend, location: str, columns: Sequence[Column]) -> None:
+    """Return when ``location`` holds a dataset, with exactly ``columns`` where any are given.
 
     Raises:
         MovedError: it does not.
@@ -34,6 +34,10 @@ def expect_data(backend: Backend, location: str) -> None:
     found = storage.probe(location, backend.storage_options())
     if found.kind is not StorageKind.DATASET:
         raise _moved(location, "a Lance dataset", found)
+    if columns and found.schema is not None:
+        difference = compare(_schema(columns), found.schema, Evolve.NEVER)
+        if difference.faults:
+            raise MovedError(f"{locations.redact(location)} has another schema now: {'; '.join(difference.faults)}")
 
 
 def expect_no_data(backend: Backend, location: str) -> None:

@@ -64,7 +64,7 @@ def _declare(target: Target[LiveTable]) -> Outcome:
 
 def _register(target: Target[LiveTable]) -> Outcome:
     location = _asked_location(target)
-    expect_data(target.backend, location)
+    expect_data(target.backend, location, target.after.columns or ())
     return _insert(target, location)[0]
 
 

@@ -174,14 +174,17 @@ def _decide_drops(source: CatalogInput, plan: CatalogPlan, candidates: list[Chan
 
 
 def _shared_locations(changes: Iterable[Change]) -> Iterator[str]:
-    """Yield a conflict for every location at which two new datasets would be written."""
-    first: dict[str, Change] = {}
+    """Yield a conflict for every location where a dataset would be written that another change points at as well."""
+    arriving: defaultdict[str, list[Change]] = defaultdict(list)
     for change in changes:
-        if change.action is Action.CREATE_TABLE and change.after and change.after.location:
-            place = locations.normalise(change.after.location)
-            other = first.setdefault(place, change)
-            if other is not change:
-                yield f"{change.source}: {change.address} and {other.address} would both be written to {place}"
+        if change.kind == "table" and change.after and change.after.location:
+            arriving[locations.normalise(change.after.location)].append(change)
+    for place, sharing in sorted(arriving.items()):
+        written = next((change for change in sharing if change.action is Action.CREATE_TABLE), None)
+        for other in sharing:
+            if written is not None and other is not written:
+                both = f"{other.address} and {written.address} would both be at {locations.redact(place)}"
+                yield f"{other.source}: {both}"
 
 
 def _notes(source: CatalogInput, remarks: Iterable[Remark]) -> Iterator[Note]:

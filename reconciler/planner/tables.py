@@ -93,6 +93,8 @@ def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> O
             faults = [*difference.faults, *(f"column `{field.name}` is not in the data" for field in difference.added)]
             return Conflict(f"{where}: the data at {facts.location} has another schema: {'; '.join(faults)}")
         reason = "data found at its location"
+        if desired.schema is not None:
+            after = after.model_copy(update={"columns": columns_of(desired.schema)})
         return change_of(context, Action.REGISTER_TABLE, desired.id, None, after, reason, source=desired.source)
     if desired.schema is not None and storage.kind is StorageKind.NOTHING:
         after = after.model_copy(update={"columns": columns_of(desired.schema)})

@@ -43,7 +43,10 @@ class TestNew:
 
     def test_with_data_it_is_registered_and_the_data_decides(self) -> None:
         facts = {"t": stored(StorageKind.DATASET, schema=USERS)}
-        assert steps(plan_of(desired(table("t", schema=USERS)), live(), storage=facts)) == ["register-table t"]
+        plan = plan_of(desired(table("t", schema=USERS)), live(), storage=facts)
+        assert steps(plan) == ["register-table t"]
+        assert plan.changes[0].after
+        assert plan.changes[0].after.columns, "so that apply can see whether the schema is still this one"
         assert steps(plan_of(desired(table("t")), live(), storage=facts)) == ["register-table t"]
 
     def test_data_of_another_schema_is_a_conflict_that_shows_the_difference(self) -> None:
@@ -82,7 +85,12 @@ class TestNew:
 
     def test_two_datasets_cannot_be_written_to_one_place(self) -> None:
         wanted = desired(table("a", schema=USERS, location="/x/"), table("b", schema=USERS, location="file:///x"))
-        with pytest.raises(PlanError, match="lake/b and lake/a would both be written to /x"):
+        with pytest.raises(PlanError, match="lake/b and lake/a would both be at /x"):
+            plan_of(wanted, live())
+
+    def test_nothing_is_declared_where_a_dataset_will_be_written(self) -> None:
+        wanted = desired(table("a", schema=USERS, location="/x"), table("b", location="/x"))
+        with pytest.raises(PlanError, match="lake/b and lake/a would both be at /x"):
             plan_of(wanted, live())
 
     def test_a_catalog_that_keeps_no_marks_gets_none(self) -> None:
