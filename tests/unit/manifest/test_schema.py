@@ -52,7 +52,11 @@ def documented_manifests() -> list[str]:
     return re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
 
 
-EXAMPLES = sorted(path for path in ROOT.glob("examples/**/*.y*ml") if ".github" not in path.parts)
+def is_manifest(path: Path) -> bool:
+    return re.search(r"^catalogs:|manifest\.schema\.json", path.read_text(encoding="utf-8"), re.MULTILINE) is not None
+
+
+EXAMPLES = sorted(filter(is_manifest, ROOT.glob("examples/**/*.y*ml")))
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=[str(path.relative_to(ROOT)) for path in EXAMPLES])
