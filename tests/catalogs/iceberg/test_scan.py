@@ -1,0 +1,259 @@
+"""A scan is complete or an error, in as few calls as the service admits."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+from lance_namespace.errors import InternalError, InvalidInputError, LanceNamespaceError, TableNotFoundError
+
+from reconciler.backends.http import RetryPolicy
+from reconciler.backends.iceberg import IcebergBackend, server
+from reconciler.names import Identifier, Scope
+from reconciler.state import Snapshot
+from tests.catalogs.iceberg.conftest import Catalog
+from tests.catalogs.iceberg.scripted import Answer, Request, Scripted, error, scripted, table
+from tests.servers.faulty_proxy import FAULTS, faulty_proxy
+
+
+@pytest.fixture
+def script() -> Iterator[Scripted]:
+    with scripted() as running:
+        yield running
+
+
+@pytest.fixture
+def connected(script: Scripted) -> Iterator[IcebergBackend]:
+    backend = IcebergBackend(endpoint=script.url, warehouses="ware", max_retries="0")
+    yield backend
+    backend.close()
+
+
+def names(*found: str) -> Answer:
+    return Answer({"identifiers": [{"namespace": ["a"], "name": name} for name in found], "next-page-token": None})
+
+
+def with_namespace(script: Scripted, tables: Answer | list[Answer]) -> None:
+    script.routes["GET /v1/ware/namespaces"] = lambda request: Answer(
+        {"namespaces": [] if "parent=" in request.query else [["a"]]}
+    )
+    script.routes["GET /v1/ware/namespaces/a"] = Answer({"properties": {"owner": "x"}})
+    script.routes["GET /v1/ware/namespaces/a/tables"] = tables
+
+
+# ---- on real servers -------------------------------------------------------------------------------------------------
+
+
+def test_a_scan_has_everything_and_nothing_foreign(
+    catalog: Catalog, backend: IcebergBackend, space: Identifier
+) -> None:
+    backend.insert_namespace((*space, "deep"), {"level": "2"})
+    backend.insert_namespace((*space, "deep", "deeper"), {"level": "3"})
+    made = {(*space, "deep", "deeper", f"t{number}") for number in range(3)} | {(*space, "t")}
+    for identifier in made:
+        backend.insert_table(identifier, f"{catalog.root}/{identifier[-1]}", {"tier": identifier[-1]})
+    catalog.add_iceberg_table(space, "theirs")
+    catalog.add_view(space, "seen")
+
+    found = backend.scan(Scope(("/".join((*space, "**")),)))
+    assert set(found.tables) == made
+    assert {identifier[-1]: live.properties["tier"] for identifier, live in found.tables.items()} == {
+        identifier[-1]: identifier[-1] for identifier in made
+    }
+    assert found.namespaces[(*space, "deep", "deeper")].properties["level"] == "3"
+    assert sorted(backend.foreign_objects(space)) == ["seen", "theirs"]
+    assert backend.child_tables(space) == ["t"]
+
+
+def test_a_scan_takes_one_call_a_list_and_one_a_table(apache: Catalog) -> None:
+    backend = apache.connect()
+    for space in range(3):
+        backend.insert_namespace((apache.warehouse, f"n{space}"), {})
+        for number in range(150):
+            backend.insert_table((apache.warehouse, f"n{space}", f"t{number}"), f"{apache.root}/t{number}", {})
+    backend.close()
+    backend = apache.connect()
+    found = backend.scan()
+    assert len(found.tables) == 450
+    # the configuration; the list of namespaces; of each namespace its properties, namespaces and tables; each table
+    assert backend.calls == 1 + 1 + 3 * 3 + 450
+    assert len(backend.scan(Scope((f"{apache.warehouse}/n1/t1",))).tables) == 1
+    backend.close()
+
+
+def test_an_empty_level_that_nobody_created_is_noted_and_read_through(apache: Catalog) -> None:
+    apache.call("POST", "/namespaces", {"namespace": ["x", "y"], "properties": {"k": "v"}})
+    backend = apache.connect()
+    backend.insert_table((apache.warehouse, "x", "y", "t"), f"{apache.root}/t", {})
+    found = backend.scan()
+    assert set(found.tables) == {(apache.warehouse, "x", "y", "t")}
+    assert set(found.namespaces) == {(apache.warehouse,), (apache.warehouse, "x", "y")}
+    assert found.notes == (f"namespace `{apache.warehouse}$x` is listed, but the service says that it does not exist",)
+    backend.close()
+
+
+def _run_faulty(catalog: Catalog, runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = catalog.connect()
+    for space in ("a", "b", "b/c"):
+        levels = space.split("/")
+        backend.insert_namespace((catalog.warehouse, *levels), {})
+        for number in range(9):
+            backend.insert_table((catalog.warehouse, *levels, f"t{number}"), f"{catalog.root}/{number}", {"n": space})
+    whole = backend.scan()
+    backend.close()
+    assert len(whole.tables) == 27
+
+    monkeypatch.setattr(server, "RetryPolicy", partial(RetryPolicy, sleep=lambda _: None))
+    dice = random.Random(7)
+    complete, failures = 0, []
+    with faulty_proxy(catalog.config["endpoint"], page=4) as proxy:
+        for number in range(runs):
+            proxy.rate, proxy.dice = dice.choice((0.02, 0.1, 0.3)), random.Random(number)
+            backend = catalog.connect(endpoint=proxy.url, max_retries=str(dice.randrange(4)))
+            try:
+                assert backend.scan() == whole, f"run {number}"
+                complete += 1
+            except LanceNamespaceError as problem:
+                failures.append(str(problem))
+            finally:
+                backend.close()
+    assert complete > runs / 10
+    assert len(failures) > runs / 10
+    assert not [text for text in failures if "secret" in text or "Traceback" in text]
+    assert set(proxy.happened) == set(FAULTS)
+
+
+def test_a_scan_over_a_bad_line_is_complete_or_an_error(apache: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    _run_faulty(apache, 15, monkeypatch)
+
+
+@pytest.mark.soak
+def test_many_scans_over_a_bad_line_are_complete_or_an_error(apache: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    _run_faulty(apache, 200, monkeypatch)
+
+
+# ---- on a scripted server --------------------------------------------------------------------------------------------
+
+
+def test_every_page_is_read(script: Scripted, connected: IcebergBackend) -> None:
+    def page(request: Request) -> Answer:
+        number = 0 if "pageToken=&" in request.query else int(request.query.split("pageToken=")[1].split("&")[0])
+        entries = [{"namespace": ["a"], "name": f"t{number}"}] if number != 1 else []  # an empty page is not the last
+        token = str(number + 1) if number < 3 else ""
+        return Answer({"identifiers": entries, "next-page-token": token})
+
+    with_namespace(script, names())
+    script.routes["GET /v1/ware/namespaces/a/tables"] = page
+    for number in range(4):
+        script.routes[f"GET /v1/ware/namespaces/a/tables/t{number}"] = Answer(table(f"s3://lake/{number}"))
+    assert [identifier[-1] for identifier in connected.scan().tables] == ["t0", "t2", "t3"]
+    assert all(
+        request.query == "snapshots=refs"
+        for request in script.seen
+        if request.path.startswith("/v1/ware/namespaces/a/tables/")
+    )
+
+
+def test_a_token_that_comes_back_is_an_error(script: Scripted, connected: IcebergBackend) -> None:
+    with_namespace(script, Answer({"identifiers": [], "next-page-token": "again"}))
+    with pytest.raises(InternalError, match=r"list the tables in namespace `ware\$a`, page 2: .*same page again"):
+        connected.scan()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer({"identifiers": None}),
+        Answer({}),
+        Answer({"identifiers": [{"namespace": ["a"]}]}),
+        Answer({"identifiers": ["a.t"]}),
+        Answer([]),
+    ],
+)
+def test_a_list_of_the_wrong_shape_is_an_error(script: Scripted, connected: IcebergBackend, answer: Answer) -> None:
+    with_namespace(script, answer)
+    with pytest.raises(InternalError, match=r"list the tables in namespace `ware\$a`"):
+        connected.scan()
+
+
+def test_namespaces_of_another_parent_are_an_error(script: Scripted, connected: IcebergBackend) -> None:
+    with_namespace(script, names())
+    script.routes["GET /v1/ware/namespaces"] = Answer({"namespaces": [["a"]]})  # ignores the parent
+    with pytest.raises(InternalError, match="names something else"):
+        connected.scan()
+
+
+def test_a_table_that_cannot_be_loaded_is_an_error_that_names_it(script: Scripted, connected: IcebergBackend) -> None:
+    with_namespace(script, names("good", "bad"))
+    script.routes["GET /v1/ware/namespaces/a/tables/good"] = Answer(table())
+    script.routes["GET /v1/ware/namespaces/a/tables/bad"] = error(500, "NotFoundException", "no metadata file")
+    with pytest.raises(InternalError, match=r"load table `ware\$a\$bad`: 500: no metadata file"):
+        connected.scan()
+
+
+def test_a_table_that_vanishes_is_listed_again_and_left_out(script: Scripted, connected: IcebergBackend) -> None:
+    with_namespace(script, [names("stays", "goes"), names("stays")])
+    script.routes["GET /v1/ware/namespaces/a/tables/stays"] = Answer(table())
+    script.routes["GET /v1/ware/namespaces/a/tables/goes"] = error(404, "NoSuchTableException")
+    assert [identifier[-1] for identifier in connected.scan().tables] == ["stays"]
+
+
+def test_a_table_made_again_meanwhile_is_in(script: Scripted, connected: IcebergBackend) -> None:
+    with_namespace(script, names("back"))
+    script.routes["GET /v1/ware/namespaces/a/tables/back"] = [error(404, "NoSuchTableException"), Answer(table())]
+    assert [identifier[-1] for identifier in connected.scan().tables] == ["back"]
+
+
+def test_a_table_that_is_listed_and_missing_is_an_error(script: Scripted, connected: IcebergBackend) -> None:
+    with_namespace(script, names("ghost"))
+    script.routes["GET /v1/ware/namespaces/a/tables/ghost"] = error(404, "NoSuchTableException")
+    with pytest.raises(TableNotFoundError, match=r"ware\$a\$ghost"):
+        connected.scan()
+
+
+def test_a_namespace_that_vanishes_is_left_out(script: Scripted, connected: IcebergBackend) -> None:
+    script.routes["GET /v1/ware/namespaces"] = [Answer({"namespaces": [["a"]]}), Answer({"namespaces": []})]
+    script.routes["GET /v1/ware/namespaces/a"] = error(404, "NoSuchNamespaceException")
+    assert connected.scan() == Snapshot(namespaces={("ware",): connected.load_namespace(("ware",))})
+
+
+def test_names_that_no_identifier_can_hold_are_noted(script: Scripted, connected: IcebergBackend) -> None:
+    with_namespace(script, names("a/b", "good"))
+    script.routes["GET /v1/ware/namespaces/a/tables/good"] = Answer(table())
+    found = connected.scan()
+    assert [identifier[-1] for identifier in found.tables] == ["good"]
+    assert found.notes == (
+        "table 'a/b' in `ware$a` is left out: a name cannot contain `/`, which separates names in identifiers",
+    )
+
+
+def test_what_has_not_changed_is_not_sent_again(script: Scripted, connected: IcebergBackend) -> None:
+    def load(request: Request) -> Answer:
+        if request.headers.get("If-None-Match") == '"v1"':
+            return Answer(status=304)
+        return Answer(table(tier="gold"), headers={"ETag": '"v1"'})
+
+    with_namespace(script, names("t"))
+    script.routes["GET /v1/ware/namespaces/a/tables/t"] = load
+    first = connected.scan()
+    assert connected.scan() == first
+    assert connected.load_table(("ware", "a", "t")).properties["tier"] == "gold"
+    tags = [request.headers.get("If-None-Match") for request in script.seen if request.path.endswith("/t")]
+    assert tags == [None, '"v1"', '"v1"']
+
+
+def test_warehouses_have_to_be_named(script: Scripted) -> None:
+    backend = IcebergBackend(endpoint=script.url)
+    with pytest.raises(InvalidInputError, match="name them in `warehouses`"):
+        backend.scan()
+    backend.expect_roots(["ware", "other"])
+    script.routes["GET /v1/config"] = lambda request: (
+        error(404, "NotFoundException", "no")
+        if request.query.endswith("other")
+        else Answer({"overrides": {"prefix": "ware"}})
+    )
+    assert set(backend.scan().namespaces) == {("ware",)}
+    assert backend.child_namespaces(()) == ["ware"]
+    backend.close()
