@@ -210,6 +210,14 @@ def test_tables_that_cannot_be(api: Api, changes: dict[str, Any], status: int) -
     assert error(api.table(**changes))[0] == status
 
 
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [("/data/a b", "file:///data/a%20b"), ("file:///data/t", "file:///data/t"), ("s3://lake/t", "s3://lake/t")],
+)
+def test_a_plain_path_is_kept_as_a_uri(api: Api, given: str, kept: str) -> None:
+    assert api.table(storage_location=given).json()["storage_location"] == kept
+
+
 def test_a_patch_replaces_all_properties_but_an_empty_one_changes_nothing(api: Api) -> None:
     assert api("PATCH", "/schemas/c.s", {"properties": {"a": "1", "b": "2"}}).json()["properties"] == {
         "a": "1",

@@ -266,7 +266,7 @@ class Contract:
             **self._stamp(),
             **named,
             "columns": columns,
-            "storage_location": location,
+            "storage_location": Path(location).as_uri() if location.startswith("/") else location,
             "properties": dict(body.get("properties") or {}),
             "comment": body.get("comment"),
             "table_id": str(uuid.uuid4()),

@@ -40,7 +40,7 @@ def ask(unity: Unity, call: Callable[[ApiClient], Awaitable[ResultT]]) -> Result
 @pytest.fixture
 def full_table(unity: Unity, tmp_path: Path) -> str:
     """Register a dataset with a column of every type and return its location."""
-    location = str(tmp_path / "everything.lance")
+    location = (tmp_path / "everything.lance").as_uri()
     schema = tuple(make_field(f"c{number}", text, metadata={"k": "é"}) for number, text in enumerate(STORED))
     storage.create_empty(location, schema, {})
     backend = unity.connect()

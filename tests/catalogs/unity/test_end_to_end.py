@@ -20,12 +20,12 @@ FEATURES = (CATALOG, "features")
 
 @pytest.fixture
 def manifest(unity: Unity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The example beside a lake that holds its raw data."""
+    """The example beside a lake that holds its raw data; the server answers its places percent-encoded."""
     monkeypatch.setenv("UNITY_ENDPOINT", unity.server.url)
     monkeypatch.setenv("UNITY_TOKEN", TOKEN)
-    monkeypatch.setenv("LAKE_ROOT", str(tmp_path / "lake"))
+    monkeypatch.setenv("LAKE_ROOT", str(tmp_path / "my lake"))
     monkeypatch.chdir(tmp_path)
-    lance.write_dataset(pa.table({"url": ["a", "b"]}), tmp_path / "lake/raw/clicks.lance")
+    lance.write_dataset(pa.table({"url": ["a", "b"]}), tmp_path / "my lake/raw/clicks.lance")
     return Path(shutil.copy(EXAMPLE, tmp_path / "lancens.yaml"))
 
 
@@ -69,7 +69,7 @@ def test_the_first_apply_makes_everything_and_the_second_nothing(unity: Unity, m
     assert lance.dataset(namespace_client=backend, table_id=[*FEATURES, "users"]).count_rows() == 0
     lance.write_dataset(pa.table({"n": [1]}), backend.load_table((CATALOG, "staging", "events")).location)
     assert planned(manifest).changes == ()
-    assert lance.dataset(str(tmp_path / "lake/main/staging/events.lance")).count_rows() == 1
+    assert lance.dataset(str(tmp_path / "my lake/main/staging/events.lance")).count_rows() == 1
 
 
 def test_a_plan_notes_what_unity_shows_otherwise_and_only_while_it_is_to_be_made(manifest: Path) -> None:
@@ -90,7 +90,7 @@ def test_what_is_gone_from_the_manifest_is_deregistered_and_its_data_stays(manif
         ("main/staging/events", Action.DEREGISTER_TABLE),
         ("main/staging", Action.DROP_NAMESPACE),
     ]
-    assert lance.dataset(str(tmp_path / "lake/raw/clicks.lance")).count_rows() == 2
+    assert lance.dataset(str(tmp_path / "my lake/raw/clicks.lance")).count_rows() == 2
 
 
 def test_a_schemas_properties_are_changed_in_place(unity: Unity, manifest: Path) -> None:
@@ -113,7 +113,7 @@ def test_the_plan_says_that_a_table_cannot_be_changed(
     manifest: Path, tmp_path: Path, old: str, new: str, said: str
 ) -> None:
     apply(manifest)
-    lance.write_dataset(pa.table({"url": ["a"]}), tmp_path / "lake/raw/other.lance")
+    lance.write_dataset(pa.table({"url": ["a"]}), tmp_path / "my lake/raw/other.lance")
     edit(manifest, old, new)
     with pytest.raises(reconciler.PlanError, match=said):
         planned(manifest)
