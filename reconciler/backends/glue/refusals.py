@@ -122,9 +122,9 @@ def translated(
         raise refusal from None
     except BotoCoreError as error:
         raise _failure(operation, subject, error, secrets) from None
-    except _unreadable() as error:
+    except _unreadable():
         where = f"glue: {operation} on {subject}"
-        raise InternalError(f"{where}: the answer cannot be read; is the endpoint a Glue service?") from error
+        raise InternalError(f"{where}: the answer cannot be read; is the endpoint a Glue service?") from None
 
 
 def _unreadable() -> tuple[type[Exception], ...]:

@@ -1,0 +1,256 @@
+"""The example manifest, from the first plan to the last removal, with the permissions the documentation names."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+import reconciler
+from reconciler.planner.plan import Action, Plan
+from tests.catalogs.glue.conftest import Connect
+from tests.catalogs.glue.seeding import catalog_id, databases, lance_table, tables
+from tests.cli.running import lancens
+from tests.servers.glue import ACCESS_KEY, SECRET_KEY, GlueServer
+
+ROOT = Path(__file__).parents[3]
+EXAMPLE = ROOT / "examples/glue/lancens.yaml"
+
+
+def _policies() -> tuple[frozenset[str], frozenset[str]]:
+    """Return the actions that the documentation lists for plan, and for apply on top."""
+    text = (ROOT / "docs/catalogs/glue.md").read_text()
+    documents = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", text, re.DOTALL)]
+    plan, apply = (frozenset(document["Statement"][0]["Action"]) for document in documents)
+    return plan, apply
+
+
+PLAN, APPLY = _policies()
+
+
+@pytest.fixture
+def manifest(glue: GlueServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The example beside a lake that holds its raw data."""
+    monkeypatch.setenv("GLUE_ENDPOINT", glue.endpoint)
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+    monkeypatch.setenv("LAKE_ROOT", str(tmp_path / "lake"))
+    monkeypatch.chdir(tmp_path)
+    lance.write_dataset(pa.table({"url": ["a", "b"]}), tmp_path / "lake/raw/clicks.lance")
+    return Path(shutil.copy(EXAMPLE, tmp_path / "lancens.yaml"))
+
+
+def planned(manifest: Path) -> Plan:
+    return reconciler.plan(reconciler.load(manifest))
+
+
+def apply(manifest: Path) -> Plan:
+    """Apply what is planned, and see that nothing is left to do."""
+    made = planned(manifest)
+    report = reconciler.apply(made, reconciler.load(manifest))
+    assert report.ok, report
+    assert planned(manifest).changes == ()
+    return made
+
+
+def edit(manifest: Path, old: str, new: str) -> None:
+    text = manifest.read_text()
+    assert old in text
+    manifest.write_text(text.replace(old, new))
+
+
+def actions(plan: Plan) -> list[tuple[str, Action]]:
+    return [("/".join(change.identifier), change.action) for change in plan.changes]
+
+
+EVERYTHING = [
+    ("analytics", Action.CREATE_NAMESPACE),
+    ("sales", Action.CREATE_NAMESPACE),
+    ("analytics/clicks", Action.REGISTER_TABLE),
+    ("analytics/users", Action.CREATE_TABLE),
+    ("sales/eu", Action.CREATE_NAMESPACE),
+    ("sales/eu/leads", Action.DECLARE_TABLE),
+]
+
+
+def test_the_first_apply_makes_everything_and_the_second_nothing(
+    glue: GlueServer, connect: Connect, manifest: Path
+) -> None:
+    assert sorted(actions(apply(manifest))) == sorted(EVERYTHING)
+    client = glue.client
+    users = client.get_table(DatabaseName="analytics", Name="users")["Table"]
+    assert users["Parameters"]["tier"] == "gold"
+    assert users["Parameters"]["lancens.managed-by"] == "feature-store/prod"
+    assert client.get_catalog(CatalogId=catalog_id("sales"))["Catalog"]["Parameters"]["owner"] == "sales-platform"
+    assert client.get_database(CatalogId=catalog_id("sales"), Name="eu")["Database"]["Name"] == "eu"
+    backend = connect()
+    assert lance.dataset(namespace_client=backend, table_id=["analytics", "clicks"]).count_rows() == 2
+    assert lance.dataset(namespace_client=backend, table_id=["analytics", "users"]).count_rows() == 0
+
+
+def test_the_whole_life_of_a_manifest(glue: GlueServer, connect: Connect, manifest: Path, tmp_path: Path) -> None:
+    apply(manifest)
+    lance.write_dataset(pa.table({"url": ["c"]}), tmp_path / "lake/new/clicks.lance")
+    edit(manifest, "raw/clicks.lance", "new/clicks.lance")
+    edit(manifest, "{tier: gold}", "{tier: silver}")
+    edit(manifest, "{owner: sales-platform}", "{owner: sales, region: eu}")
+    edit(manifest, "{owner: ml-platform}", "{}")
+    assert sorted(actions(apply(manifest))) == [
+        ("analytics", Action.UPDATE_NAMESPACE),
+        ("analytics/clicks", Action.RELOCATE_TABLE),
+        ("analytics/users", Action.UPDATE_TABLE),
+        ("sales", Action.UPDATE_NAMESPACE),
+    ]
+    backend = connect()
+    assert lance.dataset(namespace_client=backend, table_id=["analytics", "clicks"]).count_rows() == 1
+    assert "owner" not in backend.load_namespace(("analytics",)).properties
+
+    manifest.write_text(manifest.read_text().partition("      # It holds a namespace")[0])
+    assert actions(apply(manifest)) == [
+        ("sales/eu/leads", Action.DEREGISTER_TABLE),
+        ("sales/eu", Action.DROP_NAMESPACE),
+        ("sales", Action.DROP_NAMESPACE),
+    ]
+    assert set(backend.scan().namespaces) == {("analytics",)}
+    assert lance.dataset(str(tmp_path / "lake/raw/clicks.lance")).count_rows() == 2
+
+
+def test_drift_is_seen_and_mended(glue: GlueServer, manifest: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    apply(manifest)
+    assert lancens(capsys, "drift").code == 0
+    glue.client.delete_table(CatalogId=catalog_id("sales"), DatabaseName="eu", Name="leads")
+    drift = lancens(capsys, "drift")
+    assert drift.code == 2
+    assert "sales/eu/leads" in drift.out
+    assert actions(apply(manifest)) == [("sales/eu/leads", Action.DECLARE_TABLE)]
+
+
+def test_an_imported_manifest_plans_to_nothing(glue: GlueServer, manifest: Path, tmp_path: Path) -> None:
+    glue.add_catalog("hr")
+    glue.add_catalog("hr/emea")
+    databases(glue, ["people"], catalog_id("hr", "emea"), Parameters={"team": "hr"})
+    tables(glue, "people", [lance_table(f"t{number:03}") for number in range(120)], catalog_id("hr", "emea"))
+    databases(glue, ["empty"])
+    glue.add_catalog("vacant")
+    apply(manifest)
+    imported = tmp_path / "imported.yaml"
+    imported.write_text(reconciler.import_(reconciler.load(manifest)))
+    assert planned(imported).changes == ()
+    assert "t119" in imported.read_text()
+    assert SECRET_KEY not in imported.read_text()
+
+
+def test_what_is_inside_a_nested_catalog_is_managed(glue: GlueServer, connect: Connect, manifest: Path) -> None:
+    edit(
+        manifest,
+        "          eu:\n            tables:",
+        "          eu: {namespaces: {crm: {properties: {a: b}}}}\n          it:\n            tables:",
+    )
+    with pytest.raises(
+        reconciler.PlanError, match="prod/sales/eu is a catalog inside a catalog, which has to be there"
+    ):
+        planned(manifest)
+    glue.add_catalog("sales")
+    glue.add_catalog("sales/eu")
+    assert ("sales/eu/crm", Action.CREATE_NAMESPACE) in actions(apply(manifest))
+    assert connect().load_namespace(("sales", "eu", "crm")).kind == "database"
+
+
+def test_a_namespace_with_something_else_in_it_is_kept_with_a_note(glue: GlueServer, manifest: Path) -> None:
+    apply(manifest)
+    databases(glue, ["theirs"], catalog_id("sales"))
+    glue.add_function("analytics", "mask")
+    text = manifest.read_text()
+    manifest.write_text(text[: text.index("    namespaces:")] + "    namespaces: {}\n")
+    made = reconciler.plan(reconciler.load(manifest), allow_mass_removal=True)
+    notes = [note.message for note in made.notes]
+    assert any("prod/analytics is kept: it holds 1 object that stays, among them `mask`" in note for note in notes), (
+        notes
+    )
+    assert any("prod/sales is kept" in note for note in notes), notes
+    assert Action.DROP_NAMESPACE not in {
+        change.action for change in made.changes if change.identifier != ("sales", "eu")
+    }
+
+
+class TestPlanErrors:
+    def test_names_that_fold_to_one(self, manifest: Path) -> None:
+        edit(manifest, "          clicks:\n", "          Users: {location: s3://lake/u.lance}\n          clicks:\n")
+        with pytest.raises(reconciler.ManifestError, match=r"(?s)Users.*users.*fold"):
+            reconciler.load(manifest)
+
+    def test_a_new_table_needs_a_location(self, manifest: Path) -> None:
+        edit(manifest, '{location: "${env:LAKE_ROOT}/sales/eu/leads.lance"}', "{}")
+        with pytest.raises(reconciler.PlanError, match="prod/sales/eu/leads needs a `location`"):
+            planned(manifest)
+
+    def test_a_database_holds_no_namespaces(self, glue: GlueServer, manifest: Path) -> None:
+        databases(glue, ["sales"])
+        with pytest.raises(reconciler.PlanError, match="prod/sales is a database, which holds no namespaces"):
+            planned(manifest)
+
+
+class TestPermissions:
+    """The documented lists are enough, and none of their actions is too much."""
+
+    def _stages(self, glue: GlueServer, manifest: Path, allowed: frozenset[str]) -> str | None:
+        """Create, update and drop everything with the actions ``allowed``; return the first refusal."""
+        text = manifest.read_text()
+        emptied = text[: text.index("    namespaces:")] + "    namespaces: {}\n"
+        changed = text.replace("{owner: ml-platform}", "{owner: b}").replace("sales-platform", "c").replace("gold", "d")
+        glue.allow(allowed)
+        try:
+            for stage in (text, changed, emptied):
+                manifest.write_text(stage)
+                loaded = reconciler.load(manifest)
+                made = reconciler.plan(loaded, allow_mass_removal=True)
+                report = reconciler.apply(made, loaded, allow_mass_removal=True)
+                if not report.ok:
+                    return "; ".join(result.message or "" for result in report.results)
+        except reconciler.CatalogError as error:
+            return str(error)
+        finally:
+            glue.allow(None)
+            manifest.write_text(text)
+        return None
+
+    def test_plan_works_with_the_policy_for_plan_and_apply_does_not(self, glue: GlueServer, manifest: Path) -> None:
+        glue.allow(PLAN)
+        made = planned(manifest)
+        assert sorted(actions(made)) == sorted(EVERYTHING)
+        report = reconciler.apply(made, reconciler.load(manifest))
+        refused = {result.message for result in report.results if result.message}
+        assert any("the credentials lack glue:CreateDatabase" in message for message in refused)
+        assert glue.client.get_databases()["DatabaseList"] == []
+        glue.allow(None)
+        apply(manifest)
+        glue.allow(PLAN)
+        assert planned(manifest).changes == ()
+
+    def test_both_lists_are_enough(self, glue: GlueServer, manifest: Path) -> None:
+        assert self._stages(glue, manifest, PLAN | APPLY) is None
+
+    @pytest.mark.parametrize("action", sorted(PLAN | APPLY))
+    def test_every_action_is_needed(self, glue: GlueServer, manifest: Path, action: str) -> None:
+        refusal = self._stages(glue, manifest, (PLAN | APPLY) - {action})
+        assert refusal is not None
+        assert f"the credentials lack {action}" in refusal
+
+
+def test_a_denied_page_is_one_clear_line(glue: GlueServer, manifest: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    databases(glue, ["big"])
+    tables(glue, "big", [lance_table(f"t{number}") for number in range(120)])
+    glue.allow(PLAN - {"glue:GetTables"})
+    failed = lancens(capsys, "plan")
+    assert failed.code == 1
+    assert (
+        "prod (glue): GetTables on `big`: access denied: the credentials lack glue:GetTables on table/big/*; "
+        "the least policy is in docs/catalogs/glue.md"
+    ) in failed.err
+    assert "Traceback" not in failed.err
