@@ -33,8 +33,8 @@ def _matches(pattern: list[str], identifier: Identifier) -> bool:
 
 
 def _plain(pattern: str) -> list[str]:
-    """Two stars inside a longer segment are two single ones."""
-    return [part if part == "**" else part.replace("**", "*") for part in pattern.split("/")]
+    """Several stars inside a longer segment are like one."""
+    return [part if part == "**" else re.sub(r"\*+", "*", part) for part in pattern.split("/")]
 
 
 def test_identifiers_are_joined_for_clients_and_for_people() -> None:

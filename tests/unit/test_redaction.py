@@ -43,8 +43,8 @@ def test_stand_ins_tell_values_apart_without_showing_them() -> None:
 
 @given(st.lists(st.text("abc123", min_size=4, max_size=8), max_size=4), st.text("abc123 ", max_size=30))
 def test_no_known_secret_is_left(secrets: list[str], text: str) -> None:
-    shown = scrub(f"{text}{''.join(secrets)}", secrets).replace(REDACTED, "")
-    assert all(secret not in shown for secret in secrets) or not secrets
+    shown = scrub(f"{text}{''.join(secrets)}", secrets).replace(REDACTED, "|")
+    assert all(secret not in shown for secret in secrets)
 
 
 def test_a_secret_within_a_longer_one_leaves_no_part_of_it() -> None:
