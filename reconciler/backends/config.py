@@ -1,7 +1,8 @@
 """The configuration of a backend: one pydantic model a backend, checked key by key.
 
 A model's field names and aliases are the keys of the catalog's specification. Every key may carry the name of the
-implementation as a prefix (``dir.root``), and ``storage.*`` keys are collected for pylance.
+implementation as a prefix (``dir.root``). A field that is a mapping collects the keys that begin with its name:
+``storage.*``, for pylance, in every backend.
 """
 
 from __future__ import annotations
@@ -9,14 +10,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, get_origin
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 
 __all__ = ["BackendConfig", "ConfigProblem", "check_config", "known_keys", "parse_config"]
-
-_STORAGE_PREFIX = "storage."
 
 
 class BackendConfig(BaseModel):
@@ -31,6 +31,21 @@ class BackendConfig(BaseModel):
         """Return a text equal for two configurations of the same service and root; it holds no secret."""
         raise NotImplementedError
 
+
+_EXPECTED = {
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_parsing": "a number",
+    "bool_parsing": "true or false",
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "{ge} or more",
+    "less_than": "less than {lt}",
+    "less_than_equal": "at most {le}",
+    "string_too_short": "text of {min_length} or more characters",
+    "string_too_long": "text of at most {max_length} characters",
+    "literal_error": "{expected}",
+    "enum": "{expected}",
+}
 
 ConfigT = TypeVar("ConfigT", bound=BackendConfig)
 
@@ -54,8 +69,14 @@ def _names(name: str, field: FieldInfo) -> Iterator[str]:
 
 
 def known_keys(model: type[BackendConfig]) -> list[str]:
-    """Return the keys ``model`` takes, without ``storage.*``, the preferred name of each field first."""
-    return [key for name, field in model.model_fields.items() if name != "storage" for key in _names(name, field)]
+    """Return the keys ``model`` takes, without those of mappings, the preferred name of each field first."""
+    mappings = _mappings(model)
+    return [key for name, field in model.model_fields.items() if name not in mappings for key in _names(name, field)]
+
+
+def _mappings(model: type[BackendConfig]) -> list[str]:
+    """Return the fields whose keys are of the user's choice: ``storage`` collects ``storage.*``."""
+    return [name for name, field in model.model_fields.items() if get_origin(field.annotation) is dict]
 
 
 def _plain_keys(impl: str, properties: Mapping[str, str]) -> dict[str, str]:
@@ -92,26 +113,37 @@ def _parse(
         twice = sorted(set(properties) - set(written.values()))
         problems += [ConfigProblem(key, f"`{key}` is given twice, with and without its prefix") for key in twice]
     values: dict[str, object] = {}
-    storage: dict[str, str] = {}
+    collected: dict[str, dict[str, str]] = {name: {} for name in _mappings(model)}
     for key, original in written.items():
-        if key.startswith(_STORAGE_PREFIX):
-            storage[key.removeprefix(_STORAGE_PREFIX)] = properties[original]
+        mapping, dot, rest = key.partition(".")
+        if dot and mapping in collected:
+            collected[mapping][rest] = properties[original]
         elif key in known:
             values[key] = properties[original]
         else:
             nearest = difflib.get_close_matches(key, known, n=1)
-            hint = f"; did you mean `{nearest[0]}`?" if nearest else f"; known keys: {', '.join(known)}, storage.*"
+            every = ", ".join([*known, *(f"{name}.*" for name in reversed(collected))])
+            hint = f"; did you mean `{nearest[0]}`?" if nearest else f"; known keys: {every}"
             problems.append(ConfigProblem(original, f"unknown key `{original}`{hint}"))
     try:
-        config = model.model_validate({**values, "storage": storage})
+        config = model.model_validate({**values, **collected})
     except ValidationError as error:
         for detail in error.errors(include_url=False, include_input=False):
             key = ".".join(str(part) for part in detail["loc"])
             if detail["type"] == "missing":
                 problems.append(ConfigProblem(None, f"`{key}` is missing"))
             else:
-                message = detail["msg"].removeprefix("Value error, ")
+                message = _plain_message(detail)
                 prefix = f"`{written.get(key, key)}`: " if key else ""
                 problems.append(ConfigProblem(written.get(key), f"{prefix}{message}"))
         return None, problems
     return (None, problems) if problems else (config, [])
+
+
+def _plain_message(detail: ErrorDetails) -> str:
+    """Return what pydantic found wrong with a value in words that need no knowledge of pydantic."""
+    expected = _EXPECTED.get(detail["type"])
+    if expected is None:
+        return detail["msg"].removeprefix("Value error, ")
+    limits = {name: value for name, value in detail.get("ctx", {}).items() if name != "error"}
+    return f"expected {expected.format(**limits)}"
