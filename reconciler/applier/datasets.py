@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lance_namespace.errors import TableAlreadyExistsError
+
 from reconciler import locations, storage
 from reconciler.applier.step import MovedError
 from reconciler.backends.base import Backend
@@ -63,8 +65,12 @@ def ensure_dataset(backend: Backend, location: str, columns: Sequence[Column], *
     options, schema = backend.storage_options(), _schema(columns)
     found = storage.probe(location, options)
     if found.kind is StorageKind.NOTHING:
-        storage.create_empty(location, schema, options)
-        return True
+        try:
+            storage.create_empty(location, schema, options)
+        except TableAlreadyExistsError:  # another run of the same plan was faster
+            found = storage.probe(location, options)
+        else:
+            return True
     if found.kind is StorageKind.DATASET:
         if storage.is_fresh(location, schema, options):
             return False

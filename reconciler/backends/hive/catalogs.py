@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from copy import deepcopy
@@ -28,6 +27,7 @@ from reconciler.backends.hive.entries import (
     alter_catalog,
     catalog_of,
     namespace_of_catalog,
+    unique_name,
 )
 from reconciler.backends.hive.faults import creating, translated
 from reconciler.state import LiveNamespace, PropertyChanges
@@ -77,6 +77,7 @@ class Catalogs:
             raise InvalidInputError(
                 f"{self.impl}: catalog `{name}` needs a location: set `{CATALOG_LOCATION}`, or `root` in the config"
             )
+        self.databases.make_directory(DEFAULT_CATALOG, catalog.locationUri)
         what = f"creating catalog `{name}`"
         with creating(self.impl, what, exists=NamespaceAlreadyExistsError, look=lambda: self._fetch(name)):
             self.metastore.write(lambda client: client.create_catalog(CreateCatalogRequest(catalog)))
@@ -110,7 +111,7 @@ class Catalogs:
             some = ", ".join(sorted(held)[:5])
             raise NamespaceNotEmptyError(f"{self.impl}: namespace `{name}` is not empty, it holds {some}")
         parked = deepcopy(catalog)
-        parked.locationUri = locations.join(catalog.locationUri, f".dropped-{uuid.uuid4().hex}")
+        parked.locationUri = locations.join(catalog.locationUri, f".{unique_name()}")
         self._write(name, parked)
         default = self._default(name)
         try:

@@ -18,6 +18,7 @@ from lance_namespace.errors import (
     UnsupportedOperationError,
 )
 
+from reconciler import locations
 from reconciler.backends.hive.entries import (
     DEFAULT_CATALOG,
     DEFAULT_DATABASE,
@@ -25,6 +26,7 @@ from reconciler.backends.hive.entries import (
     alter_database,
     database_of,
     namespace_of_database,
+    unique_name,
 )
 from reconciler.backends.hive.faults import creating, translated
 from reconciler.state import LiveNamespace, PropertyChanges
@@ -91,6 +93,8 @@ class Databases:
         """
         database = database_of(name, properties)
         database.locationUri = database.locationUri or location
+        if database.locationUri is not None:
+            self.make_directory(name.catalog, database.locationUri)
         what = f"creating namespace `{name}`"
         try:
             with creating(self.impl, what, exists=NamespaceAlreadyExistsError, look=lambda: self.fetch(name)):
@@ -101,6 +105,24 @@ class Databases:
                 raise
             return self._write(name, there, PropertyChanges(properties))
         return namespace_of_database(name.identifier, self.fetch(name))
+
+    def make_directory(self, catalog: str | None, location: str) -> None:
+        """Have the server make the directory ``location``, as that of a database of its own that goes at once.
+
+        A server that cannot finish a create deletes the directory it made for it, with all that has come into it by
+        then. Of two that create one namespace at once, the slower one would take the files of the faster one with
+        it. A directory that was there before the create is left alone.
+
+        Raises:
+            InvalidInputError: the server cannot make it; a missing catalog is one reason.
+        """
+        from reconciler.backends.hive.gen.ttypes import Database
+
+        name = DatabaseName(catalog, unique_name())
+        database = Database(name=name.name, catalogName=catalog, locationUri=location)
+        with translated(self.impl, f"making directory {locations.redact(location)}", missing=NamespaceNotFoundError):
+            self.metastore.write(lambda client: client.create_database(database))
+        self.drop(name)
 
     def alter(self, name: DatabaseName, changes: PropertyChanges) -> LiveNamespace:
         """Merge ``changes`` into the properties of a database.

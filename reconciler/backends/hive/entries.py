@@ -7,6 +7,7 @@ have no parameters: what has no field of its own is kept as one line of JSON at 
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -35,8 +36,10 @@ __all__ = [
     "namespace_of_catalog",
     "namespace_of_database",
     "new_table",
+    "plain_table",
     "set_table_parameters",
     "table_of",
+    "unique_name",
 ]
 
 DEFAULT_CATALOG: Final = "hive"
@@ -78,6 +81,11 @@ class DatabaseName:
 
     def __str__(self) -> str:
         return join(self.identifier)
+
+
+def unique_name() -> str:
+    """Return a name that nobody else uses."""
+    return f"lancens_{uuid.uuid4().hex}"
 
 
 # ---- databases -------------------------------------------------------------------------------------------------------
@@ -212,13 +220,20 @@ def table_of(identifier: Identifier, table: Table) -> LiveTable:
 
 
 def new_table(name: str, database: DatabaseName, location: str, properties: Mapping[str, str]) -> Table:
-    """Return the struct of a Lance table that no drop takes data from.
+    """Return the struct of a Lance table that no drop takes data from."""
+    table = plain_table(name, database, location)
+    set_table_parameters(table, properties)
+    return table
+
+
+def plain_table(name: str, database: DatabaseName, location: str) -> Table:
+    """Return the struct of an external table of no kind that anybody knows.
 
     It has no columns, and formats that no engine can read, so that none takes the files for text.
     """
     from reconciler.backends.hive.gen.ttypes import SerDeInfo, StorageDescriptor, Table
 
-    table = Table(
+    return Table(
         tableName=name,
         dbName=database.name,
         catName=database.catalog,
@@ -226,7 +241,8 @@ def new_table(name: str, database: DatabaseName, location: str, properties: Mapp
         lastAccessTime=0,
         retention=0,
         partitionKeys=[],
-        parameters={},
+        tableType=EXTERNAL_TABLE,
+        parameters={_EXTERNAL: "TRUE"},
         sd=StorageDescriptor(
             cols=[],
             location=location,
@@ -243,8 +259,6 @@ def new_table(name: str, database: DatabaseName, location: str, properties: Mapp
             parameters={},
         ),
     )
-    set_table_parameters(table, properties)
-    return table
 
 
 def set_table_parameters(table: Table, properties: Mapping[str, str]) -> None:

@@ -16,8 +16,16 @@ from lance_namespace.errors import (
     TableNotFoundError,
 )
 
+from reconciler import locations
 from reconciler.backends.base import NotLanceTableError
-from reconciler.backends.hive.entries import DatabaseName, is_lance, new_table, set_table_parameters
+from reconciler.backends.hive.entries import (
+    DatabaseName,
+    is_lance,
+    new_table,
+    plain_table,
+    set_table_parameters,
+    unique_name,
+)
 from reconciler.backends.hive.faults import creating, detail, translated
 from reconciler.backends.parallel import in_parallel
 from reconciler.state import PropertyChanges
@@ -151,11 +159,23 @@ class Tables:
             TableAlreadyExistsError: the name is taken.
             InvalidInputError: the server does not take it; a missing database is one reason.
         """
+        self._make_directory(database, location)
         table = new_table(name, database, location, properties)
         what = f"creating table `{database}${name}`"
         with creating(self.impl, what, exists=TableAlreadyExistsError, look=lambda: self.fetch(database, name)):
             self.metastore.write(lambda client: client.create_table(table))
         return self.find(database, name)
+
+    def _make_directory(self, database: DatabaseName, location: str) -> None:
+        """Have the server make the directory ``location``, as that of a table of its own that goes at once.
+
+        The reason is that of ``Databases.make_directory``: a create that fails takes the directory it made with it.
+        """
+        name = unique_name()
+        table = plain_table(name, database, location)
+        with translated(self.impl, f"making directory {locations.redact(location)}", missing=NamespaceNotFoundError):
+            self.metastore.write(lambda client: client.create_table(table))
+        self.drop(database, name)
 
     def drop(self, database: DatabaseName, name: str) -> None:
         """Drop the entry of a table; its data stays, whatever the table's type.

@@ -126,7 +126,7 @@ def test_dropping_a_catalog_keeps_every_file_under_its_directory(catalogs: Hive3
     assert name not in catalogs.child_namespaces(())
     assert len(before) > 4
     assert digests(home) == before
-    assert not [path for path in home.iterdir() if path.name.startswith(".dropped")]
+    assert not [path for path in home.iterdir() if path.name.startswith(".lancens")]
 
 
 def test_a_catalog_that_cannot_be_dropped_is_what_it_was(
