@@ -10,16 +10,16 @@ from pathlib import Path
 from reconciler.errors import LancensError, ManifestError
 from reconciler.github.annotations import annotate_problems
 from reconciler.github.api import GitHubError
-from reconciler.github.applying import apply, merged_pull_request
+from reconciler.github.applying import apply
 from reconciler.github.auditing import audit
 from reconciler.github.context import read_context
-from reconciler.github.failures import RefusedError, reason_of
+from reconciler.github.failures import FailureReason, RefusedError, reason_of
 from reconciler.github.inputs import Command, CommentWhen, read_inputs
 from reconciler.github.job import Job
 from reconciler.github.outcome import Outcome, append_summary, write_outputs
-from reconciler.github.pages import fenced, labelled
+from reconciler.github.pages import fenced, labelled, plan_summary
 from reconciler.github.planning import comment_plan, drift, plan, validate
-from reconciler.github.workflow import annotate
+from reconciler.github.workflow import annotate, verbatim
 
 _COMMANDS: Mapping[Command, Callable[[Job], Outcome]] = {
     Command.PLAN: plan,
@@ -28,6 +28,8 @@ _COMMANDS: Mapping[Command, Callable[[Job], Outcome]] = {
     Command.AUDIT: audit,
     Command.VALIDATE: validate,
 }
+
+_LONGEST_ANNOTATION = 4_000
 
 
 def run(environment: Mapping[str, str]) -> int:
@@ -40,7 +42,7 @@ def run(environment: Mapping[str, str]) -> int:
     else:
         folder = job.folder
         outcome = _run(job)
-    append_summary(outcome.page, environment)
+    append_summary(f"{outcome.page}\n{outcome.appendix}", environment)
     write_outputs(outcome, folder, environment)
     return 1 if outcome.failure else 0
 
@@ -48,15 +50,19 @@ def run(environment: Mapping[str, str]) -> int:
 def _run(job: Job) -> Outcome:
     try:
         outcome = _COMMANDS[job.inputs.command](job)
+    except ManifestError as error:
+        annotate_problems(error.problems, job.inputs.manifests, job.context.workspace)
+        outcome = _ended(error, job.secrets.scrub(str(error)))
     except (LancensError, OSError) as error:
         outcome = _failed(error, job.secrets.scrub(_text(error)))
-        if isinstance(error, ManifestError):
-            annotate_problems(error.problems, job.inputs.manifests, job.context.workspace)
     except Exception as error:  # noqa: BLE001 - the edge: a traceback could show what must not be shown
         text = f"lancens failed: {type(error).__name__}. This is a fault of lancens: run the command line with --debug."
         outcome = _failed(error, text)
+    if outcome.plan is None and job.planned is not None:
+        outcome.plan = job.planned
+        outcome.appendix = plan_summary(job.planned)
     outcome.page = job.secrets.scrub(outcome.page)
-    if job.inputs.command is Command.APPLY or outcome.failure:
+    if outcome.failure is not FailureReason.GITHUB and (outcome.failure or job.inputs.command is Command.APPLY):
         _report(job, outcome)
     return outcome
 
@@ -68,9 +74,15 @@ def _text(error: BaseException) -> str:
 
 
 def _failed(error: BaseException, message: str) -> Outcome:
+    annotate("error", message[:_LONGEST_ANNOTATION], title=f"lancens: {reason_of(error)}")
+    return _ended(error, message)
+
+
+def _ended(error: BaseException, message: str) -> Outcome:
     reason = reason_of(error)
+    with verbatim(f"lancens: {reason}"):
+        print(message)
     details = f"\n{error.details}" if isinstance(error, RefusedError) and error.details else ""
-    annotate("error", message, title=f"lancens: {reason}")
     page = f"### lancens: {reason}\n\n{fenced(message.splitlines())}{details}"
     return Outcome(page=page, exit_code=1, failure=reason, message=message)
 
@@ -84,7 +96,7 @@ def _report(job: Job, outcome: Outcome) -> None:
         if job.inputs.command is Command.PLAN:
             outcome.comment_url = comment_plan(job, text, worth=True)
         elif job.inputs.command is Command.APPLY and job.inputs.comment is not CommentWhen.NEVER:
-            pull_request = merged_pull_request(job)
+            pull_request = job.merged_pull_request
             number = None if pull_request is None else pull_request.number
             worth = bool(outcome.failure or outcome.results)
             outcome.comment_url = job.comment("apply", text, number=number, worth=worth)

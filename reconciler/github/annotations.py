@@ -73,7 +73,12 @@ def _level(entry: Entry) -> Level:
 
 
 def _relative(file: str, folder: str, workspace: Path) -> str:
-    return Path(os.path.relpath(Path(folder, file), os.path.realpath(workspace))).as_posix()
+    """Return a manifest's file as GitHub wants it, from the top of the checkout.
+
+    It is looked for from the current folder, then from the manifest's.
+    """
+    found = next((path for path in (Path(file), Path(folder, file)) if path.exists()), Path(file))
+    return Path(os.path.relpath(os.path.realpath(found), os.path.realpath(workspace))).as_posix()
 
 
 def _print(annotations: Sequence[_Annotation], what: str) -> None:

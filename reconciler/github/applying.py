@@ -15,7 +15,6 @@ from reconciler.github.approval import Approval, approval_in, marker, steps_dige
 from reconciler.github.comments import find_comment, is_untouched
 from reconciler.github.context import PullRequest
 from reconciler.github.failures import FailureReason, RefusedError
-from reconciler.github.inputs import CommentWhen
 from reconciler.github.job import Job
 from reconciler.github.outcome import Outcome
 from reconciler.github.pages import applied_page, difference, plan_summary
@@ -24,7 +23,7 @@ from reconciler.output import shown
 from reconciler.planner.plan import Plan
 from reconciler.planner.safety import check_removals
 
-__all__ = ["apply", "merged_pull_request"]
+__all__ = ["apply"]
 
 _HOW_ELSE = "To apply without a review, run with `require-approved-plan: false`."
 
@@ -53,20 +52,9 @@ def apply(job: Job) -> Outcome:
 # ---- which plan ------------------------------------------------------------------------------------------------------
 
 
-def merged_pull_request(job: Job) -> PullRequest | None:
-    """Return the pull request whose merge made the commit this run is about, None where there is none."""
-    if job.context.pull_request is not None:
-        return job.context.pull_request
-    for document in job.github.pages(f"/commits/{job.context.sha}/pulls"):
-        found = PullRequest.of(document)
-        if found.merged and found.merge_commit == job.context.sha and found.base == job.context.branch:
-            return found
-    return None
-
-
 def _approved(job: Job, now: Plan) -> Plan:
     """Return the plan to carry out: ``now`` where it is what was approved, or the approved one that is half done."""
-    pull_request = merged_pull_request(job)
+    pull_request = job.merged_pull_request
     if pull_request is None:
         raise RefusedError(
             FailureReason.NOT_APPROVED,
@@ -130,8 +118,6 @@ def _apply_saved(job: Job) -> Outcome:
 
 
 def _carry_out(job: Job, plan: Plan) -> Outcome:
-    if not plan.is_empty and job.inputs.comment is not CommentWhen.NEVER:
-        job.github.login  # noqa: B018 - a token that cannot comment is found out before the first write
     stop = threading.Event()
     with verbatim("Apply"), _interruptible(stop):
         report = carry_out(

@@ -13,7 +13,7 @@ from reconciler.github.annotations import annotate_plan
 from reconciler.github.api import GitHub
 from reconciler.github.approval import marker
 from reconciler.github.comments import put_comment
-from reconciler.github.context import Context
+from reconciler.github.context import Context, PullRequest
 from reconciler.github.inputs import CommentWhen, Inputs
 from reconciler.github.leaks import Secrets
 from reconciler.github.workflow import mask, verbatim
@@ -32,6 +32,8 @@ class Job:
         self.inputs = inputs
         self.context = context
         self.secrets = Secrets(environment)
+        self.planned: Plan | None = None
+        """The plan of now, once it was made."""
 
     @property
     def folder(self) -> Path:
@@ -85,7 +87,20 @@ class Job:
             print(f"{read_line(made)}  {monotonic() - started:.1f} s")
             print(render(made, "text"))
         annotate_plan(made, self.manifest.folder, self.context.workspace)
+        self.planned = made
         return made
+
+    @cached_property
+    def merged_pull_request(self) -> PullRequest | None:
+        """The pull request whose merge made the commit this run is about, None where there is none."""
+        context = self.context
+        if context.pull_request is not None:
+            return context.pull_request
+        for document in self.github.pages(f"/commits/{context.sha}/pulls"):
+            found = PullRequest.of(document)
+            if found.merged and found.merge_commit == context.sha and found.base == context.branch:
+                return found
+        return None
 
     def comment(self, kind: str, text: str, *, number: int | None, worth: bool) -> str:
         """Keep the comment of ``kind`` on pull request ``number`` up to date and return its address.

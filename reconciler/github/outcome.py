@@ -25,10 +25,12 @@ class Outcome:
     """The end of a step.
 
     ``exit_code`` is what the command line would end with (2: there are changes); the step itself fails where there is
-    a ``failure``. ``page`` is Markdown, ``results`` what became of each change of an apply.
+    a ``failure``. ``page`` is Markdown, ``appendix`` more of it for the summary alone, ``results`` what became of each
+    change of an apply.
     """
 
     page: str
+    appendix: str = ""
     plan: Plan | None = None
     exit_code: int = 0
     failure: FailureReason | None = None

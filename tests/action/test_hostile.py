@@ -1,0 +1,194 @@
+"""Names and values from people who may open a pull request, and secrets that nobody may see."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reconciler.github.approval import approval_in, approval_lines, packed
+from reconciler.github.pages import fenced, plan_comment
+from reconciler.github.workflow import annotate
+from reconciler.planner.plan import ManifestRef, Plan
+from tests.action.step import MERGE, Workspace
+from tests.servers.github_api import TOKEN, GitHubApi
+from tests.strategies import plans
+
+HOSTILE = [
+    "$(touch owned)",
+    "`touch owned`",
+    "'; touch owned; '",
+    "${{ github.token }}",
+    "::error::owned",
+    "::add-mask::lake",
+    "##[error]owned",
+    "<!-- lancens approves -->",
+    "</details><script>owned</script>",
+    "|| [owned](https://example.com) ||",
+    "![x](https://example.com/x.png)",
+    "@octocat #1",
+    "``` \\",
+    "%0A::error::owned",
+    "\\u202eowned",
+]
+
+MANIFEST = """\
+version: 1
+name: {name}
+catalogs:
+  lake:
+    impl: dir
+    config: {{root: ./lake}}
+    namespaces:
+      features:
+        properties: {{owner: {value}}}
+        tables: {{{name}: {{properties: {{{name}: {value}}}}}}}
+"""
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_are_only_ever_text(workspace: Workspace, api: GitHubApi, name: str) -> None:
+    # A name holds neither `$` nor `/`; a value holds everything, with `${` written as `$${`.
+    plain = name.replace("/", "-").replace("$", "")
+    workspace.write(MANIFEST.format(name=json.dumps(plain), value=json.dumps(name.replace("${", "$${"))))
+    planned = workspace.pull_request()
+    assert planned.code == 0, planned.log
+    assert not (workspace.path / "owned").exists()
+    for command in ("error", "add-mask", "warning"):
+        assert planned.commands(command) == []
+    [comment] = api.comments_on(7)
+    assert comment.count("<!--") - comment.count("`<!--") <= 6
+    assert not re.search(r"^(?:::|##\[)", comment, re.MULTILINE)
+    api.merge(7, MERGE)
+    applied = workspace.push(command="apply")
+    assert applied.code == 0, applied.log
+    assert applied.commands("error") == []
+
+
+def test_a_name_with_a_line_break_is_one_clear_error(workspace: Workspace) -> None:
+    workspace.write(MANIFEST.format(name='"a\\n::error::owned"', value="x"))
+    failed = workspace.pull_request()
+    assert failed.outputs["failure-reason"] == "invalid-manifest"
+    assert all("owned" not in line or "%0A" in line or "\\n" in line for line in failed.commands("error"))
+
+
+@given(message=st.text(max_size=60), title=st.text(min_size=1, max_size=30))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_an_annotation_is_one_line_whatever_it_says(
+    capsys: pytest.CaptureFixture[str], message: str, title: str
+) -> None:
+    annotate("error", message, title=title, file="a,b:c.yaml", line=3)
+    out = capsys.readouterr().out
+    assert out.count("\n") == 1
+    assert "\r" not in out
+    properties = out.removeprefix("::error ").partition("::")[0]
+    assert properties.startswith("file=a%2Cb%3Ac.yaml,line=3,title=")
+    assert properties.count(",") == 2
+
+
+@given(st.lists(st.text(alphabet="`~a \\<", max_size=12), max_size=5))
+def test_nothing_ends_a_block_of_code_early(lines: list[str]) -> None:
+    block = fenced(lines).splitlines()
+    fence = block[-1]
+    assert set(fence) == {"`"}
+    assert not any(line.strip().startswith(fence) for line in block[1:-1])
+
+
+@given(plans())
+def test_what_a_comment_approves_is_the_plan_it_shows(plan: Plan) -> None:
+    text = plan_comment(plan, label="default", commit="a" * 40, run_url="https://github.com/acme/tables/actions/runs/1")
+    approval = approval_in(f"<!-- marker -->\n{text}")
+    assert len(text.encode("utf-16-le", "surrogatepass")) // 2 < 65_536
+    if approval is None:
+        assert "approves nothing" in text
+    else:
+        assert approval.plan_digest == plan.digest()
+        assert approval.plan is None or approval.plan.digest() == plan.digest()
+
+
+@given(st.text())
+def test_reading_any_comment_ends_in_an_approval_or_none(body: str) -> None:
+    assert approval_in(body) is None
+
+
+def test_a_packed_plan_that_was_changed_is_not_taken() -> None:
+    plan = Plan(manifest=ManifestRef(name="store", digest="0" * 64, files=("lancens.yaml",)))
+    other = plan.model_copy(update={"manifest": ManifestRef(name="other", digest="0" * 64, files=())})
+    approval = approval_in(f"m\n{approval_lines(plan, 'a' * 40)}\n\n{packed(other)}")
+    assert approval is not None
+    assert approval.plan is None
+
+
+# ---- secrets --------------------------------------------------------------------------------------------------------
+
+
+def everything(workspace: Workspace, api: GitHubApi, log: str, summary: str) -> str:
+    """Return all that a step let out; in the log, masks are what the runner keeps to itself."""
+    shown = "\n".join(line for line in log.splitlines() if not line.startswith("::add-mask::"))
+    kept = [path for path in workspace.path.parent.rglob("*") if path.is_file() and "lancens" in path.parts]
+    files = [path.read_text(errors="replace") for path in kept]
+    return "\n".join([shown, summary, *files, *(comment["body"] for comment in api.comments)])
+
+
+def test_no_secret_is_shown_anywhere(workspace: Workspace, api: GitHubApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STORAGE_KEY", "hunter2-hunter2")
+    manifest = (workspace.path / "lancens.yaml").read_text()
+    workspace.write(
+        manifest.replace("{root: ./lake}", '{root: ./lake, storage.account_key: "${env:STORAGE_KEY}"}').replace(
+            "tier: gold", "tier: gold, password: opensesame"
+        )
+    )
+    planned = workspace.pull_request()
+    assert planned.code == 0, planned.log
+    assert "::add-mask::hunter2-hunter2" in planned.log.splitlines()
+    api.merge(7, MERGE)
+    applied = workspace.push(command="apply")
+    assert applied.code == 0, applied.log
+    for step in (planned, applied):
+        seen = everything(workspace, api, step.log, step.summary)
+        for secret in ("hunter2", "opensesame", TOKEN):
+            assert secret not in seen
+
+
+def test_a_plan_that_would_show_a_secret_of_the_job_is_refused(
+    workspace: Workspace, api: GitHubApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = 'very"secret\\value'
+    monkeypatch.setenv("DB_PASSWORD", secret)
+    workspace.environment["DB_PASSWORD"] = secret
+    workspace.edit("tier: gold", 'tier: "${env:DB_PASSWORD}"')
+    refused = workspace.pull_request()
+    assert (refused.code, refused.outputs["failure-reason"]) == (1, "refused")
+    assert "DB_PASSWORD" in refused.log
+    assert "very" not in everything(workspace, api, refused.log, refused.summary)
+
+
+def test_the_token_is_in_no_error(workspace: Workspace, api: GitHubApi) -> None:
+    api.users.clear()
+    failed = workspace.pull_request()
+    assert failed.outputs["failure-reason"] == "github"
+    assert "check the input `token`" in failed.log
+    assert TOKEN not in everything(workspace, api, failed.log, failed.summary)
+
+
+def test_a_package_in_the_workspace_is_not_imported(workspace: Workspace, tmp_path: Path) -> None:
+    planted = workspace.path / "reconciler"
+    planted.mkdir()
+    (planted / "__init__.py").write_text("print('owned')")
+    done = subprocess.run(
+        [sys.executable, "-I", "-m", "reconciler.github"],
+        cwd=workspace.path,
+        env={"PATH": os.environ["PATH"], "RUNNER_TEMP": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "owned" not in done.stdout
+    assert "is not set" in done.stdout

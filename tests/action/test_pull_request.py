@@ -1,0 +1,248 @@
+"""What a pull request is shown, and what it is kept from seeing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.action.step import HEAD, MANIFEST, MERGE, Workspace
+from tests.servers.github_api import GitHubApi
+
+LIMIT = 65_536
+
+
+def big_manifest(tables: int) -> str:
+    lines = "".join(f"          table_{number:05}: {{properties: {{tier: gold}}}}\n" for number in range(tables))
+    return MANIFEST + lines
+
+
+# ---- one comment a label, kept up to date ---------------------------------------------------------------------------
+
+
+def test_the_comment_is_updated_in_place(workspace: Workspace, api: GitHubApi) -> None:
+    first = workspace.pull_request()
+    before = api.comments_on(7)
+    workspace.edit("tier: gold", "tier: silver")
+    second = workspace.pull_request()
+    after = api.comments_on(7)
+    assert len(before) == len(after) == 1
+    assert before != after
+    assert first.outputs["comment-url"] == second.outputs["comment-url"]
+
+
+def test_running_the_same_job_again_changes_nothing(workspace: Workspace, api: GitHubApi) -> None:
+    workspace.pull_request()
+    before = api.comments_on(7)
+    writes = [call for call in api.calls if call.startswith("PATCH")]
+    assert workspace.pull_request().code == 0
+    assert api.comments_on(7) == before
+    assert [call for call in api.calls if call.startswith("PATCH")] == writes
+
+
+def test_running_the_job_of_an_older_commit_again_leaves_the_comment(workspace: Workspace, api: GitHubApi) -> None:
+    workspace.pull_request()
+    before = api.comments_on(7)
+    workspace.edit("tier: gold", "tier: silver")
+    old = workspace.pull_request(head="e" * 40)
+    assert old.code == 0
+    assert "no longer the head" in old.log
+    workspace.write("not: [a manifest")
+    assert workspace.pull_request(head="e" * 40).code == 1
+    assert api.comments_on(7) == before
+
+
+def test_each_label_has_a_comment(workspace: Workspace, api: GitHubApi) -> None:
+    for label in ("prod", "staging", "prod"):
+        workspace.pull_request(label=label)
+    starts = [body.splitlines()[0] for body in api.comments_on(7)]
+    assert starts == ["<!-- lancens plan label=prod -->", "<!-- lancens plan label=staging -->"]
+
+
+def test_comments_only_where_wanted(workspace: Workspace, api: GitHubApi) -> None:
+    workspace.push(command="apply", require_approved_plan="false", comment="never")
+    workspace.pull_request()
+    assert api.comments_on(7) == [], "there are no changes to comment on"
+    workspace.pull_request(comment="always")
+    assert "no changes" in api.comments_on(7)[0]
+    workspace.edit("tier: gold", "tier: silver")
+    workspace.pull_request(8, comment="never")
+    assert api.comments_on(8) == []
+
+
+def test_a_comment_about_changes_is_updated_when_they_are_gone(workspace: Workspace, api: GitHubApi) -> None:
+    workspace.pull_request()
+    workspace.push(command="apply", require_approved_plan="false")
+    workspace.pull_request()
+    [comment] = api.comments_on(7)
+    assert "no changes" in comment
+
+
+def test_off_a_pull_request_plan_needs_no_token(workspace: Workspace, api: GitHubApi) -> None:
+    planned = workspace.push(command="plan", token="")
+    assert (planned.code, planned.outputs["exit-code"]) == (0, "2")
+    assert "| `+` | `features/users` |" in planned.summary
+    assert api.calls == []
+
+
+def test_a_comment_that_is_denied_says_which_permission(workspace: Workspace, api: GitHubApi) -> None:
+    api.denied.add("comments")
+    failed = workspace.pull_request()
+    assert (failed.code, failed.outputs["failure-reason"]) == (1, "github")
+    assert "Resource not accessible by integration" in failed.log
+    assert "permissions" in failed.log
+    assert Path(failed.outputs["plan-file"]).exists(), "the plan was made nevertheless"
+
+
+# ---- a plan longer than a comment -----------------------------------------------------------------------------------
+
+
+def test_a_huge_plan_is_cut_and_approves_nothing(workspace: Workspace, api: GitHubApi) -> None:
+    workspace.write(big_manifest(1_000))
+    planned = workspace.pull_request()
+    assert planned.code == 0, planned.log
+    [comment] = api.comments_on(7)
+    assert len(comment.encode("utf-16-le")) // 2 <= LIMIT
+    assert "Left out:" in comment
+    assert "approves nothing" in comment
+    assert "/actions/runs/42)" in comment
+    assert "lancens approves" not in comment
+    assert len(json.loads(Path(planned.outputs["plan-file"]).read_text())["changes"]) == 1_003
+    api.merge(7, MERGE)
+    refused = workspace.push(command="apply")
+    assert refused.outputs["failure-reason"] == "not-approved"
+    assert "it was cut" in refused.log
+
+
+@pytest.mark.parametrize("tables", [150, 230, 300, 420])
+def test_a_plan_about_as_long_as_a_comment_still_fits(workspace: Workspace, api: GitHubApi, tables: int) -> None:
+    workspace.write(big_manifest(tables))
+    assert workspace.pull_request().code == 0
+    [comment] = api.comments_on(7)
+    assert ("Left out:" in comment) != ("lancens approves" in comment)
+    assert ("Left out:" in comment) == ("approves nothing" in comment)
+
+
+def test_a_plan_too_large_to_be_kept_in_the_comment_is_still_approved(workspace: Workspace, api: GitHubApi) -> None:
+    # Columns with random-looking names: long to pack, short to show.
+    import hashlib
+
+    names = [hashlib.sha256(str(number).encode()).hexdigest() for number in range(600)]
+    columns = ", ".join(f"{{name: c{name}, type: int64}}" for name in names)
+    workspace.write(MANIFEST.replace("{name: id, type: int64}", columns))
+    workspace.pull_request()
+    [comment] = api.comments_on(7)
+    assert "lancens approves" in comment
+    assert "plan.json" not in comment.splitlines()[-1]
+    api.merge(7, MERGE)
+    workspace.edit("tier: gold", "tier: silver")
+    refused = workspace.push(command="apply")
+    assert refused.outputs["failure-reason"] == "plan-changed"
+    assert "too large to be kept" in api.comments_on(7, "apply")[0]
+    workspace.edit("tier: silver", "tier: gold")
+    assert workspace.push(command="apply").code == 0
+
+
+# ---- annotations ----------------------------------------------------------------------------------------------------
+
+
+def test_changes_are_annotated_at_their_lines(workspace: Workspace) -> None:
+    nested = workspace.path / "deep"
+    nested.mkdir()
+    (nested / "store.yaml").write_text(MANIFEST)
+    planned = workspace.push(command="plan", manifest="deep/store.yaml")
+    notices = planned.commands("notice")
+    assert [notice for notice in notices if "file=deep/store.yaml,line=11," in notice and "users" in notice], notices
+
+
+def test_at_most_ten_annotations_and_the_rest_counted(workspace: Workspace) -> None:
+    workspace.write(big_manifest(40))
+    notices = workspace.push(command="plan").commands("notice")
+    assert len(notices) == 10
+    assert "34 more changes" in notices[-1]
+
+
+def test_removals_are_warnings(workspace: Workspace) -> None:
+    workspace.push(command="apply", require_approved_plan="false")
+    workspace.edit("          events: {}\n", "          events: {absent: true}\n")
+    [warning] = workspace.push(command="plan").commands("warning")
+    assert "line=12" in warning
+    assert "deregister" in warning
+
+
+def test_every_fault_of_a_manifest_is_annotated_and_commented(workspace: Workspace, api: GitHubApi) -> None:
+    workspace.pull_request()
+    workspace.edit("tier: gold}", "tier: gold}, propertys: {}")
+    failed = workspace.pull_request()
+    assert (failed.code, failed.outputs["failure-reason"]) == (1, "invalid-manifest")
+    [error] = failed.commands("error")
+    assert "file=lancens.yaml,line=11,col=80," in error
+    assert "unknown key `propertys`" in error
+    [comment] = api.comments_on(7)
+    assert "unknown key `propertys`" in comment
+    assert "lancens approves" not in comment
+    api.merge(7, MERGE)
+    assert workspace.push(command="apply").outputs["failure-reason"] == "invalid-manifest"
+
+
+def test_a_hundred_faults_are_ten_annotations(workspace: Workspace) -> None:
+    workspace.write(MANIFEST + "".join(f"          t{number}: {{wrong: 1}}\n" for number in range(100)))
+    failed = workspace.push(command="validate")
+    assert len(failed.commands("error")) == 10
+    assert "91 more errors" in failed.commands("error")[-1]
+    assert failed.summary.count("unknown key") == 100
+
+
+# ---- catalogs that cannot be read, plans that are refused -----------------------------------------------------------
+
+
+def test_an_unreadable_catalog_is_no_plan(workspace: Workspace, api: GitHubApi) -> None:
+    workspace.push(command="apply", require_approved_plan="false")
+    workspace.edit("tier: gold", "tier: silver")
+    workspace.pull_request()
+    for version in (workspace.path / "lake/__manifest/_versions").iterdir():
+        version.write_bytes(b"no dataset")
+    failed = workspace.pull_request()
+    assert (failed.code, failed.outputs["failure-reason"]) == (1, "catalog-unreadable"), failed.log
+    [comment] = api.comments_on(7)
+    assert "lancens approves" not in comment
+    assert "catalog-unreadable" in comment
+
+
+def test_mass_removal_is_shown_and_refused(workspace: Workspace, api: GitHubApi) -> None:
+    assert workspace.push(command="apply", require_approved_plan="false").code == 0
+    workspace.write("version: 1\nname: store\ncatalogs: {lake: {impl: dir, config: {root: ./lake}}}\n")
+    refused = workspace.pull_request()
+    assert (refused.code, refused.outputs["failure-reason"]) == (1, "refused")
+    assert refused.outputs["to-deregister"] == "2"
+    assert "features/users" in refused.summary
+    assert workspace.pull_request(allow_mass_removal="true").code == 0
+
+
+# ---- forks ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_pull_request_from_a_fork_is_validated_only_and_told_so(workspace: Workspace, api: GitHubApi) -> None:
+    validated = workspace.pull_request(fork=True)
+    assert validated.code == 0
+    assert "comes from a fork" in validated.summary
+    assert "comes from a fork" in validated.commands("notice")[0]
+    assert validated.outputs["plan-sha256"] == ""
+    assert api.calls == []
+    workspace.write("version: 1\nname: store\ncatalogs: {lake: {impl: dirr}}\n")
+    assert workspace.pull_request(fork=True).outputs["failure-reason"] == "invalid-manifest"
+    assert api.calls == []
+
+
+def test_a_fork_on_pull_request_target_is_refused(workspace: Workspace, api: GitHubApi) -> None:
+    pull = api.add_pull(7, HEAD, fork=True)
+    refused = workspace.event("pull_request_target", {"pull_request": pull})
+    assert refused.outputs["failure-reason"] == "refused"
+    assert "use the event `pull_request`" in refused.log
+
+
+def test_the_head_of_a_deleted_fork_is_a_fork(workspace: Workspace, api: GitHubApi) -> None:
+    pull = api.add_pull(7, HEAD)
+    pull["head"]["repo"] = None
+    assert "comes from a fork" in workspace.event("pull_request", {"pull_request": pull}).summary
