@@ -1,0 +1,330 @@
+"""The backend: a client of any Lance namespace server.
+
+Servers differ in what they make of modes, missing namespaces and locations. Here no mode but the plain one is ever
+sent, what a server might pass over in silence is asked for first, and what it answers after a write is read back.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+
+from lance_namespace import DeclareTableRequest, DeclareTableResponse
+from lance_namespace.errors import (
+    ConcurrentModificationError,
+    InternalError,
+    InvalidInputError,
+    LanceNamespaceError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
+
+from reconciler import locations
+from reconciler.backends.base import Backend
+from reconciler.backends.http import HttpClient, RetryPolicy, StaticToken
+from reconciler.backends.parallel import in_parallel
+from reconciler.backends.rest.config import RestConfig
+from reconciler.backends.rest.refusals import translate
+from reconciler.backends.rest.server import Server
+from reconciler.names import EVERYTHING, Identifier, Scope, check_name, join
+from reconciler.state import (
+    Capabilities,
+    LiveNamespace,
+    LiveTable,
+    LocationPolicy,
+    PropertyChanges,
+    Snapshot,
+)
+
+__all__ = ["RestBackend"]
+
+_ALTERING = frozenset({"AlterNamespace", "AlterTable"})
+
+
+class RestBackend(Backend):
+    """A Lance namespace server, over its REST interface.
+
+    The protocol of today has no call that changes an entry; a server that says in ListOperations that it has
+    AlterNamespace and AlterTable, as ``lancens serve`` does, is asked to.
+    """
+
+    impl = "rest"
+    config_model = RestConfig
+    config: RestConfig
+    capabilities = Capabilities(
+        location_policy=LocationPolicy.UNDER_ROOT, alter_namespace=False, alter_table=False, relocate_table=False
+    )
+
+    def __init__(self, **properties: str) -> None:
+        super().__init__(**properties)
+        token = self.config.auth_token.get_secret_value() if self.config.auth_token else None
+        http = HttpClient(
+            impl=self.impl,
+            endpoint=self.config.uri,
+            connect_timeout=self.config.connect_timeout,
+            read_timeout=self.config.read_timeout,
+            retry=RetryPolicy(self.config.max_retries),
+            tokens=StaticToken(token),
+            headers=self.config.headers,
+            secrets=self.config.headers.values(),
+            translate=translate,
+            endpoint_key="uri",
+        )
+        self._known = Server(http, self.config.delimiter)
+        self._asking = threading.Lock()
+        self._asked = False
+        self.capabilities = self._able(alters=False)
+
+    @property
+    def calls(self) -> int:
+        """How many requests were sent to the server so far."""
+        return self._known.http.calls
+
+    @property
+    def _server(self) -> Server:
+        """The server, asked before its first use whether it can change entries."""
+        with self._asking:
+            if not self._asked:
+                self.capabilities = self._able(alters=self._known.operations() >= _ALTERING)
+                self._asked = True
+        return self._known
+
+    def _able(self, *, alters: bool) -> Capabilities:
+        return Capabilities(
+            location_policy=LocationPolicy.ANY if self.config.root is None else LocationPolicy.UNDER_ROOT,
+            table_markers=self.config.table_properties,
+            alter_namespace=alters,
+            alter_table=alters,
+            relocate_table=alters,
+        )
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._known.http.close()
+
+    # ---- reading -------------------------------------------------------------------------------------------------
+
+    def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
+        """Return what is within ``scope``: two lists and a call for each namespace, and a call for each table.
+
+        The protocol has no call that answers several entries. Calls of one level run side by side.
+        """
+        notes: list[str] = []
+        namespaces: dict[Identifier, LiveNamespace] = {}
+        found: list[Identifier] = []
+        level: list[Identifier] = [()]
+        while level:
+            below = in_parallel(lambda parent: self._listed(parent, scope), level, self.parallelism)
+            level = []
+            for spaces, tables, unshown in below:
+                notes += unshown
+                found += tables
+                namespaces.update((space.id, space) for space in spaces)
+                level += [space.id for space in spaces if scope.reaches(space.id)]
+        loaded = in_parallel(self._table_if_there, found, self.parallelism)
+        return Snapshot(namespaces, {table.id: table for table in loaded if table}, tuple(notes))
+
+    def _listed(self, parent: Identifier, scope: Scope) -> tuple[list[LiveNamespace], list[Identifier], list[str]]:
+        """Return the namespaces and the names of the tables in ``parent``, and what cannot be shown.
+
+        What has gone since it was listed holds nothing.
+        """
+        try:
+            spaces = [(*parent, name) for name in self.child_namespaces(parent)]
+            tables = [(*parent, name) for name in self.child_tables(parent)]
+        except NamespaceNotFoundError:
+            if not parent:
+                raise
+            return [], [], []
+        notes = [
+            f"`{name[-1]}` in `{join(parent) or 'the root'}` cannot be shown: {reason}"
+            for name in (*spaces, *tables)
+            if (reason := self._unshown(name[-1]))
+        ]
+        kept = [name for name in spaces if not self._unshown(name[-1])]
+        within = [name for name in kept if scope.contains(name) or scope.reaches(name)]
+        there = in_parallel(self._namespace_if_there, within, self.parallelism)
+        shown = [name for name in tables if not self._unshown(name[-1]) and scope.contains(name)]
+        return [space for space in there if space], shown, notes
+
+    def _unshown(self, name: str) -> str | None:
+        if self.config.delimiter in name:
+            return f"it holds the delimiter `{self.config.delimiter}`"
+        return check_name(name)
+
+    def _namespace_if_there(self, identifier: Identifier) -> LiveNamespace | None:
+        try:
+            return self._server.namespace(identifier)
+        except NamespaceNotFoundError:
+            return None
+
+    def _table_if_there(self, identifier: Identifier) -> LiveTable | None:
+        """Return a listed table; one the server lists and then denies is an error, one it no longer lists is gone."""
+        try:
+            return self._server.table(identifier)
+        except (TableNotFoundError, NamespaceNotFoundError):
+            if identifier[-1] in self._server.tables(identifier[:-1]):
+                raise
+            return None
+
+    def load_namespace(self, identifier: Identifier) -> LiveNamespace:
+        """Return one namespace."""
+        return self._server.namespace(identifier)
+
+    def load_table(self, identifier: Identifier) -> LiveTable:
+        """Return one table."""
+        return self._server.table(identifier)
+
+    def child_namespaces(self, parent: Identifier) -> list[str]:
+        """Return the names directly below ``parent``; an empty list is believed of one that exists only."""
+        names = self._server.namespaces(parent)
+        if not names:
+            self._server.require_namespace(parent)
+        return names
+
+    def child_tables(self, parent: Identifier) -> list[str]:
+        """Return the names of the tables in ``parent``; an empty list is believed of one that exists only."""
+        names = self._server.tables(parent)
+        if not names:
+            self._server.require_namespace(parent)
+        return names
+
+    # ---- writing -------------------------------------------------------------------------------------------------
+
+    def insert_namespace(
+        self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
+    ) -> LiveNamespace:
+        """Create a namespace; one whose properties the server loses is dropped again."""
+        self._server.require_namespace(identifier[:-1])
+        try:
+            self._server.create_namespace(identifier, properties)
+        except ConcurrentModificationError as error:
+            if self._namespace_if_there(identifier) is None:
+                raise
+            raise NamespaceAlreadyExistsError(str(error)) from None
+        made = self._server.namespace(identifier)
+        lost = _lost(properties, made.properties)
+        if lost:
+            self._server.drop_namespace(identifier)
+            raise UnsupportedOperationError(
+                f"rest: the server does not keep {lost} of namespace `{join(identifier)}`, which is not made"
+            )
+        return made
+
+    def remove_namespace(self, identifier: Identifier) -> None:
+        """Remove a namespace that lists as empty; the server is told to refuse one that is not."""
+        inside = sorted({*self.child_namespaces(identifier), *self.child_tables(identifier)})
+        if inside:
+            raise NamespaceNotEmptyError(f"rest: namespace `{join(identifier)}` holds {', '.join(inside[:5])}")
+        self._server.drop_namespace(identifier)
+
+    def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
+        """Merge ``changes`` into a namespace's properties, where the server can."""
+        server = self._server
+        if not self.capabilities.alter_namespace:
+            return super().alter_namespace(identifier, changes)
+        return server.alter_namespace(identifier, changes)
+
+    def declare_table(self, request: DeclareTableRequest) -> DeclareTableResponse:
+        """DeclareTable; without a location and a ``root`` the server chooses the place."""
+        if request.location is not None or self.config.root is not None:
+            return super().declare_table(request)
+        identifier = self.table_id(request.id)
+        properties = request.properties or {}
+        self._server.require_namespace(identifier[:-1])
+        self._server.declare_table(identifier, None, properties)
+        table = self._checked(identifier, None, properties)
+        return DeclareTableResponse(
+            location=table.location,
+            properties=dict(table.properties),
+            storage_options=self.storage_options() or None,
+        )
+
+    def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
+        """Create the entry of a table.
+
+        Some servers declare a table only where they like and register one anywhere below their root, by a path
+        relative to it.
+        """
+        if self.config.root is not None and not locations.is_under(self.config.root, location):
+            raise InvalidInputError(
+                f"rest: {locations.redact(location)} is not under the root {self.config.root}; tables stay below it"
+            )
+        self._server.require_namespace(identifier[:-1])
+        try:
+            self._enter(identifier, location, properties)
+        except ConcurrentModificationError as error:
+            if not self._server.has_table(identifier):
+                raise
+            raise TableAlreadyExistsError(str(error)) from None
+        return self._checked(identifier, location, properties)
+
+    def _enter(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> None:
+        try:
+            self._server.declare_table(identifier, location, properties)
+        except (InvalidInputError, UnsupportedOperationError) as refusal:
+            self._register(identifier, location, properties, refusal)
+
+    def _register(
+        self, identifier: Identifier, location: str, properties: Mapping[str, str], refusal: LanceNamespaceError
+    ) -> None:
+        try:
+            self._server.register_table(identifier, location, properties)
+        except (InvalidInputError, UnsupportedOperationError):
+            relative = self._relative(location)
+            if relative is None:
+                raise refusal from None
+            self._server.register_table(identifier, relative, properties)
+
+    def _relative(self, location: str) -> str | None:
+        if self.config.root is None:
+            return None
+        root = locations.normalise(self.config.root).rstrip("/")
+        return locations.normalise(location).removeprefix(f"{root}/")
+
+    def _checked(self, identifier: Identifier, location: str | None, properties: Mapping[str, str]) -> LiveTable:
+        """Return the new entry; one that is not what was asked for is taken back."""
+        made = self._server.table(identifier)
+        fault = ""
+        if location is not None and not locations.same(location, made.location):
+            fault = f"puts table `{join(identifier)}` at {locations.redact(made.location)}, not where it was asked to"
+        lost = _lost(properties, made.properties)
+        if lost and self.config.table_properties:
+            fault = f"does not keep {lost} of table `{join(identifier)}`; see `table_properties`"
+        if not fault:
+            return made
+        self._server.deregister_table(identifier)
+        raise UnsupportedOperationError(f"rest: the server {fault}; its entry is taken back")
+
+    def remove_table(self, identifier: Identifier) -> LiveTable:
+        """Remove the entry of a table and see that it is gone."""
+        removed = self._server.table(identifier)
+        self._server.deregister_table(identifier)
+        if self._server.has_table(identifier):
+            raise InternalError(
+                f"rest: the server says that table `{join(identifier)}` is deregistered, and still has it: it takes "
+                f"what is at {locations.redact(removed.location)} for a table"
+            )
+        return removed
+
+    def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
+        """Merge ``changes`` into a table's properties and set its location, where the server can."""
+        server = self._server
+        if not self.capabilities.alter_table:
+            return super().alter_table(identifier, changes, location)
+        return server.alter_table(identifier, changes, location)
+
+    def default_location(self, identifier: Identifier) -> str | None:
+        """Return the place below ``root``, None without one."""
+        if self.config.root is None:
+            return None
+        return locations.join(self.config.root, *identifier[:-1], f"{identifier[-1]}.lance")
+
+
+def _lost(asked: Mapping[str, str], kept: Mapping[str, str]) -> str:
+    """Return the keys whose values did not come back, as text; empty when all did."""
+    return ", ".join(f"`{key}`" for key, value in asked.items() if kept.get(key) != value)

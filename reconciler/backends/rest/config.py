@@ -1,0 +1,71 @@
+"""The configuration of ``impl: rest``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, field_validator
+
+from reconciler import locations
+from reconciler.backends.config import BackendConfig
+from reconciler.backends.http import endpoint_problem
+from reconciler.names import DELIMITER
+
+__all__ = ["RestConfig"]
+
+_CREDENTIAL_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key"})
+
+
+class RestConfig(BackendConfig):
+    """How to reach a Lance namespace server. Time-outs are in seconds."""
+
+    uri: str
+    delimiter: str = Field(default=DELIMITER, pattern=r"^[\x21-\x7e]{1,8}$")
+    """What joins the names of an identifier in a route."""
+    headers: dict[str, str] = Field(default_factory=dict, repr=False)
+    """``headers.NAME``: sent with every request; the values count as secrets."""
+    auth_token: SecretStr | None = None
+    connect_timeout: float = Field(default=10.0, gt=0, le=3600)
+    read_timeout: float = Field(default=60.0, gt=0, le=3600)
+    max_retries: int = Field(default=3, ge=0, le=100)
+    root: str | None = Field(default=None, min_length=1)
+    """Where tables go that name no location; where the server keeps a directory, that directory."""
+    table_properties: bool = True
+    """Whether the server keeps the properties of tables; pylance's own adapter loses most of them."""
+
+    @field_validator("uri")
+    @classmethod
+    def _is_address(cls, value: str) -> str:
+        problem = endpoint_problem(value)
+        if problem is not None:
+            raise ValueError(problem)
+        return value.rstrip("/")
+
+    @field_validator("auth_token")
+    @classmethod
+    def _is_token(cls, value: SecretStr) -> SecretStr:
+        if not value.get_secret_value().strip():
+            raise ValueError("is empty; leave it out for a server without authentication")
+        return value
+
+    @field_validator("root")
+    @classmethod
+    def _is_location(cls, value: str) -> str:
+        problem = locations.check(value)
+        if problem is not None:
+            raise ValueError(problem)
+        return value.rstrip("/") or "/"
+
+    def identity(self) -> str:
+        """Return the server's address, and a digest of the headers that can choose another catalog there."""
+        address = urlsplit(self.uri)
+        text = f"{address.scheme}://{address.netloc.lower()}{address.path}"
+        choosing = {
+            name.lower(): value for name, value in self.headers.items() if name.lower() not in _CREDENTIAL_HEADERS
+        }
+        if not choosing:
+            return text
+        digest = hashlib.sha256(json.dumps(choosing, sort_keys=True).encode()).hexdigest()
+        return f"{text} with headers {digest[:12]}"

@@ -1,0 +1,222 @@
+"""The routes of a Lance namespace server that lancens uses, one method each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lance_namespace.errors import (
+    InternalError,
+    InvalidInputError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
+
+from reconciler.backends.http import HttpClient, UnknownRouteError, path
+from reconciler.names import Identifier, join
+from reconciler.state import LiveNamespace, LiveTable, PropertyChanges
+
+__all__ = ["Server"]
+
+
+class Server:
+    """Calls one server. Errors are ``lance_namespace`` errors; lists go to their last page."""
+
+    def __init__(self, http: HttpClient, delimiter: str) -> None:
+        self.http = http
+        self._delimiter = delimiter
+
+    def operations(self) -> frozenset[str]:
+        """ListOperations: what the server offers, nothing where it does not tell."""
+        try:
+            answer = self.http.json("POST", "/ListOperations", doing="ask for the operations", body={})
+        except (UnknownRouteError, UnsupportedOperationError, InvalidInputError):
+            return frozenset()
+        operations = answer.get("operations")
+        return frozenset(map(str, operations)) if isinstance(operations, list) else frozenset()
+
+    # ---- namespaces ----------------------------------------------------------------------------------------------
+
+    def namespaces(self, parent: Identifier) -> list[str]:
+        """ListNamespaces, all pages. Some servers answer an empty list for a missing parent."""
+        doing = f"list the namespaces in {_named('namespace', parent)}"
+        return self._pages(self._route("namespace", parent, "list"), "namespaces", doing, {})
+
+    def namespace(self, identifier: Identifier) -> LiveNamespace:
+        """DescribeNamespace."""
+        doing = f"read {_named('namespace', identifier)}"
+        answer = self._post("namespace", identifier, "describe", doing, {}, {404: NamespaceNotFoundError})
+        return LiveNamespace(identifier, _properties(answer, doing))
+
+    def require_namespace(self, identifier: Identifier) -> None:
+        """NamespaceExists; the root always does."""
+        if identifier:
+            self.http.done(
+                "POST",
+                self._route("namespace", identifier, "exists"),
+                doing=f"look for {_named('namespace', identifier)}",
+                query=self._query,
+                body={"id": list(identifier)},
+                errors={404: NamespaceNotFoundError},
+            )
+
+    def create_namespace(self, identifier: Identifier, properties: Mapping[str, str]) -> None:
+        """CreateNamespace, in no other mode than create: overwrite drops what is inside on some servers."""
+        doing = f"create {_named('namespace', identifier)}"
+        body = {"mode": "Create", "properties": dict(properties)}
+        errors = {404: NamespaceNotFoundError, 409: NamespaceAlreadyExistsError}
+        self._post("namespace", identifier, "create", doing, body, errors)
+
+    def drop_namespace(self, identifier: Identifier) -> None:
+        """DropNamespace, by restrict only."""
+        doing = f"drop {_named('namespace', identifier)}"
+        body = {"mode": "Fail", "behavior": "Restrict"}
+        errors = {404: NamespaceNotFoundError, 409: NamespaceNotEmptyError}
+        self._post("namespace", identifier, "drop", doing, body, errors)
+
+    def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
+        """AlterNamespace, as ``lancens serve`` has it."""
+        doing = f"change {_named('namespace', identifier)}"
+        body = {"id": list(identifier), **_merge(changes)}
+        errors = {404: NamespaceNotFoundError}
+        answer = self.http.json("POST", "/AlterNamespace", doing=doing, body=body, errors=errors)
+        return LiveNamespace(identifier, _properties(answer, doing))
+
+    # ---- tables --------------------------------------------------------------------------------------------------
+
+    def tables(self, parent: Identifier) -> list[str]:
+        """ListTables, all pages. Some servers answer an empty list for a missing namespace."""
+        doing = f"list the tables in {_named('namespace', parent)}"
+        route = self._route("namespace", parent, "table", "list")
+        return self._pages(route, "tables", doing, {"include_declared": "true"})
+
+    def table(self, identifier: Identifier) -> LiveTable:
+        """DescribeTable."""
+        doing = f"read {_named('table', identifier)}"
+        return _table(identifier, self._post("table", identifier, "describe", doing, {}, _MISSING_TABLE), doing)
+
+    def has_table(self, identifier: Identifier) -> bool:
+        """TableExists."""
+        try:
+            self.http.done(
+                "POST",
+                self._route("table", identifier, "exists"),
+                doing=f"look for {_named('table', identifier)}",
+                query=self._query,
+                body={"id": list(identifier)},
+                errors=_MISSING_TABLE,
+            )
+        except (TableNotFoundError, NamespaceNotFoundError):
+            return False
+        return True
+
+    def declare_table(self, identifier: Identifier, location: str | None, properties: Mapping[str, str]) -> None:
+        """DeclareTable, where the server likes when ``location`` is None."""
+        doing = f"declare {_named('table', identifier)}"
+        place = {} if location is None else {"location": location}
+        self._post("table", identifier, "declare", doing, {**place, "properties": dict(properties)}, _TAKEN_TABLE)
+
+    def register_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> None:
+        """RegisterTable, in no other mode than create."""
+        doing = f"register {_named('table', identifier)}"
+        body = {"location": location, "mode": "Create", "properties": dict(properties)}
+        self._post("table", identifier, "register", doing, body, _TAKEN_TABLE)
+
+    def deregister_table(self, identifier: Identifier) -> None:
+        """DeregisterTable: the entry goes, the data stays."""
+        doing = f"deregister {_named('table', identifier)}"
+        self._post("table", identifier, "deregister", doing, {}, _MISSING_TABLE)
+
+    def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None) -> LiveTable:
+        """AlterTable, as ``lancens serve`` has it."""
+        doing = f"change {_named('table', identifier)}"
+        place = {} if location is None else {"location": location}
+        body = {"id": list(identifier), **_merge(changes), **place}
+        answer = self.http.json("POST", "/AlterTable", doing=doing, body=body, errors=_MISSING_TABLE)
+        return _table(identifier, answer, doing)
+
+    # ---- requests ------------------------------------------------------------------------------------------------
+
+    @property
+    def _query(self) -> Mapping[str, str]:
+        return {"delimiter": self._delimiter}
+
+    def _route(self, kind: str, identifier: Identifier, *operation: str) -> str:
+        for name in identifier:
+            if self._delimiter in name:
+                raise InvalidInputError(f"rest: `{name}` holds the delimiter `{self._delimiter}`; set another one")
+        return path("v1", kind, self._delimiter.join(identifier) or self._delimiter, *operation)
+
+    def _post(
+        self,
+        kind: str,
+        identifier: Identifier,
+        operation: str,
+        doing: str,
+        body: Mapping[str, object],
+        errors: Mapping[int, Any],
+    ) -> dict[str, Any]:
+        route = self._route(kind, identifier, operation)
+        whole = {"id": list(identifier), **body}
+        return self.http.json("POST", route, doing=doing, query=self._query, body=whole, errors=errors)
+
+    def _pages(self, route: str, key: str, doing: str, query: Mapping[str, str]) -> list[str]:
+        """Return the names of every page, each once; an empty page is not the end, one without a token is."""
+        found: dict[str, None] = {}
+        seen: set[str] = set()
+        token: str | None = None
+        while True:
+            asked = {**self._query, **query} if token is None else {**self._query, **query, "page_token": token}
+            page = f"{doing}, page {len(seen) + 1}" if seen else doing
+            answer = self.http.json("GET", route, doing=page, query=asked, errors={404: NamespaceNotFoundError})
+            found.update(dict.fromkeys(_names(answer, key, page)))
+            token = _token(answer, page)
+            if token is None:
+                return list(found)
+            if token in seen:
+                raise InternalError(f"rest: {page}: the server gives the same page again; the list never ends")
+            seen.add(token)
+
+
+_MISSING_TABLE: Mapping[int, Any] = {404: TableNotFoundError}
+_TAKEN_TABLE: Mapping[int, Any] = {404: NamespaceNotFoundError, 409: TableAlreadyExistsError}
+
+
+def _named(what: str, identifier: Identifier) -> str:
+    return f"{what} `{join(identifier)}`" if identifier else "the root"
+
+
+def _merge(changes: PropertyChanges) -> dict[str, object]:
+    return {"set_properties": dict(changes.set), "unset_properties": sorted(changes.remove)}
+
+
+def _names(answer: Mapping[str, Any], key: str, doing: str) -> Sequence[str]:
+    names = answer.get(key)
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise InternalError(f"rest: {doing}: the answer holds no list `{key}`; is this a Lance namespace server?")
+    return names
+
+
+def _token(answer: Mapping[str, Any], doing: str) -> str | None:
+    token = answer.get("page_token")
+    if token is not None and not isinstance(token, str):
+        raise InternalError(f"rest: {doing}: the page token is no text")
+    return token or None
+
+
+def _properties(answer: Mapping[str, Any], doing: str) -> dict[str, str]:
+    properties = answer.get("properties") or {}
+    if not isinstance(properties, Mapping) or not all(isinstance(value, str) for value in properties.values()):
+        raise InternalError(f"rest: {doing}: the properties in the answer are not texts")
+    return dict(properties)
+
+
+def _table(identifier: Identifier, answer: Mapping[str, Any], doing: str) -> LiveTable:
+    location = answer.get("location") or answer.get("table_uri")
+    if not isinstance(location, str):
+        raise InternalError(f"rest: {doing}: the answer names no location")
+    return LiveTable(identifier, location, _properties(answer, doing))
