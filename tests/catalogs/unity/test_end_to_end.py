@@ -10,11 +10,13 @@ import pyarrow as pa
 import pytest
 
 import reconciler
+from reconciler.backends.unity import UnityConfig
 from reconciler.planner.plan import Action, Plan
 from tests.catalogs.unity.conftest import CATALOG, TOKEN, Unity
 from tests.cli.running import lancens
 
 EXAMPLE = Path(__file__).parents[3] / "examples/unity/lancens.yaml"
+PAGE = EXAMPLE.parents[2] / "docs/catalogs/unity.md"
 FEATURES = (CATALOG, "features")
 
 
@@ -117,6 +119,25 @@ def test_the_plan_says_that_a_table_cannot_be_changed(
     edit(manifest, old, new)
     with pytest.raises(reconciler.PlanError, match=said):
         planned(manifest)
+
+
+def test_the_page_shows_this_example_and_what_it_answers(manifest: Path) -> None:
+    page = PAGE.read_text()
+    assert EXAMPLE.read_text() in page
+    apply(manifest)
+    edit(manifest, "{tier: gold}", "{tier: silver}")
+    with pytest.raises(reconciler.PlanError) as caught:
+        planned(manifest)
+    assert caught.value.conflicts[0] in page
+
+
+def test_the_page_lists_every_key_and_its_default() -> None:
+    page = PAGE.read_text()
+    for name, field in UnityConfig.model_fields.items():
+        shown = "storage.*" if name == "storage" else name
+        [row] = [line for line in page.splitlines() if line.startswith(f"| `{shown}`")]
+        if isinstance(field.default, str | float | int):
+            assert str(field.default).removesuffix(".0") in row
 
 
 def test_drift_is_seen_and_mended(unity: Unity, manifest: Path, capsys: pytest.CaptureFixture[str]) -> None:
