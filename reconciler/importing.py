@@ -44,6 +44,7 @@ def import_(
         ConfigError: ``impl`` is unknown.
     """
     from reconciler.manifest.export import ExportCatalog, to_yaml
+    from reconciler.manifest.variables import escape
 
     if manifest is not None:
         concerned = None if catalog is None else [catalog]
@@ -74,7 +75,8 @@ def import_(
         finally:
             backend.close()
     name, _, catalog_name = (_only_owner(snapshot) or "imported/main").partition("/")
-    export = ExportCatalog(catalog or catalog_name, impl, properties, _manageable(snapshot), EVERYTHING)
+    texts = {key: escape(value) for key, value in properties.items()}
+    export = ExportCatalog(catalog or catalog_name, impl, texts, _manageable(snapshot), EVERYTHING)
     return to_yaml(name, [export])
 
 

@@ -13,6 +13,7 @@ __all__ = ["absolute", "check", "is_under", "join", "normalise", "redact", "same
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _WINDOWS_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _S3_SCHEMES = {"s3", "s3a", "s3n"}
 
 
@@ -79,7 +80,7 @@ def check(location: str) -> str | None:
     """
     if not location.strip():
         return "a location cannot be empty"
-    if any(ord(character) < 32 or character == "\x7f" for character in location):
+    if _CONTROL.search(location):
         return "a location cannot contain control characters"
     scheme, rest = _split(location)
     if not scheme:

@@ -75,7 +75,7 @@ def _plan(flags: PlanFlags) -> tuple[Plan, Manifest]:
 def _manifest_of(plan: Plan, path: Path, flags: PlanFlags) -> Manifest:
     """Load the manifest again that a saved plan was made from, for the connections.
 
-    Its files are looked for from the current folder, then from the plan's.
+    A plan names its files as seen from where it was made: that is this folder, or the one the plan lies in.
     """
     from reconciler.manifest import load
 
@@ -84,7 +84,7 @@ def _manifest_of(plan: Plan, path: Path, flags: PlanFlags) -> Manifest:
         if files and all(file.exists() for file in files):
             return load(*files, variables=flags.variables)
     raise LancensError(
-        f"{path} was made from {', '.join(plan.manifest.files)}, which is not here; run apply in the folder of the plan"
+        f"{path} was made from {', '.join(plan.manifest.files)}, which is not here; run apply where the plan was made"
     )
 
 

@@ -17,7 +17,7 @@ _MOST_PROBLEMS = 1000
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One file of a manifest: ``name`` relative to the manifest's folder, ``folder`` absolute, ``path`` real."""
+    """One file of a manifest: ``name`` as seen from the current folder, ``folder`` absolute, ``path`` real."""
 
     name: str
     folder: str

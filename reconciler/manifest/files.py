@@ -79,7 +79,7 @@ class _Reading:
             self.complete = False
             return
         number = len(self._faults.files)
-        name = Path(os.path.relpath(path, self._folder)).as_posix()
+        name = Path(os.path.relpath(path)).as_posix()
         self._faults.files.append(SourceFile(name, str(Path(path).parent), path))
         document = read_document(data, number, self._faults)
         del data

@@ -42,7 +42,7 @@ class Manifest:
 
     ``digest`` is the SHA-256 of the normalised content: how it is spread over files, written, ordered or commented
     makes no difference, nor do the values behind placeholders in ``config`` or the folder it lies in. ``files`` are
-    relative to ``folder``, which is absolute.
+    named as seen from the current folder; ``folder`` is that of the first one, absolute.
     """
 
     name: str

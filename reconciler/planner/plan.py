@@ -164,7 +164,7 @@ class FieldChange(_Document):
 
 
 class SourceRef(_Document):
-    """The place in the manifest that asks for a change; the file is relative to the manifest's folder."""
+    """The place in the manifest that asks for a change; the file is as seen from where the plan was made."""
 
     file: str
     line: int
@@ -278,7 +278,7 @@ class CatalogSummary(_Document):
 
 
 class ManifestRef(_Document):
-    """The manifest a plan was made from; files are relative to the folder of the first one."""
+    """The manifest a plan was made from; files are as seen from the folder it was made in."""
 
     name: str
     digest: str

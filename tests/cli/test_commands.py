@@ -100,6 +100,24 @@ def test_a_saved_plan_is_refused_when_its_manifest_changed(folder: Path, capsys:
     assert not (folder / "lake").exists()
 
 
+def test_files_are_named_from_the_current_folder_in_errors_plans_and_saved_plans(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "conf/teams").mkdir(parents=True)
+    (folder / "conf/prod.yaml").write_text(MANIFEST.partition("    namespaces")[0] + "include: [teams/*.yaml]\n")
+    team = folder / "conf/teams/a.yaml"
+    team.write_text("catalogs: {lake: {namespaces: {a: {tables: {t: {}}}}}}\n")
+    saved = lancens(capsys, "plan", "conf/prod.yaml", "-o", "plan.json")
+    assert "conf/teams/a.yaml:1" in saved.out
+    assert json.loads((folder / "plan.json").read_text())["manifest"]["files"] == [
+        "conf/prod.yaml",
+        "conf/teams/a.yaml",
+    ]
+    assert lancens(capsys, "apply", "plan.json", "--auto-approve").code == 0
+    team.write_text("catalogs: {lake: {namespaces: {a: {tablez: {t: {}}}}}}\n")
+    assert lancens(capsys, "validate", "conf/prod.yaml").err.startswith("conf/teams/a.yaml:1:")
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -10,8 +10,6 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def test_the_demo_ends_in_no_changes() -> None:
-    done = subprocess.run(
-        [sys.executable, EXAMPLES / "quickstart/demo.py"], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, EXAMPLES / "quickstart/demo.py"], capture_output=True, text=True, check=True)
     assert "Applied 5 of 5 changes" in done.stdout
     assert done.stdout.rstrip().splitlines()[-1].startswith("No changes. 2 namespaces and 3 tables in 1 catalog match")

@@ -173,7 +173,7 @@ BAD: list[tuple[str, str, list[str]]] = [
         "config value of the wrong type, value not shown",
         manifest("", "glue", "{region: eu, retries: s3cr3t}"),
         [
-            f"{L}:6:26: config: `retries`: Input should be a valid integer, unable to parse string as an integer",
+            f"{L}:6:26: config: `retries`: expected a whole number",
         ],
     ),
     (

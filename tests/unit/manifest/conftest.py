@@ -90,3 +90,9 @@ def manifest(below: str, impl: str = "memory", config: str = "{}") -> str:
     """Return a manifest with one catalog, ``lake``, whose block goes on with ``below``."""
     lines = "".join(f"    {line}\n" if line else "\n" for line in below.splitlines())
     return f"version: 1\nname: shop\ncatalogs:\n  lake:\n    impl: {impl}\n    config: {config}\n{lines}"
+
+
+@pytest.fixture(autouse=True)
+def _in_the_folder_of_the_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Faults name files as seen from the current folder."""
+    monkeypatch.chdir(tmp_path)
