@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from lance_namespace import DropNamespaceRequest
-from lance_namespace.errors import InvalidInputError, NamespaceNotEmptyError, NamespaceNotFoundError
+from lance_namespace.errors import (
+    InvalidInputError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    TableAlreadyExistsError,
+)
 
 from reconciler.backends.hive.backend import HiveBackend
 from reconciler.backends.hive.hive3 import Hive3Backend
@@ -17,6 +25,7 @@ from tests.catalogs.hive.conftest import Connect
 from tests.catalogs.hive.files import digests, write_dataset
 from tests.catalogs.hive.raw import fetch, plain_table, put, raw
 from tests.servers.hive import Metastore
+from tests.soak import count
 
 
 def test_tables_come_move_and_go_and_the_data_stays(backend: HiveBackend, database: Identifier, lake: str) -> None:
@@ -152,3 +161,44 @@ def test_the_catalog_hive_is_never_dropped(catalogs: Hive3Backend) -> None:
     with pytest.raises(InvalidInputError, match="cannot be dropped"):
         catalogs.remove_namespace(("hive",))
     assert catalogs.load_namespace(("hive",)) == before
+
+
+# ---- races -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("round_", range(count(2, 30)))
+def test_the_slower_of_many_creators_takes_no_file_with_it(
+    connect: Connect, database: Identifier, tmp_path: Path, round_: int
+) -> None:
+    """A server that fails to create a namespace or a table deletes the directory it made for it."""
+    above = database[:-1]
+    backends = [connect() for _ in range(4)]
+    together = threading.Barrier(len(backends), timeout=60)
+
+    def create(backend: HiveBackend, kind: str) -> None:
+        place = tmp_path / kind
+        together.wait()
+        if kind == "table":
+            backend.insert_table((*database, "contended"), str(place), {})
+        else:
+            identifier = (f"{database[0]}_race",) if kind == "first level" else (*above, f"{database[-1]}_race")
+            key = "catalog.location-uri" if above and kind == "first level" else "database.location-uri"
+            backend.insert_namespace(identifier, {key: str(place)})
+        (place / "written").write_text("at once")
+
+    def attempt(backend: HiveBackend, kind: str) -> bool:
+        try:
+            create(backend, kind)
+        except (NamespaceAlreadyExistsError, TableAlreadyExistsError):
+            return False
+        return True
+
+    kinds = ["table", "first level", "second level"] if above else ["table", "first level"]
+    with ThreadPoolExecutor(len(backends)) as pool:
+        for kind in kinds:
+            won = list(pool.map(attempt, backends, [kind] * len(backends)))
+            assert won.count(True) == 1
+            assert (tmp_path / kind / "written").read_text() == "at once"
+    if above:
+        backends[0].remove_namespace((*above, f"{database[-1]}_race"))
+    backends[0].remove_namespace((f"{database[0]}_race",))
