@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help install demo test lint types unit catalogs soak bench schemas lock clean
+.PHONY: help install demo test lint types unit servers soak bench schemas lock clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -14,8 +14,9 @@ install: $(INSTALLED)
 
 $(INSTALLED): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(sed -n 's/^\(uv==[^ ]*\) .*/\1/p' requirements.lock)"
+	$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	touch $@
 
 ## make demo       plan, apply and plan again on examples/quickstart, with real Lance datasets
@@ -23,7 +24,7 @@ demo: $(INSTALLED)
 	@$(BIN)/python examples/quickstart/demo.py
 
 ## make test       lint, strict types, and every test, on real servers
-test: lint types unit catalogs
+test: lint types unit servers
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -33,13 +34,14 @@ types: $(INSTALLED)
 	$(BIN)/mypy
 
 unit: $(INSTALLED)
-	$(BIN)/pytest -n 2 --dist worksteal tests/unit tests/cli
+	$(BIN)/pytest -n 2 --dist worksteal tests/unit tests/cli tests/applier
 
-# One process a folder: its servers are started for it and stopped with it, so no two JVMs stand side by side.
-catalogs: $(INSTALLED)
-	@for folder in tests/catalogs tests/catalogs/*/; do \
-		case $$folder in */__pycache__/) continue;; tests/catalogs) files=$$(ls tests/catalogs/test_*.py);; *) files=$$folder;; esac; \
-		echo "pytest $$folder"; $(BIN)/pytest $$files || exit 1; \
+# One process a folder: its servers are started for it and stopped with it, so no two groups of JVMs stand side by side.
+SERVER_FOLDERS = $(wildcard tests/catalogs/*/conftest.py tests/server/conftest.py tests/action/conftest.py)
+servers: $(INSTALLED)
+	$(BIN)/pytest tests/catalogs/test_*.py
+	@for conftest in $(SERVER_FOLDERS); do \
+		folder=$$(dirname $$conftest); echo "pytest $$folder"; $(BIN)/pytest $$folder || exit 1; \
 	done
 
 ## make soak       the long checks in full: kills, proxies, fuzzing, big tables; seeds are printed

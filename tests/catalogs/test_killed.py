@@ -38,6 +38,7 @@ def write_manifest(folder: Path) -> set[tuple[str, ...]]:
     return wanted
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("round_", range(count(5, 50)))
 def test_killed_at_a_random_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], round_: int

@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -175,6 +176,7 @@ quick = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, Hea
 option_sets = st.builds(PlanOptions, adopt=st.booleans(), take_over=st.booleans())
 
 
+@pytest.mark.soak
 @quick
 @given(manifests(), catalogs(), option_sets)
 def test_after_apply_the_plan_is_empty(wanted: DesiredCatalog, state: Snapshot, options: PlanOptions) -> None:
@@ -188,6 +190,7 @@ def test_after_apply_the_plan_is_empty(wanted: DesiredCatalog, state: Snapshot, 
     assert len(backend.writes) == len(set(backend.writes))
 
 
+@pytest.mark.soak
 @quick
 @given(manifests(), catalogs(), option_sets, st.data())
 def test_killed_anywhere_and_run_again_it_ends_the_same(
