@@ -13,7 +13,7 @@ from typing import Any
 import botocore.session
 from botocore.model import OperationModel, ServiceModel, Shape
 
-__all__ = ["answer_faults", "operation", "request_faults"]
+__all__ = ["answer_faults", "operation", "request_faults", "shape_faults"]
 
 # Java writes the characters beyond the basic plane as pairs of surrogates.
 _SURROGATES = r"\uD800\uDC00-\uDBFF\uDFFF"
@@ -44,6 +44,11 @@ def answer_faults(name: str, body: Any) -> list[str]:
     if model.output_shape is None:
         return [] if body in ({}, None) else [f"{name} answers nothing"]
     return list(_faults(model.output_shape, body, name))
+
+
+def shape_faults(shape: Shape, value: Any) -> list[str]:
+    """Return what in ``value`` does not fit ``shape``."""
+    return list(_faults(shape, value, shape.name))
 
 
 def _faults(shape: Shape, value: Any, path: str) -> Iterator[str]:

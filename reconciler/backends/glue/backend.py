@@ -166,7 +166,7 @@ class GlueBackend(Backend):
         wanted = kind or properties.get(KIND) or DATABASE
         if wanted not in KINDS:
             raise InvalidInputError(f"glue: a namespace is a {CATALOG} or a {DATABASE}, not a `{wanted}`")
-        parameters = {key: value for key, value in properties.items() if key != KIND}
+        parameters = _without_kind(properties)
         made = LiveNamespace(identifier, parameters, wanted)
         try:
             if wanted == CATALOG:
@@ -228,6 +228,7 @@ class GlueBackend(Backend):
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
         """Merge ``changes`` into the parameters of a catalog or database; all other fields stay."""
+        changes = replace(changes, set=_without_kind(changes.set))
         database = self._database(identifier)
         if database is not None:
             database["Parameters"] = changes.applied_to(database.get("Parameters") or {})
@@ -328,6 +329,10 @@ class GlueBackend(Backend):
         if oddity is not None:
             raise NotLanceTableError(f"glue: `{join(identifier)}` is no Lance table here: it is {oddity}")
         return table
+
+
+def _without_kind(properties: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in properties.items() if key != KIND}
 
 
 def _require_plain(identifier: Identifier, oddity: str | None) -> None:

@@ -35,6 +35,9 @@ class TestKinds:
         made = backend.create_namespace(CreateNamespaceRequest(id=["Sales"], properties={"lancens.kind": "catalog"}))
         assert made.properties == {}
         assert backend.load_namespace(("sales",)) == LiveNamespace(("sales",), {}, "catalog")
+        again = {"lancens.kind": "catalog", "a": "b"}
+        backend.create_namespace(CreateNamespaceRequest(id=["sales"], properties=again, mode="overwrite"))
+        assert backend.load_namespace(("sales",)) == LiveNamespace(("sales",), {"a": "b"}, "catalog")
         with pytest.raises(InvalidInputError, match="a namespace is a catalog or a database, not a `schema`"):
             backend.create_namespace(CreateNamespaceRequest(id=["x"], properties={"lancens.kind": "schema"}))
 
