@@ -234,9 +234,11 @@ def test_a_web_page_is_named_as_one(script: Script, content_type: str) -> None:
     page = b"<!doctype html><html><title>Sign in &amp; go</title><body>secret stuff</body></html>"
     script.answers = [(200, {"Content-Type": content_type}, page)]
     text = refused(script.client(), ServiceUnavailableError)
-    assert "a web page titled `Sign in & go` instead of JSON" in text
+    assert "a web page titled `Sign in & go`, which is not the service's" in text
     assert "check `endpoint`" in text
     assert "secret stuff" not in text
+    with pytest.raises(ServiceUnavailableError, match="Sign in"):
+        script.client().done("DELETE", "/t", doing="x")
 
 
 @pytest.mark.parametrize(

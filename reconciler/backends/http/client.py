@@ -185,18 +185,21 @@ class HttpClient:
         value = decode(answer.content)
         if isinstance(value, dict):
             return value
-        if is_html(answer.text, answer.headers.get("Content-Type", "")):
-            raise self._error(
-                ServiceUnavailableError,
-                f"{where}: {answer.status_code} with {self._excerpt(answer)} instead of JSON; a proxy or a login "
-                f"page answers at {self._endpoint}: check `{self._endpoint_key}` and the proxy settings",
-            )
+        self._refuse_page(answer, where)
         got = self._excerpt(answer) or "an empty answer"
         raise self._error(
             InternalError,
             f"{where}: {answer.status_code} with no JSON object but: {got}; check that `{self._endpoint_key}` "
             f"({self._endpoint}) is such a service",
         )
+
+    def _refuse_page(self, answer: Response, where: str) -> None:
+        if is_html(answer.content, answer.headers.get("Content-Type", "")):
+            raise self._error(
+                ServiceUnavailableError,
+                f"{where}: {answer.status_code} with {self._excerpt(answer)}, which is not the service's; a proxy or a "
+                f"login page answers at {self._endpoint}: check `{self._endpoint_key}` and the proxy settings",
+            )
 
     def done(
         self,
@@ -208,8 +211,8 @@ class HttpClient:
         body: object = None,
         errors: Mapping[int, type[LanceNamespaceError]] | None = None,
     ) -> None:
-        """Send a request for its effect; any 2xx is success, whatever is in it. See :meth:`json`."""
-        self._answer(method, path, doing, query, body, None, errors or {})
+        """Send a request for its effect; any 2xx is success, whatever is in it but a web page. See :meth:`json`."""
+        self._refuse_page(*self._answer(method, path, doing, query, body, None, errors or {}))
 
     def _answer(
         self,

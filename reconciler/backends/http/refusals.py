@@ -111,14 +111,14 @@ def decode(content: bytes) -> object:
         return None
 
 
-def is_html(text: str, content_type: str) -> bool:
+def is_html(content: bytes, content_type: str) -> bool:
     """Return whether an answer is a web page."""
-    return "html" in content_type.lower() or text.lstrip()[:1] == "<"
+    return "html" in content_type.lower() or content.lstrip()[:1] == b"<"
 
 
 def excerpt(text: str, content_type: str = "") -> str:
     """Return what is worth showing of an answer that was not understood: one short line, a page by its title."""
-    if is_html(text, content_type):
+    if is_html(text.encode(), content_type):
         title = _TITLE.search(text)
         text = f"a web page titled `{html.unescape(title[1]).strip()}`" if title else "a web page"
     line = _UNPRINTABLE.sub(" ", text).strip()

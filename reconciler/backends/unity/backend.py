@@ -11,7 +11,6 @@ from pathlib import Path
 
 from lance_namespace import DescribeTableRequest, DescribeTableResponse
 from lance_namespace.errors import (
-    InternalError,
     InvalidInputError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
@@ -21,18 +20,16 @@ from lance_namespace.errors import (
 from reconciler import locations, storage
 from reconciler.backends.base import Backend, NotLanceTableError
 from reconciler.backends.http import HttpClient, RetryPolicy, StaticToken
-from reconciler.backends.parallel import in_parallel
 from reconciler.backends.unity import columns
 from reconciler.backends.unity.config import UnityConfig
 from reconciler.backends.unity.names import NAME_RULE, name_problem
 from reconciler.backends.unity.refusals import translate
+from reconciler.backends.unity.scan import live_table, scan_catalog
 from reconciler.backends.unity.service import TableInfo, UnityService
 from reconciler.names import EVERYTHING, Identifier, Scope, join
 from reconciler.state import Capabilities, LiveNamespace, LiveTable, PropertyChanges, Schema, Snapshot
 
 __all__ = ["UnityBackend"]
-
-_READ_ONLY_CATALOGS = frozenset({"FOREIGN_CATALOG", "DELTASHARING_CATALOG", "SYSTEM_CATALOG"})
 
 
 class UnityBackend(Backend):
@@ -83,53 +80,7 @@ class UnityBackend(Backend):
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
         """Return the catalog, its schemas and their Lance tables: the pages of one list, and of one list a schema."""
-        catalog: Identifier = (self.config.catalog,)
-        if not scope.contains(catalog) and not scope.reaches(catalog):
-            return Snapshot()
-        info = self._service.catalog(self.config.catalog)
-        namespaces: dict[Identifier, LiveNamespace] = {catalog: LiveNamespace(catalog, info.properties)}
-        notes: list[str] = []
-        if info.kind in _READ_ONLY_CATALOGS:
-            notes.append(f"`{self.config.catalog}` is a {info.kind}, which is read-only")
-        if not scope.reaches(catalog):
-            return Snapshot(namespaces, notes=tuple(notes))
-        for schema in self._service.schemas(self.config.catalog):
-            identifier = (*catalog, schema.name)
-            problem = name_problem(schema.name)
-            if problem is not None:
-                notes.append(f"the schema `{schema.name}` cannot be shown: {problem}")
-            elif scope.contains(identifier) or scope.reaches(identifier):
-                namespaces[identifier] = LiveNamespace(identifier, schema.properties)
-        return self._with_tables(scope, namespaces, notes)
-
-    def _with_tables(self, scope: Scope, namespaces: dict[Identifier, LiveNamespace], notes: list[str]) -> Snapshot:
-        schemas = [identifier for identifier in namespaces if len(identifier) == 2 and scope.reaches(identifier)]
-        tables: dict[Identifier, LiveTable] = {}
-        for schema, found in zip(schemas, in_parallel(self._tables_of, schemas, self.parallelism), strict=True):
-            if found is None:
-                del namespaces[schema]
-                continue
-            for info in found:
-                identifier = (*schema, info.name)
-                problem = name_problem(info.name)
-                if problem is not None:
-                    notes.append(f"the table `{info.name}` in `{join(schema)}` cannot be shown: {problem}")
-                elif not info.is_lance:
-                    notes.append(f"`{join(identifier)}` is marked as a Lance table, but its type is {info.kind}")
-                elif scope.contains(identifier):
-                    tables[identifier] = _live(identifier, info)
-        return Snapshot(namespaces, tables, tuple(notes))
-
-    def _tables_of(self, schema: Identifier) -> list[TableInfo] | None:
-        """Return what a schema holds that is marked as a Lance table; None when the schema is gone by now."""
-        try:
-            return [info for info in self._service.tables(schema) if info.is_marked]
-        except NamespaceNotFoundError:
-            try:
-                self._service.schema(schema)
-            except NamespaceNotFoundError:
-                return None
-            raise
+        return scan_catalog(self._service, self.config.catalog, scope, self.parallelism)
 
     def load_namespace(self, identifier: Identifier) -> LiveNamespace:
         """Return the catalog or a schema."""
@@ -139,7 +90,7 @@ class UnityBackend(Backend):
 
     def load_table(self, identifier: Identifier) -> LiveTable:
         """Return one Lance table."""
-        return _live(identifier, self._lance_table(identifier))
+        return live_table(identifier, self._lance_table(identifier))
 
     def child_namespaces(self, parent: Identifier) -> Sequence[str]:
         """Return the catalog below the root, the schemas below the catalog, nothing below a schema."""
@@ -225,7 +176,7 @@ class UnityBackend(Backend):
         self._require_own(identifier)
         schema = storage.probe(location, self.storage_options()).schema
         shown = columns.to_columns(schema) if schema is not None else []
-        return _live(identifier, self._service.create_table(identifier, location, properties, shown))
+        return live_table(identifier, self._service.create_table(identifier, location, properties, shown))
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Remove a Lance table's entry. It is an external table, whose data the service leaves alone."""
@@ -275,9 +226,3 @@ class UnityBackend(Backend):
 
 def _place(root: str, identifier: Identifier) -> str:
     return locations.join(root, *identifier[:-1], f"{identifier[-1]}.lance")
-
-
-def _live(identifier: Identifier, info: TableInfo) -> LiveTable:
-    if info.location is None:
-        raise InternalError(f"unity: the table `{join(identifier)}` has no storage_location; repair or drop its entry")
-    return LiveTable(identifier, info.location, info.properties)

@@ -53,9 +53,10 @@ class UnityConfig(BackendConfig):
     @field_validator("auth_token")
     @classmethod
     def _is_token(cls, value: SecretStr) -> SecretStr:
-        if not value.get_secret_value().strip():
+        token = value.get_secret_value().strip()
+        if not token:
             raise ValueError("is empty; leave it out for a service without authentication")
-        return value
+        return SecretStr(token)
 
     @field_validator("root")
     @classmethod

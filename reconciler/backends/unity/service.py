@@ -138,7 +138,7 @@ class UnityService:
 
     def set_schema_properties(self, identifier: Identifier, properties: Mapping[str, str]) -> None:
         """PATCH /schemas/{full_name}: the properties given take the place of all there are."""
-        self._http.json(
+        self._http.done(
             "PATCH",
             path("schemas", full_name(identifier)),
             doing=f"change the properties of the schema `{join(identifier)}`",

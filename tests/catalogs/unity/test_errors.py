@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 from collections.abc import Callable, Mapping
 
 import pytest
@@ -25,7 +26,9 @@ from lance_namespace.errors import (
     UnsupportedOperationError,
 )
 
+from reconciler.backends import registry
 from reconciler.backends.unity import UnityBackend
+from reconciler.errors import MissingExtraError
 from tests.catalogs.unity.conftest import CATALOG, TOKEN, Unity
 from tests.servers.unity_contract import Contract, jwt
 from tests.servers.unity_contract_server import serving
@@ -137,6 +140,13 @@ def test_success_that_is_not_unitys(unity: Unity, call: str, body: str) -> None:
     assert "`endpoint`" in str(error)
 
 
+@pytest.mark.parametrize("call", ["DELETE /tables/", "DELETE /schemas/"])
+def test_a_page_is_no_success_of_a_removal(unity: Unity, call: str) -> None:
+    error = refusal(unity, call, 200, "<html><title>Welcome</title></html>")
+    assert error.code is ErrorCode.SERVICE_UNAVAILABLE
+    assert "a web page titled `Welcome`" in str(error)
+
+
 @pytest.mark.parametrize(
     ("token", "kind", "line"),
     [
@@ -155,6 +165,11 @@ def test_tokens_that_the_server_does_not_take(
         backend.scan()
     if token:
         assert token not in str(caught.value)
+
+
+def test_a_token_from_a_file_may_end_with_a_line_break(unity: Unity) -> None:
+    unity.fill(1)
+    assert len(unity.connect(auth_token=f"{TOKEN}\n").scan().tables) == 1
 
 
 def test_no_answer_shows_the_token(unity: Unity) -> None:
@@ -188,6 +203,22 @@ def test_a_service_that_is_not_there() -> None:
         backend = UnityBackend(endpoint=endpoint, catalog="main", max_retries="0")
         with pytest.raises(ServiceUnavailableError, match="check `endpoint` and that the service is up"):
             backend.list_namespaces(ListNamespacesRequest(id=["main"]))
+
+
+def test_the_time_out_is_the_configured_one() -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        backend = UnityBackend(endpoint=endpoint, catalog="main", read_timeout="0.05", max_retries="0")
+        with pytest.raises(ServiceUnavailableError, match=r"no answer from .* within 0.05 s"):
+            backend.scan()
+
+
+def test_without_requests_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "requests", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'lancens\[rest\]'"):
+        registry.connect("unity", {"endpoint": "http://h", "catalog": "main"})
 
 
 def test_https_to_a_service_without_it() -> None:

@@ -120,19 +120,37 @@ def test_a_token_that_comes_again_is_an_error_and_no_endless_loop(unity: Unity) 
 
 def test_a_schema_that_goes_while_it_is_read_is_left_out(unity: Unity) -> None:
     unity.fill(3, 3)
-    gone = {"error_code": "SCHEMA_NOT_FOUND", "message": "gone", "details": []}
+    backend = unity.connect()
+    schemas: list[dict[str, object]] = [{"name": name, "properties": {}} for name in ("s0", "s1", "gone")]
+    unity.server.fail_once("/schemas?", 200, {"schemas": schemas, "next_page_token": None})
+    snapshot = backend.scan()
+    assert set(snapshot.namespaces) == {(CATALOG,), (CATALOG, "s0"), (CATALOG, "s1")}
+    assert len(snapshot.tables) == 6
+
+
+def test_a_schema_that_is_listed_again_but_has_no_tables_to_list_is_an_error(unity: Unity) -> None:
+    unity.fill(3, 3)
+    gone = {"error_code": "SCHEMA_NOT_FOUND", "message": "?", "details": []}
     unity.server.fail_once("schema_name=s1", 404, gone)
-    unity.server.fail_once("/schemas/main.s1", 404, gone)
-    snapshot = unity.connect().scan()
-    assert (CATALOG, "s1") not in snapshot.namespaces
-    assert len(snapshot.tables) == 3
-
-
-def test_a_schema_that_is_still_there_but_could_not_be_listed_is_an_error(unity: Unity) -> None:
-    unity.fill(3)
-    unity.server.fail_once("schema_name=s0", 404, {"error_code": "SCHEMA_NOT_FOUND", "message": "?", "details": []})
-    with pytest.raises(NamespaceNotFoundError):
+    with pytest.raises(NamespaceNotFoundError, match=r"list the tables of `main\$s1`"):
         unity.connect().scan()
+
+
+def test_a_catalog_that_goes_while_it_is_read_is_an_error(unity: Unity) -> None:
+    unity.fill(3)
+    gone = {"error_code": "CATALOG_NOT_FOUND", "message": "gone", "details": []}
+    unity.server.fail_once("/tables?", 404, gone)
+    unity.server.fail_once("/schemas?", 200, {"schemas": [{"name": "s0"}]})
+    unity.server.fail_once("/schemas?", 404, gone)
+    with pytest.raises(NamespaceNotFoundError, match="CATALOG_NOT_FOUND"):
+        unity.connect().scan()
+
+
+def test_notes_are_about_the_scope_only(unity: Unity) -> None:
+    unity.fill(0)
+    unity.contract.add_table(CATALOG, "s0", "m", table_type="MANAGED", properties={"table_type": "lance"})
+    assert unity.connect().scan(Scope((f"{CATALOG}/s0/a*",))).notes == ()
+    assert len(unity.connect().scan(Scope((f"{CATALOG}/s0/m*",))).notes) == 1
 
 
 def test_only_marked_external_tables_are_lance_tables(unity: Unity) -> None:
