@@ -41,6 +41,12 @@ class Unity:
                 self.contract.add_lance_table(CATALOG, f"s{number}", f"t{table:04}")
 
 
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The servers of the tests are on this machine, wherever its proxies lead."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
 def _started(**options: bool) -> Iterator[Unity]:
     contract = Contract(**options)
     contract.add_catalog(CATALOG, properties={"region": "eu"})
