@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lance_namespace import CreateNamespaceRequest, DropNamespaceRequest
@@ -73,6 +74,7 @@ def _seen(backend: Backend) -> Any:
     )
 
 
+@pytest.mark.soak
 @given(st.lists(_steps, max_size=12))
 @settings(max_examples=count(40, 1_000))
 def test_the_same_steps_have_the_same_answers_and_the_same_end(steps: list[Step]) -> None:

@@ -62,6 +62,7 @@ def _config(root: str, options: dict[str, str]) -> dict[str, str]:
     return {"root": root, **{f"storage.{key}": value for key, value in options.items()}}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("check", CHECKS, ids=str)
 def test_conformance(check: Check, options: dict[str, str]) -> None:
     connect = partial(registry.connect, "dir", _config(f"s3://{BUCKET}/con formance", options))
