@@ -47,6 +47,11 @@ class IcebergConfig(BackendConfig):
             raise ValueError(problem)
         return value.rstrip("/")
 
+    @field_validator("endpoint")
+    @classmethod
+    def _is_without_version(cls, value: str) -> str:
+        return value.removesuffix("/v1")
+
     @field_validator("auth_token")
     @classmethod
     def _is_token(cls, value: SecretStr) -> SecretStr:

@@ -26,6 +26,11 @@ def test_the_defaults_are_those_of_the_specification() -> None:
     assert config.scope == "catalog"
 
 
+def test_an_endpoint_may_end_with_the_protocols_version() -> None:
+    config = IcebergBackend(endpoint=f"{ENDPOINT}/v1/").config
+    assert config == IcebergBackend(endpoint=ENDPOINT).config
+
+
 def test_keys_may_carry_the_implementations_name() -> None:
     config = IcebergBackend(**{"iceberg.endpoint": ENDPOINT, "iceberg.warehouses": "b, a,,b"}).config
     assert config.warehouse_names == ("b", "a")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import lance
+import pyarrow as pa
 import pytest
 
 import reconciler
@@ -19,8 +20,9 @@ CREDENTIAL_LINE = '      credential: "${env:ICEBERG_CREDENTIAL}" # client_id:cli
 
 
 @pytest.fixture
-def manifest_path(catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The example, with a namespace of this test's own and the way into the server under test."""
+def manifest_path(catalog: Catalog, backend: IcebergBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The example, with the way into the server under test, where nothing of it is left from other tests."""
+    _remove(backend, (catalog.warehouse, "analytics"))
     monkeypatch.setenv("ICEBERG_ENDPOINT", catalog.config["endpoint"])
     monkeypatch.setenv("ICEBERG_CREDENTIAL", catalog.config.get("credential", ""))
     monkeypatch.setenv("ICEBERG_ROOT", catalog.root)
@@ -37,12 +39,6 @@ def manifest_path(catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     path = tmp_path / "lancens.yaml"
     path.write_text(text, "utf-8")
     return path
-
-
-@pytest.fixture(autouse=True)
-def leave_nothing(catalog: Catalog, backend: IcebergBackend) -> None:
-    """Empty the namespace the example uses: Nessie's warehouse is shared with other tests."""
-    _remove(backend, (catalog.warehouse, "analytics"))
 
 
 def _remove(backend: IcebergBackend, identifier: tuple[str, ...]) -> None:
@@ -133,6 +129,10 @@ def test_an_imported_manifest_plans_no_changes(
     imported = reconciler.import_(reconciler.load(manifest_path))
     manifest_path.write_text(imported, "utf-8")
     assert "50% off" in imported
+    assert "tier: gold" in imported
+    assert not [
+        key for key in ("nessie.", "gc.enabled", "created-at", "write.parquet", "table_type") if key in imported
+    ]
     assert catalog.config.get("credential", "nothing") not in imported
     assert not _planned(manifest_path).changes
 
@@ -158,3 +158,40 @@ def test_a_token_revoked_in_the_middle_of_an_apply_is_renewed(
     assert report.ok
     assert sum(request.startswith("POST /v1/oauth/tokens") for request in server.requests()[before:]) > 2
     assert not _planned(manifest_path).changes
+
+
+def test_locations_the_service_ignores_are_said_and_not_asked_for_again(
+    catalog: Catalog, backend: IcebergBackend, manifest_path: Path, tmp_path: Path
+) -> None:
+    real = f"{catalog.root}/real.lance"
+    lance.write_dataset(pa.table({"n": [1, 2]}), real, storage_options=backend.storage_options() or None)
+    head = manifest_path.read_text("utf-8").partition("          analytics:\n")[0]
+
+    def manifest(*tables: str) -> None:
+        lines = "".join(f"              {line}\n" for line in tables)
+        manifest_path.write_text(f"{head}          analytics:\n            tables:\n{lines}", "utf-8")
+
+    def told(notes: list[str]) -> list[str]:
+        return [note.partition(", not at ")[2].rpartition("/")[2] for note in notes]
+
+    manifest(f'real: {{location: "{real}"}}', f'placed: {{location: "{catalog.root}/placed.lance"}}')
+    assert _actions(_planned(manifest_path)) == {
+        "analytics": Action.CREATE_NAMESPACE,
+        "analytics/real": Action.REGISTER_TABLE,
+        "analytics/placed": Action.DECLARE_TABLE,
+    }
+    notes = told(_apply(manifest_path, tmp_path))
+    assert sorted(notes) == (["placed.lance", "real.lance"] if catalog.ignores_location else [])
+    assert not _planned(manifest_path).changes
+
+    manifest(f'real: {{location: "{real}"}}', f'placed: {{location: "{catalog.root}/moved.lance"}}')
+    assert _actions(_planned(manifest_path)) == {"analytics/placed": Action.RELOCATE_TABLE}
+    notes = told(_apply(manifest_path, tmp_path))
+    assert notes == (["moved.lance"] if catalog.ignores_location else [])
+    assert not _planned(manifest_path).changes
+    assert lance.dataset(real, storage_options=backend.storage_options() or None).count_rows() == 2
+
+
+def test_the_page_shows_the_example() -> None:
+    page = EXAMPLE.parents[2] / "docs" / "catalogs" / "iceberg.md"
+    assert f"```yaml\n{EXAMPLE.read_text('utf-8')}```" in page.read_text("utf-8")
