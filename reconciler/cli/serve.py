@@ -1,0 +1,130 @@
+"""``lancens serve``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli.options import load_manifest, manifest_arguments, pairs, variables_option
+from reconciler.errors import ConfigError, MissingExtraError
+
+if TYPE_CHECKING:
+    from reconciler.server import Catalogs
+
+_SHORTEST_TOKEN = 16
+_MIB = 1024 * 1024
+
+
+@click.command("serve")
+@manifest_arguments
+@variables_option
+@click.option("--impl", metavar="IMPL", help="Serve a catalog that no manifest describes.")
+@click.option("--config", multiple=True, callback=pairs, metavar="KEY=VALUE", help="With --impl: how to reach it.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Others than loopback need a token.")
+@click.option("--port", type=click.IntRange(0, 65535), default=2333, show_default=True, help="0 is any free one.")
+@click.option("--read-token-file", multiple=True, metavar="FILE", help="Holds a token that may read. Can be repeated.")
+@click.option("--write-token-file", multiple=True, metavar="FILE", help="Holds a token that may read and write.")
+@click.option(
+    "--max-body", type=click.IntRange(1, 4096), default=16, show_default=True, metavar="MIB", help="Longest body."
+)
+@click.option(
+    "--timeout", type=click.FloatRange(0.1, 3600), default=60, show_default=True, metavar="S", help="Longest request."
+)
+@click.option(
+    "--grace",
+    type=click.IntRange(0, 3600),
+    default=30,
+    show_default=True,
+    metavar="S",
+    help="Time to end when stopped.",
+)
+def command(
+    manifests: tuple[str, ...],
+    variables: dict[str, str],
+    impl: str | None,
+    config: dict[str, str],
+    host: str,
+    port: int,
+    read_token_file: tuple[str, ...],
+    write_token_file: tuple[str, ...],
+    max_body: int,
+    timeout: float,
+    grace: int,
+) -> None:
+    """Serve catalogs to anything that speaks Lance REST.
+
+    Of a manifest, each catalog is served below its name; with --impl, one catalog is served as it is. Prints the
+    address and serves until it is told to stop. No data is ever deleted through it.
+
+    \b
+    Examples:
+      lancens serve --impl hive3 --config uri=thrift://metastore:9083
+      lancens serve lancens.yaml --host 0.0.0.0 --write-token-file /run/secrets/token
+    """
+    if impl is None and config:
+        raise click.UsageError("--config goes with --impl")
+    if impl is not None and manifests:
+        raise click.UsageError("give a manifest or --impl, not both")
+    try:
+        from reconciler.server import Address, Settings, Tokens, make_app, run
+        from reconciler.server.logs import log_to_stderr
+    except ImportError as error:
+        raise MissingExtraError("`lancens serve`", "server") from error
+
+    address = Address(host, port)
+    tokens = Tokens(read_only=map(_token, read_token_file), read_write=map(_token, write_token_file))
+    if not address.is_loopback and not tokens:
+        raise ConfigError(
+            f"{host} can be reached from other machines, so a token is needed: give --read-token-file or "
+            "--write-token-file, or listen on 127.0.0.1"
+        )
+    settings = Settings(
+        tokens=tokens, max_body_bytes=max_body * _MIB, timeout_seconds=timeout, hosts=address.own_names()
+    )
+    with _opened(impl, config, manifests, variables) as catalogs:
+        log_to_stderr()
+        run(make_app(catalogs, settings), address, grace_seconds=grace, started=click.echo)
+
+
+@contextmanager
+def _opened(
+    impl: str | None, config: dict[str, str], manifests: tuple[str, ...], variables: dict[str, str]
+) -> Iterator[Catalogs]:
+    from reconciler.connections import catalog_errors, open_connections
+    from reconciler.server import ManyCatalogs, OneCatalog
+
+    if impl is not None:
+        from reconciler.backends import registry
+
+        secrets = _secret_values(config)
+        with catalog_errors(impl, impl, secrets):
+            backend = registry.connect(impl, config)
+        try:
+            yield OneCatalog(backend, secrets)
+        finally:
+            backend.close()
+        return
+    with open_connections(load_manifest(manifests, variables)) as connections:
+        backends = {name: connection.backend for name, connection in connections.items()}
+        yield ManyCatalogs(backends, [secret for found in connections.values() for secret in found.secrets])
+
+
+def _secret_values(config: dict[str, str]) -> Collection[str]:
+    from reconciler.redaction import is_sensitive_key
+
+    return [value for key, value in config.items() if is_sensitive_key(key) or key.startswith("storage.")]
+
+
+def _token(path: str) -> str:
+    """Return the token in a file, which is never part of a message."""
+    try:
+        token = Path(path).read_text("utf-8").strip()
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} holds no token: it is not text") from None
+    if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+        raise ConfigError(f"{path} holds no token: expected one word of {_SHORTEST_TOKEN} or more ASCII characters")
+    return token

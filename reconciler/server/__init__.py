@@ -1,0 +1,12 @@
+"""``lancens serve``: a Lance Namespace adapter, the REST protocol over any backend.
+
+Implements the Lance Namespace specification, "Namespace Server and Adapter": :func:`make_app` returns the ASGI
+application, :func:`run` serves it until the process is told to stop.
+"""
+
+from reconciler.server.app import make_app
+from reconciler.server.catalogs import Catalogs, ManyCatalogs, OneCatalog
+from reconciler.server.running import Address, run
+from reconciler.server.settings import Settings, Tokens
+
+__all__ = ["Address", "Catalogs", "ManyCatalogs", "OneCatalog", "Settings", "Tokens", "make_app", "run"]

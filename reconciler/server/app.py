@@ -1,0 +1,172 @@
+"""The ASGI application: routes, limits, and the way from a request to its answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeVar
+
+import anyio
+import anyio.to_thread
+from lance_namespace import ListNamespacesRequest
+from lance_namespace.errors import ErrorCode, LanceNamespaceError
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from reconciler.names import join
+from reconciler.server import openapi
+from reconciler.server.answers import shown
+from reconciler.server.catalogs import Catalogs
+from reconciler.server.guard import Guard, Observer
+from reconciler.server.logs import logger
+from reconciler.server.metrics import CONTENT_TYPE, Metrics
+from reconciler.server.operations import ALIASES, OPERATIONS, Operation, offered
+from reconciler.server.refusals import refusal
+from reconciler.server.requests import parse
+from reconciler.server.settings import Access, Settings
+
+__all__ = ["make_app"]
+
+_READY_FOR_SECONDS = 5.0
+_CLIENT_GONE = 499
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+AnswerT = TypeVar("AnswerT")
+
+
+def make_app(catalogs: Catalogs, settings: Settings | None = None) -> Starlette:
+    """Return the application that serves ``catalogs``. It closes nothing: the catalogs stay the caller's."""
+    chosen = settings or Settings()
+    metrics = Metrics()
+    server = _Server(catalogs, chosen, metrics)
+    return Starlette(
+        routes=server.routes(),
+        middleware=[Middleware(Observer, metrics=metrics), Middleware(Guard, settings=chosen)],
+        exception_handlers={HTTPException: _http_refusal},
+        max_body_size=chosen.max_body_bytes,
+    )
+
+
+class _Server:
+    def __init__(self, catalogs: Catalogs, settings: Settings, metrics: Metrics) -> None:
+        self._catalogs = catalogs
+        self._settings = settings
+        self._metrics = metrics
+        self._turns = anyio.CapacityLimiter(settings.workers)
+        self._document = JSONResponse(openapi.document(OPERATIONS, with_tokens=bool(settings.tokens)))
+        self._ready_until = 0.0
+
+    def routes(self) -> list[Route]:
+        """Return today's routes, the early ones, those about the server itself, and what is left."""
+        found = [
+            Route("/healthz", self._health, methods=["GET"]),
+            Route("/readyz", self._ready, methods=["GET"]),
+            Route("/metrics", self._measured, methods=["GET"]),
+            Route("/openapi.json", self._described, methods=["GET"]),
+            Route("/ListOperations", self._list_operations, methods=["POST"]),
+        ]
+        named = {operation.name: operation for operation in OPERATIONS}
+        for operation in OPERATIONS:
+            endpoint = self._endpoint(operation)
+            found.append(Route(f"/{operation.name}", endpoint, methods=["POST"]))
+            if operation.path is not None:
+                found.append(Route(operation.path, endpoint, methods=[operation.method]))
+        for early, name in ALIASES.items():
+            found.append(Route(f"/{early}", self._endpoint(named[name]), methods=["POST"]))
+        found.append(Route("/v1/{rest:path}", _unsupported, methods=["GET", "POST"]))
+        return found
+
+    def _endpoint(self, operation: Operation) -> Endpoint:
+        async def answer(request: Request) -> Response:
+            request.state.operation = operation.name
+            if operation.writes and request.state.access is not Access.WRITE:
+                return _noted(request, ErrorCode.PERMISSION_DENIED, "this token may read only")
+            try:
+                return await self._answer(operation, request)
+            except LanceNamespaceError as error:
+                return _noted(request, error.code, self._catalogs.without_secrets(str(error)))
+            except TimeoutError:
+                seconds = self._settings.timeout_seconds
+                return _noted(request, ErrorCode.SERVICE_UNAVAILABLE, f"not done within {seconds:g} s")
+            except ClientDisconnect:
+                return Response(status_code=_CLIENT_GONE)
+            except HTTPException:
+                raise
+            except Exception:  # noqa: BLE001 - the edge: what nobody foresaw is an answer, and a line in the log
+                logger.exception("unforeseen error", extra={"fields": {"operation": operation.name}})
+                return _noted(request, ErrorCode.INTERNAL, "the server failed; its log says where")
+
+        return answer
+
+    async def _answer(self, operation: Operation, request: Request) -> Response:
+        with anyio.fail_after(self._settings.timeout_seconds):
+            body = await request.body()
+            model, data = parse(operation, request.path_params.get("id"), request.query_params, request.headers, body)
+            request.state.id = join(getattr(model, "id", None) or ())
+            answer = await self._in_thread(partial(self._catalogs.answer, operation, model, data))
+        return JSONResponse(shown(answer))
+
+    async def _in_thread(self, call: Callable[[], AnswerT]) -> AnswerT:
+        """Return what ``call`` does; one that takes too long is left to end, and keeps its turn until then."""
+        return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=self._turns)
+
+    async def _list_operations(self, request: Request) -> Response:
+        request.state.operation = "ListOperations"
+        return JSONResponse({"operations": offered(self._catalogs.backends)})
+
+    async def _health(self, request: Request) -> Response:
+        request.state.operation = "probe"
+        return JSONResponse({"status": "ok"})
+
+    async def _ready(self, request: Request) -> Response:
+        """Say whether the catalogs answer; what they said holds for a moment, so that nobody asks them in a loop."""
+        request.state.operation = "probe"
+        if time.monotonic() >= self._ready_until:
+            try:
+                with anyio.fail_after(self._settings.timeout_seconds):
+                    await self._in_thread(self._ask_all)
+            except (LanceNamespaceError, TimeoutError) as error:
+                text = self._catalogs.without_secrets(str(error)) or "no answer in time"
+                logger.warning("not ready", extra={"fields": {"reason": text}})
+                return JSONResponse({"status": "a catalog does not answer"}, status_code=503)
+            self._ready_until = time.monotonic() + _READY_FOR_SECONDS
+        return JSONResponse({"status": "ready"})
+
+    def _ask_all(self) -> None:
+        for backend in self._catalogs.backends:
+            backend.list_namespaces(ListNamespacesRequest(id=[], limit=1))
+
+    async def _measured(self, request: Request) -> Response:
+        request.state.operation = "probe"
+        return Response(self._metrics.text(), media_type=CONTENT_TYPE)
+
+    async def _described(self, request: Request) -> Response:
+        request.state.operation = "probe"
+        return self._document
+
+
+def _noted(request: Request, code: ErrorCode, message: str) -> Response:
+    """Return a refusal whose code is in the log as well."""
+    request.state.code = int(code)
+    return refusal(code, message)
+
+
+async def _unsupported(_request: Request) -> Response:
+    """Answer every other route of the protocol: the operations that read and write rows, indices, tags, versions."""
+    return refusal(ErrorCode.UNSUPPORTED, "this operation is not served; open the dataset at the table's location")
+
+
+async def _http_refusal(request: Request, error: Exception) -> Response:
+    """Answer what Starlette refuses: no such route, another method, a body that is too long."""
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for no other
+    if error.status_code == 413:
+        return refusal(ErrorCode.INVALID_INPUT, "the body is too long", 413)
+    if error.status_code in (404, 405):
+        message = f"{request.method} is nothing here; /openapi.json lists what is served"
+        return refusal(ErrorCode.UNSUPPORTED, message, error.status_code, error.headers)
+    return refusal(ErrorCode.INVALID_INPUT, error.detail, error.status_code, error.headers)

@@ -1,0 +1,116 @@
+"""What is served: one catalog as it is, or several below their names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from lance_namespace import (
+    DeregisterTableResponse,
+    DescribeNamespaceResponse,
+    DescribeTableResponse,
+    ListNamespacesResponse,
+    ListTablesRequest,
+    ListTablesResponse,
+    NamespaceExistsResponse,
+)
+from lance_namespace.errors import InvalidInputError, NamespaceNotFoundError
+from pydantic import BaseModel
+
+from reconciler.backends.base import Backend
+from reconciler.backends.paging import page_of
+from reconciler.names import DELIMITER
+from reconciler.redaction import scrub
+from reconciler.server.operations import Operation
+
+__all__ = ["Catalogs", "ManyCatalogs", "OneCatalog"]
+
+
+class Catalogs(Protocol):
+    """Answers operations; safe to use from several threads."""
+
+    @property
+    def backends(self) -> Collection[Backend]:
+        """The catalogs behind it."""
+        ...
+
+    def answer(self, operation: Operation, request: BaseModel, data: bytes) -> BaseModel:
+        """Return the response to a request whose ``id`` is as the client sees it.
+
+        Raises:
+            LanceNamespaceError: as the operation does.
+        """
+        ...
+
+    def without_secrets(self, text: str) -> str:
+        """Return ``text`` with every secret of the catalogs' configurations replaced."""
+        ...
+
+
+class OneCatalog:
+    """A catalog whose root is the server's."""
+
+    def __init__(self, backend: Backend, secrets: Collection[str] = ()) -> None:
+        self.backends: Collection[Backend] = (backend,)
+        self._backend = backend
+        self._secrets = tuple(secrets)
+
+    def answer(self, operation: Operation, request: BaseModel, data: bytes) -> BaseModel:
+        """Return the catalog's own answer."""
+        return operation.run(self._backend, request, data)
+
+    def without_secrets(self, text: str) -> str:
+        """Return ``text`` with every secret of the catalog's configuration replaced."""
+        return scrub(text, self._secrets)
+
+
+class ManyCatalogs:
+    """Several catalogs; the first level of an identifier is the catalog's name."""
+
+    def __init__(self, backends: Mapping[str, Backend], secrets: Collection[str] = ()) -> None:
+        self.backends: Collection[Backend] = tuple(backends.values())
+        self._named = dict(backends)
+        self._secrets = tuple(secrets)
+
+    def answer(self, operation: Operation, request: BaseModel, data: bytes) -> BaseModel:
+        """Return the answer of the catalog that the identifier begins with, names as seen from here."""
+        names: list[str] = getattr(request, "id", None) or []
+        if not names:
+            return self._at_root(operation, request)
+        catalog, *rest = names
+        if catalog not in self._named:
+            known = ", ".join(sorted(self._named))
+            raise NamespaceNotFoundError(f"there is no catalog `{catalog}` here; there are {known}")
+        answer = operation.run(self._named[catalog], request.model_copy(update={"id": rest}), data)
+        if isinstance(answer, DescribeTableResponse) and answer.namespace is not None:
+            return answer.model_copy(update={"namespace": [catalog, *answer.namespace]})
+        if isinstance(answer, DeregisterTableResponse) and answer.id is not None:
+            return answer.model_copy(update={"id": [catalog, *answer.id]})
+        return answer
+
+    def _at_root(self, operation: Operation, request: BaseModel) -> BaseModel:
+        token, limit = getattr(request, "page_token", None), getattr(request, "limit", None)
+        if operation.name == "ListNamespaces":
+            page = page_of(self._named, token, limit)
+            return ListNamespacesResponse(namespaces=page.names, page_token=page.token)
+        if operation.name == "ListTables":
+            return ListTablesResponse(tables=[])
+        if operation.name == "ListAllTables":
+            page = page_of(self._all_tables(), token, limit)
+            return ListTablesResponse(tables=page.names, page_token=page.token)
+        if operation.name == "DescribeNamespace":
+            return DescribeNamespaceResponse(properties={})
+        if operation.name == "NamespaceExists":
+            return NamespaceExistsResponse()
+        raise InvalidInputError(f"{operation.name} is not possible on the root, which holds the catalogs")
+
+    def _all_tables(self) -> list[str]:
+        return [
+            f"{name}{DELIMITER}{table}"
+            for name, backend in self._named.items()
+            for table in backend.list_all_tables(ListTablesRequest()).tables
+        ]
+
+    def without_secrets(self, text: str) -> str:
+        """Return ``text`` with every secret of the catalogs' configurations replaced."""
+        return scrub(text, self._secrets)

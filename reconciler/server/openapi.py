@@ -1,0 +1,143 @@
+"""The OpenAPI document of what is served, made from the table of operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib.metadata import version
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from reconciler.server.operations import ALIASES, Operation
+
+__all__ = ["document"]
+
+_REF = "#/components/schemas/{model}"
+_ERROR = {
+    "type": "object",
+    "required": ["code"],
+    "properties": {"error": {"type": "string"}, "code": {"type": "integer", "minimum": 0}},
+}
+_REFUSALS = {
+    "400": "The request cannot be read, or names what cannot be.",
+    "401": "A token is needed, or the one sent is not known.",
+    "403": "The token may not do this, or the catalog does not let the server do it.",
+    "404": "There is no such namespace or table.",
+    "406": "The catalog cannot do this, or it would delete data.",
+    "409": "The name is taken, the namespace is not empty, or somebody else changed it at the same moment.",
+    "413": "The body is too long.",
+    "429": "The catalog is asked too often.",
+    "500": "The server failed.",
+    "503": "The catalog does not answer, or not in time.",
+}
+_DELIMITER = {
+    "name": "delimiter",
+    "in": "query",
+    "description": "What joins the names of the identifier; `$` when left out.",
+    "schema": {"type": "string", "default": "$"},
+}
+_IDENTIFIER = {
+    "name": "id",
+    "in": "path",
+    "required": True,
+    "description": "The names of the identifier joined by the delimiter; the delimiter alone is the root.",
+    "schema": {"type": "string"},
+}
+
+
+def document(operations: Iterable[Operation], *, with_tokens: bool) -> dict[str, Any]:
+    """Return the OpenAPI 3.1 document; ``with_tokens`` says whether bearer tokens are asked for."""
+    served = list(operations)
+    models = dict.fromkeys(model for operation in served for model in (operation.request, operation.response))
+    _, definitions = models_json_schema([(model, "validation") for model in models], ref_template=_REF)
+    schemas = {**definitions["$defs"], "ErrorResponse": _ERROR}
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in served:
+        if operation.path is not None:
+            paths.setdefault(operation.path, {})[operation.method.lower()] = _current(operation)
+        for name in (operation.name, *(early for early, now in ALIASES.items() if now == operation.name)):
+            current = name == operation.name and operation.path is None
+            paths[f"/{name}"] = {"post": _early(operation, operation.name if current else f"post{name}")}
+    paths["/ListOperations"] = {"post": _list_operations()}
+    components: dict[str, Any] = {"schemas": schemas}
+    found: dict[str, Any] = {
+        "openapi": "3.1.0",
+        "info": {"title": "Lance namespace, served by lancens", "version": version("lancens")},
+        "paths": paths,
+        "components": components,
+    }
+    if with_tokens:
+        components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        found["security"] = [{"token": []}]
+    return found
+
+
+def _current(operation: Operation) -> dict[str, Any]:
+    parameters: list[dict[str, Any]] = [_DELIMITER]
+    if operation.path is not None and "{id}" in operation.path:
+        parameters.insert(0, _IDENTIFIER)
+    described: dict[str, Any] = {
+        "operationId": operation.name,
+        "summary": operation.summary,
+        "parameters": parameters,
+        "responses": _responses(operation.response),
+    }
+    if operation.takes_data:
+        parameters += [_text("mode"), _text("properties")]
+        described["requestBody"] = _data()
+    elif operation.method == "GET":
+        parameters += [_text("page_token"), _query("limit", {"type": "integer", "minimum": 1})]
+        if "include_declared" in operation.request.model_fields:
+            parameters.append(_query("include_declared", {"type": "boolean", "default": True}))
+    else:
+        described["requestBody"] = _json(operation.request)
+    return described
+
+
+def _early(operation: Operation, operation_id: str) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "operationId": operation_id,
+        "summary": operation.summary,
+        "responses": _responses(operation.response),
+    }
+    if operation.takes_data:
+        described["parameters"] = [_text("id"), _DELIMITER, _text("mode"), _text("properties")]
+        described["requestBody"] = _data()
+    else:
+        described["requestBody"] = _json(operation.request)
+    return described
+
+
+def _list_operations() -> dict[str, Any]:
+    answer = {"type": "object", "properties": {"operations": {"type": "array", "items": {"type": "string"}}}}
+    return {
+        "operationId": "ListOperations",
+        "summary": "The names of the operations that every catalog here supports.",
+        "responses": {"200": {"description": "Done.", "content": {"application/json": {"schema": answer}}}},
+    }
+
+
+def _text(name: str) -> dict[str, Any]:
+    return _query(name, {"type": "string"})
+
+
+def _query(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"name": name, "in": "query", "schema": schema}
+
+
+def _json(model: type[BaseModel]) -> dict[str, Any]:
+    return {"content": {"application/json": {"schema": {"$ref": _REF.format(model=model.__name__)}}}}
+
+
+def _data() -> dict[str, Any]:
+    stream = {"application/vnd.apache.arrow.stream": {"schema": {"type": "string", "format": "binary"}}}
+    return {"required": True, "content": stream}
+
+
+def _responses(model: type[BaseModel]) -> dict[str, Any]:
+    error = {"application/json": {"schema": {"$ref": _REF.format(model="ErrorResponse")}}}
+    return {
+        "200": {"description": "Done.", **_json(model)},
+        **{status: {"description": text, "content": error} for status, text in _REFUSALS.items()},
+    }

@@ -1,0 +1,308 @@
+"""The operations that are served, in one table: names, routes, models, and what each asks of a backend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from lance_namespace import (
+    CreateNamespaceRequest,
+    CreateNamespaceResponse,
+    CreateTableRequest,
+    CreateTableResponse,
+    DeclareTableRequest,
+    DeclareTableResponse,
+    DeregisterTableRequest,
+    DeregisterTableResponse,
+    DescribeNamespaceRequest,
+    DescribeNamespaceResponse,
+    DescribeTableRequest,
+    DescribeTableResponse,
+    DropNamespaceRequest,
+    DropNamespaceResponse,
+    DropTableRequest,
+    DropTableResponse,
+    ListNamespacesRequest,
+    ListNamespacesResponse,
+    ListTablesRequest,
+    ListTablesResponse,
+    NamespaceExistsRequest,
+    NamespaceExistsResponse,
+    RegisterTableRequest,
+    RegisterTableResponse,
+    TableExistsRequest,
+    TableExistsResponse,
+)
+from lance_namespace.errors import InvalidInputError
+from pydantic import BaseModel, ConfigDict, Field, StrictStr
+
+from reconciler import locations
+from reconciler.backends.base import Backend
+from reconciler.state import PropertyChanges
+
+__all__ = ["ALIASES", "OPERATIONS", "Operation", "offered"]
+
+RequestT = TypeVar("RequestT", bound=BaseModel)
+
+
+class AlterNamespaceRequest(BaseModel):
+    """A merge into the properties of a namespace: keys to set, keys to remove, every other one stays."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    id: list[StrictStr] | None = None
+    set_properties: dict[StrictStr, StrictStr] = Field(default_factory=dict)
+    unset_properties: list[StrictStr] = Field(default_factory=list)
+
+    @property
+    def changes(self) -> PropertyChanges:
+        """The merge."""
+        return PropertyChanges(self.set_properties, frozenset(self.unset_properties))
+
+
+class AlterTableRequest(AlterNamespaceRequest):
+    """A merge into the properties of a table's entry and, where given, its new location; the data stays."""
+
+    location: StrictStr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation of the specification.
+
+    ``path`` is today's route, with ``{id}`` where the identifier stands, None for one that has none; every operation
+    is at ``POST /<name>`` as well. ``run`` takes the backend, the request and the body that is no JSON.
+    """
+
+    name: str
+    summary: str
+    method: str
+    path: str | None
+    request: type[BaseModel]
+    response: type[BaseModel]
+    run: Callable[[Backend, Any, bytes], BaseModel]
+    writes: bool = False
+    takes_data: bool = False
+
+
+def _alter_namespace(backend: Backend, request: AlterNamespaceRequest, _data: bytes) -> BaseModel:
+    identifier = backend.namespace_id_of(request.id, root=False)
+    live = backend.alter_namespace(identifier, request.changes)
+    return DescribeNamespaceResponse(properties=dict(live.properties))
+
+
+def _alter_table(backend: Backend, request: AlterTableRequest, _data: bytes) -> BaseModel:
+    identifier = backend.table_id(request.id)
+    live = backend.alter_table(identifier, request.changes, _checked(request.location))
+    return DescribeTableResponse(
+        table=identifier[-1],
+        namespace=list(identifier[:-1]),
+        location=live.location,
+        properties=dict(live.properties),
+    )
+
+
+def _declare_table(backend: Backend, request: DeclareTableRequest, _data: bytes) -> BaseModel:
+    _checked(request.location)
+    return backend.declare_table(request)
+
+
+def _register_table(backend: Backend, request: RegisterTableRequest, _data: bytes) -> BaseModel:
+    _checked(request.location)
+    return backend.register_table(request)
+
+
+def _create_table(backend: Backend, request: CreateTableRequest, data: bytes) -> BaseModel:
+    if request.storage_options:
+        raise InvalidInputError("storage options of a client are not used here: the server writes with its own")
+    return backend.create_table(request, data)
+
+
+def _checked(location: str | None) -> str | None:
+    problem = None if location is None else locations.check(location)
+    if problem is not None:
+        raise InvalidInputError(problem)
+    return location
+
+
+def _plain(method: Callable[[Backend, RequestT], BaseModel]) -> Callable[[Backend, RequestT, bytes], BaseModel]:
+    def run(backend: Backend, request: RequestT, _data: bytes) -> BaseModel:
+        return method(backend, request)
+
+    return run
+
+
+_NAMESPACE = "/v1/namespace/{id}"
+_TABLE = "/v1/table/{id}"
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "ListNamespaces",
+        "The names of the namespaces directly below one, in pages.",
+        "GET",
+        f"{_NAMESPACE}/list",
+        ListNamespacesRequest,
+        ListNamespacesResponse,
+        _plain(lambda backend, request: backend.list_namespaces(request)),
+    ),
+    Operation(
+        "DescribeNamespace",
+        "The properties of a namespace.",
+        "POST",
+        f"{_NAMESPACE}/describe",
+        DescribeNamespaceRequest,
+        DescribeNamespaceResponse,
+        _plain(lambda backend, request: backend.describe_namespace(request)),
+    ),
+    Operation(
+        "NamespaceExists",
+        "Whether a namespace exists.",
+        "POST",
+        f"{_NAMESPACE}/exists",
+        NamespaceExistsRequest,
+        NamespaceExistsResponse,
+        _plain(lambda backend, request: backend.namespace_exists(request)),
+    ),
+    Operation(
+        "CreateNamespace",
+        "Creates a namespace; overwrite replaces the properties of one and drops nothing.",
+        "POST",
+        f"{_NAMESPACE}/create",
+        CreateNamespaceRequest,
+        CreateNamespaceResponse,
+        _plain(lambda backend, request: backend.create_namespace(request)),
+        writes=True,
+    ),
+    Operation(
+        "AlterNamespace",
+        "Merges into the properties of a namespace.",
+        "POST",
+        None,
+        AlterNamespaceRequest,
+        DescribeNamespaceResponse,
+        _alter_namespace,
+        writes=True,
+    ),
+    Operation(
+        "DropNamespace",
+        "Drops a namespace; cascade deregisters the Lance tables in it and leaves all data.",
+        "POST",
+        f"{_NAMESPACE}/drop",
+        DropNamespaceRequest,
+        DropNamespaceResponse,
+        _plain(lambda backend, request: backend.drop_namespace(request)),
+        writes=True,
+    ),
+    Operation(
+        "ListTables",
+        "The names of the tables in a namespace, in pages.",
+        "GET",
+        f"{_NAMESPACE}/table/list",
+        ListTablesRequest,
+        ListTablesResponse,
+        _plain(lambda backend, request: backend.list_tables(request)),
+    ),
+    Operation(
+        "ListAllTables",
+        "The identifiers of all tables, in pages.",
+        "GET",
+        "/v1/table",
+        ListTablesRequest,
+        ListTablesResponse,
+        _plain(lambda backend, request: backend.list_all_tables(request)),
+    ),
+    Operation(
+        "DescribeTable",
+        "The location and the properties of a table; the metadata of its dataset where asked for.",
+        "POST",
+        f"{_TABLE}/describe",
+        DescribeTableRequest,
+        DescribeTableResponse,
+        _plain(lambda backend, request: backend.describe_table(request)),
+    ),
+    Operation(
+        "TableExists",
+        "Whether a table exists.",
+        "POST",
+        f"{_TABLE}/exists",
+        TableExistsRequest,
+        TableExistsResponse,
+        _plain(lambda backend, request: backend.table_exists(request)),
+    ),
+    Operation(
+        "DeclareTable",
+        "Makes the entry of a table that has no data yet.",
+        "POST",
+        f"{_TABLE}/declare",
+        DeclareTableRequest,
+        DeclareTableResponse,
+        _declare_table,
+        writes=True,
+    ),
+    Operation(
+        "RegisterTable",
+        "Makes the entry of a table whose data is there.",
+        "POST",
+        f"{_TABLE}/register",
+        RegisterTableRequest,
+        RegisterTableResponse,
+        _register_table,
+        writes=True,
+    ),
+    Operation(
+        "CreateTable",
+        "Writes an Arrow IPC stream as a new table; overwrite is not supported.",
+        "POST",
+        f"{_TABLE}/create",
+        CreateTableRequest,
+        CreateTableResponse,
+        _create_table,
+        writes=True,
+        takes_data=True,
+    ),
+    Operation(
+        "AlterTable",
+        "Merges into the properties of a table's entry, or moves the entry; the data stays.",
+        "POST",
+        None,
+        AlterTableRequest,
+        DescribeTableResponse,
+        _alter_table,
+        writes=True,
+    ),
+    Operation(
+        "DeregisterTable",
+        "Removes the entry of a table; the data stays.",
+        "POST",
+        f"{_TABLE}/deregister",
+        DeregisterTableRequest,
+        DeregisterTableResponse,
+        _plain(lambda backend, request: backend.deregister_table(request)),
+        writes=True,
+    ),
+    Operation(
+        "DropTable",
+        "Not supported: it would delete data.",
+        "POST",
+        f"{_TABLE}/drop",
+        DropTableRequest,
+        DropTableResponse,
+        _plain(lambda backend, request: backend.drop_table(request)),
+        writes=True,
+    ),
+)
+
+ALIASES = {"GetNamespace": "DescribeNamespace", "GetTable": "DescribeTable"}
+"""Early names of operations (Lance Namespace specification, "Namespace Operations")."""
+
+
+def offered(backends: Collection[Backend]) -> list[str]:
+    """Return the names for ListOperations: what every one of ``backends`` can do."""
+    able = [backend.capabilities for backend in backends]
+    excluded = {"DropTable"}
+    if not all(capabilities.alter_namespace for capabilities in able):
+        excluded.add("AlterNamespace")
+    if not all(capabilities.alter_table and capabilities.relocate_table for capabilities in able):
+        excluded.add("AlterTable")
+    return ["ListOperations", *(operation.name for operation in OPERATIONS if operation.name not in excluded)]

@@ -1,0 +1,50 @@
+"""Errors as clients see them: ``{"error": …, "code": …}`` with the specification's codes, and their statuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lance_namespace.errors import ErrorCode
+from starlette.responses import JSONResponse
+
+__all__ = ["refusal", "status_of"]
+
+_STATUSES: Mapping[ErrorCode, int] = {
+    ErrorCode.UNSUPPORTED: 406,
+    ErrorCode.NAMESPACE_NOT_FOUND: 404,
+    ErrorCode.NAMESPACE_ALREADY_EXISTS: 409,
+    ErrorCode.NAMESPACE_NOT_EMPTY: 409,
+    ErrorCode.TABLE_NOT_FOUND: 404,
+    ErrorCode.TABLE_ALREADY_EXISTS: 409,
+    ErrorCode.TABLE_INDEX_NOT_FOUND: 404,
+    ErrorCode.TABLE_INDEX_ALREADY_EXISTS: 409,
+    ErrorCode.TABLE_TAG_NOT_FOUND: 404,
+    ErrorCode.TABLE_TAG_ALREADY_EXISTS: 409,
+    ErrorCode.TRANSACTION_NOT_FOUND: 404,
+    ErrorCode.TABLE_VERSION_NOT_FOUND: 404,
+    ErrorCode.TABLE_COLUMN_NOT_FOUND: 404,
+    ErrorCode.INVALID_INPUT: 400,
+    ErrorCode.CONCURRENT_MODIFICATION: 409,
+    ErrorCode.PERMISSION_DENIED: 403,
+    ErrorCode.UNAUTHENTICATED: 401,
+    ErrorCode.SERVICE_UNAVAILABLE: 503,
+    ErrorCode.INTERNAL: 500,
+    ErrorCode.INVALID_TABLE_STATE: 409,
+    ErrorCode.TABLE_SCHEMA_VALIDATION_ERROR: 400,
+    ErrorCode.THROTTLING: 429,
+    ErrorCode.TABLE_BRANCH_NOT_FOUND: 404,
+    ErrorCode.TABLE_BRANCH_ALREADY_EXISTS: 409,
+}
+
+
+def status_of(code: ErrorCode) -> int:
+    """Return the HTTP status that goes with an error code."""
+    return _STATUSES[code]
+
+
+def refusal(
+    code: ErrorCode, message: str, status: int | None = None, headers: Mapping[str, str] | None = None
+) -> JSONResponse:
+    """Return the answer to a request that is refused, with the status of its code unless another one says more."""
+    body = {"error": message, "code": int(code)}
+    return JSONResponse(body, status_code=status or status_of(code), headers=dict(headers or {}))

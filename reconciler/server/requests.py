@@ -1,0 +1,133 @@
+"""From an HTTP request to the request of an operation.
+
+Paths are read as sent, not decoded: a name may hold what separates the parts of a path.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from lance_namespace.errors import InvalidInputError
+from pydantic import BaseModel, ValidationError
+from starlette.datastructures import Headers, QueryParams
+
+from reconciler.names import DELIMITER
+from reconciler.server.operations import Operation
+
+__all__ = ["identifier_in_path", "parse"]
+
+_LONGEST_DELIMITER = 16
+_FLAGS = {"true": True, "false": False}
+_IN_QUERY = {
+    "page_token": str,
+    "limit": int,
+    "include_declared": bool,
+    "with_table_uri": bool,
+    "load_detailed_metadata": bool,
+    "check_declared": bool,
+    "mode": str,
+    "properties": dict,
+    "storage_options": dict,
+}
+"""The fields that clients send in the query, and what their texts stand for."""
+
+
+def identifier_in_path(text: str, query: QueryParams) -> list[str]:
+    """Return the names that the percent-encoded ``text`` of a route joins; the delimiter alone is the root.
+
+    A plus sign stands for a space: clients that mean a plus sign encode it, and pylance writes spaces so.
+
+    Raises:
+        InvalidInputError: it is no UTF-8, or the delimiter cannot be one.
+    """
+    delimiter = query.get("delimiter") or DELIMITER
+    if len(delimiter) > _LONGEST_DELIMITER:
+        raise InvalidInputError(f"a delimiter has at most {_LONGEST_DELIMITER} characters")
+    try:
+        whole = unquote_to_bytes(text.replace("+", " ")).decode()
+    except UnicodeDecodeError:
+        raise InvalidInputError("the identifier in the path is not UTF-8") from None
+    return [] if whole in ("", delimiter) else whole.split(delimiter)
+
+
+def parse(
+    operation: Operation, route_id: str | None, query: QueryParams, headers: Headers, body: bytes
+) -> tuple[BaseModel, bytes]:
+    """Return the request of ``operation``, and the data that comes with it.
+
+    ``route_id`` is the identifier in the path, None on a route without one: then it is in the body, or in the query
+    where the body is data.
+
+    Raises:
+        InvalidInputError: something cannot be read; the message says what, and repeats no value.
+    """
+    fields = _from_query(operation, query)
+    named = identifier_in_path(route_id, query) if route_id is not None else None
+    if operation.takes_data:
+        if named is None:
+            named = identifier_in_path(query.get("id", ""), query)
+        return _model(operation, {"id": named, **fields}), body
+    given = _from_body(operation, headers, body)
+    if named is not None and given.get("id") not in (None, named):
+        raise InvalidInputError("the identifier in the body is not the one in the path")
+    return _model(operation, {**given, **fields, **({} if named is None else {"id": named})}), b""
+
+
+def _from_body(operation: Operation, headers: Headers, body: bytes) -> dict[str, Any]:
+    if not body.strip():
+        return {}
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise InvalidInputError(f"the body of {operation.name} is JSON: send `Content-Type: application/json`")
+    return _object(body, "the body")
+
+
+def _object(text: str | bytes, what: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        raise InvalidInputError(f"{what} is not JSON") from None
+    if not isinstance(value, dict):
+        raise InvalidInputError(f"{what} is not a JSON object")
+    return value
+
+
+def _from_query(operation: Operation, query: QueryParams) -> dict[str, Any]:
+    """Return the fields of the request that are in the query; what belongs to none is left to others."""
+    return {
+        key: _value(key, text)
+        for key, text in query.items()
+        if key in _IN_QUERY and key in operation.request.model_fields
+    }
+
+
+def _value(key: str, text: str) -> Any:
+    kind = _IN_QUERY[key]
+    if kind is dict:
+        return _object(text, f"`{key}`")
+    if kind is bool:
+        if text.lower() not in _FLAGS:
+            raise InvalidInputError(f"`{key}` is true or false")
+        return _FLAGS[text.lower()]
+    if kind is int:
+        if not (text.isascii() and text.removeprefix("-").isdigit() and len(text) <= 10):
+            raise InvalidInputError(f"`{key}` is a number")
+        return int(text)
+    return text
+
+
+def _model(operation: Operation, fields: Mapping[str, Any]) -> BaseModel:
+    try:
+        return operation.request.model_validate(fields)
+    except (ValidationError, RecursionError) as error:
+        raise InvalidInputError(_faults(error)) from None
+
+
+def _faults(error: ValidationError | RecursionError) -> str:
+    if isinstance(error, RecursionError):
+        return "the body is nested too deeply"
+    details = error.errors(include_url=False, include_input=False, include_context=False)
+    return "; ".join(f"`{'.'.join(map(str, detail['loc'][:1]))}`: {detail['msg']}" for detail in details[:5])

@@ -1,0 +1,105 @@
+"""Listening, and stopping without cutting anybody off."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from starlette.types import ASGIApp
+
+from reconciler.errors import ConfigError
+
+__all__ = ["Address", "run"]
+
+_LARGEST_HEAD = 64 * 1024
+_IDLE_SECONDS = 30
+_MOST_CONNECTIONS = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server listens; port 0 is any that is free."""
+
+    host: str
+    port: int
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def url(self, port: int) -> str:
+        """Return the address as a client writes it."""
+        return f"http://[{self.host}]:{port}" if ":" in self.host else f"http://{self.host}:{port}"
+
+    def own_names(self) -> frozenset[str] | None:
+        """Return what a Host header may say; None where the server is reached by names it cannot know."""
+        return frozenset({"localhost", "127.0.0.1", "[::1]", self.host, f"[{self.host}]"}) if self.is_loopback else None
+
+
+def run(app: ASGIApp, address: Address, *, grace_seconds: float, started: Callable[[str], None]) -> None:
+    """Serve ``app`` until SIGINT or SIGTERM; requests that have begun get ``grace_seconds`` to end.
+
+    ``started`` is called with the server's URL once it listens. A second signal ends it at once.
+
+    Raises:
+        ConfigError: the address cannot be listened on.
+    """
+    import uvicorn
+
+    with _listening(address) as listener:
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            timeout_keep_alive=_IDLE_SECONDS,
+            timeout_graceful_shutdown=int(grace_seconds),
+            limit_concurrency=_MOST_CONNECTIONS,
+            h11_max_incomplete_event_size=_LARGEST_HEAD,
+            ws="none",
+        )
+        started(address.url(listener.getsockname()[1]))
+        with _stopped_is_done():
+            uvicorn.Server(config).run(sockets=[listener])
+
+
+@contextlib.contextmanager
+def _listening(address: Address) -> Iterator[socket.socket]:
+    try:
+        found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, place = found[0]
+        listener = socket.socket(family, kind, protocol)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(place)
+            listener.listen(1024)
+        except OSError:
+            listener.close()
+            raise
+    except (OSError, OverflowError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ConfigError(f"cannot listen on {address.host} port {address.port}: {reason}") from None
+    with listener:
+        yield listener
+
+
+@contextlib.contextmanager
+def _stopped_is_done() -> Iterator[None]:
+    """Make being told to stop an end like any other: uvicorn sends itself the signal again when it has stopped."""
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
