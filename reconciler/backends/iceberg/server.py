@@ -7,7 +7,7 @@ import threading
 from lance_namespace.errors import InvalidInputError, NamespaceNotFoundError
 from pydantic import SecretStr
 
-from reconciler.backends.http import HttpClient, RetryPolicy, StaticToken, TokenSource
+from reconciler.backends.http import HttpClient, RetryPolicy, StaticToken, TokenSource, UnknownRouteError
 from reconciler.backends.iceberg.config import IcebergConfig
 from reconciler.backends.iceberg.oauth import ClientCredentials
 from reconciler.backends.iceberg.refusals import read_catalog_error, read_oauth_error
@@ -106,7 +106,7 @@ class Server:
                 query={"pageToken": "", "pageSize": "1"},
                 errors={404: NamespaceNotFoundError},
             )
-        except (NamespaceNotFoundError, InvalidInputError):
+        except (NamespaceNotFoundError, InvalidInputError, UnknownRouteError):
             return ""
         return prefix
 

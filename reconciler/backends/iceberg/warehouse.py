@@ -21,7 +21,7 @@ from lance_namespace.errors import (
     UnsupportedOperationError,
 )
 
-from reconciler.backends.http import HttpClient
+from reconciler.backends.http import HttpClient, UnknownRouteError
 from reconciler.backends.iceberg.routes import Routes
 from reconciler.names import join
 from reconciler.state import PropertyChanges
@@ -163,7 +163,7 @@ class Warehouse:
             return []
         try:
             return self._names(self.routes.views(levels), f"list the views in {self._called(levels)}")
-        except (UnsupportedOperationError, InvalidInputError, NamespaceNotFoundError):
+        except (UnsupportedOperationError, InvalidInputError, NamespaceNotFoundError, UnknownRouteError):
             if self.routes.lists_views:
                 raise
             return []

@@ -32,6 +32,13 @@ class Answer:
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def content(self) -> bytes:
+        """The body as it is sent: bytes as they are, nothing for None, everything else as JSON."""
+        if isinstance(self.body, bytes):
+            return self.body
+        return b"" if self.body is None else json.dumps(self.body).encode()
+
 
 Route: TypeAlias = "Answer | list[Answer] | Callable[[Request], Answer]"
 
@@ -86,7 +93,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         path, _, query = self.path.partition("?")
         answer = self.script.answer(Request(self.command, path, query, dict(self.headers), body))
-        content = b"" if answer.body is None else json.dumps(answer.body).encode()
+        content = answer.content
         self.send_response(answer.status)
         for key, value in {**answer.headers, "Content-Length": str(len(content))}.items():
             self.send_header(key, value)

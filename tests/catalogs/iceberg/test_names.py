@@ -162,7 +162,9 @@ def test_the_configuration_is_asked_for_once_a_warehouse(script: Scripted) -> No
     backend.close()
 
 
-def test_without_a_prefix_the_warehouses_name_is_tried_and_then_none(script: Scripted) -> None:
+@pytest.mark.parametrize("refusal", [Answer({"detail": "Not Found"}, 404), Answer(b"404 page not found", 404)])
+def test_without_a_prefix_the_warehouses_name_is_tried_and_then_none(script: Scripted, refusal: Answer) -> None:
+    script.routes["GET /v1/other/namespaces"] = refusal
     script.routes["GET /v1/config"] = Answer({"defaults": {}, "overrides": {}})
     script.routes["GET /v1/my%20ware/namespaces"] = Answer({"namespaces": [["below"]]})
     script.routes["GET /v1/namespaces"] = Answer({"namespaces": [["top"]]})

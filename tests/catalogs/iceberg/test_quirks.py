@@ -267,11 +267,15 @@ def test_views_are_asked_for_where_there_can_be_some(script: Scripted, announced
     backend.close()
 
 
-@pytest.mark.parametrize("status", [400, 404, 405, 501])
-def test_a_server_without_views_has_none(script: Scripted, connected: IcebergBackend, status: int) -> None:
+@pytest.mark.parametrize(
+    "refusal",
+    [error(400, ""), error(404, ""), error(405, ""), error(501, ""), Answer(b"<html>not here</html>", 404)],
+    ids=lambda refusal: f"{refusal.status} {type(refusal.body).__name__}",
+)
+def test_a_server_without_views_has_none(script: Scripted, connected: IcebergBackend, refusal: Answer) -> None:
     script.routes["GET /v1/ware/namespaces/a/tables"] = Answer({"identifiers": []})
     script.routes["GET /v1/ware/namespaces/a"] = Answer({"properties": {}})
-    script.routes["GET /v1/ware/namespaces/a/views"] = error(status, "")
+    script.routes["GET /v1/ware/namespaces/a/views"] = refusal
     assert connected.foreign_objects(("ware", "a")) == []
 
 
