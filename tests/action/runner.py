@@ -1,0 +1,167 @@
+"""A repository whose workflows are the examples, run by act on this machine, with no containers and no network.
+
+The actions the examples use besides our own are replaced by local ones: those of others cannot be fetched, and none of
+them is what is tested.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.servers.github_api import REPOSITORY, TOKEN, GitHubApi
+from tests.servers.go_tools import act
+
+__all__ = ["ROOT", "Ran", "Repository"]
+
+ROOT = Path(__file__).parents[2]
+_OURS = "acme/lancens@v1"
+_PACKAGE = ("action.yml", "pyproject.toml", "README.md", "LICENSE", "reconciler")
+_USES = re.compile(r"uses: *([\w./-]+@\w+)")
+_LINE = re.compile(r"^\[[^]]*\] +\| (.*)$", re.MULTILINE)
+
+# What stands in for the actions of others; the artifact is copied to where the test can look at it.
+_STAND_IN = """\
+name: A stand-in of the tests
+description: Does nothing, or keeps the artifact
+inputs: {name: {default: ""}, path: {default: ""}}
+runs:
+  using: composite
+  steps:
+    - if: inputs.path != ''
+      shell: bash
+      env:
+        NAME: ${{ inputs.name }}
+        FROM: ${{ inputs.path }}
+      run: rm -rf "$ARTIFACTS/$NAME" && cp -r "$FROM" "$ARTIFACTS/$NAME"
+"""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One run of a workflow: everything act printed, and whether the job succeeded."""
+
+    ok: bool
+    log: str
+
+    @property
+    def printed(self) -> str:
+        """What the steps printed, without act's own words."""
+        return "\n".join(_LINE.findall(self.log))
+
+    def output(self, name: str) -> str:
+        """Return an output of the Action."""
+        found = re.findall(rf"::set-output:: {name}=(.*)", self.log)
+        return found[-1].strip() if found else ""
+
+
+@dataclass
+class Repository:
+    """A git repository with a manifest and the example workflows."""
+
+    folder: Path
+    api: GitHubApi
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("repository/.github/workflows", "action", "stand-in", "artifacts"):
+            (self.folder / name).mkdir(parents=True)
+        (self.folder / "stand-in/action.yml").write_text(_STAND_IN)
+        for name in _PACKAGE:
+            source = ROOT / name
+            if source.is_dir():
+                shutil.copytree(source, self.folder / "action" / name, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(source, self.folder / "action" / name)
+        self._git("init", "--quiet", "--initial-branch", "main")
+        self._git("remote", "add", "origin", f"https://github.com/{REPOSITORY}.git")
+        self.workflows("version: preinstalled")
+
+    @property
+    def path(self) -> Path:
+        return self.folder / "repository"
+
+    def artifact(self, name: str) -> Path:
+        """Return where an artifact was kept."""
+        return self.folder / "artifacts" / name
+
+    def workflows(self, install: str) -> None:
+        """Write the example workflows; ``install`` is what replaces their `extras`."""
+        for example in (ROOT / "examples/github").glob("*.yml"):
+            text = example.read_text().replace("OWNER/lancens@v1", _OURS).replace("extras: glue", install)
+            (self.path / ".github/workflows" / example.name).write_text(text)
+
+    def commit(self, manifest: str) -> str:
+        """Commit ``manifest`` and return the commit's SHA."""
+        (self.path / "lancens.yaml").write_text(manifest, encoding="utf-8")
+        self._git("add", "--all")
+        self._git("commit", "--quiet", "--allow-empty", "--message", "change")
+        return self._git("rev-parse", "HEAD")
+
+    def pull_request(self, number: int, manifest: str) -> Ran:
+        """Propose ``manifest`` in a pull request, and run what that starts."""
+        head = self.commit(manifest)
+        pull = self.api.pulls.get(number) or self.api.add_pull(number, head)
+        pull["head"]["sha"] = head
+        return self.run("pull_request", "plan", {"number": number, "pull_request": pull})
+
+    def merge(self, number: int, manifest: str | None = None) -> Ran:
+        """Merge a pull request, perhaps together with another change, and run what that starts."""
+        text = (self.path / "lancens.yaml").read_text() if manifest is None else manifest
+        self.api.merge(number, self.commit(text))
+        return self.run("push", "apply")
+
+    def run(self, event: str, workflow: str, document: Mapping[str, Any] | None = None) -> Ran:
+        """Run one workflow."""
+        path = self.folder / "event.json"
+        path.write_text(json.dumps(document or {}))
+        variables = {
+            "GITHUB_API_URL": self.api.url,
+            "GITHUB_GRAPHQL_URL": f"{self.api.url}/graphql",
+            "ARTIFACTS": str(self.folder / "artifacts"),
+            **self.environment,
+        }
+        command = [str(act()), event, "--workflows", f".github/workflows/{workflow}.yml", "--eventpath", str(path)]
+        command += [
+            "--platform",
+            "ubuntu-latest=-self-hosted",
+            "--no-cache-server",
+            "--secret",
+            f"GITHUB_TOKEN={TOKEN}",
+        ]
+        command += ["--local-repository", f"{_OURS}={self.folder / 'action'}"]
+        for action in self._others():
+            command += ["--local-repository", f"{action}={self.folder / 'stand-in'}"]
+        for name, value in variables.items():
+            command += ["--env", f"{name}={value}"]
+        environment = {
+            **os.environ,
+            # The runner's python3 is the one that runs the tests; act keeps its files where the test's are.
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(self.folder),
+            "XDG_CACHE_HOME": str(self.folder / "cache"),
+            "PIP_CACHE_DIR": os.environ.get("PIP_CACHE_DIR") or str(Path.home() / ".cache/pip"),
+        }
+        done = subprocess.run(
+            command, cwd=self.path, env=environment, capture_output=True, text=True, errors="replace", check=False
+        )
+        return Ran(done.returncode == 0, done.stdout + done.stderr)
+
+    def _others(self) -> set[str]:
+        """Return every action that is not ours and that act does not bring itself."""
+        texts = [(ROOT / "action.yml").read_text(), *(path.read_text() for path in self.path.rglob("*.yml"))]
+        used = {action for text in texts for action in _USES.findall(text)}
+        return {action for action in used if action != _OURS and not action.startswith("actions/checkout@")}
+
+    def _git(self, *arguments: str) -> str:
+        identity = ("-c", "user.name=tester", "-c", "user.email=tester@example.com")
+        done = subprocess.run(["git", *identity, *arguments], cwd=self.path, capture_output=True, text=True, check=True)
+        return done.stdout.strip()

@@ -1,0 +1,127 @@
+"""``action.yml`` and the example workflows: sound, pinned, and as the documentation and the code say."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler.github.failures import FailureReason
+from reconciler.github.inputs import Command, CommentWhen, read_inputs
+from reconciler.github.install import InstallError, requirement
+from reconciler.github.outcome import Outcome, write_outputs
+from tests.servers.go_tools import actionlint
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples/github").glob("*.yml"))
+DOCUMENTATION = (ROOT / "docs/github-action.md").read_text()
+ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
+
+
+def test_actionlint_finds_nothing(tmp_path: Path) -> None:
+    # It looks at an action only through the workflows that use it, from within a repository.
+    workflows = tmp_path / ".github/workflows"
+    workflows.mkdir(parents=True)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "action.yml").write_text((ROOT / "action.yml").read_text())
+    for example in EXAMPLES:
+        (workflows / example.name).write_text(example.read_text().replace("OWNER/lancens@v1", "./"))
+    done = subprocess.run([actionlint(), "-color=false"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_actionlint_would_find_a_wrong_input(tmp_path: Path) -> None:
+    workflows = tmp_path / ".github/workflows"
+    workflows.mkdir(parents=True)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "action.yml").write_text((ROOT / "action.yml").read_text())
+    text = EXAMPLES[0].read_text().replace("OWNER/lancens@v1", "./").replace("extras:", "extrass:")
+    (workflows / "plan.yml").write_text(text)
+    done = subprocess.run([actionlint(), "-color=false"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "extrass" in done.stdout
+
+
+@pytest.mark.parametrize("path", [ROOT / "action.yml", *EXAMPLES], ids=lambda path: path.name)
+def test_actions_of_others_are_pinned_to_a_commit(path: Path) -> None:
+    used = re.findall(r"uses: *(\S+)", path.read_text())
+    assert used
+    assert all(re.search(r"@[0-9a-f]{40}$", action) or action == "OWNER/lancens@v1" for action in used)
+
+
+def test_no_input_is_written_into_a_script() -> None:
+    scripts = [step["run"] for step in ACTION["runs"]["steps"] if "run" in step]
+    assert scripts
+    assert not any("${{" in script for script in scripts)
+
+
+def test_every_input_reaches_the_code_and_is_documented() -> None:
+    handed = {name for step in ACTION["runs"]["steps"] for name in step.get("env", {})}
+    for name in ACTION["inputs"]:
+        assert f"INPUT_{name.upper().replace('-', '_')}" in handed or name == "python-version"
+        assert f"| `{name}` |" in DOCUMENTATION
+
+
+def test_the_defaults_of_the_action_are_those_of_the_code() -> None:
+    given = {
+        f"INPUT_{name.upper().replace('-', '_')}": str(described.get("default", ""))
+        for name, described in ACTION["inputs"].items()
+        if name != "token"
+    }
+    assert read_inputs(given) == read_inputs({})
+
+
+def test_every_output_is_set_and_documented(tmp_path: Path) -> None:
+    write_outputs(Outcome(page=""), tmp_path / "files", {"GITHUB_OUTPUT": str(tmp_path / "output")})
+    written = set(re.findall(r"^([a-z0-9-]+)<<", (tmp_path / "output").read_text(), re.MULTILINE))
+    assert set(ACTION["outputs"]) == (written - {"artifact", "folder"}) | {"plan-file"}
+    for name, described in ACTION["outputs"].items():
+        assert described["value"] == f"${{{{ steps.lancens.outputs.{name} }}}}"
+        assert f"`{name}`" in DOCUMENTATION or name.startswith("to-")
+
+
+def test_everything_that_can_be_said_is_documented() -> None:
+    for word in (*Command, *CommentWhen, *FailureReason):
+        assert f"`{word}`" in DOCUMENTATION
+
+
+def test_the_examples_ask_for_the_least_permissions() -> None:
+    asked = {example.stem: yaml.safe_load(example.read_text())["permissions"] for example in EXAMPLES}
+    read, write = {"contents": "read"}, {"id-token": "write"}
+    assert asked == {
+        "apply": {**read, "pull-requests": "write", **write},
+        "drift": {**read, "issues": "write", **write},
+        "plan": {**read, "pull-requests": "write", **write},
+    }
+
+
+def test_merges_wait_for_each_other() -> None:
+    concurrency = yaml.safe_load((ROOT / "examples/github/apply.yml").read_text())["concurrency"]
+    assert concurrency == {"group": "lancens-apply", "cancel-in-progress": False}
+
+
+# ---- what is installed ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("version", "extras", "wanted"),
+    [
+        ("", "", "/action"),
+        ("", "glue, hive", "/action[glue,hive]"),
+        ("1.2.0", "", "lancens==1.2.0"),
+        ("1.2.0rc1", "all", "lancens[all]==1.2.0rc1"),
+    ],
+)
+def test_what_pip_is_asked_for(version: str, extras: str, wanted: str) -> None:
+    assert requirement(version, extras, "/action") == wanted
+
+
+@pytest.mark.parametrize(
+    ("version", "extras"), [("", "glue]; rm"), ("", "--index-url=x"), ("@ http://x", ""), ("--pre", ""), ("1 2", "")]
+)
+def test_pip_is_not_handed_anything_else(version: str, extras: str) -> None:
+    with pytest.raises(InstallError):
+        requirement(version, extras, "/action")
