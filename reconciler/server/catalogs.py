@@ -14,7 +14,7 @@ from lance_namespace import (
     ListTablesResponse,
     NamespaceExistsResponse,
 )
-from lance_namespace.errors import InvalidInputError, NamespaceNotFoundError
+from lance_namespace.errors import InvalidInputError, NamespaceNotFoundError, UnsupportedOperationError
 from pydantic import BaseModel
 
 from reconciler.backends.base import Backend
@@ -78,7 +78,11 @@ class ManyCatalogs:
         if not names:
             return self._at_root(operation, request)
         catalog, *rest = names
+        if operation.names_a_table and not rest:
+            raise InvalidInputError(f"`{catalog}` is no table: the first name is that of a catalog")
         if catalog not in self._named:
+            if operation.name == "CreateNamespace" and not rest:
+                raise UnsupportedOperationError(f"`{catalog}` would be a catalog; those are in the server's manifest")
             known = ", ".join(sorted(self._named))
             raise NamespaceNotFoundError(f"there is no catalog `{catalog}` here; there are {known}")
         answer = operation.run(self._named[catalog], request.model_copy(update={"id": rest}), data)

@@ -85,6 +85,11 @@ class Operation:
     writes: bool = False
     takes_data: bool = False
 
+    @property
+    def names_a_table(self) -> bool:
+        """Whether the identifier is that of a table, not of a namespace."""
+        return self.name.endswith("Table") or self.name == "TableExists"
+
 
 def _alter_namespace(backend: Backend, request: AlterNamespaceRequest, _data: bytes) -> BaseModel:
     identifier = backend.namespace_id_of(request.id, root=False)

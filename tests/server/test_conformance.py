@@ -1,0 +1,101 @@
+"""The conformance kit, spoken by pylance's own client to lancens' server, over one catalog after the other."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from reconciler.backends.base import Backend
+from reconciler.backends.dir import DirBackend
+from reconciler.backends.memory import MemoryBackend
+from reconciler.backends.unity import UnityBackend
+from reconciler.conformance import AddForeign, Check, checks, verify
+from reconciler.names import Identifier
+from reconciler.server import ManyCatalogs, OneCatalog
+from tests.server.through_pylance import ThroughPylance
+from tests.servers.lance_rest import served
+from tests.servers.unity_contract import Contract
+from tests.servers.unity_contract_server import serving
+
+UNITY_CATALOG = "main"
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server over ``behind``, which is below ``prefix`` there."""
+
+    url: str
+    behind: Backend
+    prefix: Identifier = ()
+
+    def verify(
+        self, check: Check, scratch: Path, namespace: Identifier = (), add_foreign: AddForeign | None = None
+    ) -> None:
+        connect = partial(ThroughPylance, self.url, self.behind, self.prefix)
+        verify(check, connect, namespace=(*self.prefix, *namespace), scratch=str(scratch), add_foreign=add_foreign)
+
+
+@pytest.fixture(scope="module")
+def memory() -> Iterator[Served]:
+    behind = MemoryBackend(name=uuid.uuid4().hex)
+    with served(OneCatalog(behind)) as url:
+        yield Served(url, behind)
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    behind = DirBackend(root=str(tmp_path_factory.mktemp("lake")))
+    with served(OneCatalog(behind)) as url:
+        yield Served(url, behind)
+
+
+@pytest.fixture(scope="module")
+def one_of_two() -> Iterator[Served]:
+    behind = MemoryBackend(name=uuid.uuid4().hex)
+    with served(ManyCatalogs({"lake": behind, "other": MemoryBackend()})) as url:
+        yield Served(url, behind, ("lake",))
+
+
+@pytest.fixture(scope="module")
+def unity(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    contract = Contract()
+    contract.add_catalog(UNITY_CATALOG)
+    with serving(contract) as server:
+        behind = UnityBackend(endpoint=server.url, catalog=UNITY_CATALOG, root=str(tmp_path_factory.mktemp("lake")))
+        with served(OneCatalog(behind)) as url:
+            yield Served(url, behind)
+
+
+def _in_memory(memory: Backend) -> AddForeign:
+    assert isinstance(memory, MemoryBackend)
+
+    def add_foreign(_: Backend, identifier: Identifier) -> Callable[[], None]:
+        memory.add_foreign(identifier)
+        return partial(memory.remove_foreign, identifier)
+
+    return add_foreign
+
+
+@pytest.mark.parametrize("check", checks(), ids=str)
+def test_memory(check: Check, memory: Served, tmp_path: Path) -> None:
+    memory.verify(check, tmp_path, add_foreign=_in_memory(memory.behind))
+
+
+@pytest.mark.parametrize("check", checks(), ids=str)
+def test_directory(check: Check, directory: Served, tmp_path: Path) -> None:
+    directory.verify(check, tmp_path)
+
+
+@pytest.mark.parametrize("check", checks(), ids=str)
+def test_one_of_several_catalogs(check: Check, one_of_two: Served, tmp_path: Path) -> None:
+    one_of_two.verify(check, tmp_path)
+
+
+@pytest.mark.parametrize("check", checks(), ids=str)
+def test_unity(check: Check, unity: Served, tmp_path: Path) -> None:
+    unity.verify(check, tmp_path, namespace=(UNITY_CATALOG,))

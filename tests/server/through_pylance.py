@@ -1,0 +1,214 @@
+"""A client nobody here wrote, in the shape the conformance kit asks for: pylance's RestNamespace as a backend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import lance_namespace
+from lance_namespace import (
+    CreateNamespaceRequest,
+    CreateNamespaceResponse,
+    CreateTableRequest,
+    CreateTableResponse,
+    DeclareTableRequest,
+    DeclareTableResponse,
+    DeregisterTableRequest,
+    DeregisterTableResponse,
+    DescribeNamespaceRequest,
+    DescribeNamespaceResponse,
+    DescribeTableRequest,
+    DescribeTableResponse,
+    DropNamespaceRequest,
+    DropNamespaceResponse,
+    DropTableRequest,
+    DropTableResponse,
+    ListNamespacesRequest,
+    ListNamespacesResponse,
+    ListTablesRequest,
+    ListTablesResponse,
+    NamespaceExistsRequest,
+    NamespaceExistsResponse,
+    RegisterTableRequest,
+    RegisterTableResponse,
+    TableExistsRequest,
+    TableExistsResponse,
+)
+from lance_namespace.errors import NamespaceNotFoundError
+
+from reconciler.backends.base import Backend
+from reconciler.backends.config import BackendConfig
+from reconciler.names import EVERYTHING, Identifier, Scope
+from reconciler.state import LiveNamespace, LiveTable, PropertyChanges, Snapshot
+
+__all__ = ["ThroughPylance"]
+
+
+class _Config(BackendConfig):
+    uri: str
+
+    def identity(self) -> str:
+        return self.uri
+
+
+class ThroughPylance(Backend):
+    """Every operation goes through pylance's client; a walk with it is the scan.
+
+    ``behind`` is the catalog that is served, below ``prefix``. It says what can be done, and does what the protocol
+    of today has no call for: altering.
+    """
+
+    impl = "pylance"
+    config_model = _Config
+    config: _Config
+
+    def __init__(self, uri: str, behind: Backend, prefix: Identifier = ()) -> None:
+        super().__init__(uri=uri)
+        self.client: Any = lance_namespace.connect("rest", {"uri": uri})
+        self._behind = behind
+        self._prefix = prefix
+        able = behind.capabilities
+        more = len(prefix)
+        fewest, most = able.table_depths
+        self.capabilities = replace(
+            able,
+            fixed_levels=able.fixed_levels + more,
+            max_depth=None if able.max_depth is None else able.max_depth + more,
+            table_depths=(fewest + more, None if most is None else most + more),
+        )
+
+    def _below(self, identifier: Identifier) -> Identifier:
+        assert identifier[: len(self._prefix)] == self._prefix
+        return identifier[len(self._prefix) :]
+
+    # ---- the operations, as pylance speaks them ------------------------------------------------------------------
+
+    def list_namespaces(self, request: ListNamespacesRequest) -> ListNamespacesResponse:
+        answer: ListNamespacesResponse = self.client.list_namespaces(request)
+        return answer
+
+    def describe_namespace(self, request: DescribeNamespaceRequest) -> DescribeNamespaceResponse:
+        answer: DescribeNamespaceResponse = self.client.describe_namespace(request)
+        return answer
+
+    def namespace_exists(self, request: NamespaceExistsRequest) -> NamespaceExistsResponse:
+        answer: NamespaceExistsResponse = self.client.namespace_exists(request)
+        return answer
+
+    def create_namespace(self, request: CreateNamespaceRequest) -> CreateNamespaceResponse:
+        answer: CreateNamespaceResponse = self.client.create_namespace(request)
+        return answer
+
+    def drop_namespace(self, request: DropNamespaceRequest) -> DropNamespaceResponse:
+        answer: DropNamespaceResponse = self.client.drop_namespace(request)
+        return answer
+
+    def list_tables(self, request: ListTablesRequest) -> ListTablesResponse:
+        answer: ListTablesResponse = self.client.list_tables(request)
+        return answer
+
+    def list_all_tables(self, request: ListTablesRequest) -> ListTablesResponse:
+        answer: ListTablesResponse = self.client.list_all_tables(request)
+        return answer
+
+    def describe_table(self, request: DescribeTableRequest) -> DescribeTableResponse:
+        answer: DescribeTableResponse = self.client.describe_table(request)
+        return answer
+
+    def table_exists(self, request: TableExistsRequest) -> TableExistsResponse:
+        answer: TableExistsResponse = self.client.table_exists(request)
+        return answer
+
+    def declare_table(self, request: DeclareTableRequest) -> DeclareTableResponse:
+        answer: DeclareTableResponse = self.client.declare_table(request)
+        return answer
+
+    def register_table(self, request: RegisterTableRequest) -> RegisterTableResponse:
+        answer: RegisterTableResponse = self.client.register_table(request)
+        return answer
+
+    def deregister_table(self, request: DeregisterTableRequest) -> DeregisterTableResponse:
+        answer: DeregisterTableResponse = self.client.deregister_table(request)
+        return answer
+
+    def create_table(self, request: CreateTableRequest, request_data: bytes) -> CreateTableResponse:
+        answer: CreateTableResponse = self.client.create_table(request, request_data)
+        return answer
+
+    def drop_table(self, request: DropTableRequest) -> DropTableResponse:
+        answer: DropTableResponse = self.client.drop_table(request)
+        return answer
+
+    # ---- the contract, on top of them ----------------------------------------------------------------------------
+
+    def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
+        namespaces: dict[Identifier, LiveNamespace] = {}
+        tables: dict[Identifier, LiveTable] = {}
+        todo: list[Identifier] = [()]
+        while todo:
+            parent = todo.pop()
+            names = (
+                self.child_namespaces(parent)
+                if len(parent) != self.capabilities.max_depth and self._holds(parent)
+                else []
+            )
+            for child in ((*parent, name) for name in names):
+                if scope.contains(child) or scope.reaches(child):
+                    namespaces[child] = self.load_namespace(child)
+                    todo.append(child)
+            if len(parent) >= self.capabilities.table_depths[0]:
+                found = ((*parent, name) for name in self.child_tables(parent))
+                tables.update((table, self.load_table(table)) for table in found if scope.contains(table))
+        return Snapshot(namespaces, tables)
+
+    def _holds(self, parent: Identifier) -> bool:
+        try:
+            self.load_namespace(parent)
+        except NamespaceNotFoundError:
+            return False
+        return True
+
+    def load_namespace(self, identifier: Identifier) -> LiveNamespace:
+        answer = self.describe_namespace(DescribeNamespaceRequest(id=list(identifier)))
+        return LiveNamespace(identifier, answer.properties or {})
+
+    def load_table(self, identifier: Identifier) -> LiveTable:
+        answer = self.describe_table(DescribeTableRequest(id=list(identifier)))
+        return LiveTable(identifier, answer.location or "", answer.properties or {})
+
+    def child_namespaces(self, parent: Identifier) -> list[str]:
+        return self.list_namespaces(ListNamespacesRequest(id=list(parent))).namespaces
+
+    def child_tables(self, parent: Identifier) -> list[str]:
+        return self.list_tables(ListTablesRequest(id=list(parent))).tables
+
+    def insert_namespace(
+        self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
+    ) -> LiveNamespace:
+        request = CreateNamespaceRequest(id=list(identifier), properties=dict(properties))
+        return LiveNamespace(identifier, self.create_namespace(request).properties or {})
+
+    def remove_namespace(self, identifier: Identifier) -> None:
+        self.drop_namespace(DropNamespaceRequest(id=list(identifier)))
+
+    def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
+        request = DeclareTableRequest(id=list(identifier), location=location, properties=dict(properties))
+        answer = self.declare_table(request)
+        return LiveTable(identifier, answer.location or "", answer.properties or {})
+
+    def remove_table(self, identifier: Identifier) -> LiveTable:
+        answer = self.deregister_table(DeregisterTableRequest(id=list(identifier)))
+        return LiveTable(identifier, answer.location or "", answer.properties or {})
+
+    def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
+        return replace(self._behind.alter_namespace(self._below(identifier), changes), id=identifier)
+
+    def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
+        return replace(self._behind.alter_table(self._below(identifier), changes, location), id=identifier)
+
+    def default_location(self, identifier: Identifier) -> str | None:
+        return self._behind.default_location(self._below(identifier))
+
+    def storage_options(self) -> dict[str, str]:
+        return self._behind.storage_options()

@@ -1,0 +1,124 @@
+"""Lance namespace servers: pylance's own adapter, lancens' in this process, and one that answers what a test says."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import lance.namespace
+import uvicorn
+
+from reconciler.server import Catalogs, Settings, make_app
+
+__all__ = ["Request", "Scripted", "adapter", "scripted", "served"]
+
+_START_SECONDS = 10.0
+
+
+@contextmanager
+def adapter(root: Path) -> Iterator[str]:
+    """Yield the URL of pylance's RestAdapter over a directory."""
+    with lance.namespace.RestAdapter("dir", {"root": str(root)}, port=0) as running:
+        yield f"http://127.0.0.1:{running.port}"
+
+
+class _Server(uvicorn.Server):
+    """Says when it listens."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = threading.Event()
+
+    async def startup(self, sockets: Any = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+
+@contextmanager
+def served(catalogs: Catalogs, settings: Settings | None = None) -> Iterator[str]:
+    """Yield the URL of lancens' own server over ``catalogs``, in this process."""
+    config = uvicorn.Config(make_app(catalogs, settings), port=0, log_config=None, access_log=False, lifespan="off")
+    server = _Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    assert server.listening.wait(_START_SECONDS)
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a scripted server was asked."""
+
+    method: str
+    path: str
+    query: str
+    headers: dict[str, str]
+    body: Any
+
+
+Answer = Callable[[Request], tuple[int, object]]
+
+
+@dataclass
+class Scripted:
+    """A server whose answers a test gives; ``requests`` are those it got."""
+
+    url: str = ""
+    requests: list[Request] = field(default_factory=list)
+
+    def paths(self) -> list[str]:
+        """Return the routes that were asked for, in order."""
+        return [f"{request.method} {request.path}" for request in self.requests]
+
+
+@contextmanager
+def scripted(answer: Answer) -> Iterator[Scripted]:
+    """Run a server that answers with what ``answer`` returns: a status and a JSON value, or bytes as they are."""
+    found = Scripted()
+    lock = threading.Lock()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def _answer(self) -> None:
+            parts = urlsplit(self.path)
+            data = self.rfile.read(int(self.headers.get("content-length") or 0))
+            body = json.loads(data) if data else None
+            request = Request(self.command, parts.path, parts.query, dict(self.headers.items()), body)
+            with lock:
+                found.requests.append(request)
+                status, value = answer(request)
+            content = value if isinstance(value, bytes) else json.dumps(value).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST = _answer  # noqa: N815 - the names http.server looks for
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - http.server's own
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    found.url = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield found
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
