@@ -66,9 +66,10 @@ class IcebergBackend(Backend):
 
         An expected warehouse that does not exist is left out; one that is configured has to exist.
         """
-        wanted = [name for name in self._warehouse_names() if scope.contains((name,)) or scope.reaches((name,))]
         found = []
-        for name in wanted:
+        for name in self._warehouse_names(scope):
+            if not (scope.contains((name,)) or scope.reaches((name,))):
+                continue
             try:
                 found.append(self._server.warehouse(name))
             except NamespaceNotFoundError:
@@ -186,8 +187,11 @@ class IcebergBackend(Backend):
         """Return where a table goes that names no location: below the working directory where there is no root."""
         return self.default_location(identifier) or locations.join(str(Path.cwd()), *identifier)
 
-    def _warehouse_names(self) -> list[str]:
-        names = [*self.config.warehouse_names, *sorted(self._expected - {*self.config.warehouse_names})]
+    def _warehouse_names(self, scope: Scope = EVERYTHING) -> list[str]:
+        """Return every warehouse that the configuration, the manifest or ``scope`` names."""
+        first = {pattern.partition("/")[0] for pattern in scope.patterns}
+        others = self._expected | {name for name in first if not set(name) & set("*?")}
+        names = [*self.config.warehouse_names, *sorted(others - {*self.config.warehouse_names})]
         if not names:
             raise InvalidInputError(
                 "iceberg: no warehouse is named, and the service cannot list them; name them in `warehouses`"

@@ -11,7 +11,7 @@ from lance_namespace.errors import InternalError, InvalidInputError, LanceNamesp
 
 from reconciler.backends.http import RetryPolicy
 from reconciler.backends.iceberg import IcebergBackend, server
-from reconciler.names import Identifier, Scope
+from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.state import Snapshot
 from tests.catalogs.iceberg.conftest import Catalog
 from tests.catalogs.iceberg.scripted import Answer, Request, Scripted, error, scripted, table
@@ -246,8 +246,10 @@ def test_what_has_not_changed_is_not_sent_again(script: Scripted, connected: Ice
 
 def test_warehouses_have_to_be_named(script: Scripted) -> None:
     backend = IcebergBackend(endpoint=script.url)
-    with pytest.raises(InvalidInputError, match="name them in `warehouses`"):
-        backend.scan()
+    for scope in (EVERYTHING, Scope(("**/events",)), Scope(("w*/a",))):
+        with pytest.raises(InvalidInputError, match="name them in `warehouses`"):
+            backend.scan(scope)
+    assert set(backend.scan(Scope(("ware/a*", "ware/b"))).namespaces) == {("ware",)}
     backend.expect_roots(["ware", "other"])
     script.routes["GET /v1/config"] = lambda request: (
         error(404, "NotFoundException", "no")
