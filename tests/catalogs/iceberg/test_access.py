@@ -25,6 +25,7 @@ from reconciler.backends.iceberg.oauth import ClientCredentials
 from tests.catalogs.iceberg.conftest import Catalog
 from tests.catalogs.iceberg.scripted import Answer, Request, Scripted, error, scripted
 from tests.servers.iceberg import IcebergServer
+from tests.servers.nessie import NessieServer
 
 SECRET = "wrong-secret-9c81"
 
@@ -101,6 +102,21 @@ def test_a_revoked_token_is_renewed_once_for_all_threads(apache_server: IcebergS
     asked = [request for request in apache_server.requests()[before:] if request == "POST /v1/oauth/tokens"]
     assert len(asked) == 1
     assert len(backend.child_tables(space)) == 24
+    backend.close()
+
+
+def test_a_server_that_gives_out_no_tokens_names_the_key_to_set(nessie: NessieServer, script: Scripted) -> None:
+    config = {"endpoint": nessie.url, "warehouses": nessie.warehouse, "credential": "me:s3cret-77"}
+    backend = IcebergBackend(**config)
+    with pytest.raises(
+        UnauthenticatedError, match="gives out no tokens; name the one that does in `oauth2-server-uri`"
+    ):
+        backend.scan()
+    backend.close()
+    tokens = script.routes["POST /token"] = Tokens()
+    backend = IcebergBackend(**config, **{"oauth2-server-uri": f"{script.url}/token"})
+    assert (nessie.warehouse,) in backend.scan().namespaces
+    assert len(tokens.asked) == 1
     backend.close()
 
 
