@@ -33,6 +33,7 @@ from reconciler.backends.http import (
     HttpClient,
     Refusal,
     RetryPolicy,
+    Tagged,
     UnknownRouteError,
     VendorError,
     endpoint_problem,
@@ -208,19 +209,24 @@ def test_done_takes_any_success(script: Script, status: int, body: object) -> No
 # ---- what comes back is not the service's --------------------------------------------------------
 
 
+def number(value: dict[str, Any]) -> int:
+    return int(value["n"])
+
+
 def test_what_did_not_change_is_not_sent_again(script: Script) -> None:
     script.answers = [answer(200, {"n": 1}, ETag='"v1"'), answer(304), answer(200, {"n": 2}, ETag='"v2"')]
     client = script.client()
-    assert client.changed("/t", doing="read it") == ({"n": 1}, '"v1"')
-    assert client.changed("/t", doing="read it", etag='"v1"') is None
-    assert client.changed("/t", doing="read it", etag='"v1"') == ({"n": 2}, '"v2"')
+    first = client.reread("/t", None, number, doing="read it")
+    assert first == Tagged(1, '"v1"')
+    assert client.reread("/t", first, number, doing="read it") is first
+    assert client.reread("/t", first, number, doing="read it") == Tagged(2, '"v2"')
     assert [seen.headers.get("If-None-Match") for seen in script.seen] == [None, '"v1"', '"v1"']
 
 
 def test_an_unchanged_answer_nobody_asked_for_is_an_error(script: Script) -> None:
     script.answers = [answer(304)]
     with pytest.raises(LanceNamespaceError, match="304"):
-        script.client().changed("/t", doing="read it")
+        script.client().reread("/t", Tagged(1, None), number, doing="read it")
 
 
 def test_a_login_without_a_key_to_look_at_leaves_the_remedy_to_the_translator(script: Script) -> None:

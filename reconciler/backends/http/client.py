@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from lance_namespace.errors import (
@@ -37,9 +38,11 @@ from reconciler.redaction import REDACTED, scrub
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response
 
-__all__ = ["HttpClient", "endpoint_problem", "path"]
+__all__ = ["HttpClient", "Tagged", "endpoint_problem", "path"]
 
 DEFAULT_POOL_SIZE = 32
+
+ValueT = TypeVar("ValueT")
 
 _NOT_MODIFIED = 304
 _TOKEN_REFUSED = frozenset({401, 419})
@@ -66,6 +69,14 @@ def endpoint_problem(endpoint: str) -> str | None:
     if parts.query or parts.fragment:
         return "cannot hold a query or fragment"
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged(Generic[ValueT]):
+    """Something read, and the ETag it came with, None where the service sends none."""
+
+    value: ValueT
+    etag: str | None
 
 
 class HttpClient:
@@ -161,24 +172,26 @@ class HttpClient:
         answer, where = self._answer(method, path, doing, query, body, form, errors or {})
         return self._object(answer, where)
 
-    def changed(
+    def reread(
         self,
         path: str,
+        known: Tagged[ValueT] | None,
+        parse: Callable[[dict[str, Any]], ValueT],
         *,
         doing: str,
         query: Mapping[str, str] | None = None,
         errors: Mapping[int, type[LanceNamespaceError]] | None = None,
-        etag: str | None = None,
-    ) -> tuple[dict[str, Any], str | None] | None:
-        """GET a JSON object with its ETag; None when it still has the one given (RFC 9110, section 13.1.2).
+    ) -> Tagged[ValueT]:
+        """GET a JSON object and return what ``parse`` makes of it; ``known`` where it is still so.
 
-        Everything else is as in :meth:`json`.
+        That is asked of the service by the ETag of ``known`` (RFC 9110, section 13.1.2). Everything else is as in
+        :meth:`json`.
         """
-        headers = {"If-None-Match": etag} if etag is not None else {}
+        headers = {"If-None-Match": known.etag} if known is not None and known.etag else {}
         answer, where = self._answer("GET", path, doing, query, None, None, errors or {}, headers)
-        if answer.status_code == _NOT_MODIFIED:
-            return None
-        return self._object(answer, where), answer.headers.get("ETag")
+        if answer.status_code == _NOT_MODIFIED and known is not None:
+            return known
+        return Tagged(parse(self._object(answer, where)), answer.headers.get("ETag"))
 
     def _object(self, answer: Response, where: str) -> dict[str, Any]:
         """Return the JSON object an answer holds, or say what it holds instead."""

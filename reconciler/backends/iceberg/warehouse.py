@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 from lance_namespace.errors import (
@@ -21,7 +22,7 @@ from lance_namespace.errors import (
     UnsupportedOperationError,
 )
 
-from reconciler.backends.http import HttpClient, UnknownRouteError
+from reconciler.backends.http import HttpClient, Tagged, UnknownRouteError
 from reconciler.backends.iceberg.routes import Routes
 from reconciler.names import join
 from reconciler.state import PropertyChanges
@@ -68,7 +69,7 @@ class Warehouse:
     name: str
     http: HttpClient
     routes: Routes
-    _seen: dict[str, tuple[str, TableEntry]] = field(default_factory=dict)
+    _seen: dict[str, Tagged[TableEntry]] = field(default_factory=dict, repr=False)
     """The last answer of each table that came with an ETag, by path."""
 
     # ---- namespaces ----------------------------------------------------------------------------------------------
@@ -176,23 +177,17 @@ class Warehouse:
         """
         path = self.routes.table(levels, name)
         doing = f"load {self._called((*levels, name), 'table')}"
-        known = self._seen.get(path)
-        answer = self.http.changed(
+        found = self.http.reread(
             path,
+            self._seen.get(path),
+            partial(_entry, doing=doing),
             doing=doing,
             query={"snapshots": "refs"},
             errors={404: TableNotFoundError},
-            etag=known[0] if known else None,
         )
-        if answer is None and known is not None:
-            return known[1]
-        if answer is None:
-            raise InternalError(f"iceberg: {doing}: the server says that nothing changed, but nothing was read before")
-        value, etag = answer
-        entry = _entry(value, doing)
-        if etag is not None:
-            self._seen[path] = (etag, entry)
-        return entry
+        if found.etag is not None:
+            self._seen[path] = found
+        return found.value
 
     def create_table(self, levels: Levels, name: str, location: str, properties: Mapping[str, str]) -> TableEntry:
         """Create a Lance table's companion and return what the server made of it, location included.
