@@ -7,7 +7,7 @@ import os
 import sys
 import urllib.request
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -115,6 +115,12 @@ class GlueServer:
     def add_catalog(self, name: str, given: Mapping[str, Any] | None = None, region: str = REGION) -> None:
         """Make a catalog that CreateCatalog cannot make, such as ``parent/child``."""
         self._tell("catalog", name=name, given=dict(given or {}), region=region)
+
+    def add_tables(
+        self, database: str, entries: Sequence[Mapping[str, Any]], catalog: str = ACCOUNT, region: str = REGION
+    ) -> None:
+        """Make many tables at once, and their database where it is missing."""
+        self._tell("tables", catalog=catalog, database=database, entries=list(entries), region=region)
 
     def add_function(self, database: str, name: str, region: str = REGION) -> None:
         """Make a user-defined function in a database of the root catalog."""

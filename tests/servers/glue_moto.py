@@ -36,7 +36,7 @@ from moto.glue.exceptions import (
 )
 from moto.glue.models import GlueBackend, glue_backends
 
-__all__ = ["GlueResponse", "add_catalog", "add_function", "clear", "install"]
+__all__ = ["GlueResponse", "add_catalog", "add_function", "add_tables", "clear", "install"]
 
 _PAGE = 100
 _CATALOG_FIELDS = (
@@ -97,6 +97,16 @@ def add_function(account: str, region: str, database: str, name: str) -> None:
     """Make a user-defined function in a database of the account's own catalog."""
     backend = glue_backends[account][region]
     _functions.setdefault((id(backend), database), []).append(name)
+
+
+def add_tables(account: str, region: str, catalog_id: str, database: str, entries: Sequence[dict[str, Any]]) -> None:
+    """Make a database full of tables at once."""
+    catalogs = _catalogs.get((account, region), {})
+    backend = catalogs[catalog_id].backend if catalog_id != account else glue_backends[account][region]
+    if database not in backend.databases:
+        backend.create_database(database, {"Name": database})
+    for entry in entries:
+        backend.create_table(database, entry["Name"], entry)
 
 
 def clear() -> None:

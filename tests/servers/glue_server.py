@@ -66,6 +66,8 @@ class Door:
                     self.allowed = None if told["actions"] is None else set(told["actions"])
                 case "catalog":
                     glue_moto.add_catalog(ACCOUNT, told["region"], told["name"], told["given"])
+                case "tables":
+                    glue_moto.add_tables(ACCOUNT, told["region"], told["catalog"], told["database"], told["entries"])
                 case "function":
                     glue_moto.add_function(ACCOUNT, told["region"], told["database"], told["name"])
             seen = {"calls": self.calls, "unfit": self.unfit}

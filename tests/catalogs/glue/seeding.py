@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tests.servers.glue import ACCOUNT, GlueServer
@@ -34,13 +33,8 @@ def databases(glue: GlueServer, names: Iterable[str], catalog: str = ACCOUNT, **
         glue.client.create_database(CatalogId=catalog, DatabaseInput=given)
 
 
-def tables(
-    glue: GlueServer, database: str, entries: Iterable[Mapping[str, Any]], catalog: str = ACCOUNT, workers: int = 1
-) -> None:
-    """Make the entries of tables."""
-
-    def make(entry: Any) -> None:
-        glue.client.create_table(CatalogId=catalog, DatabaseName=database, TableInput=entry)
-
-    with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(make, entries))
+def tables(glue: GlueServer, database: str, entries: Iterable[Mapping[str, Any]], catalog: str = ACCOUNT) -> None:
+    """Make the entries of a few tables; ``GlueServer.add_tables`` makes many."""
+    for entry in entries:
+        given: Any = entry
+        glue.client.create_table(CatalogId=catalog, DatabaseName=database, TableInput=given)

@@ -162,8 +162,11 @@ BAD_CONFIGS = [
     ({"session_token": "t"}, "`session_token` needs `access_key_id` and `secret_access_key`"),
     ({"assume_role_arn": "admin"}, "`assume_role_arn`: a role's ARN looks like"),
     ({"assume_role_session_name": "ci"}, "`assume_role_session_name` needs `assume_role_arn`"),
-    ({"assume_role_arn": "arn:aws:iam::123456789012:role/r", "assume_role_timeout_sec": "60"}, "greater than or equal"),
-    ({"assume_role_arn": "arn:aws:iam::123456789012:role/r", "assume_role_timeout_sec": "soon"}, "a valid integer"),
+    ({"assume_role_arn": "arn:aws:iam::123456789012:role/r", "assume_role_timeout_sec": "60"}, "expected 900 or more"),
+    (
+        {"assume_role_arn": "arn:aws:iam::123456789012:role/r", "assume_role_timeout_sec": "soon"},
+        "expected a whole number",
+    ),
     ({"assume_role_arn": "arn:aws:iam::123456789012:role/r", "assume_role_session_name": "a b"}, "2 to 64 letters"),
     ({"regoin": "eu-west-1"}, "unknown key `regoin`; did you mean `region`?"),
 ]

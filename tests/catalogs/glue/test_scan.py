@@ -44,9 +44,8 @@ class TestCalls:
         for path in ((), ("sales",), ("sales", "eu")):
             for number in range(10):
                 database = f"d{number}"
-                databases(glue, [database], catalog_id(*path))
                 entries = [lance_table(f"t{index}", f"s3://lake/{path}/{database}/{index}") for index in range(100)]
-                tables(glue, database, entries, catalog_id(*path), workers=4)
+                glue.add_tables(database, entries, catalog_id(*path))
                 for entry in entries:
                     wanted[(*path, database, entry["Name"])] = entry["StorageDescriptor"]["Location"]
         glue.reset()
@@ -61,8 +60,9 @@ class TestCalls:
         assert glue.counts() - seen_before == counts
 
     def test_every_page_of_every_list_is_read(self, glue: GlueServer, backend: GlueBackend) -> None:
-        databases(glue, [f"d{number:03}" for number in range(101)])
-        tables(glue, "d000", [lance_table(f"t{number:03}") for number in range(201)])
+        for number in range(1, 101):
+            glue.add_tables(f"d{number:03}", [])
+        glue.add_tables("d000", [lance_table(f"t{number:03}") for number in range(201)])
         glue.reset()
         snapshot = backend.scan()
         assert len(snapshot.namespaces) == 101
@@ -111,8 +111,7 @@ class TestCalls:
 
 class TestCompleteness:
     def test_a_page_that_is_denied_is_an_error_that_names_it(self, glue: GlueServer, backend: GlueBackend) -> None:
-        databases(glue, ["analytics"])
-        tables(glue, "analytics", [lance_table(f"t{number}") for number in range(150)])
+        glue.add_tables("analytics", [lance_table(f"t{number}") for number in range(150)])
         message = (
             "User: arn:aws:sts::123456789012:assumed-role/reader/lancens is not authorized to perform: glue:GetTables "
             "on resource: arn:aws:glue:us-east-1:123456789012:table/analytics/* because no policy allows it"
