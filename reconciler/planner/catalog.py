@@ -16,9 +16,10 @@ from reconciler.names import Identifier, Scope
 from reconciler.ownership import owner_of, recorded_keys
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.namespaces import diff_namespace
+from reconciler.planner.notes import notes_on
 from reconciler.planner.outcome import Conflict, Context, Outcome, Remark
 from reconciler.planner.plan import Action, CatalogSummary, Change, Fingerprint, Guard, Note, view_of
-from reconciler.planner.tables import UNMANAGED, diff_table
+from reconciler.planner.tables import diff_table
 from reconciler.state import DesiredCatalog, DesiredNamespace, DesiredTable, LiveTable, Prune
 
 __all__ = ["CatalogPlan", "context_of", "droppable_namespaces", "plan_catalog"]
@@ -101,7 +102,7 @@ def plan_catalog(source: CatalogInput) -> CatalogPlan:
             plan.add(outcome)
     _decide_drops(source, plan, candidates)
     plan.conflicts += _shared_locations(plan.changes)
-    plan.notes += _notes(source, plan.remarks)
+    plan.notes += notes_on(source, plan.remarks)
     plan.fingerprints += _fingerprints(source, plan.changes)
     return plan
 
@@ -185,28 +186,6 @@ def _shared_locations(changes: Iterable[Change]) -> Iterator[str]:
             if written is not None and other is not written:
                 both = f"{other.address} and {written.address} would both be at {locations.redact(place)}"
                 yield f"{other.source}: {both}"
-
-
-def _notes(source: CatalogInput, remarks: Iterable[Remark]) -> Iterator[Note]:
-    catalog, owner = source.desired.name, source.desired.owner.partition("/")[0]
-    for message in source.live.notes:
-        yield Note(catalog=catalog, message=message)
-    counts = Counter((remark.topic, remark.identifier[:-1]) for remark in remarks)
-    for (topic, parent), count in sorted(counts.items()):
-        where = "/".join((catalog, *parent))
-        them = "it" if count == 1 else "them"
-        if topic == UNMANAGED:
-            subject = "1 table in {} is" if count == 1 else "{1} tables in {0} are"
-            hint = f"`lancens import --catalog {catalog}` shows {them}"
-            message = f"{subject.format(where, count)} not managed by {owner}; {hint}."
-        else:
-            subject = (
-                "1 object in {} equals its block but is"
-                if count == 1
-                else "{1} objects in {0} equal their blocks but are"
-            )
-            message = f"{subject.format(where, count)} not marked as managed; `lancens apply --adopt` marks {them}."
-        yield Note(catalog=catalog, message=message)
 
 
 def _fingerprints(source: CatalogInput, changes: Iterable[Change]) -> Iterator[Fingerprint]:

@@ -9,10 +9,12 @@ from reconciler.planner.plan import Action, ObjectView, view_of
 from reconciler.planner.schemas import SchemaDifference, columns_of, compare
 from reconciler.state import DesiredTable, LiveTable, Prune, StorageKind
 
-__all__ = ["ADOPTABLE", "UNMANAGED", "diff_table"]
+__all__ = ["ADOPTABLE", "UNMANAGED", "UNMARKABLE", "diff_table"]
 
 ADOPTABLE = "adoptable"
 UNMANAGED = "unmanaged"
+UNMARKABLE = "unmarkable"
+_SETTLED = "settled"
 
 _NO_DIFFERENCE = SchemaDifference((), ())
 
@@ -141,11 +143,10 @@ def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: T
     before = view_of(live, {*desired.properties, *ownership.recorded_keys(live.properties)}) or ObjectView()
     marked = context.marks(desired, live.properties, context.capabilities.table_markers)
     after = marked.model_copy(update={"location": desired.location if moved else live.location})
-    if not moved and not without_data and not difference.added and _content(before) == _content(after):
-        if _marks(before) == _marks(after):
-            return None
-        if before.managed_by is None and not context.adopt:
-            return Remark(ADOPTABLE, live.id)
+    if not moved and not without_data and not difference.added:
+        topic = _left_alone(context, before, after)
+        if topic is not None:
+            return None if topic == _SETTLED else Remark(topic, live.id)
     if without_data and desired.schema is not None:
         after = after.model_copy(update={"columns": columns_of(desired.schema)})
         return _update(context, desired, Action.CREATE_TABLE, before, after, "declared, no data yet")
@@ -192,12 +193,26 @@ def _update(
     if not capabilities.replace_table or action not in (Action.RELOCATE_TABLE, Action.UPDATE_TABLE):
         what = "relocated" if relocates else "changed"
         return Conflict(
-            f"{desired.source}: {context.address(desired.id)} cannot be {what}: this catalog cannot alter a table"
+            f"{desired.source}: {context.address(desired.id)} cannot be {what}: this catalog cannot alter a table; "
+            "deregister it with `absent: true`, apply, and put the block back"
         )
     if before.protect and desired.protect is not False:
         return guard_of(context, action, desired.id, "would be replaced", desired.source)
     reason = f"replaced: {reason}"
     return change_of(context, action, desired.id, before, after, reason, source=desired.source, replace=True)
+
+
+def _left_alone(context: Context, before: ObjectView, after: ObjectView) -> str | None:
+    """Return why an entry stays as it is: settled, or a topic worth a note; None when it is to be updated."""
+    can_alter = context.capabilities.alter_table
+    if _content(before) == _content(after):
+        if _marks(before) == _marks(after):
+            return _SETTLED
+        if before.managed_by is None and not context.adopt and can_alter:
+            return ADOPTABLE
+    if before.properties == after.properties and not can_alter and not context.capabilities.replace_table:
+        return UNMARKABLE
+    return None
 
 
 def _content(view: ObjectView) -> object:

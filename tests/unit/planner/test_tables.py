@@ -7,7 +7,7 @@ import pytest
 from reconciler.errors import PlanError
 from reconciler.ownership import REQUESTED_LOCATION
 from reconciler.planner.facts import PlanOptions
-from reconciler.state import Capabilities, Evolve, Field, Prune, StorageKind
+from reconciler.state import Capabilities, DesiredTable, Evolve, Field, Prune, StorageKind
 from tests.unit.planner.building import (
     OTHER,
     OWNER,
@@ -310,3 +310,17 @@ class TestCapabilities:
         plan = plan_of(desired(table("t", {"tier": "y"})), there, capabilities=REPLACES)
         assert [(change.action, change.replace) for change in plan.changes] == [("update-table", True)]
         assert plan.summary().replace == 1
+
+    @pytest.mark.parametrize("wanted", [table("a/t"), table("a/t", protect=True)])
+    def test_what_cannot_be_marked_is_left_with_a_note(self, wanted: DesiredTable) -> None:
+        for options in (PlanOptions(), PlanOptions(adopt=True)):
+            plan = plan_of(desired(wanted), live(live_table("a/t")), capabilities=NO_ALTER, options=options)
+            assert plan.is_empty
+            assert ["cannot mark or protect it now" in note.message for note in plan.notes] == [True]
+
+    def test_protection_that_cannot_be_kept_is_a_warning(self) -> None:
+        markless = Capabilities(table_markers=False)
+        plan = plan_of(desired(table("t", protect=True)), live(live_table("t")), capabilities=markless)
+        assert [note.message for note in plan.notes] == [
+            "`protect` holds only while it is written for 1 of the tables: this catalog keeps no marks."
+        ]
