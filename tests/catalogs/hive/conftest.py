@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from lance_namespace import DropNamespaceRequest
 
 from reconciler.backends import registry
 from reconciler.backends.base import Backend
@@ -65,17 +64,25 @@ def backend(connect: Connect) -> HiveBackend:
     return connect()
 
 
-@pytest.fixture
-def database(server: Metastore, backend: HiveBackend) -> Iterator[Identifier]:
-    """A new, empty database; with the entries left in it, it goes at the end."""
-    name = f"db_{uuid.uuid4().hex[:12]}"
-    above: Identifier = () if server.impl == "hive2" else (f"cat_{uuid.uuid4().hex[:12]}",)
-    if above:
-        backend.insert_namespace(above, {})
-    backend.insert_namespace((*above, name), {})
-    yield (*above, name)
+@pytest.fixture(scope="session")
+def above(server: Metastore) -> Identifier:
+    """What stands above databases: nothing, or a catalog made for all tests."""
+    if server.impl == "hive2":
+        return ()
     with raw(server.uri) as client:
-        wire = database_name((*above, name)).wire
-        for held in client.get_all_tables(wire):
-            client.drop_table(wire, held, False)
-    backend.drop_namespace(DropNamespaceRequest(id=list(above or (name,)), behavior="cascade", mode="skip"))
+        from reconciler.backends.hive.gen.ttypes import Catalog, CreateCatalogRequest
+
+        client.create_catalog(CreateCatalogRequest(Catalog("shared", "", f"{server.directory}/shared")))
+    return ("shared",)
+
+
+@pytest.fixture
+def database(server: Metastore, above: Identifier, backend: HiveBackend) -> Iterator[Identifier]:
+    """A new, empty database; with the entries left in it, it goes at the end."""
+    name = (*above, f"db_{uuid.uuid4().hex[:12]}")
+    backend.insert_namespace(name, {})
+    yield name
+    with raw(server.uri) as client:
+        wire = database_name(name).wire
+        if name[-1] in client.get_databases(f"@{name[0]}#*" if above else "*"):
+            client.drop_database(wire, False, True)
