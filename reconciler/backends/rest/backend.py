@@ -288,7 +288,12 @@ class RestBackend(Backend):
 
     def _checked(self, identifier: Identifier, location: str | None, properties: Mapping[str, str]) -> LiveTable:
         """Return the new entry; one that is not what was asked for is taken back."""
-        made = self._server.table(identifier)
+        try:
+            made = self._server.table(identifier)
+        except TableNotFoundError as error:
+            raise InternalError(
+                f"rest: the server takes the entry of table `{join(identifier)}` and does not show it: {error}"
+            ) from None
         fault = ""
         if location is not None and not locations.same(location, made.location):
             fault = f"puts table `{join(identifier)}` at {locations.redact(made.location)}, not where it was asked to"

@@ -31,9 +31,12 @@ class Server:
         self._delimiter = delimiter
 
     def operations(self) -> frozenset[str]:
-        """ListOperations: what the server offers, nothing where it does not tell."""
+        """ListOperations: what the server offers, nothing where it does not tell.
+
+        There is no body: a server that does not know the route may close the connection over one it did not read.
+        """
         try:
-            answer = self.http.json("POST", "/ListOperations", doing="ask for the operations", body={})
+            answer = self.http.json("POST", "/ListOperations", doing="ask for the operations")
         except (UnknownRouteError, UnsupportedOperationError, InvalidInputError):
             return frozenset()
         operations = answer.get("operations")

@@ -1,0 +1,318 @@
+"""What servers may answer that neither of the two real ones does: pages, errors, lost names and worse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from urllib.parse import parse_qs
+
+import pytest
+from lance_namespace.errors import (
+    ConcurrentModificationError,
+    ErrorCode,
+    InternalError,
+    InvalidInputError,
+    LanceNamespaceError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    PermissionDeniedError,
+    ServiceUnavailableError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    ThrottlingError,
+    UnauthenticatedError,
+    UnsupportedOperationError,
+    from_error_code,
+)
+
+from reconciler.backends.rest import RestBackend
+from reconciler.names import Scope
+from reconciler.state import PropertyChanges
+from tests.servers.lance_rest import Request, scripted
+
+Answer = tuple[int, object]
+TOKEN, KEY = "very-secret-token-51", "very-secret-header-52"
+
+
+def error(status: int, code: int | None, text: str = "no") -> Answer:
+    return status, {"error": text, "code": code}
+
+
+def backend_at(url: str, **more: str) -> RestBackend:
+    return RestBackend(uri=url, max_retries="0", **more)
+
+
+class Tree:
+    """A whole catalog, in pages of two names."""
+
+    def __init__(self, namespaces: dict[str, list[str]], **properties: str) -> None:
+        self.namespaces = namespaces
+        self.properties = properties
+
+    def __call__(self, request: Request) -> Answer:
+        parts = request.path.split("/")
+        if request.path == "/ListOperations":
+            return 404, b""
+        identifier = parts[3].replace("%24", "$").strip("$")
+        if request.path.endswith("/table/list"):
+            return self._page("tables", self.namespaces.get(identifier, []), request)
+        if request.path.endswith("/list"):
+            below = [name for name in self.namespaces if name and "$" not in name] if not identifier else []
+            return self._page("namespaces", below, request)
+        if parts[2] == "namespace":
+            return (200, {}) if identifier in self.namespaces else error(404, 1)
+        parent, _, name = identifier.rpartition("$")
+        if name in self.namespaces.get(parent, []):
+            return 200, {"location": f"s3://lake/{identifier}", "properties": self.properties}
+        return error(404, 4)
+
+    def _page(self, key: str, names: list[str], request: Request) -> Answer:
+        token = parse_qs(request.query).get("page_token", ["0"])[0]
+        start = int(token)
+        page: dict[str, object] = {key: names[start : start + 2]}
+        if start + 2 < len(names):
+            page["page_token"] = str(start + 2)
+        return 200, page
+
+
+def test_a_scan_reads_every_page_and_every_table() -> None:
+    tree = Tree({"": ["r"], "a": [f"t{number}" for number in range(7)], "b": [], "c": ["x"]}, tier="gold")
+    with scripted(tree) as server:
+        seen = backend_at(server.url).scan()
+    assert sorted(seen.namespaces) == [("a",), ("b",), ("c",)]
+    assert len(seen.tables) == 9
+    assert seen.tables["a", "t6"].location == "s3://lake/a$t6"
+    assert seen.tables["a", "t6"].properties == {"tier": "gold"}
+
+
+def test_a_scan_calls_for_nothing_outside_of_its_scope() -> None:
+    with scripted(Tree({"": [], "a": ["t"], "b": ["u"]})) as server:
+        seen = backend_at(server.url).scan(Scope(("a/**",)))
+        assert set(seen.tables) == {("a", "t")}
+        assert not [path for path in server.paths() if "/b" in path]
+
+
+def test_a_page_that_fails_fails_the_scan() -> None:
+    tree = Tree({"": [], "a": ["t0", "t1", "t2"]})
+
+    def answer(request: Request) -> Answer:
+        return error(500, 18, "disk") if "page_token=2" in request.query else tree(request)
+
+    with (
+        scripted(answer) as server,
+        pytest.raises(InternalError, match=r"tables in namespace `a`, page 2: 500: .*disk"),
+    ):
+        backend_at(server.url).scan()
+
+
+def test_a_list_that_never_ends_is_an_error() -> None:
+    def answer(request: Request) -> Answer:
+        return (404, b"") if request.method == "POST" else (200, {"namespaces": ["a"], "page_token": "again"})
+
+    with scripted(answer) as server, pytest.raises(InternalError, match="the list never ends"):
+        backend_at(server.url).child_namespaces(())
+
+
+@pytest.mark.parametrize(
+    "answered",
+    [{}, {"namespaces": None}, {"namespaces": "a"}, {"namespaces": [1]}, {"namespaces": ["a"], "page_token": 3}],
+)
+def test_an_answer_that_is_no_list_is_an_error(answered: object) -> None:
+    def answer(request: Request) -> Answer:
+        return (404, b"") if request.method == "POST" else (200, answered)
+
+    with scripted(answer) as server, pytest.raises(InternalError):
+        backend_at(server.url).child_namespaces(())
+
+
+def test_a_table_that_went_in_the_meantime_is_not_there_and_one_that_is_denied_is_an_error() -> None:
+    tree = Tree({"": [], "a": ["kept", "lost"]})
+    denied: list[int] = []
+
+    def answer(request: Request) -> Answer:
+        if request.path.endswith("lost/describe"):
+            if not denied:
+                tree.namespaces["a"].remove("lost")
+            return error(404, 4)
+        return tree(request)
+
+    with scripted(answer) as server:
+        assert set(backend_at(server.url).scan().tables) == {("a", "kept")}
+        tree.namespaces["a"].append("lost")
+        denied.append(1)
+        with pytest.raises(TableNotFoundError, match=r"read table `a\$lost`"):
+            backend_at(server.url).scan()
+
+
+def test_names_that_cannot_be_shown_are_notes() -> None:
+    tree = Tree({"": [], "a": ["ok", "with/slash", "with$dollar"]})
+    with scripted(tree) as server:
+        seen = backend_at(server.url).scan()
+    assert set(seen.tables) == {("a", "ok")}
+    assert sorted(note.partition(" cannot")[0] for note in seen.notes) == [
+        "`with$dollar` in `a`",
+        "`with/slash` in `a`",
+    ]
+
+
+@pytest.mark.parametrize("code", list(ErrorCode))
+def test_every_code_of_the_specification_is_its_error(code: ErrorCode) -> None:
+    with (
+        scripted(lambda _: error(418, int(code), "because")) as server,
+        pytest.raises(LanceNamespaceError, match=f"{code.name}: because") as raised,
+    ):
+        backend_at(server.url)._known.namespace(("a",))
+    assert type(raised.value) is type(from_error_code(int(code), ""))
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "expected"),
+    [
+        (401, {"detail": "who"}, UnauthenticatedError),
+        (403, {"message": "no"}, PermissionDeniedError),
+        (404, {"error": "gone"}, NamespaceNotFoundError),
+        (409, {"error": "busy", "code": 999}, ConcurrentModificationError),
+        (429, {}, ThrottlingError),
+        (500, {"error": "Not supported: rename", "code": 18}, UnsupportedOperationError),
+        (503, b"<html>down</html>", ServiceUnavailableError),
+    ],
+)
+def test_other_bodies_are_read_by_their_status(status: int, body: object, expected: type[LanceNamespaceError]) -> None:
+    with scripted(lambda _: (status, body)) as server, pytest.raises(expected):
+        backend_at(server.url)._known.namespace(("a",))
+
+
+def test_a_creation_that_met_another_one_already_exists() -> None:
+    def answer(request: Request) -> Answer:
+        if request.path.endswith(("/create", "/declare")):
+            return error(409, 14, "concurrently created")
+        return (404, b"") if request.path == "/ListOperations" else (200, {"location": "s3://lake/a"})
+
+    with scripted(answer) as server:
+        with pytest.raises(LanceNamespaceError) as raised:
+            backend_at(server.url).insert_namespace(("a",), {})
+        assert raised.value.code == ErrorCode.NAMESPACE_ALREADY_EXISTS
+        with pytest.raises(TableAlreadyExistsError):
+            backend_at(server.url).insert_table(("a", "t"), "s3://lake/a", {})
+
+
+def test_a_table_put_elsewhere_is_taken_back() -> None:
+    def answer(request: Request) -> Answer:
+        return (404, b"") if request.path == "/ListOperations" else (200, {"location": "s3://theirs/t"})
+
+    with scripted(answer) as server:
+        with pytest.raises(UnsupportedOperationError, match="puts table `a\\$t` at s3://theirs/t, not where"):
+            backend_at(server.url).insert_table(("a", "t"), "s3://ours/t", {})
+        assert server.paths()[-1] == "POST /v1/table/a%24t/deregister"
+
+
+def test_a_namespace_whose_properties_are_lost_is_dropped_again() -> None:
+    def answer(request: Request) -> Answer:
+        return (404, b"") if request.path == "/ListOperations" else (200, {"properties": {}})
+
+    with scripted(answer) as server:
+        with pytest.raises(UnsupportedOperationError, match="does not keep `owner` of namespace `a`"):
+            backend_at(server.url).insert_namespace(("a",), {"owner": "me"})
+        assert server.requests[-1].path == "/v1/namespace/a/drop"
+        assert server.requests[-1].body == {"id": ["a"], "mode": "Fail", "behavior": "Restrict"}
+
+
+def test_a_namespace_with_anything_in_it_is_never_asked_to_go() -> None:
+    with scripted(Tree({"": [], "a": ["t"]})) as server:
+        with pytest.raises(NamespaceNotEmptyError, match="holds t"):
+            backend_at(server.url).remove_namespace(("a",))
+        assert not [path for path in server.paths() if path.endswith("/drop")]
+
+
+def test_neither_overwrite_nor_cascade_is_ever_sent() -> None:
+    tree = Tree({"": [], "a": []})
+    with scripted(tree) as server:
+        backend = backend_at(server.url)
+        for call in _every_write(backend):
+            with suppress(LanceNamespaceError):
+                call()
+        sent = " ".join(str(request.body) for request in server.requests).lower()
+    assert "overwrite" not in sent
+    assert "cascade" not in sent
+
+
+def _every_write(backend: RestBackend) -> list[Callable[[], object]]:
+    from lance_namespace import CreateNamespaceRequest, DropNamespaceRequest, RegisterTableRequest
+
+    return [
+        lambda: backend.create_namespace(CreateNamespaceRequest(id=["a"], mode="overwrite")),
+        lambda: backend.drop_namespace(DropNamespaceRequest(id=["missing"], behavior="cascade")),
+        lambda: backend.register_table(RegisterTableRequest(id=["a", "t"], location="s3://x/y", mode="overwrite")),
+    ]
+
+
+def test_another_delimiter_joins_names_in_routes() -> None:
+    with scripted(lambda _: (200, {"properties": {}})) as server:
+        backend_at(server.url, delimiter=".").load_namespace(("a", "b c"))
+        request = server.requests[-1]
+        assert (request.path, request.query) == ("/v1/namespace/a.b%20c/describe", "delimiter=.")
+        with pytest.raises(InvalidInputError, match="holds the delimiter"):
+            backend_at(server.url, delimiter=".").load_namespace(("a.b",))
+
+
+def test_a_server_that_says_so_is_asked_to_alter() -> None:
+    def answer(request: Request) -> Answer:
+        if request.path == "/ListOperations":
+            return 200, {"operations": ["AlterTable", "AlterNamespace", "SomethingElse"]}
+        return 200, {"location": "s3://lake/t", "properties": {"a": "2"}}
+
+    with scripted(answer) as server:
+        backend = backend_at(server.url)
+        assert backend.alter_table(("a", "t"), PropertyChanges({"a": "2"}, frozenset({"b"}))).properties == {"a": "2"}
+        assert backend.capabilities.alter_table
+        assert server.requests[-1].body == {
+            "id": ["a", "t"],
+            "set_properties": {"a": "2"},
+            "unset_properties": ["b"],
+        }
+        assert server.paths().count("POST /ListOperations") == 1
+
+
+def test_headers_and_token_are_sent_and_shown_nowhere() -> None:
+    def answer(request: Request) -> Answer:
+        return 500, {"error": f"{request.headers}", "code": 18}
+
+    with scripted(answer) as server:
+        config = {"auth_token": TOKEN, "headers.x-api-key": KEY, "headers.x-lancedb-database": "db-of-mine"}
+        backend = backend_at(server.url, **config)
+        with pytest.raises(InternalError) as raised:
+            backend.load_namespace(("a",))
+        sent = server.requests[-1].headers
+    assert (sent["Authorization"], sent["x-api-key"]) == (f"Bearer {TOKEN}", KEY)
+    for text in (str(raised.value), repr(backend.config), backend.namespace_id()):
+        assert TOKEN not in text
+        assert KEY not in text
+        assert "db-of-mine" not in text
+
+
+def test_headers_that_choose_a_catalog_make_another_service() -> None:
+    def identity(**headers: str) -> str:
+        return RestBackend(uri="http://Host/", **headers).namespace_id()
+
+    plain = identity()
+    assert plain == "rest: http://host"
+    assert identity(**{"headers.Authorization": "Bearer a"}) == plain
+    assert identity(**{"headers.x-lancedb-database": "a"}) != identity(**{"headers.x-lancedb-database": "b"})
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({}, "`uri` is missing"),
+        ({"uri": "ftp://x"}, "`uri`: must be an http:// or https:// address"),
+        ({"uri": "http://user:pass@x"}, "cannot hold user information"),
+        ({"uri": "http://x", "delimiter": ""}, "`delimiter`"),
+        ({"uri": "http://x", "auth_token": " "}, "`auth_token`: is empty"),
+        ({"uri": "http://x", "header.a": "b"}, "unknown key `header.a`"),
+        ({"uri": "http://x", "root": "s3://u:p@b/x"}, "`root`: a location cannot hold user information"),
+        ({"uri": "http://x", "read_timeout": "0"}, "`read_timeout`"),
+    ],
+)
+def test_a_faulty_configuration_is_named(config: dict[str, str], said: str) -> None:
+    with pytest.raises(InvalidInputError, match=said):
+        RestBackend(**config)
