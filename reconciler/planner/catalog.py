@@ -15,7 +15,7 @@ from reconciler import locations
 from reconciler.names import Identifier, Scope
 from reconciler.ownership import owner_of, recorded_keys
 from reconciler.planner.facts import CatalogInput
-from reconciler.planner.namespaces import diff_namespace
+from reconciler.planner.namespaces import Holds, diff_namespace
 from reconciler.planner.notes import notes_on
 from reconciler.planner.outcome import Conflict, Context, Outcome, Remark
 from reconciler.planner.plan import Action, CatalogSummary, Change, Fingerprint, Guard, Note, view_of
@@ -123,15 +123,22 @@ def _namespace_outcomes(source: CatalogInput, context: Context) -> Iterator[Outc
     wanted, live = source.desired.namespaces, source.live.namespaces
     select = source.options.select
     parents = {identifier[:-1] for identifier in wanted}
+    homes = _homes(source.desired) if context.capabilities.namespace_kinds else frozenset[Identifier]()
     needed = _needed_ancestors(source.desired, select)
     for identifier, desired in wanted.items():
         there = live.get(identifier)
         if select.contains(identifier) or (identifier in needed and there is None and not desired.absent):
-            yield diff_namespace(context, desired, there, has_children=identifier in parents)
+            holds = Holds(namespaces=identifier in parents, tables=identifier in homes)
+            yield diff_namespace(context, desired, there, holds)
     scope = source.desired.scope
     for identifier, namespace in live.items():
         if identifier not in wanted and scope.contains(identifier) and select.contains(identifier):
             yield diff_namespace(context, None, namespace)
+
+
+def _homes(desired: DesiredCatalog) -> frozenset[Identifier]:
+    """Return the namespaces that the manifest puts tables into."""
+    return frozenset(identifier[:-1] for identifier, table in desired.tables.items() if not table.absent)
 
 
 def _needed_ancestors(desired: DesiredCatalog, select: Scope) -> frozenset[Identifier]:

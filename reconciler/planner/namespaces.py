@@ -6,22 +6,32 @@ Whether a namespace that should go can go depends on what it holds; that is deci
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from reconciler import ownership
 from reconciler.planner.outcome import Conflict, Context, Outcome, Remark, change_of, removal
 from reconciler.planner.plan import Action, ObjectView, view_of
 from reconciler.planner.tables import ADOPTABLE
 from reconciler.state import DesiredNamespace, LiveNamespace, Prune
 
-__all__ = ["diff_namespace"]
+__all__ = ["Holds", "diff_namespace"]
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """What the manifest puts into a namespace; it decides the kind, where there are two."""
+
+    namespaces: bool = False
+    tables: bool = False
+
+
+_NOTHING = Holds()
 
 
 def diff_namespace(
-    context: Context, desired: DesiredNamespace | None, live: LiveNamespace | None, *, has_children: bool = False
+    context: Context, desired: DesiredNamespace | None, live: LiveNamespace | None, holds: Holds = _NOTHING
 ) -> Outcome:
-    """Return what has to happen to one namespace; a removal still has to be checked for what is inside.
-
-    ``has_children`` says whether the manifest puts namespaces into it (it decides the kind, where there are two).
-    """
+    """Return what has to happen to one namespace; a removal still has to be checked for what is inside."""
     identifier = desired.id if desired else live.id if live else ()
     if len(identifier) <= context.capabilities.fixed_levels:
         if live is None and desired is not None and not desired.absent:
@@ -34,8 +44,8 @@ def diff_namespace(
         return None if live is None else _unnamed(context, live)
     if desired.absent:
         return None if live is None else _absent(context, desired, live)
-    kind = _kind(context, desired, has_children)
-    fault = _kind_fault(context, desired, live, kind, has_children)
+    kind = _kind(context, desired, holds)
+    fault = _kind_fault(context, desired, live, kind, holds)
     if fault:
         return Conflict(f"{desired.source}: {context.address(identifier)} {fault}")
     if live is None:
@@ -46,15 +56,15 @@ def diff_namespace(
     return _claimed(context, desired, live) if desired.claimed else None
 
 
-def _kind(context: Context, desired: DesiredNamespace, has_children: bool) -> str | None:
+def _kind(context: Context, desired: DesiredNamespace, holds: Holds) -> str | None:
     kinds = context.capabilities.namespace_kinds
     if kinds is None:
         return None
-    return desired.kind or kinds[0 if has_children else 1]
+    return desired.kind or kinds[0 if holds.namespaces else 1]
 
 
 def _kind_fault(
-    context: Context, desired: DesiredNamespace, live: LiveNamespace | None, kind: str | None, has_children: bool
+    context: Context, desired: DesiredNamespace, live: LiveNamespace | None, kind: str | None, holds: Holds
 ) -> str | None:
     """Return why a namespace cannot be, or become, what the manifest says; None when it can, or has no kind."""
     kinds = context.capabilities.namespace_kinds
@@ -64,12 +74,13 @@ def _kind_fault(
     deepest = context.capabilities.outer_kind_depth
     if live is None and kind == outer and deepest is not None and len(desired.id) > deepest:
         return f"is a {outer} inside a {outer}, which has to be there already: this service cannot create one"
-    if desired.kind == inner and has_children:
-        return f"is a {inner}, which holds no namespaces"
     if live is not None and desired.kind is not None and live.kind != desired.kind:
         return f"is a {live.kind}, not a {desired.kind}; a namespace cannot change its kind"
-    if live is not None and live.kind == inner and has_children:
+    is_now = kind if live is None else live.kind
+    if is_now == inner and holds.namespaces:
         return f"is a {inner}, which holds no namespaces"
+    if is_now == outer and holds.tables:
+        return f"is a {outer}, which holds no tables"
     return None
 
 

@@ -86,6 +86,13 @@ class TestKinds:
             with pytest.raises(PlanError, match="lake/a is a database, which holds no namespaces"):
                 plan_of(desired(wanted, table("a/b/t")), there, capabilities=self.glue)
 
+    def test_the_kind_that_holds_namespaces_holds_no_tables(self) -> None:
+        for wanted in (desired(table("a/b/t"), table("a/t")), desired(claim("a", kind="catalog"), table("a/t"))):
+            with pytest.raises(PlanError, match="lake/a is a catalog, which holds no tables"):
+                plan_of(wanted, live(), capabilities=self.glue)
+        with pytest.raises(PlanError, match="lake/a is a catalog, which holds no tables"):
+            plan_of(desired(table("a/t")), live(live_namespace("a", kind="catalog")), capabilities=self.glue)
+
     def test_the_outer_kind_is_created_as_deep_as_the_service_can(self) -> None:
         shallow = Capabilities(namespace_kinds=("catalog", "database"), outer_kind_depth=1)
         assert steps(plan_of(desired(table("a/b/t")), live(), capabilities=shallow))[0] == "create-namespace a"
