@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from reconciler.errors import LancensError, ManifestError
@@ -18,7 +19,7 @@ from reconciler.github.inputs import Command, CommentWhen, read_inputs
 from reconciler.github.job import Job
 from reconciler.github.outcome import Outcome, append_summary, write_outputs
 from reconciler.github.pages import fenced, labelled, plan_summary
-from reconciler.github.planning import comment_plan, drift, plan, validate
+from reconciler.github.planning import comment_plan, drift, plan, validate, validate_fork
 from reconciler.github.workflow import annotate, verbatim
 
 _COMMANDS: Mapping[Command, Callable[[Job], Outcome]] = {
@@ -49,9 +50,10 @@ def run(environment: Mapping[str, str]) -> int:
 
 def _run(job: Job) -> Outcome:
     try:
-        outcome = _COMMANDS[job.inputs.command](job)
+        outcome = _command(job)(job)
     except ManifestError as error:
-        annotate_problems(error.problems, job.inputs.manifests, job.context.workspace)
+        problems = [replace(problem, message=job.secrets.scrub(problem.message)) for problem in error.problems]
+        annotate_problems(problems, job.inputs.manifests, job.context.workspace)
         outcome = _ended(error, job.secrets.scrub(str(error)))
     except (LancensError, OSError) as error:
         outcome = _failed(error, job.secrets.scrub(_text(error)))
@@ -65,6 +67,28 @@ def _run(job: Job) -> Outcome:
     if outcome.failure is not FailureReason.GITHUB and (outcome.failure or job.inputs.command is Command.APPLY):
         _report(job, outcome)
     return outcome
+
+
+def _command(job: Job) -> Callable[[Job], Outcome]:
+    """Return what is to be done; a manifest from a fork is never let near a catalog or a secret.
+
+    Raises:
+        RefusedError: it might be, or it was to be applied.
+    """
+    context = job.context
+    if context.pull_request is None or not context.pull_request.from_fork:
+        return _COMMANDS[job.inputs.command]
+    if context.event == "pull_request_target":
+        raise RefusedError(
+            FailureReason.REFUSED,
+            "a workflow on `pull_request_target` runs with the repository's secrets, which a manifest from a fork must "
+            "not reach: use the event `pull_request`",
+        )
+    if job.inputs.command is Command.APPLY:
+        raise RefusedError(
+            FailureReason.NOT_APPROVED, "a pull request from a fork shows no plan, so there is none to apply"
+        )
+    return validate_fork
 
 
 def _text(error: BaseException) -> str:
@@ -107,4 +131,7 @@ def _report(job: Job, outcome: Outcome) -> None:
 if __name__ == "__main__":
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
-    sys.exit(run(os.environ))
+    try:
+        sys.exit(run(os.environ))
+    except KeyboardInterrupt:
+        sys.exit(130)

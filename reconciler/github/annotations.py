@@ -1,6 +1,7 @@
 """What is wrong and what would change, beside the lines of the manifest that say so.
 
-GitHub shows 10 annotations of each level a step; the last one counts the rest.
+GitHub shows ten annotations of each level a step. One is left for what else the step has to say, and the last of the
+others counts the rest.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from reconciler.planner.plan import Guard, Plan
 
 __all__ = ["annotate_plan", "annotate_problems"]
 
-_MOST = 10
+_MOST = 9
 _LONGEST = 1_000
 
 

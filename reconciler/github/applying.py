@@ -11,7 +11,7 @@ from pathlib import Path
 from reconciler.applier import ApplyReport, Event, Finished, Status, result_line, summary_line
 from reconciler.applying import apply as carry_out
 from reconciler.errors import PlanFileError, StalePlanError
-from reconciler.github.approval import Approval, approval_in, marker, steps_digest
+from reconciler.github.approval import Approval, approval_in, marker
 from reconciler.github.comments import find_comment, is_untouched
 from reconciler.github.context import PullRequest
 from reconciler.github.failures import FailureReason, RefusedError
@@ -46,14 +46,20 @@ def apply(job: Job) -> Outcome:
         return Outcome(page=plan_summary(now), plan=now)
     if not job.inputs.allow_mass_removal:
         check_removals(now)
-    return _carry_out(job, _approved(job, now) if job.inputs.require_approved_plan else now)
+    if job.inputs.require_approved_plan:
+        _check_approved(job, now)
+    return _carry_out(job, now)
 
 
 # ---- which plan ------------------------------------------------------------------------------------------------------
 
 
-def _approved(job: Job, now: Plan) -> Plan:
-    """Return the plan to carry out: ``now`` where it is what was approved, or the approved one that is half done."""
+def _check_approved(job: Job, now: Plan) -> None:
+    """Return when ``now`` is the plan that the merged pull request showed, or what is left of it.
+
+    Raises:
+        RefusedError: it is not, or no plan was approved.
+    """
     pull_request = job.merged_pull_request
     if pull_request is None:
         raise RefusedError(
@@ -62,10 +68,8 @@ def _approved(job: Job, now: Plan) -> Plan:
             f"approved. {_HOW_ELSE}",
         )
     approval = _approval(job, pull_request)
-    if steps_digest(now) == approval.steps:
-        return now
-    if approval.plan is not None and _is_rest_of(now, approval.plan):
-        return approval.plan
+    if approval.covers(now):
+        return
     moved = "the manifest" if now.manifest.digest != approval.manifest else "what the catalogs hold"
     raise RefusedError(
         FailureReason.PLAN_CHANGED,
@@ -88,18 +92,6 @@ def _approval(job: Job, pull_request: PullRequest) -> Approval:
     else:
         return approval
     raise RefusedError(FailureReason.NOT_APPROVED, f"no approved plan: {reason}. Nothing was changed. {_HOW_ELSE}")
-
-
-def _is_rest_of(now: Plan, approved: Plan) -> bool:
-    """Return whether ``now`` is what an interrupted apply left of ``approved``; the applier then checks the rest."""
-    known = {_what(approved, position) for position in range(len(approved.changes))}
-    return now.manifest.digest == approved.manifest.digest and all(
-        _what(now, position) in known for position in range(len(now.changes))
-    )
-
-
-def _what(plan: Plan, position: int) -> str:
-    return plan.changes[position].model_copy(update={"source": None, "depends_on": ()}).model_dump_json()
 
 
 # ---- carrying it out -------------------------------------------------------------------------------------------------
@@ -130,7 +122,7 @@ def _carry_out(job: Job, plan: Plan) -> Outcome:
             stop=stop,
         )
         print(summary_line(report))
-    return _outcome(plan, report)
+    return _outcome(job, plan, report)
 
 
 def _say(event: Event) -> None:
@@ -138,14 +130,14 @@ def _say(event: Event) -> None:
         print(result_line(event.result), flush=True)
 
 
-def _outcome(plan: Plan, report: ApplyReport) -> Outcome:
+def _outcome(job: Job, plan: Plan, report: ApplyReport) -> Outcome:
     outcome = Outcome(page=applied_page(plan, report), plan=plan)
     outcome.results = [
         {
             "address": result.change.address,
             "action": result.change.action,
             "status": result.status,
-            "message": result.message,
+            "message": job.secrets.scrub(result.message),
         }
         for result in report.results
     ]

@@ -1,28 +1,31 @@
 """What a comment approves: written into it where nobody sees it, and read again when the pull request is merged.
 
 A comment begins with a marker that says whose it is. When it shows the whole plan, the second line holds the digests
-that it approves, and where there is room, the last line holds the plan itself, so that what has changed since can be
-told in detail and an interrupted apply can be gone on with.
+of plan and manifest, and of each change. Where there is room, the last line holds the plan itself, so that what has
+changed since can be told in detail.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
+import json
 import re
 import zlib
 from dataclasses import dataclass
 
 from reconciler.errors import PlanFileError
-from reconciler.planner.plan import Plan
+from reconciler.planner.plan import Change, Guard, Plan
 
-__all__ = ["Approval", "approval_in", "approval_lines", "marker", "packed", "steps_digest"]
+__all__ = ["Approval", "approval_in", "approval_line", "essence", "marker", "packed"]
 
 _LONGEST_PACKED = 20_000
 _LARGEST_PLAN_BYTES = 64 * 1024 * 1024
+_DIGEST_BYTES = 12
 _APPROVES = re.compile(
-    r"<!-- lancens approves plan=([0-9a-f]{64}) steps=([0-9a-f]{64}) "
-    r"manifest=([0-9a-f]{64}) commit=([0-9a-f]{40,64}) -->"
+    r"<!-- lancens approves plan=([0-9a-f]{64}) manifest=([0-9a-f]{64}) commit=([0-9a-f]{40,64}) "
+    r"changes=((?:[A-Za-z0-9+/]{16})*) -->"
 )
 _PACKED = re.compile(r"<!-- lancens plan\.json ([A-Za-z0-9+/=]+) -->")
 
@@ -32,10 +35,17 @@ class Approval:
     """The plan that a pull request showed; ``plan`` is None where it was too large to be kept in the comment."""
 
     plan_digest: str
-    steps: str
     manifest: str
     commit: str
+    changes: frozenset[bytes]
     plan: Plan | None = None
+
+    def covers(self, plan: Plan) -> bool:
+        """Return whether all that ``plan`` does was shown: it is the plan that was approved, or what is left of it.
+
+        Its fingerprints are of now and are the applier's to check; what it does not touch may have moved.
+        """
+        return plan.manifest.digest == self.manifest and all(_digest(change) in self.changes for change in plan.changes)
 
 
 def marker(kind: str, label: str) -> str:
@@ -43,33 +53,27 @@ def marker(kind: str, label: str) -> str:
     return f"<!-- lancens {kind} label={label} -->"
 
 
-def steps_digest(plan: Plan) -> str:
-    """Return the SHA-256 over what ``plan`` does and what it was planned on.
-
-    That is the plan without what may move while the plan stays what it is: how many objects the catalogs hold, notes
-    about objects it leaves alone, and line numbers of the manifest.
-    """
-    return plan.model_copy(
-        update={
-            "catalogs": (),
-            "notes": (),
-            "changes": tuple(change.model_copy(update={"source": None}) for change in plan.changes),
-            "guards": tuple(guard.model_copy(update={"source": None}) for guard in plan.guards),
-        }
-    ).digest()
+def essence(entry: Change | Guard) -> str:
+    """Return what ``entry`` is about as JSON, without its places in the manifest and in the plan."""
+    return json.dumps(entry.model_dump(mode="json", exclude={"source", "depends_on"}, exclude_defaults=True))
 
 
-def approval_lines(plan: Plan, commit: str) -> str:
+def _digest(change: Change) -> bytes:
+    return hashlib.sha256(essence(change).encode()).digest()[:_DIGEST_BYTES]
+
+
+def approval_line(plan: Plan, commit: str) -> str:
     """Return the second line of a comment that shows all of ``plan``."""
+    changes = base64.b64encode(b"".join(map(_digest, plan.changes))).decode()
     return (
-        f"<!-- lancens approves plan={plan.digest()} steps={steps_digest(plan)} "
-        f"manifest={plan.manifest.digest} commit={commit} -->"
+        f"<!-- lancens approves plan={plan.digest()} manifest={plan.manifest.digest} commit={commit} "
+        f"changes={changes} -->"
     )
 
 
 def packed(plan: Plan) -> str:
     """Return the last line of a comment, with ``plan`` in it; empty where that would be too long."""
-    content = base64.b64encode(zlib.compress(plan.to_json().encode(), 9)).decode()
+    content = base64.b64encode(zlib.compress(plan.to_json().encode("utf-8", "surrogatepass"), 9)).decode()
     return f"<!-- lancens plan.json {content} -->" if len(content) <= _LONGEST_PACKED else ""
 
 
@@ -79,8 +83,10 @@ def approval_in(body: str) -> Approval | None:
     found = _APPROVES.fullmatch(lines[1]) if len(lines) > 1 else None
     if found is None:
         return None
-    plan_digest, steps, manifest, commit = found.groups()
-    return Approval(plan_digest, steps, manifest, commit, _unpacked(lines[-1], plan_digest))
+    plan_digest, manifest, commit, listed = found.groups()
+    joined = base64.b64decode(listed)
+    changes = frozenset(joined[at : at + _DIGEST_BYTES] for at in range(0, len(joined), _DIGEST_BYTES))
+    return Approval(plan_digest, manifest, commit, changes, _unpacked(lines[-1], plan_digest))
 
 
 def _unpacked(line: str, digest: str) -> Plan | None:

@@ -76,7 +76,7 @@ def write_outputs(outcome: Outcome, folder: Path, environment: Mapping[str, str]
         from reconciler.output import render
 
         saved = folder / "plan.json"
-        saved.write_text(outcome.plan.to_json(), encoding="utf-8", newline="\n")
+        saved.write_bytes(outcome.plan.to_json().encode("utf-8", "surrogatepass"))
         (folder / "plan.html").write_text(render(outcome.plan, "html"), encoding="utf-8", errors="backslashreplace")
         outputs["plan-file"] = str(saved)
     target = environment.get("GITHUB_OUTPUT")

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from difflib import unified_diff
 
 from reconciler.applier import ApplyReport, Status, result_line
-from reconciler.github.approval import approval_lines, marker, packed
+from reconciler.github.approval import approval_line, essence, marker, packed
 from reconciler.github.inputs import DEFAULT_LABEL
 from reconciler.output import render, shown
 from reconciler.output.markdown import COMMENT_LIMIT, pull_request_comment, render_markdown
-from reconciler.output.wording import closing_line
+from reconciler.output.wording import closing_line, entries_of
 from reconciler.planner.plan import Change, Guard, Plan
 
 __all__ = ["applied_page", "code", "difference", "fenced", "labelled", "plan_body", "plan_comment", "plan_summary"]
@@ -48,11 +48,13 @@ def plan_comment(plan: Plan, *, label: str, commit: str, run_url: str) -> str:
     """
     tail = f"\n<sub>{labelled(label)}[the whole plan is an artifact of this run]({run_url})</sub>\n"
     used = len(marker("plan", label)) + 1 + len(tail)
-    head = approval_lines(plan, commit) + "\n\n"
+    head = approval_line(plan, commit) + "\n\n"
     whole = pull_request_comment(plan, commit=commit, limit=_NO_LIMIT)
     room = COMMENT_LIMIT - used - len(head) - _length(whole)
     if room < 0:
-        return "\n" + pull_request_comment(plan, commit=commit, limit=COMMENT_LIMIT - used - 1) + tail
+        # Shorter than the whole in any case: only a cut comment says that it approves nothing.
+        limit = min(COMMENT_LIMIT - used - 1, _length(whole) - 1)
+        return "\n" + pull_request_comment(plan, commit=commit, limit=limit) + tail
     kept = packed(plan)
     return head + whole + tail + (f"\n{kept}" if kept and len(kept) < room else "")
 
@@ -126,13 +128,7 @@ def _compared(before: Sequence[str], after: Sequence[str]) -> list[str]:
 
 
 def _entries(plan: Plan) -> dict[str, Change | Guard]:
-    """Return changes and guards by all that a person sees of them; not by their places in file and plan."""
-    entries: dict[str, Change | Guard] = {}
-    for change in plan.changes:
-        entries[change.model_copy(update={"source": None, "depends_on": ()}).model_dump_json()] = change
-    for guard in plan.guards:
-        entries[guard.model_copy(update={"source": None}).model_dump_json()] = guard
-    return entries
+    return {essence(entry): entry for entry in entries_of(plan)}
 
 
 def _only(plan: Plan, entries: Sequence[Change | Guard]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -85,22 +85,32 @@ class Workspace:
         """Run on the event of a pull request that is open."""
         pull = self.api.pulls.get(number) or self.api.add_pull(number, head, fork=fork)
         document = {**pull, "head": {**pull["head"], "sha": head}}
-        return self._run("pull_request", "7/merge", "c" * 40, {"pull_request": document}, inputs)
+        given = {"pull_request": document}
+        return self._run(self.environment_of("pull_request", given, ref=f"{number}/merge", sha="c" * 40, **inputs))
 
     def push(self, sha: str = MERGE, branch: str = "main", **inputs: str) -> Step:
         """Run on a push to a branch."""
-        return self._run("push", branch, sha, {}, inputs)
+        return self._run(self.environment_of("push", {}, ref=branch, sha=sha, **inputs))
 
     def event(self, name: str, document: Mapping[str, Any] | None = None, **inputs: str) -> Step:
         """Run on any event."""
-        return self._run(name, "main", MERGE, document or {}, inputs)
+        return self._run(self.environment_of(name, document, **inputs))
 
-    def _run(self, event: str, ref: str, sha: str, document: Mapping[str, Any], inputs: Mapping[str, str]) -> Step:
+    def environment_of(
+        self,
+        event: str,
+        document: Mapping[str, Any] | None = None,
+        *,
+        ref: str = "main",
+        sha: str = MERGE,
+        **inputs: str,
+    ) -> dict[str, str]:
+        """Return the environment in which the runner would start the step."""
         self._runs += 1
         temporary = self.path.parent / f"run{self._runs}"
         temporary.mkdir()
-        (temporary / "event.json").write_text(json.dumps(document))
-        environment = {
+        (temporary / "event.json").write_text(json.dumps(document or {}))
+        return {
             "GITHUB_API_URL": self.api.url,
             "GITHUB_EVENT_NAME": event,
             "GITHUB_EVENT_PATH": str(temporary / "event.json"),
@@ -116,10 +126,13 @@ class Workspace:
             **self.environment,
             **{f"INPUT_{name.upper()}": value for name, value in inputs.items()},
         }
+
+    def _run(self, environment: Mapping[str, str]) -> Step:
         self.capture.readouterr()
         code = run(environment)
         log = "".join(self.capture.readouterr())
-        return Step(code, log, _text(temporary / "summary"), _outputs(_text(temporary / "output")))
+        summary, outputs = (_text(Path(environment[name])) for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"))
+        return Step(code, log, summary, _outputs(outputs))
 
 
 def _text(path: Path) -> str:
@@ -130,6 +143,3 @@ def _outputs(text: str) -> dict[str, str]:
     """Read the outputs as the runner does: name, delimiter, value, delimiter."""
     found = re.findall(r"^([^\n<]+)<<(\S+)\n(.*?)\n\2$", text, re.DOTALL | re.MULTILINE)
     return {name: value for name, _, value in found}
-
-
-Runner = Callable[..., Step]

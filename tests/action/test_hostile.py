@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reconciler.github.approval import approval_in, approval_lines, packed
+from reconciler.github.approval import approval_in, approval_line, packed
 from reconciler.github.pages import fenced, plan_comment
 from reconciler.github.workflow import annotate
 from reconciler.planner.plan import ManifestRef, Plan
@@ -102,6 +102,7 @@ def test_nothing_ends_a_block_of_code_early(lines: list[str]) -> None:
 
 
 @given(plans())
+@settings(max_examples=25)
 def test_what_a_comment_approves_is_the_plan_it_shows(plan: Plan) -> None:
     text = plan_comment(plan, label="default", commit="a" * 40, run_url="https://github.com/acme/tables/actions/runs/1")
     approval = approval_in(f"<!-- marker -->\n{text}")
@@ -110,6 +111,7 @@ def test_what_a_comment_approves_is_the_plan_it_shows(plan: Plan) -> None:
         assert "approves nothing" in text
     else:
         assert approval.plan_digest == plan.digest()
+        assert approval.covers(plan)
         assert approval.plan is None or approval.plan.digest() == plan.digest()
 
 
@@ -121,7 +123,7 @@ def test_reading_any_comment_ends_in_an_approval_or_none(body: str) -> None:
 def test_a_packed_plan_that_was_changed_is_not_taken() -> None:
     plan = Plan(manifest=ManifestRef(name="store", digest="0" * 64, files=("lancens.yaml",)))
     other = plan.model_copy(update={"manifest": ManifestRef(name="other", digest="0" * 64, files=())})
-    approval = approval_in(f"m\n{approval_lines(plan, 'a' * 40)}\n\n{packed(other)}")
+    approval = approval_in(f"m\n{approval_line(plan, 'a' * 40)}\n\n{packed(other)}")
     assert approval is not None
     assert approval.plan is None
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,8 +85,22 @@ def test_what_an_interrupted_apply_left_is_gone_on_with(workspace: Workspace) ->
     assert begun.code == 0, begun.log
     resumed = workspace.push(command="apply")
     assert resumed.code == 0, resumed.log
-    assert {result["status"] for result in resumed.result["results"]} == {"done", "already"}
+    assert [result["address"] for result in resumed.result["results"]] == ["lake/features/events"]
     assert workspace.push(command="drift").outputs["has-changes"] == "false"
+
+
+def test_more_than_was_shown_is_refused(workspace: Workspace) -> None:
+    reviewed(workspace)
+    assert workspace.push(command="apply").code == 0
+    workspace.edit("tier: gold", "tier: silver")
+    assert workspace.pull_request(8, head="e" * 40).code == 0
+    workspace.api.merge(8, "d" * 40)
+    # Somebody removes a table by hand: putting it back is something that nobody was shown.
+    workspace.edit("          events: {}\n", "          events: {absent: true}\n")
+    assert workspace.push(command="apply", select="lake/features/events", require_approved_plan="false").code == 0
+    workspace.edit("          events: {absent: true}\n", "          events: {}\n")
+    refused = workspace.push("d" * 40, command="apply")
+    assert refused.outputs["failure-reason"] == "plan-changed", refused.log
 
 
 def test_other_tables_that_appear_in_the_catalog_do_not_stop_a_merge(workspace: Workspace) -> None:
@@ -98,6 +116,37 @@ def test_a_comment_in_the_manifest_does_not_stop_a_merge(workspace: Workspace) -
     reviewed(workspace)
     workspace.write("# moved down\n" + (workspace.path / "lancens.yaml").read_text())
     assert workspace.push(command="apply").code == 0
+
+
+def test_closing_a_merged_pull_request_applies_as_well(workspace: Workspace, api: GitHubApi) -> None:
+    reviewed(workspace)
+    closed = workspace.event("pull_request", {"pull_request": api.pulls[7]}, command="apply")
+    assert closed.code == 0, closed.log
+    assert "3 of 3 done" in api.comments_on(7, "apply")[0]
+
+
+def test_that_the_comment_fails_takes_nothing_from_an_apply(workspace: Workspace, api: GitHubApi) -> None:
+    reviewed(workspace)
+    api.denied.add("comments")
+    applied = workspace.push(command="apply")
+    assert applied.code == 0
+    assert len(applied.commands("warning")) == 1
+    assert workspace.push(command="drift", comment="never").outputs["has-changes"] == "false"
+
+
+def test_the_second_of_two_merges_that_were_planned_apart_is_refused(workspace: Workspace, api: GitHubApi) -> None:
+    base = (workspace.path / "lancens.yaml").read_text()
+    first, second = "          ads: {}\n", "          web: {}\n"
+    for number, added, merge in ((7, first, MERGE), (8, second, "d" * 40)):
+        workspace.write(base + added)
+        assert workspace.pull_request(number).code == 0
+        api.merge(number, merge)
+    workspace.write(base + first)
+    assert workspace.push(MERGE, command="apply").code == 0
+    workspace.write(base + first + second)
+    refused = workspace.push("d" * 40, command="apply")
+    assert refused.outputs["failure-reason"] == "plan-changed"
+    assert "the manifest has changed since" in refused.log
 
 
 # ---- without an approval --------------------------------------------------------------------------------------------
@@ -211,4 +260,33 @@ def test_an_apply_that_fails_in_part_says_what_and_can_be_run_again(workspace: W
     obstacle.rmdir()
     again = workspace.push(command="apply")
     assert again.code == 0, again.log
-    assert "3 of 3 done" in api.comments_on(7, "apply")[0]
+    assert "1 of 1 done" in api.comments_on(7, "apply")[0]
+
+
+def test_a_cancelled_apply_finishes_what_is_in_flight_and_can_be_gone_on_with(workspace: Workspace) -> None:
+    tables = "".join(f"          table_{number:03}: {{properties: {{tier: gold}}}}\n" for number in range(150))
+    workspace.write((workspace.path / "lancens.yaml").read_text() + tables)
+    reviewed(workspace)
+    environment = workspace.environment_of("push", command="apply", parallelism="1")
+    with subprocess.Popen(
+        [sys.executable, "-I", "-m", "reconciler.github"],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    ) as running:
+        assert running.stdout is not None
+        for line in running.stdout:
+            if "✓" in line:
+                running.send_signal(signal.SIGTERM)
+                break
+        said = running.stdout.read()
+    assert running.returncode == 1
+    assert "Stopped. Applied" in said
+    outputs = Path(environment["GITHUB_OUTPUT"]).read_text()
+    assert "partial-apply" in outputs
+    assert "\n130\n" in outputs
+    resumed = workspace.push(command="apply")
+    assert resumed.code == 0, resumed.log
+    assert 0 < len(resumed.result["results"]) < 153
+    assert workspace.push(command="drift", comment="never").outputs["has-changes"] == "false"

@@ -115,7 +115,7 @@ def test_a_huge_plan_is_cut_and_approves_nothing(workspace: Workspace, api: GitH
     assert "it was cut" in refused.log
 
 
-@pytest.mark.parametrize("tables", [150, 230, 300, 420])
+@pytest.mark.parametrize("tables", [150, 240, 270, 300, 330, 360, 420])
 def test_a_plan_about_as_long_as_a_comment_still_fits(workspace: Workspace, api: GitHubApi, tables: int) -> None:
     workspace.write(big_manifest(tables))
     assert workspace.pull_request().code == 0
@@ -156,11 +156,11 @@ def test_changes_are_annotated_at_their_lines(workspace: Workspace) -> None:
     assert [notice for notice in notices if "file=deep/store.yaml,line=11," in notice and "users" in notice], notices
 
 
-def test_at_most_ten_annotations_and_the_rest_counted(workspace: Workspace) -> None:
+def test_fewer_annotations_than_github_shows_and_the_rest_counted(workspace: Workspace) -> None:
     workspace.write(big_manifest(40))
     notices = workspace.push(command="plan").commands("notice")
-    assert len(notices) == 10
-    assert "34 more changes" in notices[-1]
+    assert len(notices) == 9
+    assert "35 more changes" in notices[-1]
 
 
 def test_removals_are_warnings(workspace: Workspace) -> None:
@@ -186,11 +186,11 @@ def test_every_fault_of_a_manifest_is_annotated_and_commented(workspace: Workspa
     assert workspace.push(command="apply").outputs["failure-reason"] == "invalid-manifest"
 
 
-def test_a_hundred_faults_are_ten_annotations(workspace: Workspace) -> None:
+def test_a_hundred_faults_are_as_many_annotations_as_github_shows(workspace: Workspace) -> None:
     workspace.write(MANIFEST + "".join(f"          t{number}: {{wrong: 1}}\n" for number in range(100)))
     failed = workspace.push(command="validate")
-    assert len(failed.commands("error")) == 10
-    assert "91 more errors" in failed.commands("error")[-1]
+    assert len(failed.commands("error")) == 9
+    assert "92 more errors" in failed.commands("error")[-1]
     assert failed.summary.count("unknown key") == 100
 
 
@@ -235,9 +235,10 @@ def test_a_pull_request_from_a_fork_is_validated_only_and_told_so(workspace: Wor
     assert api.calls == []
 
 
-def test_a_fork_on_pull_request_target_is_refused(workspace: Workspace, api: GitHubApi) -> None:
+@pytest.mark.parametrize("command", ["plan", "apply", "drift", "audit", "validate"])
+def test_a_fork_on_pull_request_target_is_refused(workspace: Workspace, api: GitHubApi, command: str) -> None:
     pull = api.add_pull(7, HEAD, fork=True)
-    refused = workspace.event("pull_request_target", {"pull_request": pull})
+    refused = workspace.event("pull_request_target", {"pull_request": pull}, command=command)
     assert refused.outputs["failure-reason"] == "refused"
     assert "use the event `pull_request`" in refused.log
 
@@ -246,3 +247,18 @@ def test_the_head_of_a_deleted_fork_is_a_fork(workspace: Workspace, api: GitHubA
     pull = api.add_pull(7, HEAD)
     pull["head"]["repo"] = None
     assert "comes from a fork" in workspace.event("pull_request", {"pull_request": pull}).summary
+
+
+@pytest.mark.parametrize("command", ["drift", "audit"])
+def test_no_command_reads_a_catalog_for_a_fork(workspace: Workspace, api: GitHubApi, command: str) -> None:
+    validated = workspace.pull_request(fork=True, command=command)
+    assert validated.code == 0
+    assert "comes from a fork" in validated.summary
+    assert api.issues == []
+
+
+def test_nothing_from_a_fork_is_applied(workspace: Workspace, api: GitHubApi) -> None:
+    pull = api.add_pull(7, HEAD, fork=True, merge_commit=MERGE)
+    refused = workspace.event("pull_request", {"pull_request": pull}, command="apply", require_approved_plan="false")
+    assert refused.outputs["failure-reason"] == "not-approved"
+    assert not (workspace.path / "lake").exists()
