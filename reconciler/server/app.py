@@ -48,7 +48,6 @@ def make_app(catalogs: Catalogs, settings: Settings | None = None) -> Starlette:
         routes=server.routes(),
         middleware=[Middleware(Observer, metrics=metrics), Middleware(Guard, settings=chosen)],
         exception_handlers={HTTPException: _http_refusal},
-        max_body_size=chosen.max_body_bytes,
     )
 
 
@@ -105,11 +104,28 @@ class _Server:
 
     async def _answer(self, operation: Operation, request: Request) -> Response:
         with anyio.fail_after(self._settings.timeout_seconds):
-            body = await request.body()
+            body = await self._body(request)
             model, data = parse(operation, request.path_params.get("id"), request.query_params, request.headers, body)
             request.state.id = join(getattr(model, "id", None) or ())
             answer = await self._in_thread(partial(self._catalogs.answer, operation, model, data))
         return JSONResponse(shown(answer))
+
+    async def _body(self, request: Request) -> bytes:
+        """Return the body, of whatever length is announced, up to the longest there may be."""
+        limit = self._settings.max_body_bytes
+        announced = request.headers.get("content-length", "0")
+        chunks: list[bytes] = []
+        length = int(announced) if announced.isdigit() else 0
+        if length <= limit:
+            length = 0
+            async for chunk in request.stream():
+                chunks.append(chunk)
+                length += len(chunk)
+                if length > limit:
+                    break
+        if length > limit:
+            raise HTTPException(413, f"the body is longer than {limit} bytes", {"Connection": "close"})
+        return b"".join(chunks)
 
     async def _in_thread(self, call: Callable[[], AnswerT]) -> AnswerT:
         """Return what ``call`` does; one that takes too long is left to end, and keeps its turn until then."""
@@ -162,10 +178,8 @@ async def _unsupported(_request: Request) -> Response:
 
 
 async def _http_refusal(request: Request, error: Exception) -> Response:
-    """Answer what Starlette refuses: no such route, another method, a body that is too long."""
+    """Answer what is refused before an operation is asked: no such route, another method, a body too long."""
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for no other
-    if error.status_code == 413:
-        return refusal(ErrorCode.INVALID_INPUT, "the body is too long", 413)
     if error.status_code in (404, 405):
         message = f"{request.method} is nothing here; /openapi.json lists what is served"
         return refusal(ErrorCode.UNSUPPORTED, message, error.status_code, error.headers)

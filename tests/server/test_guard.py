@@ -1,0 +1,116 @@
+"""Who is let in: tokens and their scopes, web pages, names; and what is written down about it."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+
+from reconciler.server import Address, Tokens
+from reconciler.server.logs import JsonLines
+from reconciler.server.settings import Access
+from tests.server.client import Api
+from tests.server.conftest import Serve
+
+READ, WRITE = "read-token-0123456789", "write-token-0123456789"
+TOKENS = Tokens(read_only=[READ], read_write=[WRITE])
+
+
+def test_without_a_token_nothing_is_told(serve: Serve) -> None:
+    api = Api(serve(tokens=TOKENS))
+    for method, path in (
+        ("GET", "/v1/namespace/%24/list"),
+        ("POST", "/ListTables"),
+        ("GET", "/metrics"),
+        ("GET", "/x"),
+    ):
+        refused = api(method, path)
+        assert refused.error == (401, 16)
+        assert refused.headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize(
+    "header", ["Bearer", "Bearer ", f"Basic {WRITE}", f"Bearer {WRITE[:-1]}", f"Bearer {WRITE}x", WRITE, "Bearer \xff"]
+)
+def test_another_token_is_not_known(serve: Serve, header: str) -> None:
+    refused = Api(serve(tokens=TOKENS))("POST", "/ListNamespaces", {}, Authorization=header)
+    assert refused.error == (401, 16)
+    assert WRITE not in refused.text
+
+
+def test_a_read_token_reads_and_a_write_token_writes(serve: Serve) -> None:
+    url = serve(tokens=TOKENS)
+    reader, writer = Api(url, READ), Api(url, WRITE)
+    assert reader("POST", "/v1/table/a%24t/describe", {}).status == 200
+    assert reader("GET", "/metrics").status == 200
+    for path in ("/CreateNamespace", "/v1/table/a%24t/deregister", "/v1/table/a%24n/create", "/AlterTable"):
+        assert reader("POST", path, {}).error == (403, 15)
+    assert writer("POST", "/CreateNamespace", {"id": ["b"]}).status == 200
+    assert reader("POST", "/ListNamespaces", {}).json == {"namespaces": ["a", "b"]}
+
+
+def test_one_of_several_tokens_will_do() -> None:
+    tokens = Tokens(read_write=["old-token-0123456789", "new-token-0123456789"])
+    assert {tokens.access(f"bearer {token}-token-0123456789") for token in ("old", "new")} == {Access.WRITE}
+    assert tokens.access(None) is Access.NONE
+
+
+def test_probes_and_the_document_need_no_token(serve: Serve) -> None:
+    api = Api(serve(tokens=TOKENS))
+    assert [api("GET", path).status for path in ("/healthz", "/readyz", "/openapi.json")] == [200] * 3
+    assert api("GET", "/openapi.json").json["security"] == [{"token": []}]
+
+
+def test_web_pages_are_not_served(serve: Serve) -> None:
+    api = Api(serve(hosts=Address("127.0.0.1", 0).own_names()))
+    assert api("POST", "/v1/table/a%24t/deregister", Origin="http://evil.example").error == (403, 15)
+    assert api("GET", "/v1/namespace/%24/list", Host="evil.example:2333").error == (403, 15)
+    assert api("GET", "/v1/namespace/%24/list", Host="localhost:2333").status == 200
+    assert api("POST", "/v1/table/a%24t/exists", {}).status == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [("127.0.0.1", True), ("::1", True), ("localhost", True), ("127.3.2.1", True), ("::", False), ("db", False)],
+)
+def test_loopback_is_what_only_this_machine_reaches(host: str, loopback: bool) -> None:
+    assert Address(host, 0).is_loopback is loopback
+
+
+def test_every_request_is_a_line_of_json_without_secrets(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "reconciler.server")
+    api = Api(serve(tokens=TOKENS), WRITE)
+    body = {"id": ["a", "n"], "location": "s3://lake/n", "properties": {"password": "prop-secret-1"}}
+    answer = api("POST", "/DeclareTable?note=query-secret-2", body, X_Request_Id="mine-1")
+    api("POST", "/v1/table/a%24missing/describe", {})
+    api("GET", "/healthz")
+    lines = [json.loads(JsonLines().format(record)) for record in caplog.records if record.name == "reconciler.server"]
+    assert answer.headers["x-request-id"] == "mine-1"
+    assert [(line["operation"], line["id"], line["status"], line.get("code")) for line in lines] == [
+        ("DeclareTable", "a$n", 200, None),
+        ("DescribeTable", "a$missing", 404, 4),
+    ]
+    assert lines[0]["request_id"] == "mine-1"
+    assert lines[0]["access"] == "write"
+    text = json.dumps(lines)
+    for secret in (WRITE, "prop-secret-1", "query-secret-2"):
+        assert secret not in text
+
+
+def test_an_id_that_would_forge_the_log_is_replaced(serve: Serve) -> None:
+    assert Api(serve())("GET", "/healthz", X_Request_Id="a b" * 40).headers["x-request-id"].isalnum()
+
+
+def test_metrics_count_operations_and_never_name_objects(serve: Serve) -> None:
+    api = Api(serve())
+    api("POST", "/v1/table/a%24t/describe", {})
+    api("POST", "/v1/table/a%24missing/describe", {})
+    api("GET", "/somewhere/else")
+    text = api("GET", "/metrics").text
+    assert 'lancens_requests_total{operation="DescribeTable",status="200"} 1.0' in text
+    assert 'lancens_requests_total{operation="DescribeTable",status="404"} 1.0' in text
+    assert 'lancens_requests_total{operation="other",status="404"} 1.0' in text
+    assert 'lancens_request_seconds_count{operation="DescribeTable"} 2.0' in text
+    assert "lancens_requests_in_flight 1.0" in text
+    assert "missing" not in text

@@ -1,0 +1,102 @@
+"""Sizes, times and readiness: what a request may take, and that nothing waits for ever."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+from lance_namespace.errors import ServiceUnavailableError
+
+from reconciler.backends.memory import MemoryBackend
+from reconciler.names import Identifier
+from reconciler.server import OneCatalog, Settings
+from reconciler.state import LiveNamespace
+from tests.server.client import Api
+from tests.server.conftest import Serve
+from tests.servers.lance_rest import served
+
+
+class Slow(MemoryBackend):
+    """Describes namespaces once it is told to."""
+
+    def __init__(self, **properties: str) -> None:
+        super().__init__(**properties)
+        self.go = threading.Event()
+        self.asked = threading.Event()
+
+    def load_namespace(self, identifier: Identifier) -> LiveNamespace:
+        self.asked.set()
+        assert self.go.wait(60)
+        return super().load_namespace(identifier)
+
+
+@pytest.fixture
+def slow() -> Iterator[Slow]:
+    backend = Slow()
+    yield backend
+    backend.go.set()
+
+
+def test_a_body_that_is_too_long_is_refused(serve: Serve) -> None:
+    api = Api(serve(max_body_bytes=1000))
+    assert api("POST", "/CreateNamespace", {"id": ["b"], "properties": {"k": "x" * 2000}}).error == (413, 13)
+    assert api("POST", "/v1/table/a%24n/create", data=b"x" * 5000).error == (413, 13)
+    assert api("POST", "/CreateNamespace", {"id": ["b"], "properties": {"k": "x" * 500}}).status == 200
+
+
+def test_a_body_that_hides_its_length_is_refused(serve: Serve) -> None:
+    api = Api(serve(max_body_bytes=1000))
+    with socket.create_connection((api.host, api.port), timeout=30) as connection:
+        head = b"POST /CreateNamespace HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        connection.sendall(head + b"Transfer-Encoding: chunked\r\n\r\n" + b"400\r\n" + b"x" * 1024 + b"\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 413")
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(serve: Serve) -> None:
+    api = Api(serve(timeout_seconds=0.2))
+    with socket.create_connection((api.host, api.port), timeout=30) as connection:
+        connection.sendall(b"POST /ListNamespaces HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
+        assert connection.recv(100).startswith(b"HTTP/1.1 503")
+    assert api("GET", "/healthz").status == 200
+
+
+def test_a_catalog_that_does_not_answer_is_not_waited_for(slow: Slow) -> None:
+    with served(OneCatalog(slow), Settings(timeout_seconds=0.2)) as url:
+        refused = Api(url)("POST", "/v1/namespace/a/describe", {})
+        assert refused.error == (503, 17)
+        assert "0.2 s" in refused.json["error"]
+        slow.go.set()
+
+
+def test_what_hangs_does_not_keep_the_rest_from_being_answered(slow: Slow) -> None:
+    with served(OneCatalog(slow), Settings(timeout_seconds=30, workers=2)) as url:
+        waiting = threading.Thread(target=lambda: Api(url)("POST", "/v1/namespace/a/describe", {}))
+        waiting.start()
+        assert slow.asked.wait(30)
+        assert Api(url)("GET", "/v1/namespace/%24/list").status == 200
+        assert Api(url)("GET", "/healthz").status == 200
+        slow.go.set()
+        waiting.join()
+
+
+def test_a_catalog_that_is_down_is_not_ready_and_the_server_is_healthy() -> None:
+    class Down(MemoryBackend):
+        down = True
+
+        def child_namespaces(self, parent: Identifier) -> list[str]:
+            if self.down:
+                raise ServiceUnavailableError("at secret-host-7")
+            return super().child_namespaces(parent)
+
+    backend = Down()
+    with served(OneCatalog(backend)) as url:
+        api = Api(url)
+        refused = api("GET", "/readyz")
+        assert refused.status == 503
+        assert "secret-host-7" not in refused.text
+        assert api("GET", "/healthz").status == 200
+        backend.down = False
+        assert api("GET", "/readyz").status == 200
+        assert backend.child_namespaces(()) == []

@@ -1,0 +1,248 @@
+"""The routes, what they take and what they answer."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from urllib.parse import quote
+
+import lance
+import lance_namespace
+import openapi_spec_validator
+import pyarrow as pa
+import pytest
+from lance_namespace.errors import ErrorCode, LanceNamespaceError, from_error_code
+
+from reconciler.backends.memory import MemoryBackend
+from reconciler.server import OneCatalog
+from reconciler.server.operations import OPERATIONS
+from reconciler.server.refusals import status_of
+from reconciler.state import LiveNamespace, PropertyChanges
+from tests.server.client import Api
+from tests.server.conftest import Serve
+from tests.servers.lance_rest import served
+
+OPTION = "storage-secret-3f8a"
+
+
+def stream(rows: int) -> bytes:
+    sink = pa.BufferOutputStream()
+    table = pa.table({"id": list(range(rows))})
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+# ---- routes of today and early ones ------------------------------------------------------------------------------
+
+
+def test_the_routes_of_today(api: Api) -> None:
+    assert api("GET", "/v1/namespace/%24/list").json == {"namespaces": ["a"]}
+    assert api("GET", "/v1/namespace/a/table/list?delimiter=%24&limit=1").json == {"tables": ["t"]}
+    assert api("GET", "/v1/table").json == {"tables": ["a$t"]}
+    assert api("POST", "/v1/namespace/a/describe", {}).json == {"properties": {"owner": "me"}}
+    found = api("POST", "/v1/table/a%24t/describe", {"id": ["a", "t"], "with_table_uri": True}).json
+    assert found == {
+        "table": "t",
+        "namespace": ["a"],
+        "location": "s3://lake/t.lance",
+        "table_uri": "s3://lake/t.lance",
+        "properties": {"tier": "gold"},
+    }
+
+
+def test_the_early_routes(api: Api) -> None:
+    assert api("POST", "/ListNamespaces", {}).json == {"namespaces": ["a"]}
+    assert api("POST", "/ListTables", {"id": ["a"]}).json == {"tables": ["t"]}
+    assert api("POST", "/GetTable", {"id": ["a", "t"]}).json == api("POST", "/DescribeTable", {"id": ["a", "t"]}).json
+    assert api("POST", "/GetNamespace", {"id": ["a"]}).json == {"properties": {"owner": "me"}}
+    assert api("POST", "/CreateNamespace", {"id": ["b"]}).status == 200
+    assert api("POST", "/DropNamespace", {"id": ["b"]}).status == 200
+    assert api("POST", "/NamespaceExists", {"id": ["b"]}).error == (404, 1)
+
+
+def test_every_operation_is_at_its_name(api: Api) -> None:
+    for operation in OPERATIONS:
+        assert api("POST", f"/{operation.name}", {"id": ["missing", "x"]}).status != 405, operation.name
+        assert api("POST", f"/{operation.name}", [], content_type="application/json").json["code"] is not None
+
+
+def test_a_request_without_a_body_is_one_without_wishes(api: Api) -> None:
+    assert api("POST", "/v1/namespace/a/describe").status == 200
+    assert api("POST", "/v1/table/a%24t/deregister").json["location"] == "s3://lake/t.lance"
+
+
+def test_another_delimiter_splits_the_identifier(api: Api) -> None:
+    assert api("POST", "/v1/table/a.t/describe?delimiter=.", {}).json["table"] == "t"
+    assert api("GET", "/v1/namespace/./list?delimiter=.").json == {"namespaces": ["a"]}
+    assert api("POST", "/v1/table/a--t/exists?delimiter=--", {}).status == 200
+
+
+@pytest.mark.parametrize("name", ["with space", "with+plus", "größe", "%41", 'quo"te', "dot.ted"])
+def test_names_survive_the_path(api: Api, name: str) -> None:
+    route = quote(f"a${name}", safe="")
+    assert api("POST", f"/v1/table/{route}/declare", {"location": "s3://lake/n"}).status == 200
+    assert name in api("GET", "/v1/namespace/a/table/list").json["tables"]
+    assert api("POST", f"/v1/table/{route}/describe", {"id": ["a", name]}).json["table"] == name
+
+
+def test_pylance_writes_spaces_as_plus_signs(api: Api, memory: MemoryBackend) -> None:
+    memory.insert_namespace(("with space",), {})
+    assert api("GET", "/v1/namespace/with+space/table/list").json == {"tables": []}
+
+
+def test_the_body_may_not_name_something_else_than_the_path(api: Api) -> None:
+    assert api("POST", "/v1/namespace/a/describe", {"id": ["b"]}).error == (400, 13)
+
+
+def test_what_can_be_done_is_listed(api: Api) -> None:
+    offered = api("POST", "/ListOperations").json["operations"]
+    assert {"ListOperations", "AlterNamespace", "AlterTable", "CreateTable"} <= set(offered)
+    assert "DropTable" not in offered
+
+
+def test_what_the_catalog_cannot_do_is_not_listed() -> None:
+    rigid = MemoryBackend()
+    rigid.capabilities = replace(rigid.capabilities, alter_table=False)
+    with served(OneCatalog(rigid)) as url:
+        offered = Api(url)("POST", "/ListOperations").json["operations"]
+    assert "AlterNamespace" in offered
+    assert "AlterTable" not in offered
+
+
+def test_altering_merges(api: Api, memory: MemoryBackend) -> None:
+    memory.alter_namespace(("a",), PropertyChanges({"kept": "1"}))
+    body = {"id": ["a"], "set_properties": {"new": "2"}, "unset_properties": ["owner"]}
+    assert api("POST", "/AlterNamespace", body).json == {"properties": {"kept": "1", "new": "2"}}
+    moved = api("POST", "/AlterTable", {"id": ["a", "t"], "location": "s3://lake/u.lance"}).json
+    assert (moved["location"], moved["properties"]) == ("s3://lake/u.lance", {"tier": "gold"})
+
+
+# ---- data ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_table_is_created_from_a_stream_and_opened_by_the_location_answered(api: Api) -> None:
+    made = api("POST", "/v1/table/a%24new/create?mode=create", data=stream(5))
+    assert made.json["version"] == 1
+    assert lance.dataset(made.json["location"]).count_rows() == 5
+    location = api("POST", "/v1/table/a%24new/describe", {}).json["location"]
+    assert lance.dataset(location).count_rows() == 5
+    again = api(
+        "POST", f"/CreateTable?id={quote('a$second')}&properties={quote(json.dumps({'k': 'v'}))}", data=stream(1)
+    )
+    assert again.json["properties"] == {"k": "v"}
+
+
+def test_no_data_is_deleted_whatever_is_asked(api: Api) -> None:
+    place = api("POST", "/v1/table/a%24new/create", data=stream(5)).json["location"]
+    assert api("POST", "/v1/table/a%24new/create?mode=overwrite", data=stream(1)).error == (406, 0)
+    assert api("POST", "/v1/table/a%24new/drop").error == (406, 0)
+    assert api("POST", "/DropTable", {"id": ["a", "new"]}).error == (406, 0)
+    assert api("POST", "/v1/namespace/a/drop", {"behavior": "cascade"}).status == 200
+    assert lance.dataset(place).count_rows() == 5
+
+
+@pytest.mark.parametrize(
+    "operation", ["insert", "merge_insert", "update", "delete", "query", "count_rows", "tags/list"]
+)
+def test_rows_are_not_served(api: Api, operation: str) -> None:
+    assert api("POST", f"/v1/table/a%24t/{operation}", {}).error == (406, 0)
+
+
+def test_storage_options_of_clients_are_refused(api: Api) -> None:
+    options = quote(json.dumps({"aws_endpoint": "http://evil"}))
+    refused = api("POST", f"/v1/table/a%24new/create?storage_options={options}", data=stream(1))
+    assert refused.error == (400, 13)
+    assert "evil" not in refused.text
+
+
+def test_pylance_reads_and_writes_through_it(serve: Serve) -> None:
+    client = lance_namespace.connect("rest", {"uri": serve()})
+    data = pa.table({"id": [1, 2, 3]})
+    lance.write_dataset(data, namespace_client=client, table_id=["a", "written"])
+    assert lance.dataset(namespace_client=client, table_id=["a", "written"]).to_table() == data
+
+
+# ---- what may not leave the house --------------------------------------------------------------------------------
+
+
+def test_secrets_are_not_handed_out() -> None:
+    backend = MemoryBackend(**{"storage.aws_secret_access_key": OPTION})
+    backend.insert_namespace(("a",), {"api_key": "prop-secret-11"})
+    backend.insert_table(("a", "t"), "s3://user:pass-22@lake/t.lance?sig=sig-33", {"db.password": "prop-secret-44"})
+    with served(OneCatalog(backend)) as url:
+        api = Api(url)
+        answers = [
+            api("POST", "/v1/namespace/a/describe", {}),
+            api("POST", "/v1/table/a%24t/describe", {"with_table_uri": True, "vend_credentials": True}),
+            api("POST", "/v1/table/a%24u/declare", {"properties": {"my_token": "prop-secret-55"}}),
+            api("POST", "/AlterTable", {"id": ["a", "t"], "set_properties": {"x": "y"}}),
+            api("POST", "/v1/table/a%24t/deregister", {}),
+        ]
+    assert [answer.status for answer in answers] == [200] * 5
+    for answer in answers:
+        for secret in (OPTION, "prop-secret", "pass-22", "sig-33"):
+            assert secret not in answer.text
+    assert answers[1].json["location"] == "s3://(redacted)@lake/t.lance?(redacted)"
+    assert answers[0].json["properties"]["api_key"].startswith("(redacted ")
+
+
+def test_errors_hold_no_secret_of_the_configuration() -> None:
+    class Talkative(MemoryBackend):
+        def load_namespace(self, identifier: tuple[str, ...]) -> LiveNamespace:
+            raise from_error_code(15, f"denied to {OPTION}")
+
+    with served(OneCatalog(Talkative(), secrets=[OPTION])) as url:
+        refused = Api(url)("POST", "/v1/namespace/a/describe", {})
+    assert refused.error == (403, 15)
+    assert OPTION not in refused.text
+
+
+def test_locations_with_credentials_are_refused(api: Api) -> None:
+    for route in ("declare", "register"):
+        refused = api("POST", f"/v1/table/a%24n/{route}", {"location": "s3://user:hidden@b/x"})
+        assert refused.error == (400, 13)
+        assert "hidden" not in refused.text
+    moved = api("POST", "/AlterTable", {"id": ["a", "t"], "location": "https://b/x?sig=hidden"})
+    assert moved.error == (400, 13)
+
+
+# ---- errors ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", list(ErrorCode))
+def test_every_code_has_a_status_and_reaches_pylance_as_its_error(code: ErrorCode) -> None:
+    class Failing(MemoryBackend):
+        def load_namespace(self, identifier: tuple[str, ...]) -> LiveNamespace:
+            raise from_error_code(int(code), "because")
+
+    with served(OneCatalog(Failing())) as url:
+        answer = Api(url)("POST", "/v1/namespace/a/describe", {})
+        client = lance_namespace.connect("rest", {"uri": url})
+        with pytest.raises(LanceNamespaceError, match="because") as raised:
+            client.describe_namespace(lance_namespace.DescribeNamespaceRequest(id=["a"]))
+    assert answer.error == (status_of(code), int(code))
+    assert answer.json["error"] == "because"
+    assert raised.value.code == code
+
+
+def test_what_nobody_foresaw_says_nothing_of_itself() -> None:
+    class Broken(MemoryBackend):
+        def load_namespace(self, identifier: tuple[str, ...]) -> LiveNamespace:
+            raise ZeroDivisionError(OPTION)
+
+    with served(OneCatalog(Broken())) as url:
+        answer = Api(url)("POST", "/v1/namespace/a/describe", {})
+    assert answer.error == (500, 18)
+    assert OPTION not in answer.text
+
+
+# ---- the document ------------------------------------------------------------------------------------------------
+
+
+def test_the_openapi_document_is_valid_and_names_every_operation(api: Api) -> None:
+    document = api("GET", "/openapi.json").json
+    openapi_spec_validator.validate(document)
+    served_ids = {call["operationId"] for path in document["paths"].values() for call in path.values()}
+    assert {operation.name for operation in OPERATIONS} <= served_ids
+    assert "security" not in document
