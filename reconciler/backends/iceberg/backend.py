@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
+from typing import ClassVar
 
 from lance_namespace import DropNamespaceRequest, DropNamespaceResponse
 from lance_namespace.errors import (
@@ -17,6 +19,7 @@ from lance_namespace.errors import (
 
 from reconciler import locations
 from reconciler.backends.base import Backend, NotLanceTableError
+from reconciler.backends.http import RetryPolicy
 from reconciler.backends.iceberg.config import IcebergConfig
 from reconciler.backends.iceberg.scan import lance_tables, scan_warehouses
 from reconciler.backends.iceberg.server import Server
@@ -25,8 +28,6 @@ from reconciler.names import EVERYTHING, Identifier, Scope, join
 from reconciler.state import Capabilities, LiveNamespace, LiveTable, PropertyChanges, Snapshot
 
 __all__ = ["IcebergBackend"]
-
-_COMMIT_TRIES = 5
 
 
 class IcebergBackend(Backend):
@@ -40,6 +41,9 @@ class IcebergBackend(Backend):
     config_model = IcebergConfig
     config: IcebergConfig
     capabilities = Capabilities(table_depths=(2, None), fixed_levels=1, ignores_location=True)
+
+    commit_retry: ClassVar[RetryPolicy] = RetryPolicy(max_retries=8, base=0.05, cap=2.0)
+    """How often, and after which pause, a change is made again on top of a change that came first."""
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
@@ -167,7 +171,7 @@ class IcebergBackend(Backend):
         warehouse = self._server.warehouse(identifier[0])
         *levels, name = identifier[1:]
         entry = self._lance_entry(identifier)
-        for attempt in range(1, _COMMIT_TRIES + 1):
+        for attempt in count():
             merge, place = _pending(entry, changes, location)
             if not merge and place is None:
                 break
@@ -175,8 +179,12 @@ class IcebergBackend(Backend):
                 entry = warehouse.commit(levels, name, entry.uuid, merge, place)
                 break
             except ConcurrentModificationError:
+                pause = self.commit_retry.wait(attempt)
+                if pause is None:
+                    raise
+                self.commit_retry.sleep(pause)
                 again = self._lance_entry(identifier)
-                if again.uuid != entry.uuid or attempt == _COMMIT_TRIES:
+                if again.uuid != entry.uuid:
                     raise
                 entry = again
         return _live(identifier, entry)

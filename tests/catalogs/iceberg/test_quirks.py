@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from lance_namespace.errors import (
     UnsupportedOperationError,
 )
 
+from reconciler.backends.http import RetryPolicy
 from reconciler.backends.iceberg import IcebergBackend
 from reconciler.names import Identifier
 from reconciler.state import PropertyChanges
@@ -32,7 +34,8 @@ def script() -> Iterator[Scripted]:
 
 
 @pytest.fixture
-def connected(script: Scripted) -> Iterator[IcebergBackend]:
+def connected(script: Scripted, monkeypatch: pytest.MonkeyPatch) -> Iterator[IcebergBackend]:
+    monkeypatch.setattr(IcebergBackend, "commit_retry", RetryPolicy(max_retries=4, sleep=lambda _: None))
     backend = IcebergBackend(endpoint=script.url, warehouses="ware", max_retries="0")
     yield backend
     backend.close()
@@ -154,6 +157,18 @@ def test_nothing_to_change_is_not_sent(catalog: Catalog, backend: IcebergBackend
     before = backend.calls
     assert backend.alter_table((*space, "t"), PropertyChanges({"k": "v"}, frozenset({"gone"})), made.location) == made
     assert backend.calls == before + 1
+
+
+def test_threads_that_change_one_table_lose_nothing(
+    catalog: Catalog, backend: IcebergBackend, space: Identifier
+) -> None:
+    table = (*space, "t")
+    backend.insert_table(table, f"{catalog.root}/t", {"first": "yes"})
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda number: backend.alter_table(table, PropertyChanges({f"k{number}": "v"})), range(12)))
+    properties = backend.load_table(table).properties
+    assert {key for key in properties if key[0] == "k"} == {f"k{number}" for number in range(12)}
+    assert properties["first"] == "yes"
 
 
 # ---- Apache's adapter as it is ---------------------------------------------------------------------------------------
