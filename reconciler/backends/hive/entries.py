@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -95,10 +95,11 @@ def database_of(name: DatabaseName, properties: Mapping[str, str]) -> Database:
     """Return the struct of a database with ``properties`` and nothing else.
 
     Raises:
-        InvalidInputError: ``database.owner-type`` is none of Hive's.
+        InvalidInputError: a field is empty, or ``database.owner-type`` is none of Hive's.
     """
     from reconciler.backends.hive.gen.ttypes import Database
 
+    _refuse_empty(properties, (*_DATABASE_FIELDS, DATABASE_LOCATION))
     owner_type = properties.get(_OWNER_TYPE)
     if owner_type is not None and owner_type not in _OWNER_TYPES:
         raise InvalidInputError(f"`{_OWNER_TYPE}` is `{owner_type}`; it is one of {', '.join(_OWNER_TYPES)}")
@@ -118,7 +119,7 @@ def alter_database(database: Database, changes: PropertyChanges) -> None:
     """Merge ``changes`` into the struct of a database; what cannot be without a value keeps the one it has.
 
     Raises:
-        InvalidInputError: ``database.owner-type`` is none of Hive's.
+        InvalidInputError: see :func:`database_of`.
     """
     merged = changes.applied_to(namespace_of_database((), database).properties)
     altered = database_of(DatabaseName(database.catalogName, database.name), merged)
@@ -127,6 +128,13 @@ def alter_database(database: Database, changes: PropertyChanges) -> None:
     database.ownerName, database.ownerType = altered.ownerName, altered.ownerType
     kept = changes.applied_to(database.parameters or {})
     database.parameters = {key: value for key, value in kept.items() if key not in _DATABASE_FIELDS}
+
+
+def _refuse_empty(properties: Mapping[str, str], keys: Iterable[str]) -> None:
+    """Raise for a field that would not be read back: to Hive, empty is the same as not there."""
+    for key in sorted(keys):
+        if properties.get(key) == "":
+            raise InvalidInputError(f"`{key}` is empty; give it a value, or leave it out")
 
 
 def namespace_of_database(identifier: Identifier, database: Database) -> LiveNamespace:
@@ -153,14 +161,20 @@ def _place(key: str, location: str | None, written: Mapping[str, str]) -> dict[s
 
 
 def catalog_of(name: str, properties: Mapping[str, str]) -> Catalog:
-    """Return the struct of a catalog with ``properties`` and nothing else."""
+    """Return the struct of a catalog with ``properties`` and nothing else.
+
+    Raises:
+        InvalidInputError: a field is empty.
+    """
     from reconciler.backends.hive.gen.ttypes import Catalog
 
-    described = properties.get(_CATALOG_DESCRIPTION, "")
+    _refuse_empty(properties, (_CATALOG_DESCRIPTION, CATALOG_LOCATION))
+    described = properties.get(_CATALOG_DESCRIPTION)
     kept = {key: value for key, value in properties.items() if key != _CATALOG_DESCRIPTION}
-    line = json.dumps(kept, ensure_ascii=False, sort_keys=True)
-    text = "\n".join(filter(None, (described, f"{_CATALOG_PROPERTIES}{line[1:]}" if kept else "")))
-    return Catalog(name=name, description=text, locationUri=properties.get(CATALOG_LOCATION))
+    lines = [] if described is None else [described]
+    if kept or (described is not None and described.rpartition("\n")[2].startswith(_CATALOG_PROPERTIES)):
+        lines.append(_CATALOG_PROPERTIES + json.dumps(kept, ensure_ascii=False, sort_keys=True)[1:])
+    return Catalog(name=name, description="\n".join(lines), locationUri=properties.get(CATALOG_LOCATION))
 
 
 def namespace_of_catalog(identifier: Identifier, catalog: Catalog) -> LiveNamespace:

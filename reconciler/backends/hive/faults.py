@@ -21,7 +21,7 @@ from lance_namespace.errors import (
 __all__ = ["creating", "detail", "translated"]
 
 _LONGEST_DETAIL = 300
-_DENIED = ("permission denied", "accesscontrolexception", "not authorized", "does not have privilege", "authorizer")
+_DENIED = ("permission denied", "accesscontrolexception", "not authorized", "does not have privilege")
 
 
 def detail(error: Exception) -> str:

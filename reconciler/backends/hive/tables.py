@@ -79,13 +79,7 @@ class Tables:
                     detail(error),
                 )
             names = list(self.metastore.read(lambda client: client.get_all_tables(database.wire)))
-        batches = [(database, batch) for batch in _batches(names, self.batch_size)]
-        return [
-            table.tableName
-            for tables in in_parallel(self._load, batches, self.workers)
-            for table in tables
-            if is_lance(table)
-        ]
+        return [table.tableName for table in self._loaded({database: names})[database]]
 
     def lance_tables(self, databases: Sequence[DatabaseName]) -> dict[DatabaseName, list[Table]]:
         """Return the Lance tables of each database, complete: one filter call a database, one call a batch.
@@ -93,11 +87,14 @@ class Tables:
         Raises:
             LanceNamespaceError: naming what could not be read.
         """
-        listed = dict(zip(databases, in_parallel(self.lance_names, databases, self.workers), strict=True))
+        return self._loaded(dict(zip(databases, in_parallel(self.lance_names, databases, self.workers), strict=True)))
+
+    def _loaded(self, listed: Mapping[DatabaseName, Sequence[str]]) -> dict[DatabaseName, list[Table]]:
+        """Return the Lance tables among those named."""
         batches = [
             (database, batch) for database, names in listed.items() for batch in _batches(names, self.batch_size)
         ]
-        found: dict[DatabaseName, list[Table]] = {database: [] for database in databases}
+        found: dict[DatabaseName, list[Table]] = {database: [] for database in listed}
         for (database, _), tables in zip(batches, in_parallel(self._load, batches, self.workers), strict=True):
             found[database] += tables
         for database, names in listed.items():

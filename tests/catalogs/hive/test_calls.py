@@ -252,10 +252,10 @@ def test_several_uris_in_one_text() -> None:
         ({"uri": "http://a:1"}, "`uri`: expected thrift://HOST:PORT, several separated by commas"),
         ({"uri": ","}, "`uri`: expected thrift://HOST:PORT, several separated by commas"),
         ({"uri": "thrift://ann:pw@a:1"}, "`uri`: a metastore's URI holds no user information"),
-        ({"uri": "a", "client.pool-size": "0"}, "`client.pool-size`: Input should be greater than or equal to 1"),
-        ({"uri": "a", "client.timeout": "soon"}, "`client.timeout`: Input should be a valid number"),
+        ({"uri": "a", "client.pool-size": "0"}, "`client.pool-size`: expected 1 or more"),
+        ({"uri": "a", "client.timeout": "soon"}, "`client.timeout`: expected a number"),
         ({"uri": "a", "client.pool_size": "1"}, "unknown key `client.pool_size`; did you mean `client.pool-size`?"),
-        ({"uri": "a", "auth": "ldap"}, "`auth`: Input should be 'none' or 'kerberos'"),
+        ({"uri": "a", "auth": "ldap"}, "`auth`: expected 'none' or 'kerberos'"),
         ({"uri": "a", "ssl.ca-file": "x"}, "`ssl.ca-file` is given, but `ssl` is not true"),
     ],
 )

@@ -78,8 +78,8 @@ def _fill(server: Metastore, database: Identifier, lance: int, others: int, root
 def test_a_scan_is_complete_in_one_filter_call_and_one_call_a_batch(
     server: Metastore, connect: Connect, database: Identifier, tmp_path: Path, calls: Counter[str]
 ) -> None:
-    lance = count(50, 1000)
-    made = _fill(server, database, lance, count(150, 5000), tmp_path)
+    lance = count(30, 1000)
+    made = _fill(server, database, lance, count(70, 5000), tmp_path)
     assert len(made) == lance
     batch = lance // 4 - 1
     backend = connect(**{"client.batch-size": str(batch)})

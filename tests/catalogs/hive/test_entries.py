@@ -1,0 +1,91 @@
+"""Structs and properties, there and back; no server is needed."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from lance_namespace.errors import InvalidInputError
+
+from reconciler.backends.hive.entries import (
+    DatabaseName,
+    alter_catalog,
+    alter_database,
+    catalog_of,
+    database_of,
+    namespace_of_catalog,
+    namespace_of_database,
+)
+from reconciler.backends.hive.gen.ttypes import Catalog
+from reconciler.state import PropertyChanges
+
+NAME = DatabaseName("cat", "db")
+
+text = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)
+catalog_properties = st.dictionaries(
+    st.sampled_from(["catalog.description", "tier", "a\nb", 'properties: {"']) | text, text, max_size=4
+).map(lambda properties: {**properties, "catalog.location-uri": "/lake/cat"})
+database_properties = st.dictionaries(
+    st.sampled_from(["database.description", "database.owner", "tier"]) | text, text, max_size=4
+).map(
+    lambda properties: {
+        **{key: value for key, value in properties.items() if key != "database.owner-type"},
+        "database.location-uri": "/lake/cat/db",
+    }
+)
+
+
+@given(catalog_properties)
+@example({"catalog.description": 'properties: {"a": "b"}', "catalog.location-uri": "/lake/cat"})
+@example({"catalog.description": "two\nproperties: {", "catalog.location-uri": "/lake/cat"})
+def test_the_properties_of_a_catalog_come_back_as_given(properties: dict[str, str]) -> None:
+    assert namespace_of_catalog(("cat",), catalog_of("cat", properties)).properties == properties
+
+
+@given(catalog_properties, catalog_properties, st.sets(text))
+def test_altering_a_catalog_is_a_merge(before: dict[str, str], new: dict[str, str], gone: set[str]) -> None:
+    changes = PropertyChanges(new, frozenset(gone | before.keys()) - new.keys())
+    altered = alter_catalog(catalog_of("cat", before), changes)
+    assert namespace_of_catalog(("cat",), altered).properties == changes.applied_to(before)
+    assert altered.description  # a server takes an empty one for none given
+
+
+@pytest.mark.parametrize(
+    "description",
+    ["plain", 'properties: {"a"', "properties: {1: 2}", 'properties: {"a": 1}', 'properties: {"a": "b"}\n', ""],
+)
+def test_what_a_person_wrote_is_no_properties(description: str) -> None:
+    found = namespace_of_catalog(("cat",), Catalog(name="cat", description=description, locationUri="/lake"))
+    expected = {"catalog.location-uri": "/lake", "catalog.description": description}
+    assert found.properties == {key: value for key, value in expected.items() if value}
+
+
+@given(database_properties)
+def test_the_properties_of_a_database_come_back_as_given(properties: dict[str, str]) -> None:
+    assert namespace_of_database(NAME.identifier, database_of(NAME, properties)).properties == properties
+
+
+@given(database_properties, database_properties, st.sets(text))
+def test_altering_a_database_is_a_merge(before: dict[str, str], new: dict[str, str], gone: set[str]) -> None:
+    changes = PropertyChanges(new, frozenset(gone | before.keys()) - new.keys())
+    database = database_of(NAME, before)
+    alter_database(database, changes)
+    assert namespace_of_database(NAME.identifier, database).properties == changes.applied_to(before)
+
+
+def test_a_database_keeps_its_location_when_it_loses_the_property() -> None:
+    database = database_of(NAME, {"database.location-uri": "/lake"})
+    alter_database(database, PropertyChanges(remove=frozenset({"database.location-uri"})))
+    assert database.locationUri == "/lake"
+
+
+@pytest.mark.parametrize("key", ["database.description", "database.owner", "database.location-uri"])
+def test_an_empty_field_is_refused(key: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"`{key}` is empty"):
+        database_of(NAME, {key: ""})
+
+
+@pytest.mark.parametrize("key", ["catalog.description", "catalog.location-uri"])
+def test_an_empty_field_of_a_catalog_is_refused(key: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"`{key}` is empty"):
+        catalog_of("cat", {key: ""})
