@@ -218,6 +218,7 @@ class Capabilities:
     ``table_depths``: how many namespaces may stand above a table, as (fewest, most); most None for no limit.
     ``fixed_levels``: outermost levels that must exist and are never created, marked or dropped (Unity's catalog).
     ``name_rule``, ``folds_case``: the catalog's own rules for names.
+    ``one_name_space``: whether a table and a namespace beside each other cannot have the same name.
     ``location_policy``, ``ignores_location``: which locations it takes, and whether it may answer another one.
     ``namespace_markers``, ``table_markers``: whether properties written at creation are kept and read back.
     ``alter_namespace``, ``alter_table``: whether properties can be changed in place.
@@ -232,6 +233,7 @@ class Capabilities:
     fixed_levels: int = 0
     name_rule: NameRule | None = None
     folds_case: bool = False
+    one_name_space: bool = False
     location_policy: LocationPolicy = LocationPolicy.ANY
     ignores_location: bool = False
     namespace_markers: bool = True

@@ -174,6 +174,15 @@ class Contract(LanceNamespace):
         """
         return None
 
+    def location_problem(self, identifier: Identifier, location: str) -> str | None:
+        """Return why the catalog cannot take the table at ``location``, in words; None when it can (optional).
+
+        Asked when planning and again before anything is written, so that no data is written at a place the entry is
+        then refused for. It answers from what is configured, without a call, and :meth:`insert_table` and
+        :meth:`alter_table` refuse the same locations. No secret is in the answer.
+        """
+        return None
+
     def foreign_objects(self, identifier: Identifier) -> Sequence[str]:
         """Return the names of what a namespace holds beside Lance tables and namespaces (optional).
 

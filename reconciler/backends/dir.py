@@ -62,7 +62,7 @@ class DirBackend(Backend):
     impl = "dir"
     config_model = DirConfig
     config: DirConfig
-    capabilities = Capabilities(location_policy=LocationPolicy.UNDER_ROOT)
+    capabilities = Capabilities(location_policy=LocationPolicy.UNDER_ROOT, one_name_space=True)
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
@@ -252,6 +252,10 @@ class DirBackend(Backend):
             return listed.location if listed else self._places.location(identifier[0] + SUFFIX)
         text = join(identifier)
         return self._places.location(f"{hashlib.sha256(text.encode()).hexdigest()[:8]}_{text}")
+
+    def location_problem(self, identifier: Identifier, location: str) -> str | None:
+        """Return why no table can be at ``location``: it has to be under the root, and not the list of tables."""
+        return self._places.problem(location)
 
     # ---- what entries and directories say --------------------------------------------------------------------------
 

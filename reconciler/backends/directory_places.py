@@ -53,16 +53,26 @@ class Places:
         Raises:
             InvalidInputError: it cannot be a table's location here.
         """
-        reason = locations.check(location)
+        reason = self.problem(location)
         if reason is not None:
             raise InvalidInputError(f"dir: {reason}")
-        relative = self.relative(locations.absolute(location, self.root))
+        return self._below(location)
+
+    def problem(self, location: str) -> str | None:
+        """Return why ``location``, absolute or relative to the root, cannot be a table's here; None when it can."""
+        reason = locations.check(location)
+        if reason is not None:
+            return reason
+        relative = self._below(location)
         if not relative:
             shown = locations.redact(location)
-            raise InvalidInputError(f"dir: {shown} is not under the root {self.root}; tables stay below it here")
+            return f"{shown} is not under the root {self.root}; tables stay below it here"
         if first_directory(relative) == MANIFEST:
-            raise InvalidInputError(f"dir: {MANIFEST} is the list of tables and cannot be one")
-        return relative
+            return f"{MANIFEST} is the list of tables and cannot be one"
+        return None
+
+    def _below(self, location: str) -> str:
+        return self.relative(locations.absolute(location, self.root))
 
     def occupied(self, stored: str) -> str:
         """Return the directory right under the root that an entry's location is in; empty for one elsewhere."""

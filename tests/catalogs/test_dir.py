@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ from lance_namespace.errors import (
     InvalidInputError,
     InvalidTableStateError,
     LanceNamespaceError,
+    NamespaceAlreadyExistsError,
     NamespaceNotFoundError,
     TableAlreadyExistsError,
     TableNotFoundError,
@@ -217,7 +219,9 @@ def test_a_scan_reads_the_list_once(lake: Path, backend: DirBackend, monkeypatch
 
 @pytest.mark.parametrize("location", ["__manifest", "__manifest/data", "../out.lance", "", "s3://bucket/a.lance", "/"])
 def test_locations_that_cannot_be_are_refused(lake: Path, backend: DirBackend, location: str) -> None:
-    with pytest.raises(InvalidInputError):
+    problem = backend.location_problem(("users",), location)
+    assert problem
+    with pytest.raises(InvalidInputError, match=f"^{re.escape(f'dir: {problem}')}$"):
         backend.insert_table(("users",), location, {})
     assert _files(lake) == {}
     assert backend.scan().tables == {}
@@ -225,6 +229,7 @@ def test_locations_that_cannot_be_are_refused(lake: Path, backend: DirBackend, l
 
 def test_a_location_relative_to_the_root_is_taken(lake: Path, backend: DirBackend) -> None:
     _write(lake / "teams" / "users.lance")
+    assert backend.location_problem(("users",), "teams/users.lance") is None
     made = backend.insert_table(("users",), "teams/users.lance", {})
     assert made.location == backend.load_table(("users",)).location == f"{lake}/teams/users.lance"
 
@@ -244,10 +249,14 @@ def test_a_directory_of_another_place_takes_the_name(lake: Path, backend: DirBac
         backend.insert_table(("users",), f"{lake}/elsewhere.lance", {})
 
 
-def test_a_namespaces_name_is_taken(backend: DirBackend) -> None:
+def test_a_table_and_a_namespace_share_one_name_space_as_the_capabilities_say(backend: DirBackend) -> None:
+    assert backend.capabilities.one_name_space
     backend.insert_namespace(("eu",), {})
     with pytest.raises(TableAlreadyExistsError, match="`eu` is the name of a namespace"):
         backend.insert_table(("eu",), "eu.lance", {})
+    backend.insert_table(("eu", "users"), "users", {})
+    with pytest.raises(NamespaceAlreadyExistsError):
+        backend.insert_namespace(("eu", "users"), {})
 
 
 def test_changing_a_table_known_by_its_directory_gives_it_an_entry(lake: Path, backend: DirBackend) -> None:
