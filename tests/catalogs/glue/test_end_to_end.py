@@ -190,6 +190,16 @@ class TestPlanErrors:
         with pytest.raises(reconciler.PlanError, match="prod/sales/eu/leads needs a `location`"):
             planned(manifest)
 
+    def test_a_catalog_holds_no_tables(self, manifest: Path) -> None:
+        edit(
+            manifest,
+            "        properties: {owner: sales-platform}\n",
+            "        tables: {t: {location: s3://lake/t.lance}}\n",
+        )
+        edit(manifest, "s3://lake/t.lance", "s3://lake/t.lance, probe: false")
+        with pytest.raises(reconciler.PlanError, match="prod/sales is a catalog, which holds no tables"):
+            planned(manifest)
+
     def test_a_database_holds_no_namespaces(self, glue: GlueServer, manifest: Path) -> None:
         databases(glue, ["sales"])
         with pytest.raises(reconciler.PlanError, match="prod/sales is a database, which holds no namespaces"):
