@@ -11,6 +11,7 @@ directory does, unmarked: pylance sees it so, and an entry that was cut off half
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -49,11 +50,15 @@ class DirConfig(BackendConfig):
         if reason is not None:
             raise ValueError(reason)
         local = storage.local_path(root)
-        return root.rstrip("/") if local is None else str(Path.cwd() / local)
+        if local is not None:
+            return os.path.normpath(Path.cwd() / local)
+        if ".." in locations.normalise(root).split("/"):
+            raise ValueError("expected a URI without `..`")
+        return root.rstrip("/")
 
     def identity(self) -> str:
-        """Return the root, comparable."""
-        return locations.normalise(self.root)
+        """Return the root, comparable: a path without symbolic links."""
+        return locations.normalise(self.root if storage.local_path(self.root) is None else os.path.realpath(self.root))
 
 
 class DirBackend(Backend):

@@ -169,11 +169,25 @@ def test_a_root_that_does_not_exist_is_empty_until_something_is_written(tmp_path
 def test_a_root_in_every_spelling_is_one_catalog(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(lake.parent)
     DirBackend(root=str(lake)).insert_namespace(("eu",), {})
-    for root in ("lake", "./lake/", f"file://{lake}", f"{lake}/"):
+    up = f"../{lake.parent.name}/lake"
+    for root in ("lake", "./lake/", f"file://{lake}", f"{lake}/", up, "none/../lake", f"file://{lake}/../lake"):
         backend = DirBackend(root=root)
         assert backend.child_namespaces(()) == ["eu"]
         assert backend.default_location(("users",)) == f"{lake}/users.lance"
+        assert backend.location_problem(("users",), f"{lake}/users.lance") is None
         assert backend.namespace_id() == f"dir: {lake}"
+
+
+def test_a_symbolic_link_to_a_root_is_the_same_service(lake: Path) -> None:
+    link = lake.parent / "link"
+    link.symlink_to(lake, target_is_directory=True)
+    assert DirBackend(root=str(link)).namespace_id() == DirBackend(root=str(lake)).namespace_id()
+
+
+@pytest.mark.parametrize("root", ["s3://bucket/../other", "s3://bucket/a/%2E%2E/b", "gs://bucket/.."])
+def test_a_uri_with_a_way_out_of_itself_is_no_root(root: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"`root`: expected a URI without `\.\.`"):
+        DirBackend(root=root)
 
 
 @pytest.mark.parametrize("damage", ["versions", "another dataset", "metadata"])
