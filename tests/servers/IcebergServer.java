@@ -6,6 +6,7 @@ import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
@@ -64,6 +65,7 @@ public final class IcebergServer extends HttpServlet {
   protected void service(HttpServletRequest asked, HttpServletResponse answer) throws ServletException, IOException {
     String path = asked.getRequestURI();
     String query = asked.getQueryString();
+    String warehouse = Objects.requireNonNullElse(asked.getParameter("warehouse"), "");
     System.out.println(asked.getMethod() + " " + path + (query == null ? "" : "?" + query));
     if (path.equals("/v1/oauth/tokens")) {
       giveToken(asked, answer);
@@ -72,10 +74,10 @@ public final class IcebergServer extends HttpServlet {
       send(answer, 200, "{}");
     } else if (!isAllowed(asked)) {
       fail(answer, 401, "NotAuthorizedException", "Not authorized");
-    } else if (path.equals("/v1/config") && asked.getParameter("warehouse").startsWith("missing")) {
-      fail(answer, 404, "NotFoundException", "Unable to find warehouse " + asked.getParameter("warehouse"));
+    } else if (path.equals("/v1/config") && warehouse.startsWith("missing")) {
+      fail(answer, 404, "NotFoundException", "Unable to find warehouse " + warehouse);
     } else if (path.equals("/v1/config") && !prefix.isEmpty()) {
-      String announced = "{\"prefix\":\"" + prefix.replace("{warehouse}", asked.getParameter("warehouse")) + "\"}";
+      String announced = "{\"prefix\":\"" + prefix.replace("{warehouse}", warehouse) + "\"}";
       send(answer, 200, "{\"defaults\":{},\"overrides\":{},\"" + prefixIn + "\":" + announced + "}");
     } else {
       String catalog = prefix.isEmpty() || !path.contains("/namespaces") ? "" : path.split("/")[2];
