@@ -5,11 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import socket
-import subprocess
-import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import lance
@@ -19,25 +15,9 @@ import pytest
 from reconciler.backends.dir import DirBackend
 from tests.cli.running import lancens
 from tests.server.client import Api
+from tests.server.command import started
 
 TOKEN = "token-of-a-test-0123456789"
-
-
-@contextmanager
-def started(*arguments: str | Path, folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Run ``lancens serve`` on a free port; yields the process and its address. Its log is ``serve.log``."""
-    command = [sys.executable, "-c", "from reconciler.cli import main; main()", "serve", "--port", "0"]
-    with (folder / "serve.log").open("w") as log:
-        process = subprocess.Popen(
-            [*command, *map(str, arguments)], stdout=subprocess.PIPE, stderr=log, text=True, cwd=folder
-        )
-    assert process.stdout is not None
-    try:
-        yield process, process.stdout.readline().strip()
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
 
 
 def test_it_serves_prints_its_address_and_ends_when_told_to(tmp_path: Path) -> None:

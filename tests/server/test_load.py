@@ -1,0 +1,87 @@
+"""Many clients at once: every answer right, nothing left behind."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.server.client import Api
+from tests.server.command import resident_kilobytes, started
+from tests.soak import count
+
+CLIENTS = 64
+
+
+class Client:
+    """Makes, reads and removes what is its own, over and over, and sees that each answer is right."""
+
+    def __init__(self, url: str, number: int) -> None:
+        self.api = Api(url)
+        self.space = f"n{number}"
+        self.requests = 0
+        self.faults: list[str] = []
+
+    def _expect(self, status: int, method: str, path: str, body: object = None) -> dict[str, object]:
+        answer = self.api(method, path, body)
+        self.requests += 1
+        if answer.status != status:
+            self.faults.append(f"{method} {path}: {answer.status} {answer.text[:200]}")
+        found: dict[str, object] = answer.json
+        return found
+
+    def round(self) -> None:
+        space, table = f"/v1/namespace/{self.space}", f"/v1/table/{self.space}%24t"
+        self._expect(200, "POST", f"{space}/create", {"properties": {"owner": self.space}})
+        self._expect(409, "POST", f"{space}/create", {})
+        self._expect(200, "POST", f"{table}/declare", {"location": f"s3://lake/{self.space}"})
+        found = self._expect(200, "POST", f"{table}/describe", {})
+        if found.get("location") != f"s3://lake/{self.space}":
+            self.faults.append(f"somebody else's location: {found}")
+        listed = self._expect(200, "GET", f"{space}/table/list")
+        if listed.get("tables") != ["t"]:
+            self.faults.append(f"somebody else's tables: {listed}")
+        self._expect(200, "POST", f"{table}/deregister", {})
+        self._expect(404, "POST", f"{table}/describe", {})
+        self._expect(200, "POST", f"{space}/drop", {})
+
+    def run(self, enough: Callable[[], bool]) -> None:
+        try:
+            while not enough():
+                self.round()
+        except Exception as error:  # noqa: BLE001 - a thread reports what went wrong, whatever it is
+            self.faults.append(repr(error))
+        finally:
+            self.api.close()
+
+
+def _load(url: str, seconds: float) -> list[Client]:
+    clients = [Client(url, number) for number in range(CLIENTS)]
+    until = time.monotonic() + seconds
+    threads = [
+        threading.Thread(target=client.run, args=(lambda: time.monotonic() > until,), daemon=True) for client in clients
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return clients
+
+
+@pytest.mark.soak
+def test_64_clients_at_once_get_no_error_and_leave_nothing(tmp_path: Path) -> None:
+    with started("--impl", "memory", folder=tmp_path) as (process, url):
+        warmed = _load(url, 2)
+        before = resident_kilobytes(process)
+        clients = _load(url, count(3, 60))
+        assert [fault for client in (*warmed, *clients) for fault in client.faults] == []
+        assert all(client.requests >= 8 for client in clients)
+        api = Api(url)
+        assert api("POST", "/ListNamespaces", {}).json == {"namespaces": []}
+        assert "lancens_requests_in_flight 1.0" in api("GET", "/metrics").text
+        assert resident_kilobytes(process) < before + 30_000
+        threads = Path(f"/proc/{process.pid}/task")
+        assert len(list(threads.iterdir())) < 100
