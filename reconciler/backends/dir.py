@@ -229,7 +229,10 @@ class DirBackend(Backend):
         return removed
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
-        """Merge ``changes`` into a table's properties and, where given, set its location."""
+        """Merge ``changes`` into a table's properties and, where given, set its location.
+
+        The new place is claimed before the entry says so, as an entry whose directory is no table counts as not made.
+        """
         wanted = None if location is None else self._places.stored(location)
 
         def change(contents: Contents) -> tuple[Contents, tuple[LiveTable, LiveTable]]:
@@ -238,11 +241,13 @@ class DirBackend(Backend):
                 join(identifier), TABLE, self._places.relative(live.location)
             )
             row = replace(entry, location=wanted or entry.location, metadata=entry.metadata_after(changes))
-            return _put(contents, identifier, row), (live, self._live_table(row))
+            altered = self._live_table(row)
+            if not locations.same(live.location, altered.location):
+                self._claim(altered)
+            return _put(contents, identifier, row), (live, altered)
 
         before, altered = self._manifest.update(change)
         if not locations.same(before.location, altered.location):
-            self._claim(altered)
             self._release(before)
         return altered
 

@@ -25,6 +25,7 @@ from lance_namespace.errors import (
 
 from reconciler import storage
 from reconciler.backends.dir import DirBackend
+from reconciler.backends.directory_listing import Directory
 from reconciler.backends.directory_manifest import Contents, Manifest, Row
 from reconciler.backends.directory_places import Places
 from reconciler.names import Scope
@@ -360,6 +361,37 @@ def test_a_removal_cut_off_before_its_commit_is_a_removal(
     assert backend.scan().tables == {}
     backend.insert_table(("users",), "users.lance", {"tier": "new"})
     assert backend.load_table(("users",)).properties == {"tier": "new"}
+
+
+@pytest.mark.parametrize("target", ["new.lance", "retired.lance"])
+@pytest.mark.parametrize(
+    ("owner", "step"), [(Directory, "unmark"), (Directory, "reserve"), (Manifest, "_commit"), (Directory, "mark")]
+)
+@pytest.mark.parametrize("done", [False, True])
+def test_a_move_cut_off_at_any_step_keeps_the_table_and_can_be_made_again(
+    lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch, target: str, owner: type, step: str, done: bool
+) -> None:
+    for name in ("users", "retired"):
+        _write(lake / f"{name}.lance")
+    backend.insert_table(("users",), "users.lance", {"engine-key": "precious"})
+    backend.remove_table(("retired",))
+    genuine = getattr(owner, step)
+
+    def die(*arguments: object) -> None:
+        if done:
+            genuine(*arguments)
+        raise _Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, step, die)
+        with pytest.raises(_Killed):
+            backend.alter_table(("users",), PropertyChanges({"tier": "gold"}), target)
+    seen = backend.scan().tables["users",]
+    assert seen.properties["engine-key"] == "precious"
+    assert seen.location in (f"{lake}/users.lance", f"{lake}/{target}")
+    moved = backend.alter_table(("users",), PropertyChanges({"tier": "gold"}), target)
+    assert backend.scan().tables["users",] == moved
+    assert (moved.location, moved.properties) == (f"{lake}/{target}", {"engine-key": "precious", "tier": "gold"})
 
 
 def _die(*_: object) -> None:
