@@ -44,12 +44,15 @@ def command(
 
     if out is not None and Path(out).exists():
         raise click.UsageError(f"{out} exists; import does not overwrite a manifest")
+    if out is not None and not Path(out).parent.is_dir():
+        raise click.UsageError(f"there is no folder {Path(out).parent} to write {Path(out).name} to")
     if impl is None and config:
         raise click.UsageError("--config goes with --impl")
     if impl is not None and manifests:
         raise click.UsageError("give a manifest or --impl, not both")
     manifest = None if impl else load_manifest(manifests, variables)
-    text = import_(manifest, catalog=catalog, impl=impl, config=config, parallelism=parallelism)
+    folder = Path(out).parent if out is not None else Path()
+    text = import_(manifest, catalog=catalog, impl=impl, config=config, folder=folder, parallelism=parallelism)
     write_result(text, out)
     if out is not None:
         click.echo(f"Wrote {out}; `lancens plan {out}` says what differs from it.", err=True)

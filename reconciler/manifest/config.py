@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reconciler.backends.base import Backend
     from reconciler.backends.config import BackendConfig
 
-__all__ = ["ConfigEntry", "ConfigText", "ResolvedConfig"]
+__all__ = ["ConfigEntry", "ConfigText", "ResolvedConfig", "literal_texts"]
 
 _PATH_KEYS = ("root", "path")
 _STORAGE_PREFIX = "storage."
@@ -121,19 +121,27 @@ class ConfigText:
 
     def texts(self, folder: str) -> dict[str, str]:
         """Return the templates as text, with relative paths as seen from ``folder``, so that no machine is in them."""
-        return {entry.key: self._text(entry, folder) for entry in self.entries}
+        return {entry.key: _text(self.plain_key(entry), entry.template, entry.folder, folder) for entry in self.entries}
 
-    def _text(self, entry: ConfigEntry, folder: str) -> str:
-        moved = os.path.relpath(entry.folder, folder)
-        parts = [
-            escape(part) if isinstance(part, str) else _shown(part, None if moved == "." else moved)
-            for part in entry.template
-        ]
-        text = "".join(parts)
-        starts_relative = self.plain_key(entry) in _PATH_KEYS and text and locations.absolute(text, "/") != text
-        if starts_relative and entry.template and isinstance(entry.template[0], str):
-            return _relative(text, moved)
-        return text
+
+def literal_texts(impl: str, properties: Mapping[str, str], start: str, folder: str) -> dict[str, str]:
+    """Return the templates of plain values as text; their relative paths start at ``start``.
+
+    In the text they are as seen from ``folder``; both are absolute.
+    """
+    return {key: _text(key.removeprefix(f"{impl}."), (text,), start, folder) for key, text in properties.items()}
+
+
+def _text(plain_key: str, template: Template, start: str, folder: str) -> str:
+    moved = os.path.relpath(start, folder)
+    parts = [
+        escape(part) if isinstance(part, str) else _shown(part, None if moved == "." else moved) for part in template
+    ]
+    text = "".join(parts)
+    starts_relative = plain_key in _PATH_KEYS and text and locations.absolute(text, "/") != text
+    if starts_relative and isinstance(template[0], str):
+        return _relative(text, moved)
+    return text
 
 
 def _literal(template: Template) -> str:

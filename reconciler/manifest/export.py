@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections import defaultdict
@@ -44,15 +45,17 @@ class ExportCatalog:
 def to_yaml(name: str, catalogs: Sequence[ExportCatalog]) -> str:
     """Return the manifest ``name`` that describes ``catalogs`` as they are.
 
-    Namespaces with properties are claimed, others are paths. Values that look like secrets, and names that no
-    manifest can hold, are left out and said so in a comment; secrets in ``config`` become placeholders.
+    Namespaces with properties are claimed, others are paths. Names that no manifest can hold, and values that look
+    like secrets, are left out and said so in a comment. A secret in ``config``, or on an object with an owner's mark,
+    becomes a placeholder: planning would remove an owned property that is not named.
 
     Raises:
         ConfigError, MissingExtraError: a catalog's ``impl`` cannot be loaded.
     """
     lines = [f"name: {_scalar(name)}", "catalogs:" if catalogs else "catalogs: {}"]
+    variables: set[str] = set()
     for catalog in catalogs:
-        lines += _CatalogWriter(catalog).lines()
+        lines += _CatalogWriter(catalog, variables).lines()
     return _HEADER + "\n".join(lines) + "\n"
 
 
@@ -73,10 +76,13 @@ def _cannot_hold(text: str) -> str | None:
 
 
 class _CatalogWriter:
-    def __init__(self, catalog: ExportCatalog) -> None:
+    """Writes one catalog's block; ``variables`` are the environment variables named so far, and are added to."""
+
+    def __init__(self, catalog: ExportCatalog, variables: set[str]) -> None:
         from reconciler.backends import registry
 
         self._catalog = catalog
+        self._variables = variables
         self._capabilities: Capabilities = registry.backend_class(catalog.impl).capabilities
         self._namespaces: defaultdict[Identifier, set[str]] = defaultdict(set)
         self._tables: defaultdict[Identifier, list[str]] = defaultdict(list)
@@ -111,11 +117,19 @@ class _CatalogWriter:
         for key, text in self._catalog.config.items():
             plain = key.removeprefix(f"{self._catalog.impl}.")
             if (is_sensitive_key(plain) or plain.startswith("storage.")) and is_literal(parse_template(text)):
-                variable = re.sub(r"[^A-Z0-9]+", "_", f"LANCENS_{self._catalog.name}_{plain}".upper())
-                yield f"{indent}{_INDENT}# `{_comment(key)}` is not shown; give it in the environment."
-                yield f'{indent}{_INDENT}{_scalar(key)}: "${{env:{variable}}}"'
+                yield from self._placeholder(key, [plain], indent + _INDENT)
             else:
                 yield f"{indent}{_INDENT}{_scalar(key)}: {_scalar(text)}"
+
+    def _placeholder(self, key: str, path: Sequence[str], indent: str) -> Iterator[str]:
+        """Yield ``key`` with a placeholder for a value that is not written; ``path`` is where it stands."""
+        names = (self._catalog.name, *path)
+        variable = re.sub(r"[^A-Z0-9]+", "_", "_".join(("LANCENS", *names)).upper())
+        if variable in self._variables:  # `a-b` and `a_b` are two secrets
+            variable += f"_{hashlib.sha256(json.dumps(names).encode()).hexdigest()[:8].upper()}"
+        self._variables.add(variable)
+        yield f"{indent}# `{_comment(key)}` is not shown; give it in the environment."
+        yield f'{indent}{_scalar(key)}: "${{env:{variable}}}"'
 
     # ---- what is below a namespace, or the root
 
@@ -161,7 +175,7 @@ class _CatalogWriter:
         if live is not None:
             lines += self._kind(live, inner)
             if len(identifier) > self._capabilities.fixed_levels:
-                lines += self._properties(live.properties, inner)
+                lines += self._properties(live, inner)
         lines += self._children(identifier, inner)
         yield from _block(_scalar(name), lines, indent)
 
@@ -176,7 +190,7 @@ class _CatalogWriter:
             yield f"{indent}{comment}"
             return
         live = self._catalog.snapshot.tables[(*parent, name)]
-        lines = [*self._location(live, indent + _INDENT), *self._properties(live.properties, indent + _INDENT)]
+        lines = [*self._location(live, indent + _INDENT), *self._properties(live, indent + _INDENT)]
         if len(lines) == 1 and not lines[0].lstrip().startswith("#"):
             yield f"{indent}{_scalar(name)}: {{location: {_quoted_always(escape(live.location))}}}"
         else:
@@ -186,24 +200,29 @@ class _CatalogWriter:
         reason = locations.check(live.location) or _cannot_hold(live.location)
         yield f"{indent}# location is left out: {reason}" if reason else f"{indent}location: {_value(live.location)}"
 
-    def _properties(self, properties: Mapping[str, str], indent: str) -> Iterator[str]:
-        written, comments = [], []
-        for key in sorted(properties):
+    def _properties(self, live: LiveNamespace | LiveTable, indent: str) -> Iterator[str]:
+        is_owned = ownership.owner_of(live.properties) is not None
+        inner = indent + _INDENT
+        written: list[str] = []
+        for key, value in sorted(live.properties.items()):
             if ownership.is_reserved_key(key):
                 continue
-            reason = _cannot_hold(key) or _cannot_hold(properties[key])
-            if is_sensitive_key(key):
-                reason = "its value looks like a secret"
-            elif not key or len(key) > _LONGEST_KEY:
-                reason = "the key is empty or too long"
-            if reason is not None:
-                comments.append(f"{indent}# property {json.dumps(key[:_LONGEST_KEY])} is left out: {reason}")
+            key_fault = _cannot_be_key(key)
+            value_fault = "its value looks like a secret" if is_sensitive_key(key) else _cannot_hold(value)
+            if key_fault is None and value_fault is None:
+                written.append(f"{inner}{_scalar(key)}: {_value(value)}")
+            elif key_fault is None and is_owned:
+                written += self._placeholder(key, [*live.id, key], inner)
             else:
-                written.append(f"{indent}{_INDENT}{_scalar(key)}: {_value(properties[key])}")
-        yield from comments
+                shown = json.dumps(key[:_LONGEST_KEY])
+                yield f"{indent}# property {shown} is left out: {key_fault or value_fault}"
         if written:
             yield f"{indent}properties:"
             yield from written
+
+
+def _cannot_be_key(key: str) -> str | None:
+    return "the key is empty or too long" if not key or len(key) > _LONGEST_KEY else _cannot_hold(key)
 
 
 def _block(key: str, lines: Sequence[str], indent: str) -> Iterator[str]:

@@ -154,7 +154,7 @@ class _Loading:
             namespaces=reader.namespaces,
             tables=reader.tables,
         )
-        return ManifestCatalog(name, config.impl, desired, config, self._variables, self._folder), reader
+        return ManifestCatalog(name, config.impl, desired, config, self._variables), reader
 
     def _config(self, name: str, node: Mapping) -> ConfigText | None:
         from reconciler.backends import registry

@@ -21,7 +21,6 @@ class ManifestCatalog:
     desired: DesiredCatalog = field(repr=False)
     config: ConfigText = field(repr=False)
     _variables: Mapping[str, str] = field(repr=False)
-    _folder: str = field(repr=False)
 
     def resolve_config(self) -> ResolvedConfig:
         """Return the ``config`` with the environment, variables and files of now.
@@ -30,10 +29,6 @@ class ManifestCatalog:
             ManifestError: a placeholder stands for nothing, or a value cannot be used.
         """
         return self.config.resolve(self._variables)
-
-    def config_text(self) -> dict[str, str]:
-        """Return the ``config`` as written, placeholders unresolved, relative paths as seen from the manifest."""
-        return self.config.texts(self._folder)
 
 
 @dataclass(frozen=True, slots=True)

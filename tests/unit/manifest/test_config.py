@@ -91,19 +91,20 @@ def test_relative_roots_start_at_the_file_they_stand_in(write: Write) -> None:
         teams__a='catalogs: {a: {impl: dir, config: {root: ../lake}}, b: {impl: dir, config: {dir.path: "${var:at}"}}}',
     )
 
-    catalogs = load(path, variables={"at": "./b"}).catalogs
+    loaded = load(path, variables={"at": "./b"})
+    catalogs = loaded.catalogs
 
     assert catalogs["a"].resolve_config().properties == {"root": f"{path.parent}/lake"}
     assert catalogs["b"].resolve_config().properties == {"dir.path": f"{path.parent}/teams/b"}
-    assert catalogs["a"].config_text() == {"root": "./lake"}
-    assert catalogs["b"].config_text() == {"dir.path": "${var:at}"}
+    assert catalogs["a"].config.texts(loaded.folder) == {"root": "./lake"}
+    assert catalogs["b"].config.texts(loaded.folder) == {"dir.path": "${var:at}"}
 
 
 def test_config_text_is_what_a_manifest_can_hold(load_text: Load) -> None:
     config = '{name: "a $${b}", storage.x: "${env:X:-y}", root: "s3://b/${var:c}", storage.f: "${file:../f}"}'
-    catalog = load_text(manifest("", "memory", config)).catalogs["lake"]
+    loaded = load_text(manifest("", "memory", config))
 
-    assert catalog.config_text() == {
+    assert loaded.catalogs["lake"].config.texts(loaded.folder) == {
         "name": "a $${b}",
         "storage.x": "${env:X:-y}",
         "root": "s3://b/${var:c}",

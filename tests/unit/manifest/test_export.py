@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,28 @@ def test_the_text_is_what_a_person_would_write() -> None:
         "            tables:\n"
         '              users: {location: "s3://lake/users.lance"}\n'
     )
+
+
+def test_every_value_an_owned_object_needs_and_a_manifest_cannot_show_has_a_variable_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = {ownership.MANAGED_BY: "shop/lake"}
+    live = snapshot(
+        LiveNamespace(("a-b",), {"api_key": "one", "bell": "\a", **mark}),
+        LiveNamespace(("a_b",), {"api_key": "two", **mark}),
+        LiveNamespace(("unowned",), {"api_key": "three", "bell": "\a"}),
+    )
+
+    text = to_yaml("shop", [ExportCatalog("lake", "memory", {}, live, EVERYTHING)])
+    variables = re.findall(r"\$\{env:(\w+)}", text)
+    for variable, value in zip(variables, ["one", "\a", "two"], strict=True):
+        monkeypatch.setenv(variable, value)
+
+    assert {one.id: dict(one.properties) for one in read_back(tmp_path, text).namespaces.values()} == {
+        ("a-b",): {"api_key": "one", "bell": "\a"},
+        ("a_b",): {"api_key": "two"},
+        ("unowned",): {},
+    }
 
 
 @pytest.mark.parametrize("kind", ["catalog", "database"])

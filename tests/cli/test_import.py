@@ -1,0 +1,187 @@
+"""``lancens import``: what it writes plans nothing, wherever it is kept and whoever manages what is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+import reconciler
+from reconciler import ownership
+from reconciler.backends.base import Backend
+from tests.cli.running import Ran, lancens
+
+DIR = ("--impl", "dir", "--config", "root=./lake")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a directory catalog in which nobody manages anything: one table, ``users``."""
+    monkeypatch.chdir(tmp_path)
+    lance.write_dataset(pa.table({"id": [1]}), tmp_path / "lake/users.lance")
+    (tmp_path / "sub").mkdir()
+    return tmp_path
+
+
+def managed(folder: Path, name: str, catalog: str, *tables: str, properties: str = "") -> Path:
+    """Let the manifest ``name`` manage ``tables`` of the lake, and return its file."""
+    blocks = "".join(f"      {table}: {{{properties}}}\n" for table in tables)
+    path = folder / f"{name}.yaml"
+    path.write_text(
+        f"version: 1\nname: {name}\ncatalogs:\n  {catalog}:\n    impl: dir\n    config: {{root: ./lake}}\n"
+        f"    tables:\n{blocks}"
+    )
+    loaded = reconciler.load(path)
+    report = reconciler.apply(reconciler.plan(loaded, adopt=True), loaded, journal=folder / "journal")
+    assert report.ok
+    return path
+
+
+def lake(folder: Path) -> Backend:
+    return reconciler.connect("dir", {"root": str(folder / "lake")})
+
+
+def plans_nothing(capsys: pytest.CaptureFixture[str], path: str | Path) -> None:
+    planned = lancens(capsys, "plan", path)
+    assert planned.code == 0, planned
+    assert planned.out.splitlines()[-1].startswith("No changes."), planned.out
+
+
+def imported(capsys: pytest.CaptureFixture[str], *arguments: str) -> Ran:
+    made = lancens(capsys, "import", *arguments)
+    assert made.code == 0, made
+    return made
+
+
+# ---- where the text is kept
+
+
+@pytest.mark.parametrize("out", ["lancens.yaml", "sub/lancens.yaml", "../{name}/sub/lancens.yaml"])
+def test_a_relative_root_is_written_as_seen_from_the_file(
+    folder: Path, capsys: pytest.CaptureFixture[str], out: str
+) -> None:
+    out = out.format(name=folder.name)
+    imported(capsys, *DIR, "-o", out)
+
+    assert ("root: ../lake" in Path(out).read_text()) == ("sub" in out)
+    plans_nothing(capsys, out)
+
+
+def test_a_manifest_elsewhere_is_imported_to_the_current_folder(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = managed(folder, "store", "lake", "users")
+    monkeypatch.chdir(folder / "sub")
+    Path("lancens.yaml").write_text(imported(capsys, str(path)).out)
+    imported(capsys, str(path), "-o", "../again.yaml")
+
+    plans_nothing(capsys, "lancens.yaml")
+    plans_nothing(capsys, "../again.yaml")
+
+
+def test_a_folder_that_is_not_there_is_said_before_anything_is_read(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = lancens(capsys, "import", "--impl", "dir", "--config", "root=/not/there", "-o", "missing/lancens.yaml")
+
+    assert made.code == 1
+    assert "there is no folder missing to write lancens.yaml to" in made.err
+
+
+# ---- secrets
+
+
+def test_a_secret_that_a_manifest_set_stays(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = managed(folder, "store", "lake", "users", properties="properties: {api_token: hunter2, tier: gold}")
+    imported(capsys, str(path), "-o", "made.yaml")
+
+    text = Path("made.yaml").read_text()
+    assert "hunter2" not in text
+    assert 'api_token: "${env:LANCENS_LAKE_USERS_API_TOKEN}"' in text
+    assert "LANCENS_LAKE_USERS_API_TOKEN" in lancens(capsys, "plan", "made.yaml").err
+    monkeypatch.setenv("LANCENS_LAKE_USERS_API_TOKEN", "hunter2")
+    plans_nothing(capsys, "made.yaml")
+
+
+# ---- who manages it
+
+
+def test_what_another_manifest_manages_is_left_out(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = managed(folder, "store", "lake", "users")
+    managed(folder, "ads", "main", "clicks")
+    imported(capsys, str(store), "-o", "made.yaml")
+
+    assert "# left out, because ads/main manages it: clicks\n" in Path("made.yaml").read_text()
+    plans_nothing(capsys, "made.yaml")
+
+
+def test_namespaces_of_another_manifest_are_paths(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = managed(folder, "store", "lake", "users")
+    catalog = lake(folder)
+    others = {ownership.MANAGED_BY: "ads/main", ownership.KEYS: '["tier"]', "tier": "gold"}
+    catalog.insert_namespace(("shared",), others)
+    catalog.insert_namespace(("theirs",), others)
+    catalog.insert_table(("shared", "loose"), str(folder / "lake/shared_loose.lance"), {})
+    imported(capsys, str(store), "-o", "made.yaml")
+
+    desired = reconciler.load("made.yaml").catalogs["lake"].desired
+    assert {one.id: one.claimed for one in desired.namespaces.values()} == {("shared",): False}
+    assert set(desired.tables) == {("users",), ("shared", "loose")}
+    plans_nothing(capsys, "made.yaml")
+
+
+def test_a_catalog_of_several_manifests_is_imported_for_the_one_that_manages_most(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    managed(folder, "ads", "lake", "a")
+    managed(folder, "store", "lake", "users", "orders")
+    imported(capsys, *DIR, "-o", "made.yaml")
+
+    made = reconciler.load("made.yaml")
+    assert (made.name, set(made.catalogs["lake"].desired.tables)) == ("store", {("users",), ("orders",)})
+    plans_nothing(capsys, "made.yaml")
+
+
+def test_the_catalogs_name_chooses_among_its_managers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    managed(folder, "ads", "main", "a")
+    managed(folder, "store", "lake", "users", "orders")
+    imported(capsys, *DIR, "--catalog", "main", "-o", "made.yaml")
+
+    assert reconciler.load("made.yaml").catalogs["main"].desired.owner == "ads/main"
+    plans_nothing(capsys, "made.yaml")
+
+
+def test_a_name_under_which_everything_would_conflict_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    managed(folder, "store", "lake", "users")
+    refused = lancens(capsys, "import", *DIR, "--catalog", "foo")
+
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err == (
+        "nothing here is managed as catalog `foo`: store/lake manages it; leave `--catalog` out, or say "
+        "`--catalog lake`\n"
+    )
+
+
+@pytest.mark.parametrize("mark", ["nobody", "a/b/c", "/lake", "store/", "${x}/lake"])
+def test_a_mark_that_no_manifest_can_have_names_nothing(
+    folder: Path, capsys: pytest.CaptureFixture[str], mark: str
+) -> None:
+    lake(folder).insert_namespace(("odd",), {ownership.MANAGED_BY: mark})
+    imported(capsys, *DIR, "--catalog", "foo", "-o", "made.yaml")
+
+    made = reconciler.load("made.yaml").catalogs["foo"].desired
+    assert (made.owner, set(made.tables), set(made.namespaces)) == ("imported/foo", {("users",)}, set())
+    plans_nothing(capsys, "made.yaml")
+
+
+def test_a_catalog_that_nobody_manages_takes_the_name_given(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    imported(capsys, *DIR, "--catalog", "prod", "-o", "made.yaml")
+
+    assert list(reconciler.load("made.yaml").catalogs) == ["prod"]
+    plans_nothing(capsys, "made.yaml")
