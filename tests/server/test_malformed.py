@@ -84,10 +84,8 @@ def _no_type(dice: random.Random) -> bytes:
 
 
 def _wrong_value(dice: random.Random) -> bytes:
-    body = {
-        dice.choice(KEYS): dice.choice(VALUES),
-        "id": dice.choice([*VALUES, ["no$"], [""], ["a\x00b"], ["..", "x"]]),
-    }
+    identifier = dice.choice([*filter(None, VALUES), ["no$"], [""], ["a\x00b"], ["..", "x"]])
+    body = {dice.choice(KEYS): dice.choice(VALUES), "id": identifier}
     return _json(dice.choice(ROUTES), json.dumps(body).encode())
 
 

@@ -250,10 +250,9 @@ class RestBackend(Backend):
         Some servers declare a table only where they like and register one anywhere below their root, by a path
         relative to it.
         """
-        if self.config.root is not None and not locations.is_under(self.config.root, location):
-            raise InvalidInputError(
-                f"rest: {locations.redact(location)} is not under the root {self.config.root}; tables stay below it"
-            )
+        problem = self.location_problem(identifier, location)
+        if problem is not None:
+            raise InvalidInputError(f"rest: {problem}")
         self._server.require_namespace(identifier[:-1])
         try:
             self._enter(identifier, location, properties)
@@ -262,6 +261,12 @@ class RestBackend(Backend):
                 raise
             raise TableAlreadyExistsError(str(error)) from None
         return self._checked(identifier, location, properties)
+
+    def location_problem(self, identifier: Identifier, location: str) -> str | None:
+        """Return that ``location`` is not under ``root``, where there is one."""
+        if self.config.root is None or locations.is_under(self.config.root, location):
+            return None
+        return f"{locations.redact(location)} is not under the root {self.config.root}; tables stay below it"
 
     def _enter(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> None:
         try:
@@ -321,6 +326,9 @@ class RestBackend(Backend):
         server = self._server
         if not self.capabilities.alter_table:
             return super().alter_table(identifier, changes, location)
+        problem = None if location is None else self.location_problem(identifier, location)
+        if problem is not None:
+            raise InvalidInputError(f"rest: {problem}")
         return server.alter_table(identifier, changes, location)
 
     def default_location(self, identifier: Identifier) -> str | None:

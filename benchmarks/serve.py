@@ -1,0 +1,129 @@
+"""Requests a second of `lancens serve` beside pylance's RestAdapter: `python -m benchmarks.serve [CLIENTS SECONDS]`.
+
+Both serve a directory with the same tables, each in a process of its own; `lancens serve` serves a memory catalog as
+well, which shows what the server itself costs. The same clients, in processes of their own, do the same work on each
+in turns: read a namespace, list its tables, read one of them.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+from urllib.parse import urlsplit
+
+import urllib3
+
+NAMESPACES = 10
+TABLES = 20
+PROCESSES = 2
+ROUNDS = 3
+
+ADAPTER = """
+import sys, time
+from lance.namespace import RestAdapter
+with RestAdapter("dir", {"root": sys.argv[1]}, port=0) as adapter:
+    print(f"http://127.0.0.1:{adapter.port}", flush=True)
+    while True:
+        time.sleep(60)
+"""
+LANCENS = "from reconciler.cli import main; main()"
+
+
+@contextmanager
+def _running(*command: str) -> Iterator[str]:
+    """Run a server that prints its address; yields the address."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _fill(url: str, root: str) -> None:
+    from reconciler.backends.rest import RestBackend
+
+    backend = RestBackend(uri=url, root=root, table_properties="false")
+    for number in range(NAMESPACES):
+        backend.insert_namespace((f"n{number}",), {"owner": "me"})
+        for table in range(TABLES):
+            backend.insert_table((f"n{number}", f"t{table}"), f"{root}/n{number}/t{table}.lance", {})
+
+
+def _client(url: str, seconds: float, number: int) -> tuple[int, int]:
+    """Ask until the time is over; return how many answers came and how many were wrong."""
+    parts = urlsplit(url)
+    pool = urllib3.HTTPConnectionPool(parts.hostname or "", parts.port, retries=False, timeout=30)
+    done = wrong = 0
+    until = perf_counter() + seconds
+    while perf_counter() < until:
+        space = f"n{(number + done) % NAMESPACES}"
+        table = f"{space}%24t{done % TABLES}"
+        answers = [
+            pool.request("POST", f"/v1/namespace/{space}/describe", json={}),
+            pool.request("GET", f"/v1/namespace/{space}/table/list"),
+            pool.request("POST", f"/v1/table/{table}/describe", json={}),
+        ]
+        done += len(answers)
+        wrong += sum(answer.status != 200 for answer in answers)
+        wrong += len(answers[1].json()["tables"]) != TABLES
+    return done, wrong
+
+
+def _clients(url: str, clients: int, seconds: float) -> tuple[int, int]:
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(clients) as pool:
+        found = list(pool.map(lambda number: _client(url, seconds, number), range(clients)))
+    return sum(done for done, _ in found), sum(wrong for _, wrong in found)
+
+
+def _measure(url: str, clients: int, seconds: float) -> tuple[float, int]:
+    """Return requests a second and wrong answers."""
+    share = max(1, clients // PROCESSES)
+    with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
+        pool.starmap(_clients, [(url, 1, 0.1)] * PROCESSES)  # the processes have started by then
+        began = perf_counter()
+        found = pool.starmap(_clients, [(url, share, seconds)] * PROCESSES)
+        took = perf_counter() - began
+    return sum(done for done, _ in found) / took, sum(wrong for _, wrong in found)
+
+
+def compare(clients: int, seconds: float) -> None:
+    """Print the table."""
+    with tempfile.TemporaryDirectory() as folder:
+        lake = str(Path(folder) / "lake")
+        scratch = str(Path(folder) / "scratch")
+        with (
+            _running(ADAPTER, lake) as adapter,
+            _running(LANCENS, "serve", "--port", "0", "--impl", "dir", "--config", f"root={lake}") as directory,
+            _running(LANCENS, "serve", "--port", "0", "--impl", "memory", "--config", f"root={scratch}") as memory,
+        ):
+            _fill(adapter, lake)
+            _fill(memory, scratch)
+            servers = {"RestAdapter, dir": adapter, "lancens serve, dir": directory, "lancens serve, memory": memory}
+            rounds = [{name: _measure(url, clients, seconds) for name, url in servers.items()} for _ in range(ROUNDS)]
+    print(f"{clients} clients, {NAMESPACES * TABLES} tables, {ROUNDS} rounds of {seconds:g} s, medians\n")
+    print(f"{'server':<24}{'requests a second':>20}{'wrong':>8}{'ratio':>8}")
+    base = statistics.median(found["RestAdapter, dir"][0] for found in rounds)
+    for name in servers:
+        rate = statistics.median(found[name][0] for found in rounds)
+        wrong = sum(found[name][1] for found in rounds)
+        print(f"{name:<24}{rate:>20.0f}{wrong:>8}{rate / base:>8.2f}")
+    print(json.dumps({name: [round(found[name][0]) for found in rounds] for name in servers}))
+
+
+if __name__ == "__main__":
+    given = sys.argv[1:]
+    compare(int(given[0]) if given else 64, float(given[1]) if len(given) > 1 else 5.0)
