@@ -99,13 +99,12 @@ class Catalogs:
         new, empty place first, and back again should the drop fail.
 
         Raises:
-            NamespaceNotEmptyError: it holds something.
+            NamespaceNotEmptyError: it holds something; ``hive`` always holds a ``default`` that stays.
             NamespaceNotFoundError: there is none.
-            InvalidInputError: it is the catalog ``hive``, which every metastore has.
         """
         catalog = self._fetch(name)
         if name == DEFAULT_CATALOG:
-            raise InvalidInputError(f"{self.impl}: catalog `{name}` is the metastore's own and cannot be dropped")
+            raise NamespaceNotEmptyError(f"{self.impl}: catalog `{name}` is the metastore's own and cannot be dropped")
         held = [found for found in self.databases.names(name) if self._holds(DatabaseName(name, found))]
         if held:
             some = ", ".join(sorted(held)[:5])

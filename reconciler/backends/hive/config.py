@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from reconciler.backends.config import BackendConfig
+from reconciler.backends.config import BackendConfig, Root
 
 __all__ = ["Address", "HiveConfig"]
 
@@ -47,7 +47,7 @@ class HiveConfig(BackendConfig):
 
     uri: Annotated[tuple[Address, ...], BeforeValidator(_addresses)]
     """The metastores of one installation: the first that answers is used, the others are for when it is gone."""
-    root: str | None = Field(default=None, min_length=1)
+    root: Root | None = None
     """The directory or URI that databases and tables go under when they name no location."""
     ugi: str | None = Field(default=None, pattern=r"[^:,\s]+(:[^:\s]*)?")
     """``user:group1,group2``, told to a metastore that does not authenticate."""

@@ -11,7 +11,7 @@ from lance_namespace.errors import InvalidInputError, NamespaceNotFoundError
 from reconciler import locations
 from reconciler.backends.hive.backend import HiveBackend
 from reconciler.backends.hive.catalogs import Catalogs
-from reconciler.backends.hive.entries import DEFAULT_CATALOG, DatabaseName
+from reconciler.backends.hive.entries import DEFAULT_CATALOG, DEFAULT_DATABASE, DatabaseName
 from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.state import Capabilities, LiveNamespace, NameRule, PropertyChanges, Snapshot
 
@@ -101,6 +101,12 @@ class Hive3Backend(HiveBackend):
             self._catalogs.remove(identifier[0])
         else:
             super().remove_namespace(identifier)
+
+    def foreign_objects(self, identifier: Identifier) -> list[str]:
+        """Return what else a namespace holds; the catalog ``hive`` always has a ``default`` that cannot go."""
+        if identifier == (DEFAULT_CATALOG,):
+            return [DEFAULT_DATABASE]
+        return super().foreign_objects(identifier)
 
     def _databases_in(self, catalogs: Iterable[str]) -> Iterator[DatabaseName]:
         for catalog in catalogs:

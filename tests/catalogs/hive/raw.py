@@ -21,7 +21,7 @@ __all__ = ["database_name", "drop", "fetch", "fetch_database", "plain_table", "p
 @contextmanager
 def raw(uri: str) -> Iterator[Client]:
     """Give a Thrift client on a connection of its own."""
-    config = HiveConfig.model_validate({"uri": uri})
+    config = HiveConfig.model_validate({"uri": uri, "client.timeout": 600})
     connection = connect(config, config.uri[0])
     try:
         yield connection.client

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from lance_namespace import DropNamespaceRequest
 from lance_namespace.errors import (
-    InvalidInputError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
@@ -158,8 +157,10 @@ def test_a_catalog_that_cannot_be_dropped_is_what_it_was(
 
 def test_the_catalog_hive_is_never_dropped(catalogs: Hive3Backend) -> None:
     before = catalogs.load_namespace(("hive",))
-    with pytest.raises(InvalidInputError, match="cannot be dropped"):
-        catalogs.remove_namespace(("hive",))
+    assert catalogs.foreign_objects(("hive",)) == ["default"]
+    for behavior in ("restrict", "cascade"):
+        with pytest.raises(NamespaceNotEmptyError):
+            catalogs.drop_namespace(DropNamespaceRequest(id=["hive"], behavior=behavior))
     assert catalogs.load_namespace(("hive",)) == before
 
 
