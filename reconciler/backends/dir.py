@@ -218,7 +218,7 @@ class DirBackend(Backend):
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Remove the entry of a table; its directory is marked where it would be a table without one."""
         removed = self.load_table(identifier)
-        self._release(removed)
+        self._release(removed, going=join(identifier))
 
         def change(contents: Contents) -> tuple[Contents, None]:
             if contents.find(join(identifier)) is None:
@@ -231,7 +231,8 @@ class DirBackend(Backend):
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
         """Merge ``changes`` into a table's properties and, where given, set its location.
 
-        The new place is claimed before the entry says so, as an entry whose directory is no table counts as not made.
+        The new place is claimed before the entry says so, as an entry whose directory is no table counts as not made,
+        and again after, as whoever leaves that place at the same time may mark it in between.
         """
         wanted = None if location is None else self._places.stored(location)
 
@@ -248,6 +249,7 @@ class DirBackend(Backend):
 
         before, altered = self._manifest.update(change)
         if not locations.same(before.location, altered.location):
+            self._claim(altered)
             self._release(before)
         return altered
 
@@ -332,15 +334,24 @@ class DirBackend(Backend):
                 self._directory.unmark(place)
                 self._directory.reserve(place)
 
-    def _release(self, table: LiveTable) -> None:
-        """Mark the directory a table leaves where it would become a table of its own."""
+    def _release(self, table: LiveTable, *, going: str = "") -> None:
+        """Mark the directory a table leaves where it would become a table of its own.
+
+        ``going``: the table whose entry is still there and about to go. Whoever enters a table claims its directory
+        after that, so one that is entered before the mark is found here, and one entered later takes the mark away.
+        """
         first = first_directory(self._places.relative(table.location))
-        if not first or not self._directory.is_listable(first, frozenset()):
+
+        def is_left() -> bool:
+            return self._directory.is_listable(first, self._manifest.read().without(going).occupied)
+
+        if not first or not self._directory.is_listable(first, frozenset()) or not is_left():
             return
-        others = self._manifest.read().without(join(table.id))
         with storage.translated(self.config.root, self.config.storage):
-            if self._directory.is_listable(first, others.occupied) and self._directory.exists(first):
+            if self._directory.exists(first):
                 self._directory.mark(first)
+                if not is_left():
+                    self._directory.unmark(first)
 
 
 def _put(contents: Contents, identifier: Identifier, *rows: Row) -> Contents:

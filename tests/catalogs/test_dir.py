@@ -398,6 +398,48 @@ def _die(*_: object) -> None:
     raise _Killed
 
 
+@pytest.mark.parametrize(("leaves", "comes"), [("moving", "another"), ("moving", "itself"), ("removed", "another")])
+def test_who_takes_a_place_while_a_table_leaves_it_stays(
+    lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch, leaves: str, comes: str
+) -> None:
+    _write(lake / "users.lance")
+    backend.insert_table(("old",), "users.lance", {})
+    genuine = Directory.mark
+
+    def mark(directory: Directory, place: str) -> None:
+        monkeypatch.setattr(Directory, "mark", genuine)
+        other = DirBackend(root=str(lake))
+        if comes == "itself":
+            other.alter_table(("old",), PropertyChanges(), "users.lance")
+        else:
+            other.insert_table(("new",), "users.lance", {})
+        genuine(directory, place)
+
+    monkeypatch.setattr(Directory, "mark", mark)
+    if leaves == "moving":
+        backend.alter_table(("old",), PropertyChanges(), "old.lance")
+    else:
+        backend.remove_table(("old",))
+    name = "old" if comes == "itself" else "new"
+    assert backend.scan().tables[name,].location == f"{lake}/users.lance"
+
+
+def test_a_table_that_moves_to_a_place_while_another_leaves_it_stays(
+    lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _write(lake / "users.lance")
+    backend.insert_table(("new",), "new.lance", {})
+    genuine = Manifest._commit
+
+    def commit(manifest: Manifest, before: Contents, rows: pa.Table) -> bool:
+        Directory(str(lake), {}).mark("users.lance")
+        return genuine(manifest, before, rows)
+
+    monkeypatch.setattr(Manifest, "_commit", commit)
+    backend.alter_table(("new",), PropertyChanges(), "users.lance")
+    assert backend.scan().tables["new",].location == f"{lake}/users.lance"
+
+
 def test_what_others_write_in_between_is_seen_and_kept(lake: Path, backend: DirBackend) -> None:
     backend.insert_namespace(("eu",), {})
     mine, theirs = (Manifest(Places(str(lake)), {}) for _ in range(2))
