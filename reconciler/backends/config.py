@@ -10,13 +10,26 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeVar, get_origin
+from typing import Annotated, TypeAlias, TypeVar, get_origin
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-__all__ = ["BackendConfig", "ConfigProblem", "check_config", "known_keys", "parse_config"]
+from reconciler import locations
+
+__all__ = ["BackendConfig", "ConfigProblem", "Root", "check_config", "known_keys", "parse_config"]
+
+
+def _location(text: str) -> str:
+    problem = locations.check(text)
+    if problem is not None:
+        raise ValueError(problem)
+    return text
+
+
+Root: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_location)]
+"""The type of a key that holds a directory or URI below which tables go: nothing in it is a credential."""
 
 
 class BackendConfig(BaseModel):

@@ -19,7 +19,7 @@ from pydantic import Field, PrivateAttr
 
 from reconciler import locations
 from reconciler.backends.base import Backend, NotLanceTableError
-from reconciler.backends.config import BackendConfig
+from reconciler.backends.config import BackendConfig, Root
 from reconciler.backends.scoping import snapshot_within
 from reconciler.names import EVERYTHING, Identifier, Scope, join
 from reconciler.state import Capabilities, LiveNamespace, LiveTable, PropertyChanges, Snapshot
@@ -31,7 +31,7 @@ class MemoryConfig(BackendConfig):
     """Connections with one ``name`` share one catalog; without a name a connection has a catalog of its own."""
 
     name: str | None = Field(default=None, min_length=1)
-    root: str | None = Field(default=None, min_length=1)
+    root: Root | None = None
     """The directory or URI tables go under that name no location; memory of this process when left out."""
 
     _own: str = PrivateAttr(default_factory=lambda: f"unnamed-{uuid.uuid4().hex}")

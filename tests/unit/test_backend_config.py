@@ -7,9 +7,18 @@ from pathlib import Path
 import pytest
 from lance_namespace.errors import InvalidInputError
 
+from reconciler.backends import registry
 from reconciler.backends.config import check_config, known_keys, parse_config
 from reconciler.backends.dir import DirConfig
 from reconciler.backends.memory import MemoryConfig
+
+_REQUIRED = {
+    "hive2": {"uri": "thrift://localhost"},
+    "hive3": {"uri": "thrift://localhost"},
+    "iceberg": {"endpoint": "http://localhost"},
+    "rest": {"uri": "http://localhost"},
+    "unity": {"endpoint": "http://localhost", "catalog": "main"},
+}
 
 
 def _messages(properties: dict[str, str]) -> list[str]:
@@ -45,6 +54,14 @@ def test_every_fault_is_named_with_its_key_and_no_value() -> None:
     assert _messages({"root": "/lake", "dir.root": "/pond"}) == ["`root` is given twice, with and without its prefix"]
     with pytest.raises(InvalidInputError, match=r"^dir: `root` is missing$"):
         parse_config(DirConfig, "dir", {})
+
+
+@pytest.mark.parametrize("impl", ["dir", "memory", "hive2", "hive3", "iceberg", "rest", "unity"])
+@pytest.mark.parametrize("root", ["s3://key:hunter2@bucket/x", "s3://bucket/x?sig=hunter2", "", " "])
+def test_no_root_holds_a_credential_or_is_empty(impl: str, root: str) -> None:
+    config = {"root": root, **_REQUIRED.get(impl, {})}
+    problems = check_config(registry.backend_class(impl).config_model, impl, config)
+    assert [(problem.key, "hunter2" in problem.message) for problem in problems] == [("root", False)]
 
 
 def test_known_keys_come_without_storage() -> None:

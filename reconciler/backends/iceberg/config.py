@@ -7,8 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 
-from reconciler import locations
-from reconciler.backends.config import BackendConfig
+from reconciler.backends.config import BackendConfig, Root
 from reconciler.backends.http import endpoint_problem
 
 __all__ = ["DEFAULT_SCOPE", "IcebergConfig"]
@@ -36,7 +35,7 @@ class IcebergConfig(BackendConfig):
     connect_timeout: int = Field(default=10_000, ge=1, le=_LONGEST_TIMEOUT_MS)
     read_timeout: int = Field(default=30_000, ge=1, le=_LONGEST_TIMEOUT_MS)
     max_retries: int = Field(default=3, ge=0, le=100)
-    root: str | None = Field(default=None, min_length=1)
+    root: Root | None = None
     warehouses: str = ""
 
     @field_validator("endpoint", "oauth2_server_uri")
@@ -65,14 +64,6 @@ class IcebergConfig(BackendConfig):
         client, _, secret = value.get_secret_value().partition(":")
         if not client or not secret:
             raise ValueError("must be `client_id:client_secret`")
-        return value
-
-    @field_validator("root")
-    @classmethod
-    def _is_location(cls, value: str) -> str:
-        problem = locations.check(value)
-        if problem is not None:
-            raise ValueError(problem)
         return value
 
     @model_validator(mode="after")

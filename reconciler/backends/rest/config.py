@@ -8,8 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
 
-from reconciler import locations
-from reconciler.backends.config import BackendConfig
+from reconciler.backends.config import BackendConfig, Root
 from reconciler.backends.http import endpoint_problem
 from reconciler.names import DELIMITER
 
@@ -30,7 +29,7 @@ class RestConfig(BackendConfig):
     connect_timeout: float = Field(default=10.0, gt=0, le=3600)
     read_timeout: float = Field(default=60.0, gt=0, le=3600)
     max_retries: int = Field(default=3, ge=0, le=100)
-    root: str | None = Field(default=None, min_length=1)
+    root: Root | None = None
     """Where tables go that name no location; where the server keeps a directory, that directory."""
     table_properties: bool = True
     """Whether the server keeps the properties of tables; pylance's own adapter loses most of them."""
@@ -49,14 +48,6 @@ class RestConfig(BackendConfig):
         if not value.get_secret_value().strip():
             raise ValueError("is empty; leave it out for a server without authentication")
         return value
-
-    @field_validator("root")
-    @classmethod
-    def _is_location(cls, value: str) -> str:
-        problem = locations.check(value)
-        if problem is not None:
-            raise ValueError(problem)
-        return value.rstrip("/") or "/"
 
     def identity(self) -> str:
         """Return the server's address, and a digest of the headers that can choose another catalog there."""

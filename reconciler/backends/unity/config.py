@@ -6,8 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
 
-from reconciler import locations
-from reconciler.backends.config import BackendConfig
+from reconciler.backends.config import BackendConfig, Root
 from reconciler.backends.http import endpoint_problem
 from reconciler.backends.unity.names import name_problem
 
@@ -24,7 +23,7 @@ class UnityConfig(BackendConfig):
     connect_timeout: float = Field(default=10.0, gt=0, le=3600)
     read_timeout: float = Field(default=60.0, gt=0, le=3600)
     max_retries: int = Field(default=3, ge=0, le=100)
-    root: str | None = Field(default=None, min_length=1)
+    root: Root | None = None
 
     @field_validator("endpoint")
     @classmethod
@@ -57,14 +56,6 @@ class UnityConfig(BackendConfig):
         if not token:
             raise ValueError("is empty; leave it out for a service without authentication")
         return SecretStr(token)
-
-    @field_validator("root")
-    @classmethod
-    def _is_location(cls, value: str) -> str:
-        problem = locations.check(value)
-        if problem is not None:
-            raise ValueError(problem)
-        return value
 
     @property
     def service_address(self) -> str:
