@@ -98,7 +98,9 @@ def probe(location: str, options: Mapping[str, str]) -> Storage:
             if not _NOT_FOUND.search(str(error)):
                 raise
         return _without_dataset(list_directory(location, options))
-    except (OSError, ValueError, RuntimeError) as error:
+    except BaseException as error:
+        if not _is_storages(error):
+            raise
         text = _text(error, location, options)
         denied = isinstance(error, PermissionError) or _DENIED.search(text)
         return Storage(StorageKind.DENIED if denied else StorageKind.UNKNOWN, detail=text)
@@ -303,17 +305,31 @@ def translated(location: str, options: Mapping[str, str]) -> Iterator[None]:
     """Turn what pylance and the file system raise inside the block into ``lance_namespace.errors``."""
     try:
         yield
-    except (OSError, ValueError, RuntimeError) as error:
+    except BaseException as error:
+        if not _is_storages(error):
+            raise
         raise _translation(error, location, options) from None
 
 
-def _translation(error: Exception, location: str, options: Mapping[str, str]) -> LanceNamespaceError:
+def _is_storages(error: BaseException) -> bool:
+    """Return whether pylance or the file system raised ``error``, rather than lancens or whoever ends the process."""
+    return isinstance(error, (OSError, ValueError, RuntimeError)) or _is_panic(error)
+
+
+def _is_panic(error: BaseException) -> bool:
+    """Return whether ``error`` is a panic in pylance: no ``Exception``, and of a class that cannot be imported."""
+    return type(error).__name__ == "PanicException"
+
+
+def _translation(error: BaseException, location: str, options: Mapping[str, str]) -> LanceNamespaceError:
     from lance_namespace import errors
 
     text = _text(error, location, options)
     kind: type[LanceNamespaceError] = errors.InvalidTableStateError
     if type(error).__name__ == "CommitConflictError":
         kind = errors.ConcurrentModificationError
+    elif _is_panic(error):
+        kind = errors.InternalError
     elif isinstance(error, PermissionError) or _DENIED.search(text):
         kind = errors.PermissionDeniedError
     elif _EXISTS.search(text):
@@ -328,11 +344,13 @@ def pylance_uri(location: str) -> str:
     return re.sub(r"^s3[an]:", "s3:", location, count=1, flags=re.IGNORECASE)
 
 
-def _text(error: Exception, location: str, options: Mapping[str, str]) -> str:
+def _text(error: BaseException, location: str, options: Mapping[str, str]) -> str:
     """Return what ``error`` says on one line, without XML, places in pylance's source, and secrets."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     answer = _XML_ERROR.search(text)
     if answer is not None:
         text = f"{text[: answer.start()]}{answer[1]}: {answer[2]}"
+    if _is_panic(error):
+        text = f"pylance broke off: {text}"
     line = " ".join(_RUST_PLACE.sub("", text).split())
     return scrub(line.replace(location, locations.redact(location)), options.values())

@@ -458,6 +458,23 @@ def test_what_others_write_in_between_is_seen_and_kept(lake: Path, backend: DirB
     assert sorted(backend.child_namespaces(())) == ["eu", "mine", "theirs"]
 
 
+class PanicException(BaseException):
+    """Stands for what a panic inside pylance raises."""
+
+
+def test_a_list_that_makes_pylance_panic_is_an_error_that_names_it(
+    lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend.insert_namespace(("eu",), {})
+
+    def panic(*_: object) -> None:
+        raise PanicException("index out of bounds")
+
+    monkeypatch.setattr(lance.LanceDataset, "to_table", panic)
+    with pytest.raises(InternalError, match=f"^{lake}/__manifest: pylance broke off: index out of bounds$"):
+        DirBackend(root=str(lake)).scan()
+
+
 def test_errors_hold_no_storage_option() -> None:
     backend = DirBackend(root="zz://bucket/lake", **{"storage.secret": "hunter2hunter2"})
     with pytest.raises(LanceNamespaceError) as raised:

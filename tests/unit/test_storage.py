@@ -9,6 +9,7 @@ import lance
 import pyarrow as pa
 import pytest
 from lance_namespace.errors import (
+    InternalError,
     InvalidInputError,
     InvalidTableStateError,
     PermissionDeniedError,
@@ -130,6 +131,37 @@ def test_what_storage_refuses_is_never_nothing(
     with pytest.raises(error) as raised, storage.translated("s3://bucket/a.lance", options):
         fail()
     assert "wJalr" not in str(raised.value)
+
+
+class PanicException(BaseException):
+    """Stands for what a panic inside pylance raises, which is no ``Exception`` there either."""
+
+
+def test_a_panic_in_pylance_is_an_error_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    def panic(*_: object, **__: object) -> None:
+        raise PanicException("range end 9 out of range with key wJalrXUtnFEMI")
+
+    monkeypatch.setattr(lance, "dataset", panic)
+    options = {"aws_secret_access_key": "wJalrXUtnFEMI"}
+    text = "pylance broke off: range end 9 out of range with key (redacted)"
+    assert storage.probe("s3://bucket/a.lance", options) == Storage(StorageKind.UNKNOWN, detail=text)
+    with pytest.raises(InternalError) as raised, storage.translated("s3://bucket/a.lance", options):
+        storage.open_dataset("s3://bucket/a.lance", options)
+    assert str(raised.value) == f"s3://bucket/a.lance: {text}"
+
+
+@pytest.mark.parametrize("ending", [KeyboardInterrupt, SystemExit])
+def test_the_end_of_the_process_is_no_answer_of_storage(
+    monkeypatch: pytest.MonkeyPatch, ending: type[BaseException]
+) -> None:
+    def end(*_: object, **__: object) -> None:
+        raise ending
+
+    monkeypatch.setattr(lance, "dataset", end)
+    with pytest.raises(ending):
+        storage.probe("s3://bucket/a.lance", {})
+    with pytest.raises(ending), storage.translated("s3://bucket/a.lance", {}):
+        storage.open_dataset("s3://bucket/a.lance", {})
 
 
 def test_xml_in_an_answer_becomes_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
