@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from reconciler.backends.config import BackendConfig
+from reconciler.backends.http import endpoint_problem
 
 __all__ = ["GlueConfig"]
 
@@ -53,18 +53,9 @@ class GlueConfig(BackendConfig):
     @field_validator("endpoint")
     @classmethod
     def _check_endpoint(cls, value: str | None) -> str | None:
-        if value is None:
-            return None
-        try:
-            url = urlsplit(value)
-            usable = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
-        except ValueError:
-            usable = False
-        else:
-            if url.username or url.password or url.query or url.fragment:
-                raise ValueError("an endpoint cannot hold user information, a query or a fragment")
-        if not usable:
-            raise ValueError("an endpoint is a URL such as `https://glue.example.com`")
+        problem = endpoint_problem(value) if value is not None else None
+        if problem is not None:
+            raise ValueError(problem)
         return value
 
     @field_validator("region", "assume_role_region")

@@ -155,8 +155,8 @@ def test_a_region_that_does_not_exist(glue: GlueServer, monkeypatch: pytest.Monk
 
 BAD_CONFIGS = [
     ({"region": "Ireland"}, "`region`: this is no AWS region; one looks like `eu-west-1`"),
-    ({"endpoint": "glue.example.com"}, "`endpoint`: an endpoint is a URL such as `https://glue.example.com`"),
-    ({"endpoint": "https://me:pw@glue.example.com"}, "`endpoint`: an endpoint cannot hold user information"),
+    ({"endpoint": "glue.example.com"}, "`endpoint`: must be an http:// or https:// address"),
+    ({"endpoint": "https://me:pw@glue.example.com"}, "`endpoint`: cannot hold user information"),
     ({"catalog_id": "sales"}, "`catalog_id`: a catalog id is `ACCOUNT` or `ACCOUNT:name`"),
     ({"access_key_id": "AKIA"}, "`access_key_id` and `secret_access_key` are given together or not at all"),
     ({"session_token": "t"}, "`session_token` needs `access_key_id` and `secret_access_key`"),
