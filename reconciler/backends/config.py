@@ -60,6 +60,8 @@ _EXPECTED = {
     "enum": "{expected}",
 }
 
+_MOST_HINTS = 100  # each is a search that a hostile file could ask for a million times
+
 ConfigT = TypeVar("ConfigT", bound=BackendConfig)
 
 
@@ -134,7 +136,7 @@ def _parse(
         elif key in known:
             values[key] = properties[original]
         else:
-            nearest = difflib.get_close_matches(key, known, n=1)
+            nearest = difflib.get_close_matches(key, known, n=1) if len(problems) < _MOST_HINTS else []
             every = ", ".join([*known, *(f"{name}.*" for name in reversed(collected))])
             hint = f"; did you mean `{nearest[0]}`?" if nearest else f"; known keys: {every}"
             problems.append(ConfigProblem(original, f"unknown key `{original}`{hint}"))

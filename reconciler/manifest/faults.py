@@ -26,11 +26,13 @@ class SourceFile:
 
 @dataclass
 class Faults:
-    """The files read so far, and what is wrong with them."""
+    """The files read so far, and what is wrong with them.
+
+    Every method that adds a fault raises :class:`ManifestError` once there are more than anybody reads.
+    """
 
     files: list[SourceFile] = field(default_factory=list)
     _found: dict[tuple[int, int, int, str], Problem] = field(default_factory=dict)
-    _more: int = 0
 
     def at(self, place: Place, message: str) -> None:
         """Add a fault at ``place``."""
@@ -48,10 +50,13 @@ class Faults:
         self._add(order, problem)
 
     def _add(self, order: tuple[int, int, int, str], problem: Problem) -> None:
-        if len(self._found) < _MOST_PROBLEMS:
-            self._found.setdefault(order, problem)
-        else:
-            self._more += 1
+        if order not in self._found and len(self._found) == _MOST_PROBLEMS:
+            # Explaining is slow, and a hostile file can need it a million times.
+            raise ManifestError([*self._sorted(), Problem(problem.file, 0, 0, "more errors are not shown")])
+        self._found.setdefault(order, problem)
+
+    def _sorted(self) -> list[Problem]:
+        return [problem for _, problem in sorted(self._found.items())]
 
     def __bool__(self) -> bool:
         return bool(self._found)
@@ -76,12 +81,8 @@ class Faults:
         Raises:
             ManifestError: there is at least one fault.
         """
-        if not self._found:
-            return
-        problems = [problem for _, problem in sorted(self._found.items())]
-        if self._more:
-            problems.append(Problem(problems[-1].file, 0, 0, f"{self._more:,} more errors are not shown"))
-        raise ManifestError(problems)
+        if self._found:
+            raise ManifestError(self._sorted())
 
 
 def expected_keys(key: str, known: Iterable[str]) -> str:

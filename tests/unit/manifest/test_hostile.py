@@ -51,6 +51,31 @@ def test_a_million_levels_are_refused_at_the_hundredth(write: Write, opening: st
     assert peak < 40 * MEGABYTE
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "version: 1\nname: n\n" + "".join(f"key{number}: x\n" for number in range(5000)),
+        manifest("tables:\n" + "".join(f"  t{number}: {{locatio: x}}\n" for number in range(5000))),
+        manifest("").replace("config: {}", "config:\n" + "".join(f"      key{number}: x\n" for number in range(5000))),
+    ],
+    ids=["top", "tables", "config"],
+)
+def test_what_is_wrong_is_explained_only_as_often_as_it_is_shown(
+    write: Write, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    searches: list[str] = []
+
+    def counted(word: str, *_: object, **__: object) -> list[str]:
+        searches.append(word)
+        return []
+
+    monkeypatch.setattr("reconciler.manifest.faults.get_close_matches", counted)
+    monkeypatch.setattr("difflib.get_close_matches", counted)
+
+    assert problems_of(write(lancens=text))[-1] == "lancens.yaml: more errors are not shown"
+    assert 0 < len(searches) <= 1001
+
+
 def test_a_file_of_50_megabytes_is_not_read_to_its_end(write: Write, tmp_path: Path) -> None:
     path = tmp_path / "lancens.yaml"
     with path.open("wb") as opened:
