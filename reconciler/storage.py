@@ -6,7 +6,11 @@ nullable columns. Errors name the location without credentials and never hold th
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
+import tempfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,9 +53,13 @@ RESERVED_MARKER = ".lance-reserved"
 DEREGISTERED_MARKER = ".lance-deregistered"
 """The file that marks a directory as no table of a directory namespace, whatever else it holds."""
 
-# What is left of a first write that was cut off before its commit has no data and no version; `metadata` is where an
-# Iceberg catalog keeps its companion of a Lance table, below the table's location.
-_NO_DATA = frozenset({RESERVED_MARKER, DEREGISTERED_MARKER, "_transactions", "_versions", "metadata"})
+# What is left of a first write that was cut off before its commit has no data and no version.
+_NO_DATA = frozenset({RESERVED_MARKER, DEREGISTERED_MARKER, "_transactions", "_versions"})
+
+# Where an Iceberg catalog keeps the metadata of a table, below its location: a Lance table has such a companion there.
+_ICEBERG_METADATA = "metadata"
+_ICEBERG_FILES = (".metadata.json", ".metadata.json.gz")
+_GZIP = b"\x1f\x8b"
 
 _NOT_FOUND = re.compile(r"was not found", re.IGNORECASE)
 _EXISTS = re.compile(r"already exists", re.IGNORECASE)
@@ -83,8 +91,8 @@ class Metadata:
 def probe(location: str, options: Mapping[str, str]) -> Storage:
     """Return what ``location`` holds; an error is never taken for nothing.
 
-    A directory that is empty, or holds only the markers of a directory namespace or what a first write left that
-    never committed, holds nothing.
+    A directory that is empty, or holds only the markers of a directory namespace, what a first write left that never
+    committed, or what an Iceberg catalog keeps of a Lance table, holds nothing.
     """
     from reconciler.arrow_types import from_arrow_schema
 
@@ -97,7 +105,7 @@ def probe(location: str, options: Mapping[str, str]) -> Storage:
         except ValueError as error:
             if not _NOT_FOUND.search(str(error)):
                 raise
-        return _without_dataset(list_directory(location, options))
+        return _without_dataset(location, options)
     except BaseException as error:
         if not _is_storages(error):
             raise
@@ -106,12 +114,29 @@ def probe(location: str, options: Mapping[str, str]) -> Storage:
         return Storage(StorageKind.DENIED if denied else StorageKind.UNKNOWN, detail=text)
 
 
-def _without_dataset(names: Iterable[str]) -> Storage:
-    found = sorted(set(names) - _NO_DATA)
-    if not found:
+def _without_dataset(location: str, options: Mapping[str, str]) -> Storage:
+    found = sorted(set(list_directory(location, options)) - _NO_DATA)
+    if not found or (found == [_ICEBERG_METADATA] and _is_companion(locations.join(location, *found), options)):
         return Storage(StorageKind.NOTHING)
     some = ", ".join(found[:3]) + (", …" if len(found) > 3 else "")
     return Storage(StorageKind.NOT_LANCE, detail=f"it holds {some} and no version of a dataset")
+
+
+def _is_companion(folder: str, options: Mapping[str, str]) -> bool:
+    """Return whether ``folder`` holds metadata of an Iceberg catalog, and all of it about a Lance table."""
+    names = [name for name in list_directory(folder, options) if not name.startswith(".")]
+    return bool(names) and all(
+        name.endswith(_ICEBERG_FILES) and _is_about_lance(_content(folder, name, options)) for name in names
+    )
+
+
+def _is_about_lance(metadata: bytes) -> bool:
+    """Return whether an Iceberg table is marked as a Lance one (Lance specification, "Lance Table Identification")."""
+    try:
+        document = json.loads(gzip.decompress(metadata) if metadata.startswith(_GZIP) else metadata)
+        return str(document["properties"]["table_type"]).lower() == "lance"
+    except (ValueError, TypeError, KeyError, EOFError, OSError, zlib.error):
+        return False
 
 
 def probe_many(
@@ -291,6 +316,18 @@ def list_directory(location: str, options: Mapping[str, str]) -> list[str]:
 
     listed = LanceFileSession(pylance_uri(location), storage_options=dict(options) or None).list_with_delimiter()
     return [entry.rstrip("/").rpartition("/")[2] for entry in (*listed.common_prefixes, *listed.objects)]
+
+
+def _content(folder: str, name: str, options: Mapping[str, str]) -> bytes:
+    path = local_path(folder)
+    if path is not None:
+        return (path / name).read_bytes()
+    from lance.file import LanceFileSession
+
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch) / name
+        LanceFileSession(pylance_uri(folder), storage_options=dict(options) or None).download_file(name, copy)
+        return copy.read_bytes()
 
 
 def open_dataset(location: str, options: Mapping[str, str]) -> Any:

@@ -96,6 +96,15 @@ def test_what_a_prefix_holds(s3: Any, options: dict[str, str]) -> None:
     assert storage.probe(f"s3://{BUCKET}/probed/absent", options).kind is StorageKind.NOTHING
 
 
+@pytest.mark.parametrize(("mark", "kind"), [("lance", StorageKind.NOTHING), ("iceberg", StorageKind.NOT_LANCE)])
+def test_an_iceberg_catalogs_metadata_is_told_apart(
+    s3: Any, options: dict[str, str], mark: str, kind: StorageKind
+) -> None:
+    key = f"companions/{mark} t/metadata/00000-a.metadata.json"
+    s3.put_object(Bucket=BUCKET, Key=key, Body=f'{{"properties": {{"table_type": "{mark}"}}}}'.encode())
+    assert storage.probe(f"s3://{BUCKET}/companions/{mark} t", options).kind is kind
+
+
 def test_a_bucket_that_does_not_exist_is_an_error_without_secrets(options: dict[str, str]) -> None:
     assert storage.probe("s3://absent-bucket/x", options).kind is StorageKind.UNKNOWN
     with pytest.raises(LanceNamespaceError, match="NoSuchBucket") as raised:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import lance
@@ -68,6 +71,48 @@ def test_a_first_write_that_was_cut_off_left_nothing_and_can_be_made_again(tmp_p
     assert storage.probe(str(place), {}).kind is StorageKind.NOTHING
     storage.create_empty(str(place), SCHEMA, {})
     assert storage.is_fresh(str(place), SCHEMA, {})
+
+
+def _companion(place: Path, name: str = "00000-a.metadata.json", **properties: str) -> Path:
+    """Write what an Iceberg catalog keeps below the location of a table with ``properties``."""
+    file = place / "metadata" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({"format-version": 2, "properties": properties}).encode()
+    file.write_bytes(gzip.compress(text) if "gz" in name else text)
+    return file
+
+
+@pytest.mark.parametrize("name", ["v1.metadata.json", "00000-a.gz.metadata.json", "v1.metadata.json.gz"])
+def test_what_an_iceberg_catalog_keeps_of_a_lance_table_is_no_data(tmp_path: Path, name: str) -> None:
+    place = tmp_path / "a"
+    _companion(place, name, table_type="Lance")
+    _companion(place, f"2-{name}", table_type="lance", owner="me")
+    (place / "metadata" / f".{name}.crc").touch()
+    assert storage.probe(str(place), {}).kind is StorageKind.NOTHING
+    storage.create_empty(str(place), SCHEMA, {})
+    assert storage.is_fresh(str(place), SCHEMA, {})
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda place: _companion(place, "v2.metadata.json"),
+        lambda place: _companion(place, "v2.metadata.json", table_type="iceberg"),
+        lambda place: (place / "metadata" / "snap-1.avro").touch(),
+        lambda place: (place / "metadata" / "v2.metadata.json").write_text("{"),
+        lambda place: (place / "metadata" / "v2.metadata.json").write_text('["lance"]'),
+        lambda place: (place / "metadata" / "v2.metadata.json.gz").write_bytes(b"\x1f\x8b\x08"),
+        lambda place: (place / "data").mkdir(),
+        lambda place: (place / "metadata" / "v1.metadata.json").rename(place / "metadata" / ".old"),
+    ],
+)
+def test_a_native_iceberg_table_is_not_nothing(tmp_path: Path, spoil: Callable[[Path], object]) -> None:
+    place = tmp_path / "a"
+    _companion(place, "v1.metadata.json", table_type="lance")
+    spoil(place)
+    assert storage.probe(str(place), {}).kind is StorageKind.NOT_LANCE
+    with pytest.raises(InvalidTableStateError, match="is taken: it holds"):
+        storage.create_empty(str(place), SCHEMA, {})
 
 
 def test_files_without_a_dataset_are_not_lance(tmp_path: Path) -> None:
