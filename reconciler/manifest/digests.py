@@ -49,8 +49,8 @@ def digest_of(
 
 
 def _namespace_parts(namespace: DesiredNamespace) -> tuple[object, ...]:
-    if not namespace.claimed and namespace.kind is None:
-        return (namespace.id,)
+    if not namespace.claimed:
+        return (namespace.id, namespace.kind)
     properties = sorted(namespace.properties.items())
     return (namespace.id, properties, namespace.absent, namespace.protect, namespace.kind)
 

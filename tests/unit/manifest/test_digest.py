@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.manifest import load
-from tests.unit.manifest.conftest import Load, Write
+from tests.unit.manifest.conftest import Load, Write, manifest
 
 ONE = """\
 version: 1
@@ -71,6 +71,15 @@ def test_the_same_content_has_the_same_digest(load_text: Load, text: str) -> Non
 @pytest.mark.parametrize("text", OTHER.values(), ids=OTHER)
 def test_other_content_has_another_digest(load_text: Load, text: str) -> None:
     assert load_text(text).digest != load_text(ONE).digest
+
+
+def test_a_claim_on_a_namespace_of_a_kind_is_content(load_text: Load) -> None:
+    path, claimed = (
+        load_text(manifest(f"namespaces: {{a: {{kind: database{claim}}}}}", "glue", "{region: eu}"))
+        for claim in ("", ", properties: {}")
+    )
+
+    assert path.digest != claimed.digest
 
 
 def test_the_split_into_files_makes_no_difference(write: Write) -> None:
