@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import sys
 import threading
 from pathlib import Path
 
@@ -112,6 +113,17 @@ def test_bad_arguments_are_one_line_each(capsys: pytest.CaptureFixture[str]) -> 
     assert "unknown impl `memorie`; did you mean `memory`?" in lancens(capsys, "serve", "--impl", "memorie").err
     faulty = lancens(capsys, "serve", "--impl", "dir", "--config", "rooot=x")
     assert "unknown key `rooot`; did you mean `root`?" in faulty.err
+
+
+def test_without_the_packages_it_names_the_pip_command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("reconciler.server")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "starlette.applications", None)
+    refused = lancens(capsys, "serve", "--impl", "memory")
+    assert refused.code == 1
+    assert refused.err.strip().endswith("needs packages that are not installed: pip install 'lancens[server]'")
 
 
 def test_many_clients_are_served_while_it_runs(tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ class RestBackend(Backend):
         if lost:
             self._server.drop_namespace(identifier)
             raise UnsupportedOperationError(
-                f"rest: the server does not keep {lost} of namespace `{join(identifier)}`, which is not made"
+                f"rest: the server does not keep, or not show, {lost} of namespace `{join(identifier)}`; it is not made"
             )
         return made
 
@@ -227,7 +227,9 @@ class RestBackend(Backend):
         server = self._server
         if not self.capabilities.alter_namespace:
             return super().alter_namespace(identifier, changes)
-        return server.alter_namespace(identifier, changes)
+        altered = server.alter_namespace(identifier, changes)
+        _require_shown(changes, altered.properties)
+        return altered
 
     def declare_table(self, request: DeclareTableRequest) -> DeclareTableResponse:
         """DeclareTable; without a location and a ``root`` the server chooses the place."""
@@ -304,7 +306,7 @@ class RestBackend(Backend):
             fault = f"puts table `{join(identifier)}` at {locations.redact(made.location)}, not where it was asked to"
         lost = _lost(properties, made.properties)
         if lost and self.config.table_properties:
-            fault = f"does not keep {lost} of table `{join(identifier)}`; see `table_properties`"
+            fault = f"does not keep, or not show, {lost} of table `{join(identifier)}`; see `table_properties`"
         if not fault:
             return made
         self._server.deregister_table(identifier)
@@ -329,7 +331,9 @@ class RestBackend(Backend):
         problem = None if location is None else self.location_problem(identifier, location)
         if problem is not None:
             raise InvalidInputError(f"rest: {problem}")
-        return server.alter_table(identifier, changes, location)
+        altered = server.alter_table(identifier, changes, location)
+        _require_shown(changes, altered.properties)
+        return altered
 
     def default_location(self, identifier: Identifier) -> str | None:
         """Return the place below ``root``, None without one."""
@@ -338,6 +342,15 @@ class RestBackend(Backend):
         return locations.join(self.config.root, *identifier[:-1], f"{identifier[-1]}.lance")
 
 
+def _require_shown(changes: PropertyChanges, shown: Mapping[str, str]) -> None:
+    lost = _lost(changes.set, shown)
+    if lost:
+        raise UnsupportedOperationError(f"rest: the server takes {lost} and does not show what it took")
+
+
 def _lost(asked: Mapping[str, str], kept: Mapping[str, str]) -> str:
-    """Return the keys whose values did not come back, as text; empty when all did."""
+    """Return the keys whose values did not come back, as text; empty when all did.
+
+    A value that comes back redacted, as secrets do from ``lancens serve``, is lost to every later plan.
+    """
     return ", ".join(f"`{key}`" for key, value in asked.items() if kept.get(key) != value)

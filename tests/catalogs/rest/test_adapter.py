@@ -80,7 +80,7 @@ def test_properties_that_it_loses_are_an_error_unless_that_is_known(pylance_adap
     backend.insert_namespace(("a",), {})
     place = f"{pylance_adapter.root}/a/t.lance"
     with pytest.raises(
-        UnsupportedOperationError, match="does not keep `tier` of table `a\\$t`; see `table_properties`"
+        UnsupportedOperationError, match="does not keep, or not show, `tier` of table `a\\$t`; see `table_properties`"
     ):
         pylance_adapter.connect(table_properties="true").insert_table(("a", "t"), place, {"tier": "gold"})
     assert backend.child_tables(("a",)) == []

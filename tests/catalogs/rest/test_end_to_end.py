@@ -82,6 +82,16 @@ def test_properties_change_in_place_and_entries_move(serve: Server, manifest: Pa
     assert lance.dataset(serve.root / "raw/clicks.lance").count_rows() == 2
 
 
+def test_a_secret_that_the_server_redacts_cannot_be_planned(serve: Server, manifest: Path) -> None:
+    edit(manifest, "{tier: gold}", "{tier: gold, api_key: hunter2-hunter2}")
+    report = reconciler.apply(planned(manifest), reconciler.load(manifest))
+    assert not report.ok
+    failed = "".join(result.message for result in report.results)
+    assert "the server does not keep, or not show, `api_key` of table `features$users`" in failed
+    assert "hunter2" not in failed
+    assert "users" not in serve.connect().child_tables(("features",))
+
+
 def test_what_is_gone_from_the_manifest_is_deregistered_and_its_data_stays(serve: Server, manifest: Path) -> None:
     apply(manifest)
     text = manifest.read_text()
