@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lance_namespace.errors import (
+    ConcurrentModificationError,
     InvalidInputError,
     LanceNamespaceError,
     NamespaceAlreadyExistsError,
@@ -23,6 +24,7 @@ from reconciler.backends.hive.entries import (
     CATALOG_LOCATION,
     DEFAULT_CATALOG,
     DEFAULT_DATABASE,
+    UNIQUE_PREFIX,
     DatabaseName,
     alter_catalog,
     catalog_of,
@@ -39,6 +41,14 @@ if TYPE_CHECKING:
 __all__ = ["Catalogs"]
 
 _log = logging.getLogger(__name__)
+
+_PARKED = "."
+
+
+def _is_parked(catalog: Catalog) -> bool:
+    """Return whether a catalog points at a place of its own for being dropped, whoever drops it."""
+    last: str = catalog.locationUri.rstrip("/").rpartition("/")[2]
+    return last.startswith(f"{_PARKED}{UNIQUE_PREFIX}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +106,13 @@ class Catalogs:
         """Drop a catalog that holds no database but an empty ``default``; every file stays where it is.
 
         A server that drops a catalog deletes its directory with all that is in it. So the catalog is pointed at a
-        new, empty place first, and back again should the drop fail.
+        new, empty place first, and back again should the drop fail; right before the drop it has to be at such a
+        place still, for somebody else may have pointed it back.
 
         Raises:
             NamespaceNotEmptyError: it holds something; ``hive`` always holds a ``default`` that stays.
             NamespaceNotFoundError: there is none.
+            ConcurrentModificationError: somebody else changed it meanwhile.
         """
         catalog = self._fetch(name)
         if name == DEFAULT_CATALOG:
@@ -110,13 +122,18 @@ class Catalogs:
             some = ", ".join(sorted(held)[:5])
             raise NamespaceNotEmptyError(f"{self.impl}: namespace `{name}` is not empty, it holds {some}")
         parked = deepcopy(catalog)
-        parked.locationUri = locations.join(catalog.locationUri, f".{unique_name()}")
+        parked.locationUri = locations.join(catalog.locationUri, f"{_PARKED}{unique_name()}")
         self._write(name, parked)
         default = self._default(name)
         try:
             if default is not None:
-                self.databases.drop(DatabaseName(name, DEFAULT_DATABASE))
+                with suppress(NamespaceNotFoundError):
+                    self.databases.drop(DatabaseName(name, DEFAULT_DATABASE))
+            if not _is_parked(self._fetch(name)):
+                raise ConcurrentModificationError(f"{self.impl}: catalog `{name}` was changed by somebody else")
             self._drop(name)
+        except NamespaceNotFoundError:
+            raise
         except LanceNamespaceError:
             self._restore(catalog, default)
             raise
@@ -144,7 +161,8 @@ class Catalogs:
     def _restore(self, catalog: Catalog, default: Database | None) -> None:
         """Make a catalog that could not be dropped what it was; what cannot be done is logged."""
         try:
-            self._write(catalog.name, catalog)
+            if _is_parked(self._fetch(catalog.name)):
+                self._write(catalog.name, catalog)
             if default is not None and self._default(catalog.name) is None:
                 with translated(self.impl, "restoring `default`", missing=NamespaceNotFoundError):
                     self.metastore.write(lambda client: client.create_database(default))

@@ -27,6 +27,7 @@ __all__ = [
     "DEFAULT_CATALOG",
     "DEFAULT_DATABASE",
     "EXTERNAL_TABLE",
+    "UNIQUE_PREFIX",
     "DatabaseName",
     "alter_catalog",
     "alter_database",
@@ -42,6 +43,7 @@ __all__ = [
     "unique_name",
 ]
 
+UNIQUE_PREFIX: Final = "lancens_"
 DEFAULT_CATALOG: Final = "hive"
 DEFAULT_DATABASE: Final = "default"
 
@@ -85,7 +87,7 @@ class DatabaseName:
 
 def unique_name() -> str:
     """Return a name that nobody else uses."""
-    return f"lancens_{uuid.uuid4().hex}"
+    return f"{UNIQUE_PREFIX}{uuid.uuid4().hex}"
 
 
 # ---- databases -------------------------------------------------------------------------------------------------------

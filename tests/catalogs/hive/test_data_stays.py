@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from lance_namespace import DropNamespaceRequest
 from lance_namespace.errors import (
+    ConcurrentModificationError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
@@ -17,6 +19,8 @@ from lance_namespace.errors import (
 )
 
 from reconciler.backends.hive.backend import HiveBackend
+from reconciler.backends.hive.databases import Databases
+from reconciler.backends.hive.entries import DatabaseName
 from reconciler.backends.hive.hive3 import Hive3Backend
 from reconciler.names import Identifier
 from reconciler.state import PropertyChanges
@@ -152,6 +156,45 @@ def test_a_catalog_that_cannot_be_dropped_is_what_it_was(
     assert catalogs.load_namespace((name,)) == before
     assert sorted(catalogs._databases.names(name)) == ["default", "late"]
     catalogs.remove_namespace((name, "late"))
+    catalogs.remove_namespace((name,))
+
+
+def test_many_that_drop_one_catalog_lose_no_file(connect: Connect, catalogs: Hive3Backend, tmp_path: Path) -> None:
+    name, home = f"cat_{uuid.uuid4().hex[:12]}", tmp_path / "home"
+    catalogs.insert_namespace((name,), {"catalog.location-uri": str(home)})
+    write_dataset(home / "stray.lance")
+    before = digests(home)
+    backends = [connect() for _ in range(4)]
+    together = threading.Barrier(len(backends), timeout=60)
+
+    def drop(backend: HiveBackend) -> None:
+        together.wait()
+        with suppress(NamespaceNotFoundError, ConcurrentModificationError):
+            backend.remove_namespace((name,))
+
+    with ThreadPoolExecutor(len(backends)) as pool:
+        list(pool.map(drop, backends))
+    assert name not in catalogs.child_namespaces(())
+    assert digests(home) == before
+
+
+def test_a_catalog_pointed_back_while_it_is_dropped_is_not_dropped(
+    catalogs: Hive3Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, home = f"cat_{uuid.uuid4().hex[:12]}", tmp_path / "home"
+    before = catalogs.insert_namespace((name,), {"catalog.location-uri": str(home)})
+    drop_database = type(catalogs._databases).drop
+
+    def point_back(databases: Databases, database: DatabaseName) -> None:
+        drop_database(databases, database)
+        catalogs.alter_namespace((name,), PropertyChanges({"catalog.location-uri": str(home)}))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Databases, "drop", point_back)
+        with pytest.raises(ConcurrentModificationError):
+            catalogs.remove_namespace((name,))
+    assert catalogs.load_namespace((name,)) == before
+    assert home.is_dir()
     catalogs.remove_namespace((name,))
 
 

@@ -15,7 +15,6 @@ import logging
 from .ttypes import *
 from thrift.Thrift import TProcessor
 from thrift.transport import TTransport
-
 all_structs = []
 
 
@@ -198,7 +197,7 @@ class Client(Iface):
         return self.recv_set_ugi()
 
     def send_set_ugi(self, user_name, group_names):
-        self._oprot.writeMessageBegin("set_ugi", TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin('set_ugi', TMessageType.CALL, self._seqid)
         args = set_ugi_args()
         args.user_name = user_name
         args.group_names = group_names
@@ -233,7 +232,7 @@ class Client(Iface):
         self.recv_create_catalog()
 
     def send_create_catalog(self, catalog):
-        self._oprot.writeMessageBegin("create_catalog", TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin('create_catalog', TMessageType.CALL, self._seqid)
         args = create_catalog_args()
         args.catalog = catalog
         args.write(self._oprot)
@@ -269,7 +268,7 @@ class Client(Iface):
         self.recv_alter_catalog()
 
     def send_alter_catalog(self, rqst):
-        self._oprot.writeMessageBegin("alter_catalog", TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin('alter_catalog', TMessageType.CALL, self._seqid)
         args = alter_catalog_args()
         args.rqst = rqst
         args.write(self._oprot)
@@ -305,7 +304,7 @@ class Client(Iface):
         return self.recv_get_catalog()
 
     def send_get_catalog(self, catName):
-        self._oprot.writeMessageBegin("get_catalog", TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin('get_catalog', TMessageType.CALL, self._seqid)
         args = get_catalog_args()
         args.catName = catName
         args.write(self._oprot)
@@ -336,7 +335,7 @@ class Client(Iface):
         return self.recv_get_catalogs()
 
     def send_get_catalogs(self):
-        self._oprot.writeMessageBegin("get_catalogs", TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin('get_catalogs', TMessageType.CALL, self._seqid)
         args = get_catalogs_args()
         args.write(self._oprot)
         self._oprot.writeMessageEnd()
@@ -369,7 +368,7 @@ class Client(Iface):
         self.recv_drop_catalog()
 
     def send_drop_catalog(self, catName):
-        self._oprot.writeMessageBegin("drop_catalog", TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin('drop_catalog', TMessageType.CALL, self._seqid)
         args = drop_catalog_args()
         args.catName = catName
         args.write(self._oprot)
@@ -405,7 +404,7 @@ class Client(Iface):
         self.recv_create_database()
 
     def send_create_database(self, database):
-        self._oprot.writeMessageBegin("create_database", TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin('create_database', TMessageType.CALL, self._seqid)
         args = create_database_args()
         args.database = database
         args.write(self._oprot)
@@ -441,7 +440,7 @@ class Client(Iface):
         return self.recv_get_database()
 
     def send_get_database(self, name):
-        self._oprot.writeMessageBegin("get_database", TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin('get_database', TMessageType.CALL, self._seqid)
         args = get_database_args()
         args.name = name
         args.write(self._oprot)
@@ -479,7 +478,7 @@ class Client(Iface):
         self.recv_drop_database()
 
     def send_drop_database(self, name, deleteData, cascade):
-        self._oprot.writeMessageBegin("drop_database", TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin('drop_database', TMessageType.CALL, self._seqid)
         args = drop_database_args()
         args.name = name
         args.deleteData = deleteData
@@ -517,7 +516,7 @@ class Client(Iface):
         return self.recv_get_databases()
 
     def send_get_databases(self, pattern):
-        self._oprot.writeMessageBegin("get_databases", TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin('get_databases', TMessageType.CALL, self._seqid)
         args = get_databases_args()
         args.pattern = pattern
         args.write(self._oprot)
@@ -552,7 +551,7 @@ class Client(Iface):
         self.recv_alter_database()
 
     def send_alter_database(self, dbname, db):
-        self._oprot.writeMessageBegin("alter_database", TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin('alter_database', TMessageType.CALL, self._seqid)
         args = alter_database_args()
         args.dbname = dbname
         args.db = db
@@ -588,7 +587,7 @@ class Client(Iface):
         return self.recv_get_functions()
 
     def send_get_functions(self, dbName, pattern):
-        self._oprot.writeMessageBegin("get_functions", TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin('get_functions', TMessageType.CALL, self._seqid)
         args = get_functions_args()
         args.dbName = dbName
         args.pattern = pattern
@@ -623,7 +622,7 @@ class Client(Iface):
         self.recv_create_table()
 
     def send_create_table(self, tbl):
-        self._oprot.writeMessageBegin("create_table", TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin('create_table', TMessageType.CALL, self._seqid)
         args = create_table_args()
         args.tbl = tbl
         args.write(self._oprot)
@@ -663,7 +662,7 @@ class Client(Iface):
         self.recv_drop_table()
 
     def send_drop_table(self, dbname, name, deleteData):
-        self._oprot.writeMessageBegin("drop_table", TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin('drop_table', TMessageType.CALL, self._seqid)
         args = drop_table_args()
         args.dbname = dbname
         args.name = name
@@ -699,7 +698,7 @@ class Client(Iface):
         return self.recv_get_all_tables()
 
     def send_get_all_tables(self, db_name):
-        self._oprot.writeMessageBegin("get_all_tables", TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin('get_all_tables', TMessageType.CALL, self._seqid)
         args = get_all_tables_args()
         args.db_name = db_name
         args.write(self._oprot)
@@ -733,7 +732,7 @@ class Client(Iface):
         return self.recv_get_table_req()
 
     def send_get_table_req(self, req):
-        self._oprot.writeMessageBegin("get_table_req", TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin('get_table_req', TMessageType.CALL, self._seqid)
         args = get_table_req_args()
         args.req = req
         args.write(self._oprot)
@@ -769,7 +768,7 @@ class Client(Iface):
         return self.recv_get_table_objects_by_name_req()
 
     def send_get_table_objects_by_name_req(self, req):
-        self._oprot.writeMessageBegin("get_table_objects_by_name_req", TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin('get_table_objects_by_name_req', TMessageType.CALL, self._seqid)
         args = get_table_objects_by_name_req_args()
         args.req = req
         args.write(self._oprot)
@@ -795,9 +794,7 @@ class Client(Iface):
             raise result.o2
         if result.o3 is not None:
             raise result.o3
-        raise TApplicationException(
-            TApplicationException.MISSING_RESULT, "get_table_objects_by_name_req failed: unknown result"
-        )
+        raise TApplicationException(TApplicationException.MISSING_RESULT, "get_table_objects_by_name_req failed: unknown result")
 
     def get_table_names_by_filter(self, dbname, filter, max_tables):
         """
@@ -811,7 +808,7 @@ class Client(Iface):
         return self.recv_get_table_names_by_filter()
 
     def send_get_table_names_by_filter(self, dbname, filter, max_tables):
-        self._oprot.writeMessageBegin("get_table_names_by_filter", TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin('get_table_names_by_filter', TMessageType.CALL, self._seqid)
         args = get_table_names_by_filter_args()
         args.dbname = dbname
         args.filter = filter
@@ -839,9 +836,7 @@ class Client(Iface):
             raise result.o2
         if result.o3 is not None:
             raise result.o3
-        raise TApplicationException(
-            TApplicationException.MISSING_RESULT, "get_table_names_by_filter failed: unknown result"
-        )
+        raise TApplicationException(TApplicationException.MISSING_RESULT, "get_table_names_by_filter failed: unknown result")
 
     def alter_table_with_environment_context(self, dbname, tbl_name, new_tbl, environment_context):
         """
@@ -856,7 +851,7 @@ class Client(Iface):
         self.recv_alter_table_with_environment_context()
 
     def send_alter_table_with_environment_context(self, dbname, tbl_name, new_tbl, environment_context):
-        self._oprot.writeMessageBegin("alter_table_with_environment_context", TMessageType.CALL, self._seqid)
+        self._oprot.writeMessageBegin('alter_table_with_environment_context', TMessageType.CALL, self._seqid)
         args = alter_table_with_environment_context_args()
         args.dbname = dbname
         args.tbl_name = tbl_name
@@ -906,9 +901,7 @@ class Processor(Iface, TProcessor):
         self._processMap["get_table_req"] = Processor.process_get_table_req
         self._processMap["get_table_objects_by_name_req"] = Processor.process_get_table_objects_by_name_req
         self._processMap["get_table_names_by_filter"] = Processor.process_get_table_names_by_filter
-        self._processMap["alter_table_with_environment_context"] = (
-            Processor.process_alter_table_with_environment_context
-        )
+        self._processMap["alter_table_with_environment_context"] = Processor.process_alter_table_with_environment_context
         self._on_message_begin = None
 
     def on_message_begin(self, func):
@@ -921,7 +914,7 @@ class Processor(Iface, TProcessor):
         if name not in self._processMap:
             iprot.skip(TType.STRUCT)
             iprot.readMessageEnd()
-            x = TApplicationException(TApplicationException.UNKNOWN_METHOD, "Unknown function %s" % (name))
+            x = TApplicationException(TApplicationException.UNKNOWN_METHOD, 'Unknown function %s' % (name))
             oprot.writeMessageBegin(name, TMessageType.EXCEPTION, seqid)
             x.write(oprot)
             oprot.writeMessageEnd()
@@ -945,13 +938,13 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.o1 = o1
         except TApplicationException as ex:
-            logging.exception("TApplication exception in handler")
+            logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception("Unexpected exception in handler")
+            logging.exception('Unexpected exception in handler')
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("set_ugi", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -977,13 +970,13 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.o3 = o3
         except TApplicationException as ex:
-            logging.exception("TApplication exception in handler")
+            logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception("Unexpected exception in handler")
+            logging.exception('Unexpected exception in handler')
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("create_catalog", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -1009,13 +1002,13 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.o3 = o3
         except TApplicationException as ex:
-            logging.exception("TApplication exception in handler")
+            logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception("Unexpected exception in handler")
+            logging.exception('Unexpected exception in handler')
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("alter_catalog", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -1038,13 +1031,13 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.o2 = o2
         except TApplicationException as ex:
-            logging.exception("TApplication exception in handler")
+            logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception("Unexpected exception in handler")
+            logging.exception('Unexpected exception in handler')
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("get_catalog", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -1064,13 +1057,13 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.o1 = o1
         except TApplicationException as ex:
-            logging.exception("TApplication exception in handler")
+            logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception("Unexpected exception in handler")
+            logging.exception('Unexpected exception in handler')
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("get_catalogs", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -1096,13 +1089,13 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.o3 = o3
         except TApplicationException as ex:
-            logging.exception("TApplication exception in handler")
+            logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception("Unexpected exception in handler")
+            logging.exception('Unexpected exception in handler')
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("drop_catalog", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -1128,13 +1121,13 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.o3 = o3
         except TApplicationException as ex:
-            logging.exception("TApplication exception in handler")
+            logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception("Unexpected exception in handler")
+            logging.exception('Unexpected exception in handler')
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("create_database", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -1157,13 +1150,13 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.o2 = o2
         except TApplicationException as ex:
-            logging.exception("TApplication exception in handler")
+            logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception("Unexpected exception in handler")
+            logging.exception('Unexpected exception in handler')
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("get_database", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -1189,13 +1182,13 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.o3 = o3
         except TApplicationException as ex:
-            logging.exception("TApplication exception in handler")
+            logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception("Unexpected exception in handler")
+            logging.exception('Unexpected exception in handler')
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("drop_database", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -1215,13 +1208,13 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.o1 = o1
         except TApplicationException as ex:
-            logging.exception("TApplication exception in handler")
+            logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception("Unexpected exception in handler")
+            logging.exception('Unexpected exception in handler')
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("get_databases", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -1244,13 +1237,13 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.o2 = o2
         except TApplicationException as ex:
-            logging.exception("TApplication exception in handler")
+            logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception("Unexpected exception in handler")
+            logging.exception('Unexpected exception in handler')
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("alter_database", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -1270,13 +1263,13 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.o1 = o1
         except TApplicationException as ex:
-            logging.exception("TApplication exception in handler")
+            logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception("Unexpected exception in handler")
+            logging.exception('Unexpected exception in handler')
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("get_functions", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -1305,13 +1298,13 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.o4 = o4
         except TApplicationException as ex:
-            logging.exception("TApplication exception in handler")
+            logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception("Unexpected exception in handler")
+            logging.exception('Unexpected exception in handler')
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("create_table", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -1334,13 +1327,13 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.o3 = o3
         except TApplicationException as ex:
-            logging.exception("TApplication exception in handler")
+            logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception("Unexpected exception in handler")
+            logging.exception('Unexpected exception in handler')
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("drop_table", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -1360,13 +1353,13 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.o1 = o1
         except TApplicationException as ex:
-            logging.exception("TApplication exception in handler")
+            logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception("Unexpected exception in handler")
+            logging.exception('Unexpected exception in handler')
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("get_all_tables", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -1389,13 +1382,13 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.o2 = o2
         except TApplicationException as ex:
-            logging.exception("TApplication exception in handler")
+            logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception("Unexpected exception in handler")
+            logging.exception('Unexpected exception in handler')
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("get_table_req", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -1421,13 +1414,13 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.o3 = o3
         except TApplicationException as ex:
-            logging.exception("TApplication exception in handler")
+            logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception("Unexpected exception in handler")
+            logging.exception('Unexpected exception in handler')
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("get_table_objects_by_name_req", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -1453,13 +1446,13 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.o3 = o3
         except TApplicationException as ex:
-            logging.exception("TApplication exception in handler")
+            logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception("Unexpected exception in handler")
+            logging.exception('Unexpected exception in handler')
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("get_table_names_by_filter", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
@@ -1471,9 +1464,7 @@ class Processor(Iface, TProcessor):
         iprot.readMessageEnd()
         result = alter_table_with_environment_context_result()
         try:
-            self._handler.alter_table_with_environment_context(
-                args.dbname, args.tbl_name, args.new_tbl, args.environment_context
-            )
+            self._handler.alter_table_with_environment_context(args.dbname, args.tbl_name, args.new_tbl, args.environment_context)
             msg_type = TMessageType.REPLY
         except TTransport.TTransportException:
             raise
@@ -1484,18 +1475,17 @@ class Processor(Iface, TProcessor):
             msg_type = TMessageType.REPLY
             result.o2 = o2
         except TApplicationException as ex:
-            logging.exception("TApplication exception in handler")
+            logging.exception('TApplication exception in handler')
             msg_type = TMessageType.EXCEPTION
             result = ex
         except Exception:
-            logging.exception("Unexpected exception in handler")
+            logging.exception('Unexpected exception in handler')
             msg_type = TMessageType.EXCEPTION
-            result = TApplicationException(TApplicationException.INTERNAL_ERROR, "Internal error")
+            result = TApplicationException(TApplicationException.INTERNAL_ERROR, 'Internal error')
         oprot.writeMessageBegin("alter_table_with_environment_context", msg_type, seqid)
         result.write(oprot)
         oprot.writeMessageEnd()
         oprot.trans.flush()
-
 
 # HELPER FUNCTIONS AND STRUCTURES
 
@@ -1508,20 +1498,13 @@ class set_ugi_args(object):
 
     """
 
-    def __init__(
-        self,
-        user_name=None,
-        group_names=None,
-    ):
+
+    def __init__(self, user_name=None, group_names=None,):
         self.user_name = user_name
         self.group_names = group_names
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1531,11 +1514,7 @@ class set_ugi_args(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.user_name = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.user_name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
@@ -1543,11 +1522,7 @@ class set_ugi_args(object):
                     self.group_names = []
                     (_etype233, _size230) = iprot.readListBegin()
                     for _i234 in range(_size230):
-                        _elem235 = (
-                            iprot.readString().decode("utf-8", errors="replace")
-                            if sys.version_info[0] == 2
-                            else iprot.readString()
-                        )
+                        _elem235 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                         self.group_names.append(_elem235)
                     iprot.readListEnd()
                 else:
@@ -1561,16 +1536,16 @@ class set_ugi_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("set_ugi_args")
+        oprot.writeStructBegin('set_ugi_args')
         if self.user_name is not None:
-            oprot.writeFieldBegin("user_name", TType.STRING, 1)
-            oprot.writeString(self.user_name.encode("utf-8") if sys.version_info[0] == 2 else self.user_name)
+            oprot.writeFieldBegin('user_name', TType.STRING, 1)
+            oprot.writeString(self.user_name.encode('utf-8') if sys.version_info[0] == 2 else self.user_name)
             oprot.writeFieldEnd()
         if self.group_names is not None:
-            oprot.writeFieldBegin("group_names", TType.LIST, 2)
+            oprot.writeFieldBegin('group_names', TType.LIST, 2)
             oprot.writeListBegin(TType.STRING, len(self.group_names))
             for iter236 in self.group_names:
-                oprot.writeString(iter236.encode("utf-8") if sys.version_info[0] == 2 else iter236)
+                oprot.writeString(iter236.encode('utf-8') if sys.version_info[0] == 2 else iter236)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1580,33 +1555,20 @@ class set_ugi_args(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(set_ugi_args)
 set_ugi_args.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "user_name",
-        "UTF8",
-        None,
-    ),  # 1
-    (
-        2,
-        TType.LIST,
-        "group_names",
-        (TType.STRING, "UTF8", False),
-        None,
-    ),  # 2
+    (1, TType.STRING, 'user_name', 'UTF8', None, ),  # 1
+    (2, TType.LIST, 'group_names', (TType.STRING, 'UTF8', False), None, ),  # 2
 )
 
 
@@ -1618,20 +1580,13 @@ class set_ugi_result(object):
 
     """
 
-    def __init__(
-        self,
-        success=None,
-        o1=None,
-    ):
+
+    def __init__(self, success=None, o1=None,):
         self.success = success
         self.o1 = o1
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1644,11 +1599,7 @@ class set_ugi_result(object):
                     self.success = []
                     (_etype240, _size237) = iprot.readListBegin()
                     for _i241 in range(_size237):
-                        _elem242 = (
-                            iprot.readString().decode("utf-8", errors="replace")
-                            if sys.version_info[0] == 2
-                            else iprot.readString()
-                        )
+                        _elem242 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                         self.success.append(_elem242)
                     iprot.readListEnd()
                 else:
@@ -1667,16 +1618,16 @@ class set_ugi_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("set_ugi_result")
+        oprot.writeStructBegin('set_ugi_result')
         if self.success is not None:
-            oprot.writeFieldBegin("success", TType.LIST, 0)
+            oprot.writeFieldBegin('success', TType.LIST, 0)
             oprot.writeListBegin(TType.STRING, len(self.success))
             for iter243 in self.success:
-                oprot.writeString(iter243.encode("utf-8") if sys.version_info[0] == 2 else iter243)
+                oprot.writeString(iter243.encode('utf-8') if sys.version_info[0] == 2 else iter243)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.o1 is not None:
-            oprot.writeFieldBegin("o1", TType.STRUCT, 1)
+            oprot.writeFieldBegin('o1', TType.STRUCT, 1)
             self.o1.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1686,32 +1637,19 @@ class set_ugi_result(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(set_ugi_result)
 set_ugi_result.thrift_spec = (
-    (
-        0,
-        TType.LIST,
-        "success",
-        (TType.STRING, "UTF8", False),
-        None,
-    ),  # 0
-    (
-        1,
-        TType.STRUCT,
-        "o1",
-        [MetaException, None],
-        None,
-    ),  # 1
+    (0, TType.LIST, 'success', (TType.STRING, 'UTF8', False), None, ),  # 0
+    (1, TType.STRUCT, 'o1', [MetaException, None], None, ),  # 1
 )
 
 
@@ -1722,18 +1660,12 @@ class create_catalog_args(object):
 
     """
 
-    def __init__(
-        self,
-        catalog=None,
-    ):
+
+    def __init__(self, catalog=None,):
         self.catalog = catalog
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1756,9 +1688,9 @@ class create_catalog_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("create_catalog_args")
+        oprot.writeStructBegin('create_catalog_args')
         if self.catalog is not None:
-            oprot.writeFieldBegin("catalog", TType.STRUCT, 1)
+            oprot.writeFieldBegin('catalog', TType.STRUCT, 1)
             self.catalog.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1768,26 +1700,19 @@ class create_catalog_args(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(create_catalog_args)
 create_catalog_args.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRUCT,
-        "catalog",
-        [CreateCatalogRequest, None],
-        None,
-    ),  # 1
+    (1, TType.STRUCT, 'catalog', [CreateCatalogRequest, None], None, ),  # 1
 )
 
 
@@ -1800,22 +1725,14 @@ class create_catalog_result(object):
 
     """
 
-    def __init__(
-        self,
-        o1=None,
-        o2=None,
-        o3=None,
-    ):
+
+    def __init__(self, o1=None, o2=None, o3=None,):
         self.o1 = o1
         self.o2 = o2
         self.o3 = o3
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1847,17 +1764,17 @@ class create_catalog_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("create_catalog_result")
+        oprot.writeStructBegin('create_catalog_result')
         if self.o1 is not None:
-            oprot.writeFieldBegin("o1", TType.STRUCT, 1)
+            oprot.writeFieldBegin('o1', TType.STRUCT, 1)
             self.o1.write(oprot)
             oprot.writeFieldEnd()
         if self.o2 is not None:
-            oprot.writeFieldBegin("o2", TType.STRUCT, 2)
+            oprot.writeFieldBegin('o2', TType.STRUCT, 2)
             self.o2.write(oprot)
             oprot.writeFieldEnd()
         if self.o3 is not None:
-            oprot.writeFieldBegin("o3", TType.STRUCT, 3)
+            oprot.writeFieldBegin('o3', TType.STRUCT, 3)
             self.o3.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1867,40 +1784,21 @@ class create_catalog_result(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(create_catalog_result)
 create_catalog_result.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRUCT,
-        "o1",
-        [AlreadyExistsException, None],
-        None,
-    ),  # 1
-    (
-        2,
-        TType.STRUCT,
-        "o2",
-        [InvalidObjectException, None],
-        None,
-    ),  # 2
-    (
-        3,
-        TType.STRUCT,
-        "o3",
-        [MetaException, None],
-        None,
-    ),  # 3
+    (1, TType.STRUCT, 'o1', [AlreadyExistsException, None], None, ),  # 1
+    (2, TType.STRUCT, 'o2', [InvalidObjectException, None], None, ),  # 2
+    (3, TType.STRUCT, 'o3', [MetaException, None], None, ),  # 3
 )
 
 
@@ -1911,18 +1809,12 @@ class alter_catalog_args(object):
 
     """
 
-    def __init__(
-        self,
-        rqst=None,
-    ):
+
+    def __init__(self, rqst=None,):
         self.rqst = rqst
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1945,9 +1837,9 @@ class alter_catalog_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("alter_catalog_args")
+        oprot.writeStructBegin('alter_catalog_args')
         if self.rqst is not None:
-            oprot.writeFieldBegin("rqst", TType.STRUCT, 1)
+            oprot.writeFieldBegin('rqst', TType.STRUCT, 1)
             self.rqst.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1957,26 +1849,19 @@ class alter_catalog_args(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(alter_catalog_args)
 alter_catalog_args.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRUCT,
-        "rqst",
-        [AlterCatalogRequest, None],
-        None,
-    ),  # 1
+    (1, TType.STRUCT, 'rqst', [AlterCatalogRequest, None], None, ),  # 1
 )
 
 
@@ -1989,22 +1874,14 @@ class alter_catalog_result(object):
 
     """
 
-    def __init__(
-        self,
-        o1=None,
-        o2=None,
-        o3=None,
-    ):
+
+    def __init__(self, o1=None, o2=None, o3=None,):
         self.o1 = o1
         self.o2 = o2
         self.o3 = o3
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2036,17 +1913,17 @@ class alter_catalog_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("alter_catalog_result")
+        oprot.writeStructBegin('alter_catalog_result')
         if self.o1 is not None:
-            oprot.writeFieldBegin("o1", TType.STRUCT, 1)
+            oprot.writeFieldBegin('o1', TType.STRUCT, 1)
             self.o1.write(oprot)
             oprot.writeFieldEnd()
         if self.o2 is not None:
-            oprot.writeFieldBegin("o2", TType.STRUCT, 2)
+            oprot.writeFieldBegin('o2', TType.STRUCT, 2)
             self.o2.write(oprot)
             oprot.writeFieldEnd()
         if self.o3 is not None:
-            oprot.writeFieldBegin("o3", TType.STRUCT, 3)
+            oprot.writeFieldBegin('o3', TType.STRUCT, 3)
             self.o3.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2056,40 +1933,21 @@ class alter_catalog_result(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(alter_catalog_result)
 alter_catalog_result.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRUCT,
-        "o1",
-        [NoSuchObjectException, None],
-        None,
-    ),  # 1
-    (
-        2,
-        TType.STRUCT,
-        "o2",
-        [InvalidOperationException, None],
-        None,
-    ),  # 2
-    (
-        3,
-        TType.STRUCT,
-        "o3",
-        [MetaException, None],
-        None,
-    ),  # 3
+    (1, TType.STRUCT, 'o1', [NoSuchObjectException, None], None, ),  # 1
+    (2, TType.STRUCT, 'o2', [InvalidOperationException, None], None, ),  # 2
+    (3, TType.STRUCT, 'o3', [MetaException, None], None, ),  # 3
 )
 
 
@@ -2100,18 +1958,12 @@ class get_catalog_args(object):
 
     """
 
-    def __init__(
-        self,
-        catName=None,
-    ):
+
+    def __init__(self, catName=None,):
         self.catName = catName
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2134,9 +1986,9 @@ class get_catalog_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("get_catalog_args")
+        oprot.writeStructBegin('get_catalog_args')
         if self.catName is not None:
-            oprot.writeFieldBegin("catName", TType.STRUCT, 1)
+            oprot.writeFieldBegin('catName', TType.STRUCT, 1)
             self.catName.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2146,26 +1998,19 @@ class get_catalog_args(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(get_catalog_args)
 get_catalog_args.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRUCT,
-        "catName",
-        [GetCatalogRequest, None],
-        None,
-    ),  # 1
+    (1, TType.STRUCT, 'catName', [GetCatalogRequest, None], None, ),  # 1
 )
 
 
@@ -2178,22 +2023,14 @@ class get_catalog_result(object):
 
     """
 
-    def __init__(
-        self,
-        success=None,
-        o1=None,
-        o2=None,
-    ):
+
+    def __init__(self, success=None, o1=None, o2=None,):
         self.success = success
         self.o1 = o1
         self.o2 = o2
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2226,17 +2063,17 @@ class get_catalog_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("get_catalog_result")
+        oprot.writeStructBegin('get_catalog_result')
         if self.success is not None:
-            oprot.writeFieldBegin("success", TType.STRUCT, 0)
+            oprot.writeFieldBegin('success', TType.STRUCT, 0)
             self.success.write(oprot)
             oprot.writeFieldEnd()
         if self.o1 is not None:
-            oprot.writeFieldBegin("o1", TType.STRUCT, 1)
+            oprot.writeFieldBegin('o1', TType.STRUCT, 1)
             self.o1.write(oprot)
             oprot.writeFieldEnd()
         if self.o2 is not None:
-            oprot.writeFieldBegin("o2", TType.STRUCT, 2)
+            oprot.writeFieldBegin('o2', TType.STRUCT, 2)
             self.o2.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2246,49 +2083,28 @@ class get_catalog_result(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(get_catalog_result)
 get_catalog_result.thrift_spec = (
-    (
-        0,
-        TType.STRUCT,
-        "success",
-        [GetCatalogResponse, None],
-        None,
-    ),  # 0
-    (
-        1,
-        TType.STRUCT,
-        "o1",
-        [NoSuchObjectException, None],
-        None,
-    ),  # 1
-    (
-        2,
-        TType.STRUCT,
-        "o2",
-        [MetaException, None],
-        None,
-    ),  # 2
+    (0, TType.STRUCT, 'success', [GetCatalogResponse, None], None, ),  # 0
+    (1, TType.STRUCT, 'o1', [NoSuchObjectException, None], None, ),  # 1
+    (2, TType.STRUCT, 'o2', [MetaException, None], None, ),  # 2
 )
 
 
 class get_catalogs_args(object):
+
+
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2305,7 +2121,7 @@ class get_catalogs_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("get_catalogs_args")
+        oprot.writeStructBegin('get_catalogs_args')
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -2313,18 +2129,18 @@ class get_catalogs_args(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(get_catalogs_args)
-get_catalogs_args.thrift_spec = ()
+get_catalogs_args.thrift_spec = (
+)
 
 
 class get_catalogs_result(object):
@@ -2335,20 +2151,13 @@ class get_catalogs_result(object):
 
     """
 
-    def __init__(
-        self,
-        success=None,
-        o1=None,
-    ):
+
+    def __init__(self, success=None, o1=None,):
         self.success = success
         self.o1 = o1
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2376,13 +2185,13 @@ class get_catalogs_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("get_catalogs_result")
+        oprot.writeStructBegin('get_catalogs_result')
         if self.success is not None:
-            oprot.writeFieldBegin("success", TType.STRUCT, 0)
+            oprot.writeFieldBegin('success', TType.STRUCT, 0)
             self.success.write(oprot)
             oprot.writeFieldEnd()
         if self.o1 is not None:
-            oprot.writeFieldBegin("o1", TType.STRUCT, 1)
+            oprot.writeFieldBegin('o1', TType.STRUCT, 1)
             self.o1.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2392,32 +2201,19 @@ class get_catalogs_result(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(get_catalogs_result)
 get_catalogs_result.thrift_spec = (
-    (
-        0,
-        TType.STRUCT,
-        "success",
-        [GetCatalogsResponse, None],
-        None,
-    ),  # 0
-    (
-        1,
-        TType.STRUCT,
-        "o1",
-        [MetaException, None],
-        None,
-    ),  # 1
+    (0, TType.STRUCT, 'success', [GetCatalogsResponse, None], None, ),  # 0
+    (1, TType.STRUCT, 'o1', [MetaException, None], None, ),  # 1
 )
 
 
@@ -2428,18 +2224,12 @@ class drop_catalog_args(object):
 
     """
 
-    def __init__(
-        self,
-        catName=None,
-    ):
+
+    def __init__(self, catName=None,):
         self.catName = catName
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2462,9 +2252,9 @@ class drop_catalog_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("drop_catalog_args")
+        oprot.writeStructBegin('drop_catalog_args')
         if self.catName is not None:
-            oprot.writeFieldBegin("catName", TType.STRUCT, 1)
+            oprot.writeFieldBegin('catName', TType.STRUCT, 1)
             self.catName.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2474,26 +2264,19 @@ class drop_catalog_args(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(drop_catalog_args)
 drop_catalog_args.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRUCT,
-        "catName",
-        [DropCatalogRequest, None],
-        None,
-    ),  # 1
+    (1, TType.STRUCT, 'catName', [DropCatalogRequest, None], None, ),  # 1
 )
 
 
@@ -2506,22 +2289,14 @@ class drop_catalog_result(object):
 
     """
 
-    def __init__(
-        self,
-        o1=None,
-        o2=None,
-        o3=None,
-    ):
+
+    def __init__(self, o1=None, o2=None, o3=None,):
         self.o1 = o1
         self.o2 = o2
         self.o3 = o3
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2553,17 +2328,17 @@ class drop_catalog_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("drop_catalog_result")
+        oprot.writeStructBegin('drop_catalog_result')
         if self.o1 is not None:
-            oprot.writeFieldBegin("o1", TType.STRUCT, 1)
+            oprot.writeFieldBegin('o1', TType.STRUCT, 1)
             self.o1.write(oprot)
             oprot.writeFieldEnd()
         if self.o2 is not None:
-            oprot.writeFieldBegin("o2", TType.STRUCT, 2)
+            oprot.writeFieldBegin('o2', TType.STRUCT, 2)
             self.o2.write(oprot)
             oprot.writeFieldEnd()
         if self.o3 is not None:
-            oprot.writeFieldBegin("o3", TType.STRUCT, 3)
+            oprot.writeFieldBegin('o3', TType.STRUCT, 3)
             self.o3.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2573,40 +2348,21 @@ class drop_catalog_result(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(drop_catalog_result)
 drop_catalog_result.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRUCT,
-        "o1",
-        [NoSuchObjectException, None],
-        None,
-    ),  # 1
-    (
-        2,
-        TType.STRUCT,
-        "o2",
-        [InvalidOperationException, None],
-        None,
-    ),  # 2
-    (
-        3,
-        TType.STRUCT,
-        "o3",
-        [MetaException, None],
-        None,
-    ),  # 3
+    (1, TType.STRUCT, 'o1', [NoSuchObjectException, None], None, ),  # 1
+    (2, TType.STRUCT, 'o2', [InvalidOperationException, None], None, ),  # 2
+    (3, TType.STRUCT, 'o3', [MetaException, None], None, ),  # 3
 )
 
 
@@ -2617,18 +2373,12 @@ class create_database_args(object):
 
     """
 
-    def __init__(
-        self,
-        database=None,
-    ):
+
+    def __init__(self, database=None,):
         self.database = database
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2651,9 +2401,9 @@ class create_database_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("create_database_args")
+        oprot.writeStructBegin('create_database_args')
         if self.database is not None:
-            oprot.writeFieldBegin("database", TType.STRUCT, 1)
+            oprot.writeFieldBegin('database', TType.STRUCT, 1)
             self.database.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2663,26 +2413,19 @@ class create_database_args(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(create_database_args)
 create_database_args.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRUCT,
-        "database",
-        [Database, None],
-        None,
-    ),  # 1
+    (1, TType.STRUCT, 'database', [Database, None], None, ),  # 1
 )
 
 
@@ -2695,22 +2438,14 @@ class create_database_result(object):
 
     """
 
-    def __init__(
-        self,
-        o1=None,
-        o2=None,
-        o3=None,
-    ):
+
+    def __init__(self, o1=None, o2=None, o3=None,):
         self.o1 = o1
         self.o2 = o2
         self.o3 = o3
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2742,17 +2477,17 @@ class create_database_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("create_database_result")
+        oprot.writeStructBegin('create_database_result')
         if self.o1 is not None:
-            oprot.writeFieldBegin("o1", TType.STRUCT, 1)
+            oprot.writeFieldBegin('o1', TType.STRUCT, 1)
             self.o1.write(oprot)
             oprot.writeFieldEnd()
         if self.o2 is not None:
-            oprot.writeFieldBegin("o2", TType.STRUCT, 2)
+            oprot.writeFieldBegin('o2', TType.STRUCT, 2)
             self.o2.write(oprot)
             oprot.writeFieldEnd()
         if self.o3 is not None:
-            oprot.writeFieldBegin("o3", TType.STRUCT, 3)
+            oprot.writeFieldBegin('o3', TType.STRUCT, 3)
             self.o3.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2762,40 +2497,21 @@ class create_database_result(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(create_database_result)
 create_database_result.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRUCT,
-        "o1",
-        [AlreadyExistsException, None],
-        None,
-    ),  # 1
-    (
-        2,
-        TType.STRUCT,
-        "o2",
-        [InvalidObjectException, None],
-        None,
-    ),  # 2
-    (
-        3,
-        TType.STRUCT,
-        "o3",
-        [MetaException, None],
-        None,
-    ),  # 3
+    (1, TType.STRUCT, 'o1', [AlreadyExistsException, None], None, ),  # 1
+    (2, TType.STRUCT, 'o2', [InvalidObjectException, None], None, ),  # 2
+    (3, TType.STRUCT, 'o3', [MetaException, None], None, ),  # 3
 )
 
 
@@ -2806,18 +2522,12 @@ class get_database_args(object):
 
     """
 
-    def __init__(
-        self,
-        name=None,
-    ):
+
+    def __init__(self, name=None,):
         self.name = name
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2827,11 +2537,7 @@ class get_database_args(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.name = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             else:
@@ -2843,10 +2549,10 @@ class get_database_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("get_database_args")
+        oprot.writeStructBegin('get_database_args')
         if self.name is not None:
-            oprot.writeFieldBegin("name", TType.STRING, 1)
-            oprot.writeString(self.name.encode("utf-8") if sys.version_info[0] == 2 else self.name)
+            oprot.writeFieldBegin('name', TType.STRING, 1)
+            oprot.writeString(self.name.encode('utf-8') if sys.version_info[0] == 2 else self.name)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -2855,26 +2561,19 @@ class get_database_args(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(get_database_args)
 get_database_args.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "name",
-        "UTF8",
-        None,
-    ),  # 1
+    (1, TType.STRING, 'name', 'UTF8', None, ),  # 1
 )
 
 
@@ -2887,22 +2586,14 @@ class get_database_result(object):
 
     """
 
-    def __init__(
-        self,
-        success=None,
-        o1=None,
-        o2=None,
-    ):
+
+    def __init__(self, success=None, o1=None, o2=None,):
         self.success = success
         self.o1 = o1
         self.o2 = o2
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2935,17 +2626,17 @@ class get_database_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("get_database_result")
+        oprot.writeStructBegin('get_database_result')
         if self.success is not None:
-            oprot.writeFieldBegin("success", TType.STRUCT, 0)
+            oprot.writeFieldBegin('success', TType.STRUCT, 0)
             self.success.write(oprot)
             oprot.writeFieldEnd()
         if self.o1 is not None:
-            oprot.writeFieldBegin("o1", TType.STRUCT, 1)
+            oprot.writeFieldBegin('o1', TType.STRUCT, 1)
             self.o1.write(oprot)
             oprot.writeFieldEnd()
         if self.o2 is not None:
-            oprot.writeFieldBegin("o2", TType.STRUCT, 2)
+            oprot.writeFieldBegin('o2', TType.STRUCT, 2)
             self.o2.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2955,39 +2646,20 @@ class get_database_result(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(get_database_result)
 get_database_result.thrift_spec = (
-    (
-        0,
-        TType.STRUCT,
-        "success",
-        [Database, None],
-        None,
-    ),  # 0
-    (
-        1,
-        TType.STRUCT,
-        "o1",
-        [NoSuchObjectException, None],
-        None,
-    ),  # 1
-    (
-        2,
-        TType.STRUCT,
-        "o2",
-        [MetaException, None],
-        None,
-    ),  # 2
+    (0, TType.STRUCT, 'success', [Database, None], None, ),  # 0
+    (1, TType.STRUCT, 'o1', [NoSuchObjectException, None], None, ),  # 1
+    (2, TType.STRUCT, 'o2', [MetaException, None], None, ),  # 2
 )
 
 
@@ -3000,22 +2672,14 @@ class drop_database_args(object):
 
     """
 
-    def __init__(
-        self,
-        name=None,
-        deleteData=None,
-        cascade=None,
-    ):
+
+    def __init__(self, name=None, deleteData=None, cascade=None,):
         self.name = name
         self.deleteData = deleteData
         self.cascade = cascade
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -3025,11 +2689,7 @@ class drop_database_args(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.name = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
@@ -3051,17 +2711,17 @@ class drop_database_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("drop_database_args")
+        oprot.writeStructBegin('drop_database_args')
         if self.name is not None:
-            oprot.writeFieldBegin("name", TType.STRING, 1)
-            oprot.writeString(self.name.encode("utf-8") if sys.version_info[0] == 2 else self.name)
+            oprot.writeFieldBegin('name', TType.STRING, 1)
+            oprot.writeString(self.name.encode('utf-8') if sys.version_info[0] == 2 else self.name)
             oprot.writeFieldEnd()
         if self.deleteData is not None:
-            oprot.writeFieldBegin("deleteData", TType.BOOL, 2)
+            oprot.writeFieldBegin('deleteData', TType.BOOL, 2)
             oprot.writeBool(self.deleteData)
             oprot.writeFieldEnd()
         if self.cascade is not None:
-            oprot.writeFieldBegin("cascade", TType.BOOL, 3)
+            oprot.writeFieldBegin('cascade', TType.BOOL, 3)
             oprot.writeBool(self.cascade)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -3071,40 +2731,21 @@ class drop_database_args(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(drop_database_args)
 drop_database_args.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "name",
-        "UTF8",
-        None,
-    ),  # 1
-    (
-        2,
-        TType.BOOL,
-        "deleteData",
-        None,
-        None,
-    ),  # 2
-    (
-        3,
-        TType.BOOL,
-        "cascade",
-        None,
-        None,
-    ),  # 3
+    (1, TType.STRING, 'name', 'UTF8', None, ),  # 1
+    (2, TType.BOOL, 'deleteData', None, None, ),  # 2
+    (3, TType.BOOL, 'cascade', None, None, ),  # 3
 )
 
 
@@ -3117,22 +2758,14 @@ class drop_database_result(object):
 
     """
 
-    def __init__(
-        self,
-        o1=None,
-        o2=None,
-        o3=None,
-    ):
+
+    def __init__(self, o1=None, o2=None, o3=None,):
         self.o1 = o1
         self.o2 = o2
         self.o3 = o3
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -3164,17 +2797,17 @@ class drop_database_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("drop_database_result")
+        oprot.writeStructBegin('drop_database_result')
         if self.o1 is not None:
-            oprot.writeFieldBegin("o1", TType.STRUCT, 1)
+            oprot.writeFieldBegin('o1', TType.STRUCT, 1)
             self.o1.write(oprot)
             oprot.writeFieldEnd()
         if self.o2 is not None:
-            oprot.writeFieldBegin("o2", TType.STRUCT, 2)
+            oprot.writeFieldBegin('o2', TType.STRUCT, 2)
             self.o2.write(oprot)
             oprot.writeFieldEnd()
         if self.o3 is not None:
-            oprot.writeFieldBegin("o3", TType.STRUCT, 3)
+            oprot.writeFieldBegin('o3', TType.STRUCT, 3)
             self.o3.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -3184,40 +2817,21 @@ class drop_database_result(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(drop_database_result)
 drop_database_result.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRUCT,
-        "o1",
-        [NoSuchObjectException, None],
-        None,
-    ),  # 1
-    (
-        2,
-        TType.STRUCT,
-        "o2",
-        [InvalidOperationException, None],
-        None,
-    ),  # 2
-    (
-        3,
-        TType.STRUCT,
-        "o3",
-        [MetaException, None],
-        None,
-    ),  # 3
+    (1, TType.STRUCT, 'o1', [NoSuchObjectException, None], None, ),  # 1
+    (2, TType.STRUCT, 'o2', [InvalidOperationException, None], None, ),  # 2
+    (3, TType.STRUCT, 'o3', [MetaException, None], None, ),  # 3
 )
 
 
@@ -3228,18 +2842,12 @@ class get_databases_args(object):
 
     """
 
-    def __init__(
-        self,
-        pattern=None,
-    ):
+
+    def __init__(self, pattern=None,):
         self.pattern = pattern
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -3249,11 +2857,7 @@ class get_databases_args(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.pattern = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.pattern = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             else:
@@ -3265,10 +2869,10 @@ class get_databases_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("get_databases_args")
+        oprot.writeStructBegin('get_databases_args')
         if self.pattern is not None:
-            oprot.writeFieldBegin("pattern", TType.STRING, 1)
-            oprot.writeString(self.pattern.encode("utf-8") if sys.version_info[0] == 2 else self.pattern)
+            oprot.writeFieldBegin('pattern', TType.STRING, 1)
+            oprot.writeString(self.pattern.encode('utf-8') if sys.version_info[0] == 2 else self.pattern)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -3277,26 +2881,19 @@ class get_databases_args(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(get_databases_args)
 get_databases_args.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "pattern",
-        "UTF8",
-        None,
-    ),  # 1
+    (1, TType.STRING, 'pattern', 'UTF8', None, ),  # 1
 )
 
 
@@ -3308,20 +2905,13 @@ class get_databases_result(object):
 
     """
 
-    def __init__(
-        self,
-        success=None,
-        o1=None,
-    ):
+
+    def __init__(self, success=None, o1=None,):
         self.success = success
         self.o1 = o1
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -3334,11 +2924,7 @@ class get_databases_result(object):
                     self.success = []
                     (_etype247, _size244) = iprot.readListBegin()
                     for _i248 in range(_size244):
-                        _elem249 = (
-                            iprot.readString().decode("utf-8", errors="replace")
-                            if sys.version_info[0] == 2
-                            else iprot.readString()
-                        )
+                        _elem249 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                         self.success.append(_elem249)
                     iprot.readListEnd()
                 else:
@@ -3357,16 +2943,16 @@ class get_databases_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("get_databases_result")
+        oprot.writeStructBegin('get_databases_result')
         if self.success is not None:
-            oprot.writeFieldBegin("success", TType.LIST, 0)
+            oprot.writeFieldBegin('success', TType.LIST, 0)
             oprot.writeListBegin(TType.STRING, len(self.success))
             for iter250 in self.success:
-                oprot.writeString(iter250.encode("utf-8") if sys.version_info[0] == 2 else iter250)
+                oprot.writeString(iter250.encode('utf-8') if sys.version_info[0] == 2 else iter250)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.o1 is not None:
-            oprot.writeFieldBegin("o1", TType.STRUCT, 1)
+            oprot.writeFieldBegin('o1', TType.STRUCT, 1)
             self.o1.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -3376,32 +2962,19 @@ class get_databases_result(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(get_databases_result)
 get_databases_result.thrift_spec = (
-    (
-        0,
-        TType.LIST,
-        "success",
-        (TType.STRING, "UTF8", False),
-        None,
-    ),  # 0
-    (
-        1,
-        TType.STRUCT,
-        "o1",
-        [MetaException, None],
-        None,
-    ),  # 1
+    (0, TType.LIST, 'success', (TType.STRING, 'UTF8', False), None, ),  # 0
+    (1, TType.STRUCT, 'o1', [MetaException, None], None, ),  # 1
 )
 
 
@@ -3413,20 +2986,13 @@ class alter_database_args(object):
 
     """
 
-    def __init__(
-        self,
-        dbname=None,
-        db=None,
-    ):
+
+    def __init__(self, dbname=None, db=None,):
         self.dbname = dbname
         self.db = db
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -3436,11 +3002,7 @@ class alter_database_args(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.dbname = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.dbname = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
@@ -3458,13 +3020,13 @@ class alter_database_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("alter_database_args")
+        oprot.writeStructBegin('alter_database_args')
         if self.dbname is not None:
-            oprot.writeFieldBegin("dbname", TType.STRING, 1)
-            oprot.writeString(self.dbname.encode("utf-8") if sys.version_info[0] == 2 else self.dbname)
+            oprot.writeFieldBegin('dbname', TType.STRING, 1)
+            oprot.writeString(self.dbname.encode('utf-8') if sys.version_info[0] == 2 else self.dbname)
             oprot.writeFieldEnd()
         if self.db is not None:
-            oprot.writeFieldBegin("db", TType.STRUCT, 2)
+            oprot.writeFieldBegin('db', TType.STRUCT, 2)
             self.db.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -3474,33 +3036,20 @@ class alter_database_args(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(alter_database_args)
 alter_database_args.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "dbname",
-        "UTF8",
-        None,
-    ),  # 1
-    (
-        2,
-        TType.STRUCT,
-        "db",
-        [Database, None],
-        None,
-    ),  # 2
+    (1, TType.STRING, 'dbname', 'UTF8', None, ),  # 1
+    (2, TType.STRUCT, 'db', [Database, None], None, ),  # 2
 )
 
 
@@ -3512,20 +3061,13 @@ class alter_database_result(object):
 
     """
 
-    def __init__(
-        self,
-        o1=None,
-        o2=None,
-    ):
+
+    def __init__(self, o1=None, o2=None,):
         self.o1 = o1
         self.o2 = o2
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -3552,13 +3094,13 @@ class alter_database_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("alter_database_result")
+        oprot.writeStructBegin('alter_database_result')
         if self.o1 is not None:
-            oprot.writeFieldBegin("o1", TType.STRUCT, 1)
+            oprot.writeFieldBegin('o1', TType.STRUCT, 1)
             self.o1.write(oprot)
             oprot.writeFieldEnd()
         if self.o2 is not None:
-            oprot.writeFieldBegin("o2", TType.STRUCT, 2)
+            oprot.writeFieldBegin('o2', TType.STRUCT, 2)
             self.o2.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -3568,33 +3110,20 @@ class alter_database_result(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(alter_database_result)
 alter_database_result.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRUCT,
-        "o1",
-        [MetaException, None],
-        None,
-    ),  # 1
-    (
-        2,
-        TType.STRUCT,
-        "o2",
-        [NoSuchObjectException, None],
-        None,
-    ),  # 2
+    (1, TType.STRUCT, 'o1', [MetaException, None], None, ),  # 1
+    (2, TType.STRUCT, 'o2', [NoSuchObjectException, None], None, ),  # 2
 )
 
 
@@ -3606,20 +3135,13 @@ class get_functions_args(object):
 
     """
 
-    def __init__(
-        self,
-        dbName=None,
-        pattern=None,
-    ):
+
+    def __init__(self, dbName=None, pattern=None,):
         self.dbName = dbName
         self.pattern = pattern
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -3629,20 +3151,12 @@ class get_functions_args(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.dbName = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.dbName = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    self.pattern = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.pattern = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             else:
@@ -3654,14 +3168,14 @@ class get_functions_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("get_functions_args")
+        oprot.writeStructBegin('get_functions_args')
         if self.dbName is not None:
-            oprot.writeFieldBegin("dbName", TType.STRING, 1)
-            oprot.writeString(self.dbName.encode("utf-8") if sys.version_info[0] == 2 else self.dbName)
+            oprot.writeFieldBegin('dbName', TType.STRING, 1)
+            oprot.writeString(self.dbName.encode('utf-8') if sys.version_info[0] == 2 else self.dbName)
             oprot.writeFieldEnd()
         if self.pattern is not None:
-            oprot.writeFieldBegin("pattern", TType.STRING, 2)
-            oprot.writeString(self.pattern.encode("utf-8") if sys.version_info[0] == 2 else self.pattern)
+            oprot.writeFieldBegin('pattern', TType.STRING, 2)
+            oprot.writeString(self.pattern.encode('utf-8') if sys.version_info[0] == 2 else self.pattern)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -3670,33 +3184,20 @@ class get_functions_args(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(get_functions_args)
 get_functions_args.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "dbName",
-        "UTF8",
-        None,
-    ),  # 1
-    (
-        2,
-        TType.STRING,
-        "pattern",
-        "UTF8",
-        None,
-    ),  # 2
+    (1, TType.STRING, 'dbName', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'pattern', 'UTF8', None, ),  # 2
 )
 
 
@@ -3708,20 +3209,13 @@ class get_functions_result(object):
 
     """
 
-    def __init__(
-        self,
-        success=None,
-        o1=None,
-    ):
+
+    def __init__(self, success=None, o1=None,):
         self.success = success
         self.o1 = o1
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -3734,11 +3228,7 @@ class get_functions_result(object):
                     self.success = []
                     (_etype254, _size251) = iprot.readListBegin()
                     for _i255 in range(_size251):
-                        _elem256 = (
-                            iprot.readString().decode("utf-8", errors="replace")
-                            if sys.version_info[0] == 2
-                            else iprot.readString()
-                        )
+                        _elem256 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                         self.success.append(_elem256)
                     iprot.readListEnd()
                 else:
@@ -3757,16 +3247,16 @@ class get_functions_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("get_functions_result")
+        oprot.writeStructBegin('get_functions_result')
         if self.success is not None:
-            oprot.writeFieldBegin("success", TType.LIST, 0)
+            oprot.writeFieldBegin('success', TType.LIST, 0)
             oprot.writeListBegin(TType.STRING, len(self.success))
             for iter257 in self.success:
-                oprot.writeString(iter257.encode("utf-8") if sys.version_info[0] == 2 else iter257)
+                oprot.writeString(iter257.encode('utf-8') if sys.version_info[0] == 2 else iter257)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.o1 is not None:
-            oprot.writeFieldBegin("o1", TType.STRUCT, 1)
+            oprot.writeFieldBegin('o1', TType.STRUCT, 1)
             self.o1.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -3776,32 +3266,19 @@ class get_functions_result(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(get_functions_result)
 get_functions_result.thrift_spec = (
-    (
-        0,
-        TType.LIST,
-        "success",
-        (TType.STRING, "UTF8", False),
-        None,
-    ),  # 0
-    (
-        1,
-        TType.STRUCT,
-        "o1",
-        [MetaException, None],
-        None,
-    ),  # 1
+    (0, TType.LIST, 'success', (TType.STRING, 'UTF8', False), None, ),  # 0
+    (1, TType.STRUCT, 'o1', [MetaException, None], None, ),  # 1
 )
 
 
@@ -3812,18 +3289,12 @@ class create_table_args(object):
 
     """
 
-    def __init__(
-        self,
-        tbl=None,
-    ):
+
+    def __init__(self, tbl=None,):
         self.tbl = tbl
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -3846,9 +3317,9 @@ class create_table_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("create_table_args")
+        oprot.writeStructBegin('create_table_args')
         if self.tbl is not None:
-            oprot.writeFieldBegin("tbl", TType.STRUCT, 1)
+            oprot.writeFieldBegin('tbl', TType.STRUCT, 1)
             self.tbl.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -3858,26 +3329,19 @@ class create_table_args(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(create_table_args)
 create_table_args.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRUCT,
-        "tbl",
-        [Table, None],
-        None,
-    ),  # 1
+    (1, TType.STRUCT, 'tbl', [Table, None], None, ),  # 1
 )
 
 
@@ -3891,24 +3355,15 @@ class create_table_result(object):
 
     """
 
-    def __init__(
-        self,
-        o1=None,
-        o2=None,
-        o3=None,
-        o4=None,
-    ):
+
+    def __init__(self, o1=None, o2=None, o3=None, o4=None,):
         self.o1 = o1
         self.o2 = o2
         self.o3 = o3
         self.o4 = o4
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -3945,21 +3400,21 @@ class create_table_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("create_table_result")
+        oprot.writeStructBegin('create_table_result')
         if self.o1 is not None:
-            oprot.writeFieldBegin("o1", TType.STRUCT, 1)
+            oprot.writeFieldBegin('o1', TType.STRUCT, 1)
             self.o1.write(oprot)
             oprot.writeFieldEnd()
         if self.o2 is not None:
-            oprot.writeFieldBegin("o2", TType.STRUCT, 2)
+            oprot.writeFieldBegin('o2', TType.STRUCT, 2)
             self.o2.write(oprot)
             oprot.writeFieldEnd()
         if self.o3 is not None:
-            oprot.writeFieldBegin("o3", TType.STRUCT, 3)
+            oprot.writeFieldBegin('o3', TType.STRUCT, 3)
             self.o3.write(oprot)
             oprot.writeFieldEnd()
         if self.o4 is not None:
-            oprot.writeFieldBegin("o4", TType.STRUCT, 4)
+            oprot.writeFieldBegin('o4', TType.STRUCT, 4)
             self.o4.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -3969,47 +3424,22 @@ class create_table_result(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(create_table_result)
 create_table_result.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRUCT,
-        "o1",
-        [AlreadyExistsException, None],
-        None,
-    ),  # 1
-    (
-        2,
-        TType.STRUCT,
-        "o2",
-        [InvalidObjectException, None],
-        None,
-    ),  # 2
-    (
-        3,
-        TType.STRUCT,
-        "o3",
-        [MetaException, None],
-        None,
-    ),  # 3
-    (
-        4,
-        TType.STRUCT,
-        "o4",
-        [NoSuchObjectException, None],
-        None,
-    ),  # 4
+    (1, TType.STRUCT, 'o1', [AlreadyExistsException, None], None, ),  # 1
+    (2, TType.STRUCT, 'o2', [InvalidObjectException, None], None, ),  # 2
+    (3, TType.STRUCT, 'o3', [MetaException, None], None, ),  # 3
+    (4, TType.STRUCT, 'o4', [NoSuchObjectException, None], None, ),  # 4
 )
 
 
@@ -4022,22 +3452,14 @@ class drop_table_args(object):
 
     """
 
-    def __init__(
-        self,
-        dbname=None,
-        name=None,
-        deleteData=None,
-    ):
+
+    def __init__(self, dbname=None, name=None, deleteData=None,):
         self.dbname = dbname
         self.name = name
         self.deleteData = deleteData
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -4047,20 +3469,12 @@ class drop_table_args(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.dbname = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.dbname = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    self.name = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
@@ -4077,17 +3491,17 @@ class drop_table_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("drop_table_args")
+        oprot.writeStructBegin('drop_table_args')
         if self.dbname is not None:
-            oprot.writeFieldBegin("dbname", TType.STRING, 1)
-            oprot.writeString(self.dbname.encode("utf-8") if sys.version_info[0] == 2 else self.dbname)
+            oprot.writeFieldBegin('dbname', TType.STRING, 1)
+            oprot.writeString(self.dbname.encode('utf-8') if sys.version_info[0] == 2 else self.dbname)
             oprot.writeFieldEnd()
         if self.name is not None:
-            oprot.writeFieldBegin("name", TType.STRING, 2)
-            oprot.writeString(self.name.encode("utf-8") if sys.version_info[0] == 2 else self.name)
+            oprot.writeFieldBegin('name', TType.STRING, 2)
+            oprot.writeString(self.name.encode('utf-8') if sys.version_info[0] == 2 else self.name)
             oprot.writeFieldEnd()
         if self.deleteData is not None:
-            oprot.writeFieldBegin("deleteData", TType.BOOL, 3)
+            oprot.writeFieldBegin('deleteData', TType.BOOL, 3)
             oprot.writeBool(self.deleteData)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -4097,40 +3511,21 @@ class drop_table_args(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(drop_table_args)
 drop_table_args.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "dbname",
-        "UTF8",
-        None,
-    ),  # 1
-    (
-        2,
-        TType.STRING,
-        "name",
-        "UTF8",
-        None,
-    ),  # 2
-    (
-        3,
-        TType.BOOL,
-        "deleteData",
-        None,
-        None,
-    ),  # 3
+    (1, TType.STRING, 'dbname', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'name', 'UTF8', None, ),  # 2
+    (3, TType.BOOL, 'deleteData', None, None, ),  # 3
 )
 
 
@@ -4142,20 +3537,13 @@ class drop_table_result(object):
 
     """
 
-    def __init__(
-        self,
-        o1=None,
-        o3=None,
-    ):
+
+    def __init__(self, o1=None, o3=None,):
         self.o1 = o1
         self.o3 = o3
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -4182,13 +3570,13 @@ class drop_table_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("drop_table_result")
+        oprot.writeStructBegin('drop_table_result')
         if self.o1 is not None:
-            oprot.writeFieldBegin("o1", TType.STRUCT, 1)
+            oprot.writeFieldBegin('o1', TType.STRUCT, 1)
             self.o1.write(oprot)
             oprot.writeFieldEnd()
         if self.o3 is not None:
-            oprot.writeFieldBegin("o3", TType.STRUCT, 2)
+            oprot.writeFieldBegin('o3', TType.STRUCT, 2)
             self.o3.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -4198,33 +3586,20 @@ class drop_table_result(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(drop_table_result)
 drop_table_result.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRUCT,
-        "o1",
-        [NoSuchObjectException, None],
-        None,
-    ),  # 1
-    (
-        2,
-        TType.STRUCT,
-        "o3",
-        [MetaException, None],
-        None,
-    ),  # 2
+    (1, TType.STRUCT, 'o1', [NoSuchObjectException, None], None, ),  # 1
+    (2, TType.STRUCT, 'o3', [MetaException, None], None, ),  # 2
 )
 
 
@@ -4235,18 +3610,12 @@ class get_all_tables_args(object):
 
     """
 
-    def __init__(
-        self,
-        db_name=None,
-    ):
+
+    def __init__(self, db_name=None,):
         self.db_name = db_name
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -4256,11 +3625,7 @@ class get_all_tables_args(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.db_name = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.db_name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             else:
@@ -4272,10 +3637,10 @@ class get_all_tables_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("get_all_tables_args")
+        oprot.writeStructBegin('get_all_tables_args')
         if self.db_name is not None:
-            oprot.writeFieldBegin("db_name", TType.STRING, 1)
-            oprot.writeString(self.db_name.encode("utf-8") if sys.version_info[0] == 2 else self.db_name)
+            oprot.writeFieldBegin('db_name', TType.STRING, 1)
+            oprot.writeString(self.db_name.encode('utf-8') if sys.version_info[0] == 2 else self.db_name)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -4284,26 +3649,19 @@ class get_all_tables_args(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(get_all_tables_args)
 get_all_tables_args.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "db_name",
-        "UTF8",
-        None,
-    ),  # 1
+    (1, TType.STRING, 'db_name', 'UTF8', None, ),  # 1
 )
 
 
@@ -4315,20 +3673,13 @@ class get_all_tables_result(object):
 
     """
 
-    def __init__(
-        self,
-        success=None,
-        o1=None,
-    ):
+
+    def __init__(self, success=None, o1=None,):
         self.success = success
         self.o1 = o1
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -4341,11 +3692,7 @@ class get_all_tables_result(object):
                     self.success = []
                     (_etype261, _size258) = iprot.readListBegin()
                     for _i262 in range(_size258):
-                        _elem263 = (
-                            iprot.readString().decode("utf-8", errors="replace")
-                            if sys.version_info[0] == 2
-                            else iprot.readString()
-                        )
+                        _elem263 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                         self.success.append(_elem263)
                     iprot.readListEnd()
                 else:
@@ -4364,16 +3711,16 @@ class get_all_tables_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("get_all_tables_result")
+        oprot.writeStructBegin('get_all_tables_result')
         if self.success is not None:
-            oprot.writeFieldBegin("success", TType.LIST, 0)
+            oprot.writeFieldBegin('success', TType.LIST, 0)
             oprot.writeListBegin(TType.STRING, len(self.success))
             for iter264 in self.success:
-                oprot.writeString(iter264.encode("utf-8") if sys.version_info[0] == 2 else iter264)
+                oprot.writeString(iter264.encode('utf-8') if sys.version_info[0] == 2 else iter264)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.o1 is not None:
-            oprot.writeFieldBegin("o1", TType.STRUCT, 1)
+            oprot.writeFieldBegin('o1', TType.STRUCT, 1)
             self.o1.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -4383,32 +3730,19 @@ class get_all_tables_result(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(get_all_tables_result)
 get_all_tables_result.thrift_spec = (
-    (
-        0,
-        TType.LIST,
-        "success",
-        (TType.STRING, "UTF8", False),
-        None,
-    ),  # 0
-    (
-        1,
-        TType.STRUCT,
-        "o1",
-        [MetaException, None],
-        None,
-    ),  # 1
+    (0, TType.LIST, 'success', (TType.STRING, 'UTF8', False), None, ),  # 0
+    (1, TType.STRUCT, 'o1', [MetaException, None], None, ),  # 1
 )
 
 
@@ -4419,18 +3753,12 @@ class get_table_req_args(object):
 
     """
 
-    def __init__(
-        self,
-        req=None,
-    ):
+
+    def __init__(self, req=None,):
         self.req = req
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -4453,9 +3781,9 @@ class get_table_req_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("get_table_req_args")
+        oprot.writeStructBegin('get_table_req_args')
         if self.req is not None:
-            oprot.writeFieldBegin("req", TType.STRUCT, 1)
+            oprot.writeFieldBegin('req', TType.STRUCT, 1)
             self.req.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -4465,26 +3793,19 @@ class get_table_req_args(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(get_table_req_args)
 get_table_req_args.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRUCT,
-        "req",
-        [GetTableRequest, None],
-        None,
-    ),  # 1
+    (1, TType.STRUCT, 'req', [GetTableRequest, None], None, ),  # 1
 )
 
 
@@ -4497,22 +3818,14 @@ class get_table_req_result(object):
 
     """
 
-    def __init__(
-        self,
-        success=None,
-        o1=None,
-        o2=None,
-    ):
+
+    def __init__(self, success=None, o1=None, o2=None,):
         self.success = success
         self.o1 = o1
         self.o2 = o2
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -4545,17 +3858,17 @@ class get_table_req_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("get_table_req_result")
+        oprot.writeStructBegin('get_table_req_result')
         if self.success is not None:
-            oprot.writeFieldBegin("success", TType.STRUCT, 0)
+            oprot.writeFieldBegin('success', TType.STRUCT, 0)
             self.success.write(oprot)
             oprot.writeFieldEnd()
         if self.o1 is not None:
-            oprot.writeFieldBegin("o1", TType.STRUCT, 1)
+            oprot.writeFieldBegin('o1', TType.STRUCT, 1)
             self.o1.write(oprot)
             oprot.writeFieldEnd()
         if self.o2 is not None:
-            oprot.writeFieldBegin("o2", TType.STRUCT, 2)
+            oprot.writeFieldBegin('o2', TType.STRUCT, 2)
             self.o2.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -4565,39 +3878,20 @@ class get_table_req_result(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(get_table_req_result)
 get_table_req_result.thrift_spec = (
-    (
-        0,
-        TType.STRUCT,
-        "success",
-        [GetTableResult, None],
-        None,
-    ),  # 0
-    (
-        1,
-        TType.STRUCT,
-        "o1",
-        [MetaException, None],
-        None,
-    ),  # 1
-    (
-        2,
-        TType.STRUCT,
-        "o2",
-        [NoSuchObjectException, None],
-        None,
-    ),  # 2
+    (0, TType.STRUCT, 'success', [GetTableResult, None], None, ),  # 0
+    (1, TType.STRUCT, 'o1', [MetaException, None], None, ),  # 1
+    (2, TType.STRUCT, 'o2', [NoSuchObjectException, None], None, ),  # 2
 )
 
 
@@ -4608,18 +3902,12 @@ class get_table_objects_by_name_req_args(object):
 
     """
 
-    def __init__(
-        self,
-        req=None,
-    ):
+
+    def __init__(self, req=None,):
         self.req = req
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -4642,9 +3930,9 @@ class get_table_objects_by_name_req_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("get_table_objects_by_name_req_args")
+        oprot.writeStructBegin('get_table_objects_by_name_req_args')
         if self.req is not None:
-            oprot.writeFieldBegin("req", TType.STRUCT, 1)
+            oprot.writeFieldBegin('req', TType.STRUCT, 1)
             self.req.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -4654,26 +3942,19 @@ class get_table_objects_by_name_req_args(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(get_table_objects_by_name_req_args)
 get_table_objects_by_name_req_args.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRUCT,
-        "req",
-        [GetTablesRequest, None],
-        None,
-    ),  # 1
+    (1, TType.STRUCT, 'req', [GetTablesRequest, None], None, ),  # 1
 )
 
 
@@ -4687,24 +3968,15 @@ class get_table_objects_by_name_req_result(object):
 
     """
 
-    def __init__(
-        self,
-        success=None,
-        o1=None,
-        o2=None,
-        o3=None,
-    ):
+
+    def __init__(self, success=None, o1=None, o2=None, o3=None,):
         self.success = success
         self.o1 = o1
         self.o2 = o2
         self.o3 = o3
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -4742,21 +4014,21 @@ class get_table_objects_by_name_req_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("get_table_objects_by_name_req_result")
+        oprot.writeStructBegin('get_table_objects_by_name_req_result')
         if self.success is not None:
-            oprot.writeFieldBegin("success", TType.STRUCT, 0)
+            oprot.writeFieldBegin('success', TType.STRUCT, 0)
             self.success.write(oprot)
             oprot.writeFieldEnd()
         if self.o1 is not None:
-            oprot.writeFieldBegin("o1", TType.STRUCT, 1)
+            oprot.writeFieldBegin('o1', TType.STRUCT, 1)
             self.o1.write(oprot)
             oprot.writeFieldEnd()
         if self.o2 is not None:
-            oprot.writeFieldBegin("o2", TType.STRUCT, 2)
+            oprot.writeFieldBegin('o2', TType.STRUCT, 2)
             self.o2.write(oprot)
             oprot.writeFieldEnd()
         if self.o3 is not None:
-            oprot.writeFieldBegin("o3", TType.STRUCT, 3)
+            oprot.writeFieldBegin('o3', TType.STRUCT, 3)
             self.o3.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -4766,46 +4038,21 @@ class get_table_objects_by_name_req_result(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(get_table_objects_by_name_req_result)
 get_table_objects_by_name_req_result.thrift_spec = (
-    (
-        0,
-        TType.STRUCT,
-        "success",
-        [GetTablesResult, None],
-        None,
-    ),  # 0
-    (
-        1,
-        TType.STRUCT,
-        "o1",
-        [MetaException, None],
-        None,
-    ),  # 1
-    (
-        2,
-        TType.STRUCT,
-        "o2",
-        [InvalidOperationException, None],
-        None,
-    ),  # 2
-    (
-        3,
-        TType.STRUCT,
-        "o3",
-        [UnknownDBException, None],
-        None,
-    ),  # 3
+    (0, TType.STRUCT, 'success', [GetTablesResult, None], None, ),  # 0
+    (1, TType.STRUCT, 'o1', [MetaException, None], None, ),  # 1
+    (2, TType.STRUCT, 'o2', [InvalidOperationException, None], None, ),  # 2
+    (3, TType.STRUCT, 'o3', [UnknownDBException, None], None, ),  # 3
 )
 
 
@@ -4818,22 +4065,14 @@ class get_table_names_by_filter_args(object):
 
     """
 
-    def __init__(
-        self,
-        dbname=None,
-        filter=None,
-        max_tables=-1,
-    ):
+
+    def __init__(self, dbname=None, filter=None, max_tables=-1,):
         self.dbname = dbname
         self.filter = filter
         self.max_tables = max_tables
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -4843,20 +4082,12 @@ class get_table_names_by_filter_args(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.dbname = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.dbname = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    self.filter = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.filter = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
@@ -4873,17 +4104,17 @@ class get_table_names_by_filter_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("get_table_names_by_filter_args")
+        oprot.writeStructBegin('get_table_names_by_filter_args')
         if self.dbname is not None:
-            oprot.writeFieldBegin("dbname", TType.STRING, 1)
-            oprot.writeString(self.dbname.encode("utf-8") if sys.version_info[0] == 2 else self.dbname)
+            oprot.writeFieldBegin('dbname', TType.STRING, 1)
+            oprot.writeString(self.dbname.encode('utf-8') if sys.version_info[0] == 2 else self.dbname)
             oprot.writeFieldEnd()
         if self.filter is not None:
-            oprot.writeFieldBegin("filter", TType.STRING, 2)
-            oprot.writeString(self.filter.encode("utf-8") if sys.version_info[0] == 2 else self.filter)
+            oprot.writeFieldBegin('filter', TType.STRING, 2)
+            oprot.writeString(self.filter.encode('utf-8') if sys.version_info[0] == 2 else self.filter)
             oprot.writeFieldEnd()
         if self.max_tables is not None:
-            oprot.writeFieldBegin("max_tables", TType.I16, 3)
+            oprot.writeFieldBegin('max_tables', TType.I16, 3)
             oprot.writeI16(self.max_tables)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -4893,40 +4124,21 @@ class get_table_names_by_filter_args(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(get_table_names_by_filter_args)
 get_table_names_by_filter_args.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "dbname",
-        "UTF8",
-        None,
-    ),  # 1
-    (
-        2,
-        TType.STRING,
-        "filter",
-        "UTF8",
-        None,
-    ),  # 2
-    (
-        3,
-        TType.I16,
-        "max_tables",
-        None,
-        -1,
-    ),  # 3
+    (1, TType.STRING, 'dbname', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'filter', 'UTF8', None, ),  # 2
+    (3, TType.I16, 'max_tables', None, -1, ),  # 3
 )
 
 
@@ -4940,24 +4152,15 @@ class get_table_names_by_filter_result(object):
 
     """
 
-    def __init__(
-        self,
-        success=None,
-        o1=None,
-        o2=None,
-        o3=None,
-    ):
+
+    def __init__(self, success=None, o1=None, o2=None, o3=None,):
         self.success = success
         self.o1 = o1
         self.o2 = o2
         self.o3 = o3
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -4970,11 +4173,7 @@ class get_table_names_by_filter_result(object):
                     self.success = []
                     (_etype268, _size265) = iprot.readListBegin()
                     for _i269 in range(_size265):
-                        _elem270 = (
-                            iprot.readString().decode("utf-8", errors="replace")
-                            if sys.version_info[0] == 2
-                            else iprot.readString()
-                        )
+                        _elem270 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                         self.success.append(_elem270)
                     iprot.readListEnd()
                 else:
@@ -5003,24 +4202,24 @@ class get_table_names_by_filter_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("get_table_names_by_filter_result")
+        oprot.writeStructBegin('get_table_names_by_filter_result')
         if self.success is not None:
-            oprot.writeFieldBegin("success", TType.LIST, 0)
+            oprot.writeFieldBegin('success', TType.LIST, 0)
             oprot.writeListBegin(TType.STRING, len(self.success))
             for iter271 in self.success:
-                oprot.writeString(iter271.encode("utf-8") if sys.version_info[0] == 2 else iter271)
+                oprot.writeString(iter271.encode('utf-8') if sys.version_info[0] == 2 else iter271)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.o1 is not None:
-            oprot.writeFieldBegin("o1", TType.STRUCT, 1)
+            oprot.writeFieldBegin('o1', TType.STRUCT, 1)
             self.o1.write(oprot)
             oprot.writeFieldEnd()
         if self.o2 is not None:
-            oprot.writeFieldBegin("o2", TType.STRUCT, 2)
+            oprot.writeFieldBegin('o2', TType.STRUCT, 2)
             self.o2.write(oprot)
             oprot.writeFieldEnd()
         if self.o3 is not None:
-            oprot.writeFieldBegin("o3", TType.STRUCT, 3)
+            oprot.writeFieldBegin('o3', TType.STRUCT, 3)
             self.o3.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -5030,46 +4229,21 @@ class get_table_names_by_filter_result(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(get_table_names_by_filter_result)
 get_table_names_by_filter_result.thrift_spec = (
-    (
-        0,
-        TType.LIST,
-        "success",
-        (TType.STRING, "UTF8", False),
-        None,
-    ),  # 0
-    (
-        1,
-        TType.STRUCT,
-        "o1",
-        [MetaException, None],
-        None,
-    ),  # 1
-    (
-        2,
-        TType.STRUCT,
-        "o2",
-        [InvalidOperationException, None],
-        None,
-    ),  # 2
-    (
-        3,
-        TType.STRUCT,
-        "o3",
-        [UnknownDBException, None],
-        None,
-    ),  # 3
+    (0, TType.LIST, 'success', (TType.STRING, 'UTF8', False), None, ),  # 0
+    (1, TType.STRUCT, 'o1', [MetaException, None], None, ),  # 1
+    (2, TType.STRUCT, 'o2', [InvalidOperationException, None], None, ),  # 2
+    (3, TType.STRUCT, 'o3', [UnknownDBException, None], None, ),  # 3
 )
 
 
@@ -5083,24 +4257,15 @@ class alter_table_with_environment_context_args(object):
 
     """
 
-    def __init__(
-        self,
-        dbname=None,
-        tbl_name=None,
-        new_tbl=None,
-        environment_context=None,
-    ):
+
+    def __init__(self, dbname=None, tbl_name=None, new_tbl=None, environment_context=None,):
         self.dbname = dbname
         self.tbl_name = tbl_name
         self.new_tbl = new_tbl
         self.environment_context = environment_context
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -5110,20 +4275,12 @@ class alter_table_with_environment_context_args(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.dbname = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.dbname = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    self.tbl_name = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.tbl_name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
@@ -5147,21 +4304,21 @@ class alter_table_with_environment_context_args(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("alter_table_with_environment_context_args")
+        oprot.writeStructBegin('alter_table_with_environment_context_args')
         if self.dbname is not None:
-            oprot.writeFieldBegin("dbname", TType.STRING, 1)
-            oprot.writeString(self.dbname.encode("utf-8") if sys.version_info[0] == 2 else self.dbname)
+            oprot.writeFieldBegin('dbname', TType.STRING, 1)
+            oprot.writeString(self.dbname.encode('utf-8') if sys.version_info[0] == 2 else self.dbname)
             oprot.writeFieldEnd()
         if self.tbl_name is not None:
-            oprot.writeFieldBegin("tbl_name", TType.STRING, 2)
-            oprot.writeString(self.tbl_name.encode("utf-8") if sys.version_info[0] == 2 else self.tbl_name)
+            oprot.writeFieldBegin('tbl_name', TType.STRING, 2)
+            oprot.writeString(self.tbl_name.encode('utf-8') if sys.version_info[0] == 2 else self.tbl_name)
             oprot.writeFieldEnd()
         if self.new_tbl is not None:
-            oprot.writeFieldBegin("new_tbl", TType.STRUCT, 3)
+            oprot.writeFieldBegin('new_tbl', TType.STRUCT, 3)
             self.new_tbl.write(oprot)
             oprot.writeFieldEnd()
         if self.environment_context is not None:
-            oprot.writeFieldBegin("environment_context", TType.STRUCT, 4)
+            oprot.writeFieldBegin('environment_context', TType.STRUCT, 4)
             self.environment_context.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -5171,47 +4328,22 @@ class alter_table_with_environment_context_args(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(alter_table_with_environment_context_args)
 alter_table_with_environment_context_args.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "dbname",
-        "UTF8",
-        None,
-    ),  # 1
-    (
-        2,
-        TType.STRING,
-        "tbl_name",
-        "UTF8",
-        None,
-    ),  # 2
-    (
-        3,
-        TType.STRUCT,
-        "new_tbl",
-        [Table, None],
-        None,
-    ),  # 3
-    (
-        4,
-        TType.STRUCT,
-        "environment_context",
-        [EnvironmentContext, None],
-        None,
-    ),  # 4
+    (1, TType.STRING, 'dbname', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'tbl_name', 'UTF8', None, ),  # 2
+    (3, TType.STRUCT, 'new_tbl', [Table, None], None, ),  # 3
+    (4, TType.STRUCT, 'environment_context', [EnvironmentContext, None], None, ),  # 4
 )
 
 
@@ -5223,20 +4355,13 @@ class alter_table_with_environment_context_result(object):
 
     """
 
-    def __init__(
-        self,
-        o1=None,
-        o2=None,
-    ):
+
+    def __init__(self, o1=None, o2=None,):
         self.o1 = o1
         self.o2 = o2
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -5263,13 +4388,13 @@ class alter_table_with_environment_context_result(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("alter_table_with_environment_context_result")
+        oprot.writeStructBegin('alter_table_with_environment_context_result')
         if self.o1 is not None:
-            oprot.writeFieldBegin("o1", TType.STRUCT, 1)
+            oprot.writeFieldBegin('o1', TType.STRUCT, 1)
             self.o1.write(oprot)
             oprot.writeFieldEnd()
         if self.o2 is not None:
-            oprot.writeFieldBegin("o2", TType.STRUCT, 2)
+            oprot.writeFieldBegin('o2', TType.STRUCT, 2)
             self.o2.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -5279,33 +4404,20 @@ class alter_table_with_environment_context_result(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(alter_table_with_environment_context_result)
 alter_table_with_environment_context_result.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRUCT,
-        "o1",
-        [InvalidOperationException, None],
-        None,
-    ),  # 1
-    (
-        2,
-        TType.STRUCT,
-        "o2",
-        [MetaException, None],
-        None,
-    ),  # 2
+    (1, TType.STRUCT, 'o1', [InvalidOperationException, None], None, ),  # 1
+    (2, TType.STRUCT, 'o2', [MetaException, None], None, ),  # 2
 )
 fix_spec(all_structs)
 del all_structs

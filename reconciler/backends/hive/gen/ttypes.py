@@ -13,7 +13,6 @@ from thrift.TRecursive import fix_spec
 import sys
 
 from thrift.transport import TTransport
-
 all_structs = []
 
 
@@ -74,22 +73,14 @@ class FieldSchema(object):
 
     """
 
-    def __init__(
-        self,
-        name=None,
-        type=None,
-        comment=None,
-    ):
+
+    def __init__(self, name=None, type=None, comment=None,):
         self.name = name
         self.type = type
         self.comment = comment
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -99,29 +90,17 @@ class FieldSchema(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.name = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    self.type = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.type = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.STRING:
-                    self.comment = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.comment = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             else:
@@ -133,18 +112,18 @@ class FieldSchema(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("FieldSchema")
+        oprot.writeStructBegin('FieldSchema')
         if self.name is not None:
-            oprot.writeFieldBegin("name", TType.STRING, 1)
-            oprot.writeString(self.name.encode("utf-8") if sys.version_info[0] == 2 else self.name)
+            oprot.writeFieldBegin('name', TType.STRING, 1)
+            oprot.writeString(self.name.encode('utf-8') if sys.version_info[0] == 2 else self.name)
             oprot.writeFieldEnd()
         if self.type is not None:
-            oprot.writeFieldBegin("type", TType.STRING, 2)
-            oprot.writeString(self.type.encode("utf-8") if sys.version_info[0] == 2 else self.type)
+            oprot.writeFieldBegin('type', TType.STRING, 2)
+            oprot.writeString(self.type.encode('utf-8') if sys.version_info[0] == 2 else self.type)
             oprot.writeFieldEnd()
         if self.comment is not None:
-            oprot.writeFieldBegin("comment", TType.STRING, 3)
-            oprot.writeString(self.comment.encode("utf-8") if sys.version_info[0] == 2 else self.comment)
+            oprot.writeFieldBegin('comment', TType.STRING, 3)
+            oprot.writeString(self.comment.encode('utf-8') if sys.version_info[0] == 2 else self.comment)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -153,8 +132,9 @@ class FieldSchema(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -174,14 +154,8 @@ class PrivilegeGrantInfo(object):
 
     """
 
-    def __init__(
-        self,
-        privilege=None,
-        createTime=None,
-        grantor=None,
-        grantorType=None,
-        grantOption=None,
-    ):
+
+    def __init__(self, privilege=None, createTime=None, grantor=None, grantorType=None, grantOption=None,):
         self.privilege = privilege
         self.createTime = createTime
         self.grantor = grantor
@@ -189,11 +163,7 @@ class PrivilegeGrantInfo(object):
         self.grantOption = grantOption
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -203,11 +173,7 @@ class PrivilegeGrantInfo(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.privilege = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.privilege = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
@@ -217,11 +183,7 @@ class PrivilegeGrantInfo(object):
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.STRING:
-                    self.grantor = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.grantor = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
@@ -243,25 +205,25 @@ class PrivilegeGrantInfo(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("PrivilegeGrantInfo")
+        oprot.writeStructBegin('PrivilegeGrantInfo')
         if self.privilege is not None:
-            oprot.writeFieldBegin("privilege", TType.STRING, 1)
-            oprot.writeString(self.privilege.encode("utf-8") if sys.version_info[0] == 2 else self.privilege)
+            oprot.writeFieldBegin('privilege', TType.STRING, 1)
+            oprot.writeString(self.privilege.encode('utf-8') if sys.version_info[0] == 2 else self.privilege)
             oprot.writeFieldEnd()
         if self.createTime is not None:
-            oprot.writeFieldBegin("createTime", TType.I32, 2)
+            oprot.writeFieldBegin('createTime', TType.I32, 2)
             oprot.writeI32(self.createTime)
             oprot.writeFieldEnd()
         if self.grantor is not None:
-            oprot.writeFieldBegin("grantor", TType.STRING, 3)
-            oprot.writeString(self.grantor.encode("utf-8") if sys.version_info[0] == 2 else self.grantor)
+            oprot.writeFieldBegin('grantor', TType.STRING, 3)
+            oprot.writeString(self.grantor.encode('utf-8') if sys.version_info[0] == 2 else self.grantor)
             oprot.writeFieldEnd()
         if self.grantorType is not None:
-            oprot.writeFieldBegin("grantorType", TType.I32, 4)
+            oprot.writeFieldBegin('grantorType', TType.I32, 4)
             oprot.writeI32(self.grantorType)
             oprot.writeFieldEnd()
         if self.grantOption is not None:
-            oprot.writeFieldBegin("grantOption", TType.BOOL, 5)
+            oprot.writeFieldBegin('grantOption', TType.BOOL, 5)
             oprot.writeBool(self.grantOption)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -271,8 +233,9 @@ class PrivilegeGrantInfo(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -290,22 +253,14 @@ class PrincipalPrivilegeSet(object):
 
     """
 
-    def __init__(
-        self,
-        userPrivileges=None,
-        groupPrivileges=None,
-        rolePrivileges=None,
-    ):
+
+    def __init__(self, userPrivileges=None, groupPrivileges=None, rolePrivileges=None,):
         self.userPrivileges = userPrivileges
         self.groupPrivileges = groupPrivileges
         self.rolePrivileges = rolePrivileges
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -318,11 +273,7 @@ class PrincipalPrivilegeSet(object):
                     self.userPrivileges = {}
                     (_ktype1, _vtype2, _size0) = iprot.readMapBegin()
                     for _i4 in range(_size0):
-                        _key5 = (
-                            iprot.readString().decode("utf-8", errors="replace")
-                            if sys.version_info[0] == 2
-                            else iprot.readString()
-                        )
+                        _key5 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                         _val6 = []
                         (_etype10, _size7) = iprot.readListBegin()
                         for _i11 in range(_size7):
@@ -339,11 +290,7 @@ class PrincipalPrivilegeSet(object):
                     self.groupPrivileges = {}
                     (_ktype14, _vtype15, _size13) = iprot.readMapBegin()
                     for _i17 in range(_size13):
-                        _key18 = (
-                            iprot.readString().decode("utf-8", errors="replace")
-                            if sys.version_info[0] == 2
-                            else iprot.readString()
-                        )
+                        _key18 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                         _val19 = []
                         (_etype23, _size20) = iprot.readListBegin()
                         for _i24 in range(_size20):
@@ -360,11 +307,7 @@ class PrincipalPrivilegeSet(object):
                     self.rolePrivileges = {}
                     (_ktype27, _vtype28, _size26) = iprot.readMapBegin()
                     for _i30 in range(_size26):
-                        _key31 = (
-                            iprot.readString().decode("utf-8", errors="replace")
-                            if sys.version_info[0] == 2
-                            else iprot.readString()
-                        )
+                        _key31 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                         _val32 = []
                         (_etype36, _size33) = iprot.readListBegin()
                         for _i37 in range(_size33):
@@ -385,12 +328,12 @@ class PrincipalPrivilegeSet(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("PrincipalPrivilegeSet")
+        oprot.writeStructBegin('PrincipalPrivilegeSet')
         if self.userPrivileges is not None:
-            oprot.writeFieldBegin("userPrivileges", TType.MAP, 1)
+            oprot.writeFieldBegin('userPrivileges', TType.MAP, 1)
             oprot.writeMapBegin(TType.STRING, TType.LIST, len(self.userPrivileges))
             for kiter39, viter40 in self.userPrivileges.items():
-                oprot.writeString(kiter39.encode("utf-8") if sys.version_info[0] == 2 else kiter39)
+                oprot.writeString(kiter39.encode('utf-8') if sys.version_info[0] == 2 else kiter39)
                 oprot.writeListBegin(TType.STRUCT, len(viter40))
                 for iter41 in viter40:
                     iter41.write(oprot)
@@ -398,10 +341,10 @@ class PrincipalPrivilegeSet(object):
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.groupPrivileges is not None:
-            oprot.writeFieldBegin("groupPrivileges", TType.MAP, 2)
+            oprot.writeFieldBegin('groupPrivileges', TType.MAP, 2)
             oprot.writeMapBegin(TType.STRING, TType.LIST, len(self.groupPrivileges))
             for kiter42, viter43 in self.groupPrivileges.items():
-                oprot.writeString(kiter42.encode("utf-8") if sys.version_info[0] == 2 else kiter42)
+                oprot.writeString(kiter42.encode('utf-8') if sys.version_info[0] == 2 else kiter42)
                 oprot.writeListBegin(TType.STRUCT, len(viter43))
                 for iter44 in viter43:
                     iter44.write(oprot)
@@ -409,10 +352,10 @@ class PrincipalPrivilegeSet(object):
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.rolePrivileges is not None:
-            oprot.writeFieldBegin("rolePrivileges", TType.MAP, 3)
+            oprot.writeFieldBegin('rolePrivileges', TType.MAP, 3)
             oprot.writeMapBegin(TType.STRING, TType.LIST, len(self.rolePrivileges))
             for kiter45, viter46 in self.rolePrivileges.items():
-                oprot.writeString(kiter45.encode("utf-8") if sys.version_info[0] == 2 else kiter45)
+                oprot.writeString(kiter45.encode('utf-8') if sys.version_info[0] == 2 else kiter45)
                 oprot.writeListBegin(TType.STRUCT, len(viter46))
                 for iter47 in viter46:
                     iter47.write(oprot)
@@ -426,8 +369,9 @@ class PrincipalPrivilegeSet(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -446,24 +390,15 @@ class Catalog(object):
 
     """
 
-    def __init__(
-        self,
-        name=None,
-        description=None,
-        locationUri=None,
-        createTime=None,
-    ):
+
+    def __init__(self, name=None, description=None, locationUri=None, createTime=None,):
         self.name = name
         self.description = description
         self.locationUri = locationUri
         self.createTime = createTime
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -473,29 +408,17 @@ class Catalog(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.name = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    self.description = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.description = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.STRING:
-                    self.locationUri = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.locationUri = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
@@ -512,21 +435,21 @@ class Catalog(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("Catalog")
+        oprot.writeStructBegin('Catalog')
         if self.name is not None:
-            oprot.writeFieldBegin("name", TType.STRING, 1)
-            oprot.writeString(self.name.encode("utf-8") if sys.version_info[0] == 2 else self.name)
+            oprot.writeFieldBegin('name', TType.STRING, 1)
+            oprot.writeString(self.name.encode('utf-8') if sys.version_info[0] == 2 else self.name)
             oprot.writeFieldEnd()
         if self.description is not None:
-            oprot.writeFieldBegin("description", TType.STRING, 2)
-            oprot.writeString(self.description.encode("utf-8") if sys.version_info[0] == 2 else self.description)
+            oprot.writeFieldBegin('description', TType.STRING, 2)
+            oprot.writeString(self.description.encode('utf-8') if sys.version_info[0] == 2 else self.description)
             oprot.writeFieldEnd()
         if self.locationUri is not None:
-            oprot.writeFieldBegin("locationUri", TType.STRING, 3)
-            oprot.writeString(self.locationUri.encode("utf-8") if sys.version_info[0] == 2 else self.locationUri)
+            oprot.writeFieldBegin('locationUri', TType.STRING, 3)
+            oprot.writeString(self.locationUri.encode('utf-8') if sys.version_info[0] == 2 else self.locationUri)
             oprot.writeFieldEnd()
         if self.createTime is not None:
-            oprot.writeFieldBegin("createTime", TType.I32, 4)
+            oprot.writeFieldBegin('createTime', TType.I32, 4)
             oprot.writeI32(self.createTime)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -536,8 +459,9 @@ class Catalog(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -553,18 +477,12 @@ class CreateCatalogRequest(object):
 
     """
 
-    def __init__(
-        self,
-        catalog=None,
-    ):
+
+    def __init__(self, catalog=None,):
         self.catalog = catalog
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -587,9 +505,9 @@ class CreateCatalogRequest(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("CreateCatalogRequest")
+        oprot.writeStructBegin('CreateCatalogRequest')
         if self.catalog is not None:
-            oprot.writeFieldBegin("catalog", TType.STRUCT, 1)
+            oprot.writeFieldBegin('catalog', TType.STRUCT, 1)
             self.catalog.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -599,8 +517,9 @@ class CreateCatalogRequest(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -617,20 +536,13 @@ class AlterCatalogRequest(object):
 
     """
 
-    def __init__(
-        self,
-        name=None,
-        newCat=None,
-    ):
+
+    def __init__(self, name=None, newCat=None,):
         self.name = name
         self.newCat = newCat
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -640,11 +552,7 @@ class AlterCatalogRequest(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.name = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
@@ -662,13 +570,13 @@ class AlterCatalogRequest(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("AlterCatalogRequest")
+        oprot.writeStructBegin('AlterCatalogRequest')
         if self.name is not None:
-            oprot.writeFieldBegin("name", TType.STRING, 1)
-            oprot.writeString(self.name.encode("utf-8") if sys.version_info[0] == 2 else self.name)
+            oprot.writeFieldBegin('name', TType.STRING, 1)
+            oprot.writeString(self.name.encode('utf-8') if sys.version_info[0] == 2 else self.name)
             oprot.writeFieldEnd()
         if self.newCat is not None:
-            oprot.writeFieldBegin("newCat", TType.STRUCT, 2)
+            oprot.writeFieldBegin('newCat', TType.STRUCT, 2)
             self.newCat.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -678,8 +586,9 @@ class AlterCatalogRequest(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -695,18 +604,12 @@ class GetCatalogRequest(object):
 
     """
 
-    def __init__(
-        self,
-        name=None,
-    ):
+
+    def __init__(self, name=None,):
         self.name = name
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -716,11 +619,7 @@ class GetCatalogRequest(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.name = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             else:
@@ -732,10 +631,10 @@ class GetCatalogRequest(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("GetCatalogRequest")
+        oprot.writeStructBegin('GetCatalogRequest')
         if self.name is not None:
-            oprot.writeFieldBegin("name", TType.STRING, 1)
-            oprot.writeString(self.name.encode("utf-8") if sys.version_info[0] == 2 else self.name)
+            oprot.writeFieldBegin('name', TType.STRING, 1)
+            oprot.writeString(self.name.encode('utf-8') if sys.version_info[0] == 2 else self.name)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -744,8 +643,9 @@ class GetCatalogRequest(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -761,18 +661,12 @@ class GetCatalogResponse(object):
 
     """
 
-    def __init__(
-        self,
-        catalog=None,
-    ):
+
+    def __init__(self, catalog=None,):
         self.catalog = catalog
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -795,9 +689,9 @@ class GetCatalogResponse(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("GetCatalogResponse")
+        oprot.writeStructBegin('GetCatalogResponse')
         if self.catalog is not None:
-            oprot.writeFieldBegin("catalog", TType.STRUCT, 1)
+            oprot.writeFieldBegin('catalog', TType.STRUCT, 1)
             self.catalog.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -807,8 +701,9 @@ class GetCatalogResponse(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -824,18 +719,12 @@ class GetCatalogsResponse(object):
 
     """
 
-    def __init__(
-        self,
-        names=None,
-    ):
+
+    def __init__(self, names=None,):
         self.names = names
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -848,11 +737,7 @@ class GetCatalogsResponse(object):
                     self.names = []
                     (_etype51, _size48) = iprot.readListBegin()
                     for _i52 in range(_size48):
-                        _elem53 = (
-                            iprot.readString().decode("utf-8", errors="replace")
-                            if sys.version_info[0] == 2
-                            else iprot.readString()
-                        )
+                        _elem53 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                         self.names.append(_elem53)
                     iprot.readListEnd()
                 else:
@@ -866,12 +751,12 @@ class GetCatalogsResponse(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("GetCatalogsResponse")
+        oprot.writeStructBegin('GetCatalogsResponse')
         if self.names is not None:
-            oprot.writeFieldBegin("names", TType.LIST, 1)
+            oprot.writeFieldBegin('names', TType.LIST, 1)
             oprot.writeListBegin(TType.STRING, len(self.names))
             for iter54 in self.names:
-                oprot.writeString(iter54.encode("utf-8") if sys.version_info[0] == 2 else iter54)
+                oprot.writeString(iter54.encode('utf-8') if sys.version_info[0] == 2 else iter54)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -881,8 +766,9 @@ class GetCatalogsResponse(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -898,18 +784,12 @@ class DropCatalogRequest(object):
 
     """
 
-    def __init__(
-        self,
-        name=None,
-    ):
+
+    def __init__(self, name=None,):
         self.name = name
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -919,11 +799,7 @@ class DropCatalogRequest(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.name = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             else:
@@ -935,10 +811,10 @@ class DropCatalogRequest(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("DropCatalogRequest")
+        oprot.writeStructBegin('DropCatalogRequest')
         if self.name is not None:
-            oprot.writeFieldBegin("name", TType.STRING, 1)
-            oprot.writeString(self.name.encode("utf-8") if sys.version_info[0] == 2 else self.name)
+            oprot.writeFieldBegin('name', TType.STRING, 1)
+            oprot.writeString(self.name.encode('utf-8') if sys.version_info[0] == 2 else self.name)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -947,8 +823,9 @@ class DropCatalogRequest(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -976,22 +853,8 @@ class Database(object):
 
     """
 
-    def __init__(
-        self,
-        name=None,
-        description=None,
-        locationUri=None,
-        parameters=None,
-        privileges=None,
-        ownerName=None,
-        ownerType=None,
-        catalogName=None,
-        createTime=None,
-        managedLocationUri=None,
-        type=None,
-        connector_name=None,
-        remote_dbname=None,
-    ):
+
+    def __init__(self, name=None, description=None, locationUri=None, parameters=None, privileges=None, ownerName=None, ownerType=None, catalogName=None, createTime=None, managedLocationUri=None, type=None, connector_name=None, remote_dbname=None,):
         self.name = name
         self.description = description
         self.locationUri = locationUri
@@ -1007,11 +870,7 @@ class Database(object):
         self.remote_dbname = remote_dbname
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1021,29 +880,17 @@ class Database(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.name = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    self.description = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.description = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.STRING:
-                    self.locationUri = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.locationUri = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
@@ -1051,16 +898,8 @@ class Database(object):
                     self.parameters = {}
                     (_ktype56, _vtype57, _size55) = iprot.readMapBegin()
                     for _i59 in range(_size55):
-                        _key60 = (
-                            iprot.readString().decode("utf-8", errors="replace")
-                            if sys.version_info[0] == 2
-                            else iprot.readString()
-                        )
-                        _val61 = (
-                            iprot.readString().decode("utf-8", errors="replace")
-                            if sys.version_info[0] == 2
-                            else iprot.readString()
-                        )
+                        _key60 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val61 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                         self.parameters[_key60] = _val61
                     iprot.readMapEnd()
                 else:
@@ -1073,11 +912,7 @@ class Database(object):
                     iprot.skip(ftype)
             elif fid == 6:
                 if ftype == TType.STRING:
-                    self.ownerName = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.ownerName = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 7:
@@ -1087,11 +922,7 @@ class Database(object):
                     iprot.skip(ftype)
             elif fid == 8:
                 if ftype == TType.STRING:
-                    self.catalogName = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.catalogName = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 9:
@@ -1101,11 +932,7 @@ class Database(object):
                     iprot.skip(ftype)
             elif fid == 10:
                 if ftype == TType.STRING:
-                    self.managedLocationUri = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.managedLocationUri = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 11:
@@ -1115,20 +942,12 @@ class Database(object):
                     iprot.skip(ftype)
             elif fid == 12:
                 if ftype == TType.STRING:
-                    self.connector_name = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.connector_name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 13:
                 if ftype == TType.STRING:
-                    self.remote_dbname = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.remote_dbname = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             else:
@@ -1140,64 +959,62 @@ class Database(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("Database")
+        oprot.writeStructBegin('Database')
         if self.name is not None:
-            oprot.writeFieldBegin("name", TType.STRING, 1)
-            oprot.writeString(self.name.encode("utf-8") if sys.version_info[0] == 2 else self.name)
+            oprot.writeFieldBegin('name', TType.STRING, 1)
+            oprot.writeString(self.name.encode('utf-8') if sys.version_info[0] == 2 else self.name)
             oprot.writeFieldEnd()
         if self.description is not None:
-            oprot.writeFieldBegin("description", TType.STRING, 2)
-            oprot.writeString(self.description.encode("utf-8") if sys.version_info[0] == 2 else self.description)
+            oprot.writeFieldBegin('description', TType.STRING, 2)
+            oprot.writeString(self.description.encode('utf-8') if sys.version_info[0] == 2 else self.description)
             oprot.writeFieldEnd()
         if self.locationUri is not None:
-            oprot.writeFieldBegin("locationUri", TType.STRING, 3)
-            oprot.writeString(self.locationUri.encode("utf-8") if sys.version_info[0] == 2 else self.locationUri)
+            oprot.writeFieldBegin('locationUri', TType.STRING, 3)
+            oprot.writeString(self.locationUri.encode('utf-8') if sys.version_info[0] == 2 else self.locationUri)
             oprot.writeFieldEnd()
         if self.parameters is not None:
-            oprot.writeFieldBegin("parameters", TType.MAP, 4)
+            oprot.writeFieldBegin('parameters', TType.MAP, 4)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.parameters))
             for kiter62, viter63 in self.parameters.items():
-                oprot.writeString(kiter62.encode("utf-8") if sys.version_info[0] == 2 else kiter62)
-                oprot.writeString(viter63.encode("utf-8") if sys.version_info[0] == 2 else viter63)
+                oprot.writeString(kiter62.encode('utf-8') if sys.version_info[0] == 2 else kiter62)
+                oprot.writeString(viter63.encode('utf-8') if sys.version_info[0] == 2 else viter63)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.privileges is not None:
-            oprot.writeFieldBegin("privileges", TType.STRUCT, 5)
+            oprot.writeFieldBegin('privileges', TType.STRUCT, 5)
             self.privileges.write(oprot)
             oprot.writeFieldEnd()
         if self.ownerName is not None:
-            oprot.writeFieldBegin("ownerName", TType.STRING, 6)
-            oprot.writeString(self.ownerName.encode("utf-8") if sys.version_info[0] == 2 else self.ownerName)
+            oprot.writeFieldBegin('ownerName', TType.STRING, 6)
+            oprot.writeString(self.ownerName.encode('utf-8') if sys.version_info[0] == 2 else self.ownerName)
             oprot.writeFieldEnd()
         if self.ownerType is not None:
-            oprot.writeFieldBegin("ownerType", TType.I32, 7)
+            oprot.writeFieldBegin('ownerType', TType.I32, 7)
             oprot.writeI32(self.ownerType)
             oprot.writeFieldEnd()
         if self.catalogName is not None:
-            oprot.writeFieldBegin("catalogName", TType.STRING, 8)
-            oprot.writeString(self.catalogName.encode("utf-8") if sys.version_info[0] == 2 else self.catalogName)
+            oprot.writeFieldBegin('catalogName', TType.STRING, 8)
+            oprot.writeString(self.catalogName.encode('utf-8') if sys.version_info[0] == 2 else self.catalogName)
             oprot.writeFieldEnd()
         if self.createTime is not None:
-            oprot.writeFieldBegin("createTime", TType.I32, 9)
+            oprot.writeFieldBegin('createTime', TType.I32, 9)
             oprot.writeI32(self.createTime)
             oprot.writeFieldEnd()
         if self.managedLocationUri is not None:
-            oprot.writeFieldBegin("managedLocationUri", TType.STRING, 10)
-            oprot.writeString(
-                self.managedLocationUri.encode("utf-8") if sys.version_info[0] == 2 else self.managedLocationUri
-            )
+            oprot.writeFieldBegin('managedLocationUri', TType.STRING, 10)
+            oprot.writeString(self.managedLocationUri.encode('utf-8') if sys.version_info[0] == 2 else self.managedLocationUri)
             oprot.writeFieldEnd()
         if self.type is not None:
-            oprot.writeFieldBegin("type", TType.I32, 11)
+            oprot.writeFieldBegin('type', TType.I32, 11)
             oprot.writeI32(self.type)
             oprot.writeFieldEnd()
         if self.connector_name is not None:
-            oprot.writeFieldBegin("connector_name", TType.STRING, 12)
-            oprot.writeString(self.connector_name.encode("utf-8") if sys.version_info[0] == 2 else self.connector_name)
+            oprot.writeFieldBegin('connector_name', TType.STRING, 12)
+            oprot.writeString(self.connector_name.encode('utf-8') if sys.version_info[0] == 2 else self.connector_name)
             oprot.writeFieldEnd()
         if self.remote_dbname is not None:
-            oprot.writeFieldBegin("remote_dbname", TType.STRING, 13)
-            oprot.writeString(self.remote_dbname.encode("utf-8") if sys.version_info[0] == 2 else self.remote_dbname)
+            oprot.writeFieldBegin('remote_dbname', TType.STRING, 13)
+            oprot.writeString(self.remote_dbname.encode('utf-8') if sys.version_info[0] == 2 else self.remote_dbname)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -1206,8 +1023,9 @@ class Database(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -1229,16 +1047,8 @@ class SerDeInfo(object):
 
     """
 
-    def __init__(
-        self,
-        name=None,
-        serializationLib=None,
-        parameters=None,
-        description=None,
-        serializerClass=None,
-        deserializerClass=None,
-        serdeType=None,
-    ):
+
+    def __init__(self, name=None, serializationLib=None, parameters=None, description=None, serializerClass=None, deserializerClass=None, serdeType=None,):
         self.name = name
         self.serializationLib = serializationLib
         self.parameters = parameters
@@ -1248,11 +1058,7 @@ class SerDeInfo(object):
         self.serdeType = serdeType
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1262,20 +1068,12 @@ class SerDeInfo(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.name = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    self.serializationLib = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.serializationLib = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
@@ -1283,45 +1081,25 @@ class SerDeInfo(object):
                     self.parameters = {}
                     (_ktype65, _vtype66, _size64) = iprot.readMapBegin()
                     for _i68 in range(_size64):
-                        _key69 = (
-                            iprot.readString().decode("utf-8", errors="replace")
-                            if sys.version_info[0] == 2
-                            else iprot.readString()
-                        )
-                        _val70 = (
-                            iprot.readString().decode("utf-8", errors="replace")
-                            if sys.version_info[0] == 2
-                            else iprot.readString()
-                        )
+                        _key69 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val70 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                         self.parameters[_key69] = _val70
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
                 if ftype == TType.STRING:
-                    self.description = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.description = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 5:
                 if ftype == TType.STRING:
-                    self.serializerClass = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.serializerClass = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 6:
                 if ftype == TType.STRING:
-                    self.deserializerClass = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.deserializerClass = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 7:
@@ -1338,43 +1116,37 @@ class SerDeInfo(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("SerDeInfo")
+        oprot.writeStructBegin('SerDeInfo')
         if self.name is not None:
-            oprot.writeFieldBegin("name", TType.STRING, 1)
-            oprot.writeString(self.name.encode("utf-8") if sys.version_info[0] == 2 else self.name)
+            oprot.writeFieldBegin('name', TType.STRING, 1)
+            oprot.writeString(self.name.encode('utf-8') if sys.version_info[0] == 2 else self.name)
             oprot.writeFieldEnd()
         if self.serializationLib is not None:
-            oprot.writeFieldBegin("serializationLib", TType.STRING, 2)
-            oprot.writeString(
-                self.serializationLib.encode("utf-8") if sys.version_info[0] == 2 else self.serializationLib
-            )
+            oprot.writeFieldBegin('serializationLib', TType.STRING, 2)
+            oprot.writeString(self.serializationLib.encode('utf-8') if sys.version_info[0] == 2 else self.serializationLib)
             oprot.writeFieldEnd()
         if self.parameters is not None:
-            oprot.writeFieldBegin("parameters", TType.MAP, 3)
+            oprot.writeFieldBegin('parameters', TType.MAP, 3)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.parameters))
             for kiter71, viter72 in self.parameters.items():
-                oprot.writeString(kiter71.encode("utf-8") if sys.version_info[0] == 2 else kiter71)
-                oprot.writeString(viter72.encode("utf-8") if sys.version_info[0] == 2 else viter72)
+                oprot.writeString(kiter71.encode('utf-8') if sys.version_info[0] == 2 else kiter71)
+                oprot.writeString(viter72.encode('utf-8') if sys.version_info[0] == 2 else viter72)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.description is not None:
-            oprot.writeFieldBegin("description", TType.STRING, 4)
-            oprot.writeString(self.description.encode("utf-8") if sys.version_info[0] == 2 else self.description)
+            oprot.writeFieldBegin('description', TType.STRING, 4)
+            oprot.writeString(self.description.encode('utf-8') if sys.version_info[0] == 2 else self.description)
             oprot.writeFieldEnd()
         if self.serializerClass is not None:
-            oprot.writeFieldBegin("serializerClass", TType.STRING, 5)
-            oprot.writeString(
-                self.serializerClass.encode("utf-8") if sys.version_info[0] == 2 else self.serializerClass
-            )
+            oprot.writeFieldBegin('serializerClass', TType.STRING, 5)
+            oprot.writeString(self.serializerClass.encode('utf-8') if sys.version_info[0] == 2 else self.serializerClass)
             oprot.writeFieldEnd()
         if self.deserializerClass is not None:
-            oprot.writeFieldBegin("deserializerClass", TType.STRING, 6)
-            oprot.writeString(
-                self.deserializerClass.encode("utf-8") if sys.version_info[0] == 2 else self.deserializerClass
-            )
+            oprot.writeFieldBegin('deserializerClass', TType.STRING, 6)
+            oprot.writeString(self.deserializerClass.encode('utf-8') if sys.version_info[0] == 2 else self.deserializerClass)
             oprot.writeFieldEnd()
         if self.serdeType is not None:
-            oprot.writeFieldBegin("serdeType", TType.I32, 7)
+            oprot.writeFieldBegin('serdeType', TType.I32, 7)
             oprot.writeI32(self.serdeType)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1384,8 +1156,9 @@ class SerDeInfo(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -1402,20 +1175,13 @@ class Order(object):
 
     """
 
-    def __init__(
-        self,
-        col=None,
-        order=None,
-    ):
+
+    def __init__(self, col=None, order=None,):
         self.col = col
         self.order = order
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1425,11 +1191,7 @@ class Order(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.col = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.col = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
@@ -1446,13 +1208,13 @@ class Order(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("Order")
+        oprot.writeStructBegin('Order')
         if self.col is not None:
-            oprot.writeFieldBegin("col", TType.STRING, 1)
-            oprot.writeString(self.col.encode("utf-8") if sys.version_info[0] == 2 else self.col)
+            oprot.writeFieldBegin('col', TType.STRING, 1)
+            oprot.writeString(self.col.encode('utf-8') if sys.version_info[0] == 2 else self.col)
             oprot.writeFieldEnd()
         if self.order is not None:
-            oprot.writeFieldBegin("order", TType.I32, 2)
+            oprot.writeFieldBegin('order', TType.I32, 2)
             oprot.writeI32(self.order)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1462,8 +1224,9 @@ class Order(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -1481,22 +1244,14 @@ class SkewedInfo(object):
 
     """
 
-    def __init__(
-        self,
-        skewedColNames=None,
-        skewedColValues=None,
-        skewedColValueLocationMaps=None,
-    ):
+
+    def __init__(self, skewedColNames=None, skewedColValues=None, skewedColValueLocationMaps=None,):
         self.skewedColNames = skewedColNames
         self.skewedColValues = skewedColValues
         self.skewedColValueLocationMaps = skewedColValueLocationMaps
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1509,11 +1264,7 @@ class SkewedInfo(object):
                     self.skewedColNames = []
                     (_etype76, _size73) = iprot.readListBegin()
                     for _i77 in range(_size73):
-                        _elem78 = (
-                            iprot.readString().decode("utf-8", errors="replace")
-                            if sys.version_info[0] == 2
-                            else iprot.readString()
-                        )
+                        _elem78 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                         self.skewedColNames.append(_elem78)
                     iprot.readListEnd()
                 else:
@@ -1526,11 +1277,7 @@ class SkewedInfo(object):
                         _elem84 = []
                         (_etype88, _size85) = iprot.readListBegin()
                         for _i89 in range(_size85):
-                            _elem90 = (
-                                iprot.readString().decode("utf-8", errors="replace")
-                                if sys.version_info[0] == 2
-                                else iprot.readString()
-                            )
+                            _elem90 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                             _elem84.append(_elem90)
                         iprot.readListEnd()
                         self.skewedColValues.append(_elem84)
@@ -1545,18 +1292,10 @@ class SkewedInfo(object):
                         _key96 = []
                         (_etype101, _size98) = iprot.readListBegin()
                         for _i102 in range(_size98):
-                            _elem103 = (
-                                iprot.readString().decode("utf-8", errors="replace")
-                                if sys.version_info[0] == 2
-                                else iprot.readString()
-                            )
+                            _elem103 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                             _key96.append(_elem103)
                         iprot.readListEnd()
-                        _val97 = (
-                            iprot.readString().decode("utf-8", errors="replace")
-                            if sys.version_info[0] == 2
-                            else iprot.readString()
-                        )
+                        _val97 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                         self.skewedColValueLocationMaps[_key96] = _val97
                     iprot.readMapEnd()
                 else:
@@ -1570,33 +1309,33 @@ class SkewedInfo(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("SkewedInfo")
+        oprot.writeStructBegin('SkewedInfo')
         if self.skewedColNames is not None:
-            oprot.writeFieldBegin("skewedColNames", TType.LIST, 1)
+            oprot.writeFieldBegin('skewedColNames', TType.LIST, 1)
             oprot.writeListBegin(TType.STRING, len(self.skewedColNames))
             for iter104 in self.skewedColNames:
-                oprot.writeString(iter104.encode("utf-8") if sys.version_info[0] == 2 else iter104)
+                oprot.writeString(iter104.encode('utf-8') if sys.version_info[0] == 2 else iter104)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.skewedColValues is not None:
-            oprot.writeFieldBegin("skewedColValues", TType.LIST, 2)
+            oprot.writeFieldBegin('skewedColValues', TType.LIST, 2)
             oprot.writeListBegin(TType.LIST, len(self.skewedColValues))
             for iter105 in self.skewedColValues:
                 oprot.writeListBegin(TType.STRING, len(iter105))
                 for iter106 in iter105:
-                    oprot.writeString(iter106.encode("utf-8") if sys.version_info[0] == 2 else iter106)
+                    oprot.writeString(iter106.encode('utf-8') if sys.version_info[0] == 2 else iter106)
                 oprot.writeListEnd()
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.skewedColValueLocationMaps is not None:
-            oprot.writeFieldBegin("skewedColValueLocationMaps", TType.MAP, 3)
+            oprot.writeFieldBegin('skewedColValueLocationMaps', TType.MAP, 3)
             oprot.writeMapBegin(TType.LIST, TType.STRING, len(self.skewedColValueLocationMaps))
             for kiter107, viter108 in self.skewedColValueLocationMaps.items():
                 oprot.writeListBegin(TType.STRING, len(kiter107))
                 for iter109 in kiter107:
-                    oprot.writeString(iter109.encode("utf-8") if sys.version_info[0] == 2 else iter109)
+                    oprot.writeString(iter109.encode('utf-8') if sys.version_info[0] == 2 else iter109)
                 oprot.writeListEnd()
-                oprot.writeString(viter108.encode("utf-8") if sys.version_info[0] == 2 else viter108)
+                oprot.writeString(viter108.encode('utf-8') if sys.version_info[0] == 2 else viter108)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1606,8 +1345,9 @@ class SkewedInfo(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -1634,21 +1374,8 @@ class StorageDescriptor(object):
 
     """
 
-    def __init__(
-        self,
-        cols=None,
-        location=None,
-        inputFormat=None,
-        outputFormat=None,
-        compressed=None,
-        numBuckets=None,
-        serdeInfo=None,
-        bucketCols=None,
-        sortCols=None,
-        parameters=None,
-        skewedInfo=None,
-        storedAsSubDirectories=None,
-    ):
+
+    def __init__(self, cols=None, location=None, inputFormat=None, outputFormat=None, compressed=None, numBuckets=None, serdeInfo=None, bucketCols=None, sortCols=None, parameters=None, skewedInfo=None, storedAsSubDirectories=None,):
         self.cols = cols
         self.location = location
         self.inputFormat = inputFormat
@@ -1663,11 +1390,7 @@ class StorageDescriptor(object):
         self.storedAsSubDirectories = storedAsSubDirectories
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1688,29 +1411,17 @@ class StorageDescriptor(object):
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    self.location = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.location = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.STRING:
-                    self.inputFormat = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.inputFormat = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
                 if ftype == TType.STRING:
-                    self.outputFormat = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.outputFormat = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 5:
@@ -1734,11 +1445,7 @@ class StorageDescriptor(object):
                     self.bucketCols = []
                     (_etype119, _size116) = iprot.readListBegin()
                     for _i120 in range(_size116):
-                        _elem121 = (
-                            iprot.readString().decode("utf-8", errors="replace")
-                            if sys.version_info[0] == 2
-                            else iprot.readString()
-                        )
+                        _elem121 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                         self.bucketCols.append(_elem121)
                     iprot.readListEnd()
                 else:
@@ -1759,16 +1466,8 @@ class StorageDescriptor(object):
                     self.parameters = {}
                     (_ktype129, _vtype130, _size128) = iprot.readMapBegin()
                     for _i132 in range(_size128):
-                        _key133 = (
-                            iprot.readString().decode("utf-8", errors="replace")
-                            if sys.version_info[0] == 2
-                            else iprot.readString()
-                        )
-                        _val134 = (
-                            iprot.readString().decode("utf-8", errors="replace")
-                            if sys.version_info[0] == 2
-                            else iprot.readString()
-                        )
+                        _key133 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val134 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                         self.parameters[_key133] = _val134
                     iprot.readMapEnd()
                 else:
@@ -1793,66 +1492,66 @@ class StorageDescriptor(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("StorageDescriptor")
+        oprot.writeStructBegin('StorageDescriptor')
         if self.cols is not None:
-            oprot.writeFieldBegin("cols", TType.LIST, 1)
+            oprot.writeFieldBegin('cols', TType.LIST, 1)
             oprot.writeListBegin(TType.STRUCT, len(self.cols))
             for iter135 in self.cols:
                 iter135.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.location is not None:
-            oprot.writeFieldBegin("location", TType.STRING, 2)
-            oprot.writeString(self.location.encode("utf-8") if sys.version_info[0] == 2 else self.location)
+            oprot.writeFieldBegin('location', TType.STRING, 2)
+            oprot.writeString(self.location.encode('utf-8') if sys.version_info[0] == 2 else self.location)
             oprot.writeFieldEnd()
         if self.inputFormat is not None:
-            oprot.writeFieldBegin("inputFormat", TType.STRING, 3)
-            oprot.writeString(self.inputFormat.encode("utf-8") if sys.version_info[0] == 2 else self.inputFormat)
+            oprot.writeFieldBegin('inputFormat', TType.STRING, 3)
+            oprot.writeString(self.inputFormat.encode('utf-8') if sys.version_info[0] == 2 else self.inputFormat)
             oprot.writeFieldEnd()
         if self.outputFormat is not None:
-            oprot.writeFieldBegin("outputFormat", TType.STRING, 4)
-            oprot.writeString(self.outputFormat.encode("utf-8") if sys.version_info[0] == 2 else self.outputFormat)
+            oprot.writeFieldBegin('outputFormat', TType.STRING, 4)
+            oprot.writeString(self.outputFormat.encode('utf-8') if sys.version_info[0] == 2 else self.outputFormat)
             oprot.writeFieldEnd()
         if self.compressed is not None:
-            oprot.writeFieldBegin("compressed", TType.BOOL, 5)
+            oprot.writeFieldBegin('compressed', TType.BOOL, 5)
             oprot.writeBool(self.compressed)
             oprot.writeFieldEnd()
         if self.numBuckets is not None:
-            oprot.writeFieldBegin("numBuckets", TType.I32, 6)
+            oprot.writeFieldBegin('numBuckets', TType.I32, 6)
             oprot.writeI32(self.numBuckets)
             oprot.writeFieldEnd()
         if self.serdeInfo is not None:
-            oprot.writeFieldBegin("serdeInfo", TType.STRUCT, 7)
+            oprot.writeFieldBegin('serdeInfo', TType.STRUCT, 7)
             self.serdeInfo.write(oprot)
             oprot.writeFieldEnd()
         if self.bucketCols is not None:
-            oprot.writeFieldBegin("bucketCols", TType.LIST, 8)
+            oprot.writeFieldBegin('bucketCols', TType.LIST, 8)
             oprot.writeListBegin(TType.STRING, len(self.bucketCols))
             for iter136 in self.bucketCols:
-                oprot.writeString(iter136.encode("utf-8") if sys.version_info[0] == 2 else iter136)
+                oprot.writeString(iter136.encode('utf-8') if sys.version_info[0] == 2 else iter136)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.sortCols is not None:
-            oprot.writeFieldBegin("sortCols", TType.LIST, 9)
+            oprot.writeFieldBegin('sortCols', TType.LIST, 9)
             oprot.writeListBegin(TType.STRUCT, len(self.sortCols))
             for iter137 in self.sortCols:
                 iter137.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.parameters is not None:
-            oprot.writeFieldBegin("parameters", TType.MAP, 10)
+            oprot.writeFieldBegin('parameters', TType.MAP, 10)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.parameters))
             for kiter138, viter139 in self.parameters.items():
-                oprot.writeString(kiter138.encode("utf-8") if sys.version_info[0] == 2 else kiter138)
-                oprot.writeString(viter139.encode("utf-8") if sys.version_info[0] == 2 else viter139)
+                oprot.writeString(kiter138.encode('utf-8') if sys.version_info[0] == 2 else kiter138)
+                oprot.writeString(viter139.encode('utf-8') if sys.version_info[0] == 2 else viter139)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.skewedInfo is not None:
-            oprot.writeFieldBegin("skewedInfo", TType.STRUCT, 11)
+            oprot.writeFieldBegin('skewedInfo', TType.STRUCT, 11)
             self.skewedInfo.write(oprot)
             oprot.writeFieldEnd()
         if self.storedAsSubDirectories is not None:
-            oprot.writeFieldBegin("storedAsSubDirectories", TType.BOOL, 12)
+            oprot.writeFieldBegin('storedAsSubDirectories', TType.BOOL, 12)
             oprot.writeBool(self.storedAsSubDirectories)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -1862,8 +1561,9 @@ class StorageDescriptor(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -1881,22 +1581,14 @@ class FileMetadata(object):
 
     """
 
-    def __init__(
-        self,
-        type=1,
-        version=1,
-        data=None,
-    ):
+
+    def __init__(self, type=1, version=1, data=None,):
         self.type = type
         self.version = version
         self.data = data
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1933,17 +1625,17 @@ class FileMetadata(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("FileMetadata")
+        oprot.writeStructBegin('FileMetadata')
         if self.type is not None:
-            oprot.writeFieldBegin("type", TType.BYTE, 1)
+            oprot.writeFieldBegin('type', TType.BYTE, 1)
             oprot.writeByte(self.type)
             oprot.writeFieldEnd()
         if self.version is not None:
-            oprot.writeFieldBegin("version", TType.BYTE, 2)
+            oprot.writeFieldBegin('version', TType.BYTE, 2)
             oprot.writeByte(self.version)
             oprot.writeFieldEnd()
         if self.data is not None:
-            oprot.writeFieldBegin("data", TType.LIST, 3)
+            oprot.writeFieldBegin('data', TType.LIST, 3)
             oprot.writeListBegin(TType.STRING, len(self.data))
             for iter146 in self.data:
                 oprot.writeBinary(iter146)
@@ -1956,8 +1648,9 @@ class FileMetadata(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -1973,18 +1666,12 @@ class ObjectDictionary(object):
 
     """
 
-    def __init__(
-        self,
-        values=None,
-    ):
+
+    def __init__(self, values=None,):
         self.values = values
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -1997,11 +1684,7 @@ class ObjectDictionary(object):
                     self.values = {}
                     (_ktype148, _vtype149, _size147) = iprot.readMapBegin()
                     for _i151 in range(_size147):
-                        _key152 = (
-                            iprot.readString().decode("utf-8", errors="replace")
-                            if sys.version_info[0] == 2
-                            else iprot.readString()
-                        )
+                        _key152 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                         _val153 = []
                         (_etype157, _size154) = iprot.readListBegin()
                         for _i158 in range(_size154):
@@ -2021,12 +1704,12 @@ class ObjectDictionary(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("ObjectDictionary")
+        oprot.writeStructBegin('ObjectDictionary')
         if self.values is not None:
-            oprot.writeFieldBegin("values", TType.MAP, 1)
+            oprot.writeFieldBegin('values', TType.MAP, 1)
             oprot.writeMapBegin(TType.STRING, TType.LIST, len(self.values))
             for kiter160, viter161 in self.values.items():
-                oprot.writeString(kiter160.encode("utf-8") if sys.version_info[0] == 2 else kiter160)
+                oprot.writeString(kiter160.encode('utf-8') if sys.version_info[0] == 2 else kiter160)
                 oprot.writeListBegin(TType.STRING, len(viter161))
                 for iter162 in viter161:
                     oprot.writeBinary(iter162)
@@ -2038,12 +1721,13 @@ class ObjectDictionary(object):
 
     def validate(self):
         if self.values is None:
-            raise TProtocolException(message="Required field values is unset!")
+            raise TProtocolException(message='Required field values is unset!')
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -2062,24 +1746,15 @@ class SourceTable(object):
 
     """
 
-    def __init__(
-        self,
-        table=None,
-        insertedCount=None,
-        updatedCount=None,
-        deletedCount=None,
-    ):
+
+    def __init__(self, table=None, insertedCount=None, updatedCount=None, deletedCount=None,):
         self.table = table
         self.insertedCount = insertedCount
         self.updatedCount = updatedCount
         self.deletedCount = deletedCount
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2117,21 +1792,21 @@ class SourceTable(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("SourceTable")
+        oprot.writeStructBegin('SourceTable')
         if self.table is not None:
-            oprot.writeFieldBegin("table", TType.STRUCT, 1)
+            oprot.writeFieldBegin('table', TType.STRUCT, 1)
             self.table.write(oprot)
             oprot.writeFieldEnd()
         if self.insertedCount is not None:
-            oprot.writeFieldBegin("insertedCount", TType.I64, 2)
+            oprot.writeFieldBegin('insertedCount', TType.I64, 2)
             oprot.writeI64(self.insertedCount)
             oprot.writeFieldEnd()
         if self.updatedCount is not None:
-            oprot.writeFieldBegin("updatedCount", TType.I64, 3)
+            oprot.writeFieldBegin('updatedCount', TType.I64, 3)
             oprot.writeI64(self.updatedCount)
             oprot.writeFieldEnd()
         if self.deletedCount is not None:
-            oprot.writeFieldBegin("deletedCount", TType.I64, 4)
+            oprot.writeFieldBegin('deletedCount', TType.I64, 4)
             oprot.writeI64(self.deletedCount)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2139,18 +1814,19 @@ class SourceTable(object):
 
     def validate(self):
         if self.table is None:
-            raise TProtocolException(message="Required field table is unset!")
+            raise TProtocolException(message='Required field table is unset!')
         if self.insertedCount is None:
-            raise TProtocolException(message="Required field insertedCount is unset!")
+            raise TProtocolException(message='Required field insertedCount is unset!')
         if self.updatedCount is None:
-            raise TProtocolException(message="Required field updatedCount is unset!")
+            raise TProtocolException(message='Required field updatedCount is unset!')
         if self.deletedCount is None:
-            raise TProtocolException(message="Required field deletedCount is unset!")
+            raise TProtocolException(message='Required field deletedCount is unset!')
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -2172,16 +1848,8 @@ class CreationMetadata(object):
 
     """
 
-    def __init__(
-        self,
-        catName=None,
-        dbName=None,
-        tblName=None,
-        tablesUsed=None,
-        validTxnList=None,
-        materializationTime=None,
-        sourceTables=None,
-    ):
+
+    def __init__(self, catName=None, dbName=None, tblName=None, tablesUsed=None, validTxnList=None, materializationTime=None, sourceTables=None,):
         self.catName = catName
         self.dbName = dbName
         self.tblName = tblName
@@ -2191,11 +1859,7 @@ class CreationMetadata(object):
         self.sourceTables = sourceTables
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2205,29 +1869,17 @@ class CreationMetadata(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.catName = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.catName = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    self.dbName = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.dbName = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.STRING:
-                    self.tblName = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.tblName = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
@@ -2235,22 +1887,14 @@ class CreationMetadata(object):
                     self.tablesUsed = set()
                     (_etype166, _size163) = iprot.readSetBegin()
                     for _i167 in range(_size163):
-                        _elem168 = (
-                            iprot.readString().decode("utf-8", errors="replace")
-                            if sys.version_info[0] == 2
-                            else iprot.readString()
-                        )
+                        _elem168 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                         self.tablesUsed.add(_elem168)
                     iprot.readSetEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 5:
                 if ftype == TType.STRING:
-                    self.validTxnList = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.validTxnList = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 6:
@@ -2278,36 +1922,36 @@ class CreationMetadata(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("CreationMetadata")
+        oprot.writeStructBegin('CreationMetadata')
         if self.catName is not None:
-            oprot.writeFieldBegin("catName", TType.STRING, 1)
-            oprot.writeString(self.catName.encode("utf-8") if sys.version_info[0] == 2 else self.catName)
+            oprot.writeFieldBegin('catName', TType.STRING, 1)
+            oprot.writeString(self.catName.encode('utf-8') if sys.version_info[0] == 2 else self.catName)
             oprot.writeFieldEnd()
         if self.dbName is not None:
-            oprot.writeFieldBegin("dbName", TType.STRING, 2)
-            oprot.writeString(self.dbName.encode("utf-8") if sys.version_info[0] == 2 else self.dbName)
+            oprot.writeFieldBegin('dbName', TType.STRING, 2)
+            oprot.writeString(self.dbName.encode('utf-8') if sys.version_info[0] == 2 else self.dbName)
             oprot.writeFieldEnd()
         if self.tblName is not None:
-            oprot.writeFieldBegin("tblName", TType.STRING, 3)
-            oprot.writeString(self.tblName.encode("utf-8") if sys.version_info[0] == 2 else self.tblName)
+            oprot.writeFieldBegin('tblName', TType.STRING, 3)
+            oprot.writeString(self.tblName.encode('utf-8') if sys.version_info[0] == 2 else self.tblName)
             oprot.writeFieldEnd()
         if self.tablesUsed is not None:
-            oprot.writeFieldBegin("tablesUsed", TType.SET, 4)
+            oprot.writeFieldBegin('tablesUsed', TType.SET, 4)
             oprot.writeSetBegin(TType.STRING, len(self.tablesUsed))
             for iter175 in self.tablesUsed:
-                oprot.writeString(iter175.encode("utf-8") if sys.version_info[0] == 2 else iter175)
+                oprot.writeString(iter175.encode('utf-8') if sys.version_info[0] == 2 else iter175)
             oprot.writeSetEnd()
             oprot.writeFieldEnd()
         if self.validTxnList is not None:
-            oprot.writeFieldBegin("validTxnList", TType.STRING, 5)
-            oprot.writeString(self.validTxnList.encode("utf-8") if sys.version_info[0] == 2 else self.validTxnList)
+            oprot.writeFieldBegin('validTxnList', TType.STRING, 5)
+            oprot.writeString(self.validTxnList.encode('utf-8') if sys.version_info[0] == 2 else self.validTxnList)
             oprot.writeFieldEnd()
         if self.materializationTime is not None:
-            oprot.writeFieldBegin("materializationTime", TType.I64, 6)
+            oprot.writeFieldBegin('materializationTime', TType.I64, 6)
             oprot.writeI64(self.materializationTime)
             oprot.writeFieldEnd()
         if self.sourceTables is not None:
-            oprot.writeFieldBegin("sourceTables", TType.LIST, 7)
+            oprot.writeFieldBegin('sourceTables', TType.LIST, 7)
             oprot.writeListBegin(TType.STRUCT, len(self.sourceTables))
             for iter176 in self.sourceTables:
                 iter176.write(oprot)
@@ -2318,18 +1962,19 @@ class CreationMetadata(object):
 
     def validate(self):
         if self.catName is None:
-            raise TProtocolException(message="Required field catName is unset!")
+            raise TProtocolException(message='Required field catName is unset!')
         if self.dbName is None:
-            raise TProtocolException(message="Required field dbName is unset!")
+            raise TProtocolException(message='Required field dbName is unset!')
         if self.tblName is None:
-            raise TProtocolException(message="Required field tblName is unset!")
+            raise TProtocolException(message='Required field tblName is unset!')
         if self.tablesUsed is None:
-            raise TProtocolException(message="Required field tablesUsed is unset!")
+            raise TProtocolException(message='Required field tablesUsed is unset!')
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -2371,36 +2016,8 @@ class Table(object):
 
     """
 
-    def __init__(
-        self,
-        tableName=None,
-        dbName=None,
-        owner=None,
-        createTime=None,
-        lastAccessTime=None,
-        retention=None,
-        sd=None,
-        partitionKeys=None,
-        parameters=None,
-        viewOriginalText=None,
-        viewExpandedText=None,
-        tableType=None,
-        privileges=None,
-        temporary=None,
-        rewriteEnabled=None,
-        creationMetadata=None,
-        catName=None,
-        ownerType=None,
-        writeId=None,
-        isStatsCompliant=None,
-        accessType=None,
-        requiredReadCapabilities=None,
-        requiredWriteCapabilities=None,
-        id=None,
-        fileMetadata=None,
-        dictionary=None,
-        txnId=None,
-    ):
+
+    def __init__(self, tableName=None, dbName=None, owner=None, createTime=None, lastAccessTime=None, retention=None, sd=None, partitionKeys=None, parameters=None, viewOriginalText=None, viewExpandedText=None, tableType=None, privileges=None, temporary=None, rewriteEnabled=None, creationMetadata=None, catName=None, ownerType=None, writeId=None, isStatsCompliant=None, accessType=None, requiredReadCapabilities=None, requiredWriteCapabilities=None, id=None, fileMetadata=None, dictionary=None, txnId=None,):
         self.tableName = tableName
         self.dbName = dbName
         self.owner = owner
@@ -2430,11 +2047,7 @@ class Table(object):
         self.txnId = txnId
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2444,29 +2057,17 @@ class Table(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.tableName = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.tableName = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    self.dbName = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.dbName = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 3:
                 if ftype == TType.STRING:
-                    self.owner = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.owner = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
@@ -2506,45 +2107,25 @@ class Table(object):
                     self.parameters = {}
                     (_ktype184, _vtype185, _size183) = iprot.readMapBegin()
                     for _i187 in range(_size183):
-                        _key188 = (
-                            iprot.readString().decode("utf-8", errors="replace")
-                            if sys.version_info[0] == 2
-                            else iprot.readString()
-                        )
-                        _val189 = (
-                            iprot.readString().decode("utf-8", errors="replace")
-                            if sys.version_info[0] == 2
-                            else iprot.readString()
-                        )
+                        _key188 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val189 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                         self.parameters[_key188] = _val189
                     iprot.readMapEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 10:
                 if ftype == TType.STRING:
-                    self.viewOriginalText = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.viewOriginalText = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 11:
                 if ftype == TType.STRING:
-                    self.viewExpandedText = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.viewExpandedText = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 12:
                 if ftype == TType.STRING:
-                    self.tableType = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.tableType = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 13:
@@ -2571,11 +2152,7 @@ class Table(object):
                     iprot.skip(ftype)
             elif fid == 17:
                 if ftype == TType.STRING:
-                    self.catName = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.catName = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 18:
@@ -2603,11 +2180,7 @@ class Table(object):
                     self.requiredReadCapabilities = []
                     (_etype193, _size190) = iprot.readListBegin()
                     for _i194 in range(_size190):
-                        _elem195 = (
-                            iprot.readString().decode("utf-8", errors="replace")
-                            if sys.version_info[0] == 2
-                            else iprot.readString()
-                        )
+                        _elem195 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                         self.requiredReadCapabilities.append(_elem195)
                     iprot.readListEnd()
                 else:
@@ -2617,11 +2190,7 @@ class Table(object):
                     self.requiredWriteCapabilities = []
                     (_etype199, _size196) = iprot.readListBegin()
                     for _i200 in range(_size196):
-                        _elem201 = (
-                            iprot.readString().decode("utf-8", errors="replace")
-                            if sys.version_info[0] == 2
-                            else iprot.readString()
-                        )
+                        _elem201 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                         self.requiredWriteCapabilities.append(_elem201)
                     iprot.readListEnd()
                 else:
@@ -2657,130 +2226,126 @@ class Table(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("Table")
+        oprot.writeStructBegin('Table')
         if self.tableName is not None:
-            oprot.writeFieldBegin("tableName", TType.STRING, 1)
-            oprot.writeString(self.tableName.encode("utf-8") if sys.version_info[0] == 2 else self.tableName)
+            oprot.writeFieldBegin('tableName', TType.STRING, 1)
+            oprot.writeString(self.tableName.encode('utf-8') if sys.version_info[0] == 2 else self.tableName)
             oprot.writeFieldEnd()
         if self.dbName is not None:
-            oprot.writeFieldBegin("dbName", TType.STRING, 2)
-            oprot.writeString(self.dbName.encode("utf-8") if sys.version_info[0] == 2 else self.dbName)
+            oprot.writeFieldBegin('dbName', TType.STRING, 2)
+            oprot.writeString(self.dbName.encode('utf-8') if sys.version_info[0] == 2 else self.dbName)
             oprot.writeFieldEnd()
         if self.owner is not None:
-            oprot.writeFieldBegin("owner", TType.STRING, 3)
-            oprot.writeString(self.owner.encode("utf-8") if sys.version_info[0] == 2 else self.owner)
+            oprot.writeFieldBegin('owner', TType.STRING, 3)
+            oprot.writeString(self.owner.encode('utf-8') if sys.version_info[0] == 2 else self.owner)
             oprot.writeFieldEnd()
         if self.createTime is not None:
-            oprot.writeFieldBegin("createTime", TType.I32, 4)
+            oprot.writeFieldBegin('createTime', TType.I32, 4)
             oprot.writeI32(self.createTime)
             oprot.writeFieldEnd()
         if self.lastAccessTime is not None:
-            oprot.writeFieldBegin("lastAccessTime", TType.I32, 5)
+            oprot.writeFieldBegin('lastAccessTime', TType.I32, 5)
             oprot.writeI32(self.lastAccessTime)
             oprot.writeFieldEnd()
         if self.retention is not None:
-            oprot.writeFieldBegin("retention", TType.I32, 6)
+            oprot.writeFieldBegin('retention', TType.I32, 6)
             oprot.writeI32(self.retention)
             oprot.writeFieldEnd()
         if self.sd is not None:
-            oprot.writeFieldBegin("sd", TType.STRUCT, 7)
+            oprot.writeFieldBegin('sd', TType.STRUCT, 7)
             self.sd.write(oprot)
             oprot.writeFieldEnd()
         if self.partitionKeys is not None:
-            oprot.writeFieldBegin("partitionKeys", TType.LIST, 8)
+            oprot.writeFieldBegin('partitionKeys', TType.LIST, 8)
             oprot.writeListBegin(TType.STRUCT, len(self.partitionKeys))
             for iter202 in self.partitionKeys:
                 iter202.write(oprot)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.parameters is not None:
-            oprot.writeFieldBegin("parameters", TType.MAP, 9)
+            oprot.writeFieldBegin('parameters', TType.MAP, 9)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.parameters))
             for kiter203, viter204 in self.parameters.items():
-                oprot.writeString(kiter203.encode("utf-8") if sys.version_info[0] == 2 else kiter203)
-                oprot.writeString(viter204.encode("utf-8") if sys.version_info[0] == 2 else viter204)
+                oprot.writeString(kiter203.encode('utf-8') if sys.version_info[0] == 2 else kiter203)
+                oprot.writeString(viter204.encode('utf-8') if sys.version_info[0] == 2 else viter204)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         if self.viewOriginalText is not None:
-            oprot.writeFieldBegin("viewOriginalText", TType.STRING, 10)
-            oprot.writeString(
-                self.viewOriginalText.encode("utf-8") if sys.version_info[0] == 2 else self.viewOriginalText
-            )
+            oprot.writeFieldBegin('viewOriginalText', TType.STRING, 10)
+            oprot.writeString(self.viewOriginalText.encode('utf-8') if sys.version_info[0] == 2 else self.viewOriginalText)
             oprot.writeFieldEnd()
         if self.viewExpandedText is not None:
-            oprot.writeFieldBegin("viewExpandedText", TType.STRING, 11)
-            oprot.writeString(
-                self.viewExpandedText.encode("utf-8") if sys.version_info[0] == 2 else self.viewExpandedText
-            )
+            oprot.writeFieldBegin('viewExpandedText', TType.STRING, 11)
+            oprot.writeString(self.viewExpandedText.encode('utf-8') if sys.version_info[0] == 2 else self.viewExpandedText)
             oprot.writeFieldEnd()
         if self.tableType is not None:
-            oprot.writeFieldBegin("tableType", TType.STRING, 12)
-            oprot.writeString(self.tableType.encode("utf-8") if sys.version_info[0] == 2 else self.tableType)
+            oprot.writeFieldBegin('tableType', TType.STRING, 12)
+            oprot.writeString(self.tableType.encode('utf-8') if sys.version_info[0] == 2 else self.tableType)
             oprot.writeFieldEnd()
         if self.privileges is not None:
-            oprot.writeFieldBegin("privileges", TType.STRUCT, 13)
+            oprot.writeFieldBegin('privileges', TType.STRUCT, 13)
             self.privileges.write(oprot)
             oprot.writeFieldEnd()
         if self.temporary is not None:
-            oprot.writeFieldBegin("temporary", TType.BOOL, 14)
+            oprot.writeFieldBegin('temporary', TType.BOOL, 14)
             oprot.writeBool(self.temporary)
             oprot.writeFieldEnd()
         if self.rewriteEnabled is not None:
-            oprot.writeFieldBegin("rewriteEnabled", TType.BOOL, 15)
+            oprot.writeFieldBegin('rewriteEnabled', TType.BOOL, 15)
             oprot.writeBool(self.rewriteEnabled)
             oprot.writeFieldEnd()
         if self.creationMetadata is not None:
-            oprot.writeFieldBegin("creationMetadata", TType.STRUCT, 16)
+            oprot.writeFieldBegin('creationMetadata', TType.STRUCT, 16)
             self.creationMetadata.write(oprot)
             oprot.writeFieldEnd()
         if self.catName is not None:
-            oprot.writeFieldBegin("catName", TType.STRING, 17)
-            oprot.writeString(self.catName.encode("utf-8") if sys.version_info[0] == 2 else self.catName)
+            oprot.writeFieldBegin('catName', TType.STRING, 17)
+            oprot.writeString(self.catName.encode('utf-8') if sys.version_info[0] == 2 else self.catName)
             oprot.writeFieldEnd()
         if self.ownerType is not None:
-            oprot.writeFieldBegin("ownerType", TType.I32, 18)
+            oprot.writeFieldBegin('ownerType', TType.I32, 18)
             oprot.writeI32(self.ownerType)
             oprot.writeFieldEnd()
         if self.writeId is not None:
-            oprot.writeFieldBegin("writeId", TType.I64, 19)
+            oprot.writeFieldBegin('writeId', TType.I64, 19)
             oprot.writeI64(self.writeId)
             oprot.writeFieldEnd()
         if self.isStatsCompliant is not None:
-            oprot.writeFieldBegin("isStatsCompliant", TType.BOOL, 20)
+            oprot.writeFieldBegin('isStatsCompliant', TType.BOOL, 20)
             oprot.writeBool(self.isStatsCompliant)
             oprot.writeFieldEnd()
         if self.accessType is not None:
-            oprot.writeFieldBegin("accessType", TType.BYTE, 22)
+            oprot.writeFieldBegin('accessType', TType.BYTE, 22)
             oprot.writeByte(self.accessType)
             oprot.writeFieldEnd()
         if self.requiredReadCapabilities is not None:
-            oprot.writeFieldBegin("requiredReadCapabilities", TType.LIST, 23)
+            oprot.writeFieldBegin('requiredReadCapabilities', TType.LIST, 23)
             oprot.writeListBegin(TType.STRING, len(self.requiredReadCapabilities))
             for iter205 in self.requiredReadCapabilities:
-                oprot.writeString(iter205.encode("utf-8") if sys.version_info[0] == 2 else iter205)
+                oprot.writeString(iter205.encode('utf-8') if sys.version_info[0] == 2 else iter205)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.requiredWriteCapabilities is not None:
-            oprot.writeFieldBegin("requiredWriteCapabilities", TType.LIST, 24)
+            oprot.writeFieldBegin('requiredWriteCapabilities', TType.LIST, 24)
             oprot.writeListBegin(TType.STRING, len(self.requiredWriteCapabilities))
             for iter206 in self.requiredWriteCapabilities:
-                oprot.writeString(iter206.encode("utf-8") if sys.version_info[0] == 2 else iter206)
+                oprot.writeString(iter206.encode('utf-8') if sys.version_info[0] == 2 else iter206)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.id is not None:
-            oprot.writeFieldBegin("id", TType.I64, 25)
+            oprot.writeFieldBegin('id', TType.I64, 25)
             oprot.writeI64(self.id)
             oprot.writeFieldEnd()
         if self.fileMetadata is not None:
-            oprot.writeFieldBegin("fileMetadata", TType.STRUCT, 26)
+            oprot.writeFieldBegin('fileMetadata', TType.STRUCT, 26)
             self.fileMetadata.write(oprot)
             oprot.writeFieldEnd()
         if self.dictionary is not None:
-            oprot.writeFieldBegin("dictionary", TType.STRUCT, 27)
+            oprot.writeFieldBegin('dictionary', TType.STRUCT, 27)
             self.dictionary.write(oprot)
             oprot.writeFieldEnd()
         if self.txnId is not None:
-            oprot.writeFieldBegin("txnId", TType.I64, 28)
+            oprot.writeFieldBegin('txnId', TType.I64, 28)
             oprot.writeI64(self.txnId)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2790,8 +2355,9 @@ class Table(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -2807,18 +2373,12 @@ class EnvironmentContext(object):
 
     """
 
-    def __init__(
-        self,
-        properties=None,
-    ):
+
+    def __init__(self, properties=None,):
         self.properties = properties
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2831,16 +2391,8 @@ class EnvironmentContext(object):
                     self.properties = {}
                     (_ktype208, _vtype209, _size207) = iprot.readMapBegin()
                     for _i211 in range(_size207):
-                        _key212 = (
-                            iprot.readString().decode("utf-8", errors="replace")
-                            if sys.version_info[0] == 2
-                            else iprot.readString()
-                        )
-                        _val213 = (
-                            iprot.readString().decode("utf-8", errors="replace")
-                            if sys.version_info[0] == 2
-                            else iprot.readString()
-                        )
+                        _key212 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                        _val213 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                         self.properties[_key212] = _val213
                     iprot.readMapEnd()
                 else:
@@ -2854,13 +2406,13 @@ class EnvironmentContext(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("EnvironmentContext")
+        oprot.writeStructBegin('EnvironmentContext')
         if self.properties is not None:
-            oprot.writeFieldBegin("properties", TType.MAP, 1)
+            oprot.writeFieldBegin('properties', TType.MAP, 1)
             oprot.writeMapBegin(TType.STRING, TType.STRING, len(self.properties))
             for kiter214, viter215 in self.properties.items():
-                oprot.writeString(kiter214.encode("utf-8") if sys.version_info[0] == 2 else kiter214)
-                oprot.writeString(viter215.encode("utf-8") if sys.version_info[0] == 2 else viter215)
+                oprot.writeString(kiter214.encode('utf-8') if sys.version_info[0] == 2 else kiter214)
+                oprot.writeString(viter215.encode('utf-8') if sys.version_info[0] == 2 else viter215)
             oprot.writeMapEnd()
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -2870,8 +2422,9 @@ class EnvironmentContext(object):
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -2889,22 +2442,14 @@ class GetTableRequest(object):
 
     """
 
-    def __init__(
-        self,
-        dbName=None,
-        tblName=None,
-        catName=None,
-    ):
+
+    def __init__(self, dbName=None, tblName=None, catName=None,):
         self.dbName = dbName
         self.tblName = tblName
         self.catName = catName
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -2914,29 +2459,17 @@ class GetTableRequest(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.dbName = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.dbName = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
                 if ftype == TType.STRING:
-                    self.tblName = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.tblName = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
                 if ftype == TType.STRING:
-                    self.catName = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.catName = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             else:
@@ -2948,32 +2481,33 @@ class GetTableRequest(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("GetTableRequest")
+        oprot.writeStructBegin('GetTableRequest')
         if self.dbName is not None:
-            oprot.writeFieldBegin("dbName", TType.STRING, 1)
-            oprot.writeString(self.dbName.encode("utf-8") if sys.version_info[0] == 2 else self.dbName)
+            oprot.writeFieldBegin('dbName', TType.STRING, 1)
+            oprot.writeString(self.dbName.encode('utf-8') if sys.version_info[0] == 2 else self.dbName)
             oprot.writeFieldEnd()
         if self.tblName is not None:
-            oprot.writeFieldBegin("tblName", TType.STRING, 2)
-            oprot.writeString(self.tblName.encode("utf-8") if sys.version_info[0] == 2 else self.tblName)
+            oprot.writeFieldBegin('tblName', TType.STRING, 2)
+            oprot.writeString(self.tblName.encode('utf-8') if sys.version_info[0] == 2 else self.tblName)
             oprot.writeFieldEnd()
         if self.catName is not None:
-            oprot.writeFieldBegin("catName", TType.STRING, 4)
-            oprot.writeString(self.catName.encode("utf-8") if sys.version_info[0] == 2 else self.catName)
+            oprot.writeFieldBegin('catName', TType.STRING, 4)
+            oprot.writeString(self.catName.encode('utf-8') if sys.version_info[0] == 2 else self.catName)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
     def validate(self):
         if self.dbName is None:
-            raise TProtocolException(message="Required field dbName is unset!")
+            raise TProtocolException(message='Required field dbName is unset!')
         if self.tblName is None:
-            raise TProtocolException(message="Required field tblName is unset!")
+            raise TProtocolException(message='Required field tblName is unset!')
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -2989,18 +2523,12 @@ class GetTableResult(object):
 
     """
 
-    def __init__(
-        self,
-        table=None,
-    ):
+
+    def __init__(self, table=None,):
         self.table = table
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -3023,9 +2551,9 @@ class GetTableResult(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("GetTableResult")
+        oprot.writeStructBegin('GetTableResult')
         if self.table is not None:
-            oprot.writeFieldBegin("table", TType.STRUCT, 1)
+            oprot.writeFieldBegin('table', TType.STRUCT, 1)
             self.table.write(oprot)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
@@ -3033,12 +2561,13 @@ class GetTableResult(object):
 
     def validate(self):
         if self.table is None:
-            raise TProtocolException(message="Required field table is unset!")
+            raise TProtocolException(message='Required field table is unset!')
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -3056,22 +2585,14 @@ class GetTablesRequest(object):
 
     """
 
-    def __init__(
-        self,
-        dbName=None,
-        tblNames=None,
-        catName=None,
-    ):
+
+    def __init__(self, dbName=None, tblNames=None, catName=None,):
         self.dbName = dbName
         self.tblNames = tblNames
         self.catName = catName
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -3081,11 +2602,7 @@ class GetTablesRequest(object):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    self.dbName = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.dbName = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             elif fid == 2:
@@ -3093,22 +2610,14 @@ class GetTablesRequest(object):
                     self.tblNames = []
                     (_etype219, _size216) = iprot.readListBegin()
                     for _i220 in range(_size216):
-                        _elem221 = (
-                            iprot.readString().decode("utf-8", errors="replace")
-                            if sys.version_info[0] == 2
-                            else iprot.readString()
-                        )
+                        _elem221 = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                         self.tblNames.append(_elem221)
                     iprot.readListEnd()
                 else:
                     iprot.skip(ftype)
             elif fid == 4:
                 if ftype == TType.STRING:
-                    self.catName = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    self.catName = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             else:
@@ -3120,33 +2629,34 @@ class GetTablesRequest(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("GetTablesRequest")
+        oprot.writeStructBegin('GetTablesRequest')
         if self.dbName is not None:
-            oprot.writeFieldBegin("dbName", TType.STRING, 1)
-            oprot.writeString(self.dbName.encode("utf-8") if sys.version_info[0] == 2 else self.dbName)
+            oprot.writeFieldBegin('dbName', TType.STRING, 1)
+            oprot.writeString(self.dbName.encode('utf-8') if sys.version_info[0] == 2 else self.dbName)
             oprot.writeFieldEnd()
         if self.tblNames is not None:
-            oprot.writeFieldBegin("tblNames", TType.LIST, 2)
+            oprot.writeFieldBegin('tblNames', TType.LIST, 2)
             oprot.writeListBegin(TType.STRING, len(self.tblNames))
             for iter222 in self.tblNames:
-                oprot.writeString(iter222.encode("utf-8") if sys.version_info[0] == 2 else iter222)
+                oprot.writeString(iter222.encode('utf-8') if sys.version_info[0] == 2 else iter222)
             oprot.writeListEnd()
             oprot.writeFieldEnd()
         if self.catName is not None:
-            oprot.writeFieldBegin("catName", TType.STRING, 4)
-            oprot.writeString(self.catName.encode("utf-8") if sys.version_info[0] == 2 else self.catName)
+            oprot.writeFieldBegin('catName', TType.STRING, 4)
+            oprot.writeString(self.catName.encode('utf-8') if sys.version_info[0] == 2 else self.catName)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
     def validate(self):
         if self.dbName is None:
-            raise TProtocolException(message="Required field dbName is unset!")
+            raise TProtocolException(message='Required field dbName is unset!')
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -3162,18 +2672,12 @@ class GetTablesResult(object):
 
     """
 
-    def __init__(
-        self,
-        tables=None,
-    ):
+
+    def __init__(self, tables=None,):
         self.tables = tables
 
     def read(self, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and self.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
             iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
             return
         iprot.readStructBegin()
@@ -3201,9 +2705,9 @@ class GetTablesResult(object):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("GetTablesResult")
+        oprot.writeStructBegin('GetTablesResult')
         if self.tables is not None:
-            oprot.writeFieldBegin("tables", TType.LIST, 1)
+            oprot.writeFieldBegin('tables', TType.LIST, 1)
             oprot.writeListBegin(TType.STRUCT, len(self.tables))
             for iter229 in self.tables:
                 iter229.write(oprot)
@@ -3214,12 +2718,13 @@ class GetTablesResult(object):
 
     def validate(self):
         if self.tables is None:
-            raise TProtocolException(message="Required field tables is unset!")
+            raise TProtocolException(message='Required field tables is unset!')
         return
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -3235,11 +2740,9 @@ class MetaException(TException):
 
     """
 
-    def __init__(
-        self,
-        message=None,
-    ):
-        super(MetaException, self).__setattr__("message", message)
+
+    def __init__(self, message=None,):
+        super(MetaException, self).__setattr__('message', message)
 
     def __setattr__(self, *args):
         raise TypeError("can't modify immutable instance")
@@ -3248,15 +2751,11 @@ class MetaException(TException):
         raise TypeError("can't modify immutable instance")
 
     def __hash__(self):
-        return hash(self.__class__) ^ hash((self.message,))
+        return hash(self.__class__) ^ hash((self.message, ))
 
     @classmethod
     def read(cls, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and cls.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and cls.thrift_spec is not None:
             return iprot._fast_decode(None, iprot, [cls, cls.thrift_spec])
         iprot.readStructBegin()
         message = None
@@ -3266,11 +2765,7 @@ class MetaException(TException):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    message = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    message = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             else:
@@ -3285,10 +2780,10 @@ class MetaException(TException):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("MetaException")
+        oprot.writeStructBegin('MetaException')
         if self.message is not None:
-            oprot.writeFieldBegin("message", TType.STRING, 1)
-            oprot.writeString(self.message.encode("utf-8") if sys.version_info[0] == 2 else self.message)
+            oprot.writeFieldBegin('message', TType.STRING, 1)
+            oprot.writeString(self.message.encode('utf-8') if sys.version_info[0] == 2 else self.message)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -3300,8 +2795,9 @@ class MetaException(TException):
         return repr(self)
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -3317,11 +2813,9 @@ class UnknownDBException(TException):
 
     """
 
-    def __init__(
-        self,
-        message=None,
-    ):
-        super(UnknownDBException, self).__setattr__("message", message)
+
+    def __init__(self, message=None,):
+        super(UnknownDBException, self).__setattr__('message', message)
 
     def __setattr__(self, *args):
         raise TypeError("can't modify immutable instance")
@@ -3330,15 +2824,11 @@ class UnknownDBException(TException):
         raise TypeError("can't modify immutable instance")
 
     def __hash__(self):
-        return hash(self.__class__) ^ hash((self.message,))
+        return hash(self.__class__) ^ hash((self.message, ))
 
     @classmethod
     def read(cls, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and cls.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and cls.thrift_spec is not None:
             return iprot._fast_decode(None, iprot, [cls, cls.thrift_spec])
         iprot.readStructBegin()
         message = None
@@ -3348,11 +2838,7 @@ class UnknownDBException(TException):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    message = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    message = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             else:
@@ -3367,10 +2853,10 @@ class UnknownDBException(TException):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("UnknownDBException")
+        oprot.writeStructBegin('UnknownDBException')
         if self.message is not None:
-            oprot.writeFieldBegin("message", TType.STRING, 1)
-            oprot.writeString(self.message.encode("utf-8") if sys.version_info[0] == 2 else self.message)
+            oprot.writeFieldBegin('message', TType.STRING, 1)
+            oprot.writeString(self.message.encode('utf-8') if sys.version_info[0] == 2 else self.message)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -3382,8 +2868,9 @@ class UnknownDBException(TException):
         return repr(self)
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -3399,11 +2886,9 @@ class AlreadyExistsException(TException):
 
     """
 
-    def __init__(
-        self,
-        message=None,
-    ):
-        super(AlreadyExistsException, self).__setattr__("message", message)
+
+    def __init__(self, message=None,):
+        super(AlreadyExistsException, self).__setattr__('message', message)
 
     def __setattr__(self, *args):
         raise TypeError("can't modify immutable instance")
@@ -3412,15 +2897,11 @@ class AlreadyExistsException(TException):
         raise TypeError("can't modify immutable instance")
 
     def __hash__(self):
-        return hash(self.__class__) ^ hash((self.message,))
+        return hash(self.__class__) ^ hash((self.message, ))
 
     @classmethod
     def read(cls, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and cls.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and cls.thrift_spec is not None:
             return iprot._fast_decode(None, iprot, [cls, cls.thrift_spec])
         iprot.readStructBegin()
         message = None
@@ -3430,11 +2911,7 @@ class AlreadyExistsException(TException):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    message = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    message = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             else:
@@ -3449,10 +2926,10 @@ class AlreadyExistsException(TException):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("AlreadyExistsException")
+        oprot.writeStructBegin('AlreadyExistsException')
         if self.message is not None:
-            oprot.writeFieldBegin("message", TType.STRING, 1)
-            oprot.writeString(self.message.encode("utf-8") if sys.version_info[0] == 2 else self.message)
+            oprot.writeFieldBegin('message', TType.STRING, 1)
+            oprot.writeString(self.message.encode('utf-8') if sys.version_info[0] == 2 else self.message)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -3464,8 +2941,9 @@ class AlreadyExistsException(TException):
         return repr(self)
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -3481,11 +2959,9 @@ class InvalidObjectException(TException):
 
     """
 
-    def __init__(
-        self,
-        message=None,
-    ):
-        super(InvalidObjectException, self).__setattr__("message", message)
+
+    def __init__(self, message=None,):
+        super(InvalidObjectException, self).__setattr__('message', message)
 
     def __setattr__(self, *args):
         raise TypeError("can't modify immutable instance")
@@ -3494,15 +2970,11 @@ class InvalidObjectException(TException):
         raise TypeError("can't modify immutable instance")
 
     def __hash__(self):
-        return hash(self.__class__) ^ hash((self.message,))
+        return hash(self.__class__) ^ hash((self.message, ))
 
     @classmethod
     def read(cls, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and cls.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and cls.thrift_spec is not None:
             return iprot._fast_decode(None, iprot, [cls, cls.thrift_spec])
         iprot.readStructBegin()
         message = None
@@ -3512,11 +2984,7 @@ class InvalidObjectException(TException):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    message = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    message = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             else:
@@ -3531,10 +2999,10 @@ class InvalidObjectException(TException):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("InvalidObjectException")
+        oprot.writeStructBegin('InvalidObjectException')
         if self.message is not None:
-            oprot.writeFieldBegin("message", TType.STRING, 1)
-            oprot.writeString(self.message.encode("utf-8") if sys.version_info[0] == 2 else self.message)
+            oprot.writeFieldBegin('message', TType.STRING, 1)
+            oprot.writeString(self.message.encode('utf-8') if sys.version_info[0] == 2 else self.message)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -3546,8 +3014,9 @@ class InvalidObjectException(TException):
         return repr(self)
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -3563,11 +3032,9 @@ class NoSuchObjectException(TException):
 
     """
 
-    def __init__(
-        self,
-        message=None,
-    ):
-        super(NoSuchObjectException, self).__setattr__("message", message)
+
+    def __init__(self, message=None,):
+        super(NoSuchObjectException, self).__setattr__('message', message)
 
     def __setattr__(self, *args):
         raise TypeError("can't modify immutable instance")
@@ -3576,15 +3043,11 @@ class NoSuchObjectException(TException):
         raise TypeError("can't modify immutable instance")
 
     def __hash__(self):
-        return hash(self.__class__) ^ hash((self.message,))
+        return hash(self.__class__) ^ hash((self.message, ))
 
     @classmethod
     def read(cls, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and cls.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and cls.thrift_spec is not None:
             return iprot._fast_decode(None, iprot, [cls, cls.thrift_spec])
         iprot.readStructBegin()
         message = None
@@ -3594,11 +3057,7 @@ class NoSuchObjectException(TException):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    message = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    message = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             else:
@@ -3613,10 +3072,10 @@ class NoSuchObjectException(TException):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("NoSuchObjectException")
+        oprot.writeStructBegin('NoSuchObjectException')
         if self.message is not None:
-            oprot.writeFieldBegin("message", TType.STRING, 1)
-            oprot.writeString(self.message.encode("utf-8") if sys.version_info[0] == 2 else self.message)
+            oprot.writeFieldBegin('message', TType.STRING, 1)
+            oprot.writeString(self.message.encode('utf-8') if sys.version_info[0] == 2 else self.message)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -3628,8 +3087,9 @@ class NoSuchObjectException(TException):
         return repr(self)
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
@@ -3645,11 +3105,9 @@ class InvalidOperationException(TException):
 
     """
 
-    def __init__(
-        self,
-        message=None,
-    ):
-        super(InvalidOperationException, self).__setattr__("message", message)
+
+    def __init__(self, message=None,):
+        super(InvalidOperationException, self).__setattr__('message', message)
 
     def __setattr__(self, *args):
         raise TypeError("can't modify immutable instance")
@@ -3658,15 +3116,11 @@ class InvalidOperationException(TException):
         raise TypeError("can't modify immutable instance")
 
     def __hash__(self):
-        return hash(self.__class__) ^ hash((self.message,))
+        return hash(self.__class__) ^ hash((self.message, ))
 
     @classmethod
     def read(cls, iprot):
-        if (
-            iprot._fast_decode is not None
-            and isinstance(iprot.trans, TTransport.CReadableTransport)
-            and cls.thrift_spec is not None
-        ):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and cls.thrift_spec is not None:
             return iprot._fast_decode(None, iprot, [cls, cls.thrift_spec])
         iprot.readStructBegin()
         message = None
@@ -3676,11 +3130,7 @@ class InvalidOperationException(TException):
                 break
             if fid == 1:
                 if ftype == TType.STRING:
-                    message = (
-                        iprot.readString().decode("utf-8", errors="replace")
-                        if sys.version_info[0] == 2
-                        else iprot.readString()
-                    )
+                    message = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
                 else:
                     iprot.skip(ftype)
             else:
@@ -3695,10 +3145,10 @@ class InvalidOperationException(TException):
         if oprot._fast_encode is not None and self.thrift_spec is not None:
             oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
             return
-        oprot.writeStructBegin("InvalidOperationException")
+        oprot.writeStructBegin('InvalidOperationException')
         if self.message is not None:
-            oprot.writeFieldBegin("message", TType.STRING, 1)
-            oprot.writeString(self.message.encode("utf-8") if sys.version_info[0] == 2 else self.message)
+            oprot.writeFieldBegin('message', TType.STRING, 1)
+            oprot.writeString(self.message.encode('utf-8') if sys.version_info[0] == 2 else self.message)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -3710,954 +3160,257 @@ class InvalidOperationException(TException):
         return repr(self)
 
     def __repr__(self):
-        L = ["%s=%r" % (key, value) for key, value in self.__dict__.items()]
-        return "%s(%s)" % (self.__class__.__name__, ", ".join(L))
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
 
     def __eq__(self, other):
         return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
 
     def __ne__(self, other):
         return not (self == other)
-
-
 all_structs.append(FieldSchema)
 FieldSchema.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "name",
-        "UTF8",
-        None,
-    ),  # 1
-    (
-        2,
-        TType.STRING,
-        "type",
-        "UTF8",
-        None,
-    ),  # 2
-    (
-        3,
-        TType.STRING,
-        "comment",
-        "UTF8",
-        None,
-    ),  # 3
+    (1, TType.STRING, 'name', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'type', 'UTF8', None, ),  # 2
+    (3, TType.STRING, 'comment', 'UTF8', None, ),  # 3
 )
 all_structs.append(PrivilegeGrantInfo)
 PrivilegeGrantInfo.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "privilege",
-        "UTF8",
-        None,
-    ),  # 1
-    (
-        2,
-        TType.I32,
-        "createTime",
-        None,
-        None,
-    ),  # 2
-    (
-        3,
-        TType.STRING,
-        "grantor",
-        "UTF8",
-        None,
-    ),  # 3
-    (
-        4,
-        TType.I32,
-        "grantorType",
-        None,
-        None,
-    ),  # 4
-    (
-        5,
-        TType.BOOL,
-        "grantOption",
-        None,
-        None,
-    ),  # 5
+    (1, TType.STRING, 'privilege', 'UTF8', None, ),  # 1
+    (2, TType.I32, 'createTime', None, None, ),  # 2
+    (3, TType.STRING, 'grantor', 'UTF8', None, ),  # 3
+    (4, TType.I32, 'grantorType', None, None, ),  # 4
+    (5, TType.BOOL, 'grantOption', None, None, ),  # 5
 )
 all_structs.append(PrincipalPrivilegeSet)
 PrincipalPrivilegeSet.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.MAP,
-        "userPrivileges",
-        (TType.STRING, "UTF8", TType.LIST, (TType.STRUCT, [PrivilegeGrantInfo, None], False), False),
-        None,
-    ),  # 1
-    (
-        2,
-        TType.MAP,
-        "groupPrivileges",
-        (TType.STRING, "UTF8", TType.LIST, (TType.STRUCT, [PrivilegeGrantInfo, None], False), False),
-        None,
-    ),  # 2
-    (
-        3,
-        TType.MAP,
-        "rolePrivileges",
-        (TType.STRING, "UTF8", TType.LIST, (TType.STRUCT, [PrivilegeGrantInfo, None], False), False),
-        None,
-    ),  # 3
+    (1, TType.MAP, 'userPrivileges', (TType.STRING, 'UTF8', TType.LIST, (TType.STRUCT, [PrivilegeGrantInfo, None], False), False), None, ),  # 1
+    (2, TType.MAP, 'groupPrivileges', (TType.STRING, 'UTF8', TType.LIST, (TType.STRUCT, [PrivilegeGrantInfo, None], False), False), None, ),  # 2
+    (3, TType.MAP, 'rolePrivileges', (TType.STRING, 'UTF8', TType.LIST, (TType.STRUCT, [PrivilegeGrantInfo, None], False), False), None, ),  # 3
 )
 all_structs.append(Catalog)
 Catalog.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "name",
-        "UTF8",
-        None,
-    ),  # 1
-    (
-        2,
-        TType.STRING,
-        "description",
-        "UTF8",
-        None,
-    ),  # 2
-    (
-        3,
-        TType.STRING,
-        "locationUri",
-        "UTF8",
-        None,
-    ),  # 3
-    (
-        4,
-        TType.I32,
-        "createTime",
-        None,
-        None,
-    ),  # 4
+    (1, TType.STRING, 'name', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'description', 'UTF8', None, ),  # 2
+    (3, TType.STRING, 'locationUri', 'UTF8', None, ),  # 3
+    (4, TType.I32, 'createTime', None, None, ),  # 4
 )
 all_structs.append(CreateCatalogRequest)
 CreateCatalogRequest.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRUCT,
-        "catalog",
-        [Catalog, None],
-        None,
-    ),  # 1
+    (1, TType.STRUCT, 'catalog', [Catalog, None], None, ),  # 1
 )
 all_structs.append(AlterCatalogRequest)
 AlterCatalogRequest.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "name",
-        "UTF8",
-        None,
-    ),  # 1
-    (
-        2,
-        TType.STRUCT,
-        "newCat",
-        [Catalog, None],
-        None,
-    ),  # 2
+    (1, TType.STRING, 'name', 'UTF8', None, ),  # 1
+    (2, TType.STRUCT, 'newCat', [Catalog, None], None, ),  # 2
 )
 all_structs.append(GetCatalogRequest)
 GetCatalogRequest.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "name",
-        "UTF8",
-        None,
-    ),  # 1
+    (1, TType.STRING, 'name', 'UTF8', None, ),  # 1
 )
 all_structs.append(GetCatalogResponse)
 GetCatalogResponse.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRUCT,
-        "catalog",
-        [Catalog, None],
-        None,
-    ),  # 1
+    (1, TType.STRUCT, 'catalog', [Catalog, None], None, ),  # 1
 )
 all_structs.append(GetCatalogsResponse)
 GetCatalogsResponse.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.LIST,
-        "names",
-        (TType.STRING, "UTF8", False),
-        None,
-    ),  # 1
+    (1, TType.LIST, 'names', (TType.STRING, 'UTF8', False), None, ),  # 1
 )
 all_structs.append(DropCatalogRequest)
 DropCatalogRequest.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "name",
-        "UTF8",
-        None,
-    ),  # 1
+    (1, TType.STRING, 'name', 'UTF8', None, ),  # 1
 )
 all_structs.append(Database)
 Database.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "name",
-        "UTF8",
-        None,
-    ),  # 1
-    (
-        2,
-        TType.STRING,
-        "description",
-        "UTF8",
-        None,
-    ),  # 2
-    (
-        3,
-        TType.STRING,
-        "locationUri",
-        "UTF8",
-        None,
-    ),  # 3
-    (
-        4,
-        TType.MAP,
-        "parameters",
-        (TType.STRING, "UTF8", TType.STRING, "UTF8", False),
-        None,
-    ),  # 4
-    (
-        5,
-        TType.STRUCT,
-        "privileges",
-        [PrincipalPrivilegeSet, None],
-        None,
-    ),  # 5
-    (
-        6,
-        TType.STRING,
-        "ownerName",
-        "UTF8",
-        None,
-    ),  # 6
-    (
-        7,
-        TType.I32,
-        "ownerType",
-        None,
-        None,
-    ),  # 7
-    (
-        8,
-        TType.STRING,
-        "catalogName",
-        "UTF8",
-        None,
-    ),  # 8
-    (
-        9,
-        TType.I32,
-        "createTime",
-        None,
-        None,
-    ),  # 9
-    (
-        10,
-        TType.STRING,
-        "managedLocationUri",
-        "UTF8",
-        None,
-    ),  # 10
-    (
-        11,
-        TType.I32,
-        "type",
-        None,
-        None,
-    ),  # 11
-    (
-        12,
-        TType.STRING,
-        "connector_name",
-        "UTF8",
-        None,
-    ),  # 12
-    (
-        13,
-        TType.STRING,
-        "remote_dbname",
-        "UTF8",
-        None,
-    ),  # 13
+    (1, TType.STRING, 'name', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'description', 'UTF8', None, ),  # 2
+    (3, TType.STRING, 'locationUri', 'UTF8', None, ),  # 3
+    (4, TType.MAP, 'parameters', (TType.STRING, 'UTF8', TType.STRING, 'UTF8', False), None, ),  # 4
+    (5, TType.STRUCT, 'privileges', [PrincipalPrivilegeSet, None], None, ),  # 5
+    (6, TType.STRING, 'ownerName', 'UTF8', None, ),  # 6
+    (7, TType.I32, 'ownerType', None, None, ),  # 7
+    (8, TType.STRING, 'catalogName', 'UTF8', None, ),  # 8
+    (9, TType.I32, 'createTime', None, None, ),  # 9
+    (10, TType.STRING, 'managedLocationUri', 'UTF8', None, ),  # 10
+    (11, TType.I32, 'type', None, None, ),  # 11
+    (12, TType.STRING, 'connector_name', 'UTF8', None, ),  # 12
+    (13, TType.STRING, 'remote_dbname', 'UTF8', None, ),  # 13
 )
 all_structs.append(SerDeInfo)
 SerDeInfo.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "name",
-        "UTF8",
-        None,
-    ),  # 1
-    (
-        2,
-        TType.STRING,
-        "serializationLib",
-        "UTF8",
-        None,
-    ),  # 2
-    (
-        3,
-        TType.MAP,
-        "parameters",
-        (TType.STRING, "UTF8", TType.STRING, "UTF8", False),
-        None,
-    ),  # 3
-    (
-        4,
-        TType.STRING,
-        "description",
-        "UTF8",
-        None,
-    ),  # 4
-    (
-        5,
-        TType.STRING,
-        "serializerClass",
-        "UTF8",
-        None,
-    ),  # 5
-    (
-        6,
-        TType.STRING,
-        "deserializerClass",
-        "UTF8",
-        None,
-    ),  # 6
-    (
-        7,
-        TType.I32,
-        "serdeType",
-        None,
-        None,
-    ),  # 7
+    (1, TType.STRING, 'name', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'serializationLib', 'UTF8', None, ),  # 2
+    (3, TType.MAP, 'parameters', (TType.STRING, 'UTF8', TType.STRING, 'UTF8', False), None, ),  # 3
+    (4, TType.STRING, 'description', 'UTF8', None, ),  # 4
+    (5, TType.STRING, 'serializerClass', 'UTF8', None, ),  # 5
+    (6, TType.STRING, 'deserializerClass', 'UTF8', None, ),  # 6
+    (7, TType.I32, 'serdeType', None, None, ),  # 7
 )
 all_structs.append(Order)
 Order.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "col",
-        "UTF8",
-        None,
-    ),  # 1
-    (
-        2,
-        TType.I32,
-        "order",
-        None,
-        None,
-    ),  # 2
+    (1, TType.STRING, 'col', 'UTF8', None, ),  # 1
+    (2, TType.I32, 'order', None, None, ),  # 2
 )
 all_structs.append(SkewedInfo)
 SkewedInfo.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.LIST,
-        "skewedColNames",
-        (TType.STRING, "UTF8", False),
-        None,
-    ),  # 1
-    (
-        2,
-        TType.LIST,
-        "skewedColValues",
-        (TType.LIST, (TType.STRING, "UTF8", False), False),
-        None,
-    ),  # 2
-    (
-        3,
-        TType.MAP,
-        "skewedColValueLocationMaps",
-        (TType.LIST, (TType.STRING, "UTF8", False), TType.STRING, "UTF8", False),
-        None,
-    ),  # 3
+    (1, TType.LIST, 'skewedColNames', (TType.STRING, 'UTF8', False), None, ),  # 1
+    (2, TType.LIST, 'skewedColValues', (TType.LIST, (TType.STRING, 'UTF8', False), False), None, ),  # 2
+    (3, TType.MAP, 'skewedColValueLocationMaps', (TType.LIST, (TType.STRING, 'UTF8', False), TType.STRING, 'UTF8', False), None, ),  # 3
 )
 all_structs.append(StorageDescriptor)
 StorageDescriptor.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.LIST,
-        "cols",
-        (TType.STRUCT, [FieldSchema, None], False),
-        None,
-    ),  # 1
-    (
-        2,
-        TType.STRING,
-        "location",
-        "UTF8",
-        None,
-    ),  # 2
-    (
-        3,
-        TType.STRING,
-        "inputFormat",
-        "UTF8",
-        None,
-    ),  # 3
-    (
-        4,
-        TType.STRING,
-        "outputFormat",
-        "UTF8",
-        None,
-    ),  # 4
-    (
-        5,
-        TType.BOOL,
-        "compressed",
-        None,
-        None,
-    ),  # 5
-    (
-        6,
-        TType.I32,
-        "numBuckets",
-        None,
-        None,
-    ),  # 6
-    (
-        7,
-        TType.STRUCT,
-        "serdeInfo",
-        [SerDeInfo, None],
-        None,
-    ),  # 7
-    (
-        8,
-        TType.LIST,
-        "bucketCols",
-        (TType.STRING, "UTF8", False),
-        None,
-    ),  # 8
-    (
-        9,
-        TType.LIST,
-        "sortCols",
-        (TType.STRUCT, [Order, None], False),
-        None,
-    ),  # 9
-    (
-        10,
-        TType.MAP,
-        "parameters",
-        (TType.STRING, "UTF8", TType.STRING, "UTF8", False),
-        None,
-    ),  # 10
-    (
-        11,
-        TType.STRUCT,
-        "skewedInfo",
-        [SkewedInfo, None],
-        None,
-    ),  # 11
-    (
-        12,
-        TType.BOOL,
-        "storedAsSubDirectories",
-        None,
-        None,
-    ),  # 12
+    (1, TType.LIST, 'cols', (TType.STRUCT, [FieldSchema, None], False), None, ),  # 1
+    (2, TType.STRING, 'location', 'UTF8', None, ),  # 2
+    (3, TType.STRING, 'inputFormat', 'UTF8', None, ),  # 3
+    (4, TType.STRING, 'outputFormat', 'UTF8', None, ),  # 4
+    (5, TType.BOOL, 'compressed', None, None, ),  # 5
+    (6, TType.I32, 'numBuckets', None, None, ),  # 6
+    (7, TType.STRUCT, 'serdeInfo', [SerDeInfo, None], None, ),  # 7
+    (8, TType.LIST, 'bucketCols', (TType.STRING, 'UTF8', False), None, ),  # 8
+    (9, TType.LIST, 'sortCols', (TType.STRUCT, [Order, None], False), None, ),  # 9
+    (10, TType.MAP, 'parameters', (TType.STRING, 'UTF8', TType.STRING, 'UTF8', False), None, ),  # 10
+    (11, TType.STRUCT, 'skewedInfo', [SkewedInfo, None], None, ),  # 11
+    (12, TType.BOOL, 'storedAsSubDirectories', None, None, ),  # 12
 )
 all_structs.append(FileMetadata)
 FileMetadata.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.BYTE,
-        "type",
-        None,
-        1,
-    ),  # 1
-    (
-        2,
-        TType.BYTE,
-        "version",
-        None,
-        1,
-    ),  # 2
-    (
-        3,
-        TType.LIST,
-        "data",
-        (TType.STRING, "BINARY", False),
-        None,
-    ),  # 3
+    (1, TType.BYTE, 'type', None, 1, ),  # 1
+    (2, TType.BYTE, 'version', None, 1, ),  # 2
+    (3, TType.LIST, 'data', (TType.STRING, 'BINARY', False), None, ),  # 3
 )
 all_structs.append(ObjectDictionary)
 ObjectDictionary.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.MAP,
-        "values",
-        (TType.STRING, "UTF8", TType.LIST, (TType.STRING, "BINARY", False), False),
-        None,
-    ),  # 1
+    (1, TType.MAP, 'values', (TType.STRING, 'UTF8', TType.LIST, (TType.STRING, 'BINARY', False), False), None, ),  # 1
 )
 all_structs.append(SourceTable)
 SourceTable.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRUCT,
-        "table",
-        [Table, None],
-        None,
-    ),  # 1
-    (
-        2,
-        TType.I64,
-        "insertedCount",
-        None,
-        None,
-    ),  # 2
-    (
-        3,
-        TType.I64,
-        "updatedCount",
-        None,
-        None,
-    ),  # 3
-    (
-        4,
-        TType.I64,
-        "deletedCount",
-        None,
-        None,
-    ),  # 4
+    (1, TType.STRUCT, 'table', [Table, None], None, ),  # 1
+    (2, TType.I64, 'insertedCount', None, None, ),  # 2
+    (3, TType.I64, 'updatedCount', None, None, ),  # 3
+    (4, TType.I64, 'deletedCount', None, None, ),  # 4
 )
 all_structs.append(CreationMetadata)
 CreationMetadata.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "catName",
-        "UTF8",
-        None,
-    ),  # 1
-    (
-        2,
-        TType.STRING,
-        "dbName",
-        "UTF8",
-        None,
-    ),  # 2
-    (
-        3,
-        TType.STRING,
-        "tblName",
-        "UTF8",
-        None,
-    ),  # 3
-    (
-        4,
-        TType.SET,
-        "tablesUsed",
-        (TType.STRING, "UTF8", False),
-        None,
-    ),  # 4
-    (
-        5,
-        TType.STRING,
-        "validTxnList",
-        "UTF8",
-        None,
-    ),  # 5
-    (
-        6,
-        TType.I64,
-        "materializationTime",
-        None,
-        None,
-    ),  # 6
-    (
-        7,
-        TType.LIST,
-        "sourceTables",
-        (TType.STRUCT, [SourceTable, None], False),
-        None,
-    ),  # 7
+    (1, TType.STRING, 'catName', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'dbName', 'UTF8', None, ),  # 2
+    (3, TType.STRING, 'tblName', 'UTF8', None, ),  # 3
+    (4, TType.SET, 'tablesUsed', (TType.STRING, 'UTF8', False), None, ),  # 4
+    (5, TType.STRING, 'validTxnList', 'UTF8', None, ),  # 5
+    (6, TType.I64, 'materializationTime', None, None, ),  # 6
+    (7, TType.LIST, 'sourceTables', (TType.STRUCT, [SourceTable, None], False), None, ),  # 7
 )
 all_structs.append(Table)
 Table.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "tableName",
-        "UTF8",
-        None,
-    ),  # 1
-    (
-        2,
-        TType.STRING,
-        "dbName",
-        "UTF8",
-        None,
-    ),  # 2
-    (
-        3,
-        TType.STRING,
-        "owner",
-        "UTF8",
-        None,
-    ),  # 3
-    (
-        4,
-        TType.I32,
-        "createTime",
-        None,
-        None,
-    ),  # 4
-    (
-        5,
-        TType.I32,
-        "lastAccessTime",
-        None,
-        None,
-    ),  # 5
-    (
-        6,
-        TType.I32,
-        "retention",
-        None,
-        None,
-    ),  # 6
-    (
-        7,
-        TType.STRUCT,
-        "sd",
-        [StorageDescriptor, None],
-        None,
-    ),  # 7
-    (
-        8,
-        TType.LIST,
-        "partitionKeys",
-        (TType.STRUCT, [FieldSchema, None], False),
-        None,
-    ),  # 8
-    (
-        9,
-        TType.MAP,
-        "parameters",
-        (TType.STRING, "UTF8", TType.STRING, "UTF8", False),
-        None,
-    ),  # 9
-    (
-        10,
-        TType.STRING,
-        "viewOriginalText",
-        "UTF8",
-        None,
-    ),  # 10
-    (
-        11,
-        TType.STRING,
-        "viewExpandedText",
-        "UTF8",
-        None,
-    ),  # 11
-    (
-        12,
-        TType.STRING,
-        "tableType",
-        "UTF8",
-        None,
-    ),  # 12
-    (
-        13,
-        TType.STRUCT,
-        "privileges",
-        [PrincipalPrivilegeSet, None],
-        None,
-    ),  # 13
-    (
-        14,
-        TType.BOOL,
-        "temporary",
-        None,
-        None,
-    ),  # 14
-    (
-        15,
-        TType.BOOL,
-        "rewriteEnabled",
-        None,
-        None,
-    ),  # 15
-    (
-        16,
-        TType.STRUCT,
-        "creationMetadata",
-        [CreationMetadata, None],
-        None,
-    ),  # 16
-    (
-        17,
-        TType.STRING,
-        "catName",
-        "UTF8",
-        None,
-    ),  # 17
-    (
-        18,
-        TType.I32,
-        "ownerType",
-        None,
-        None,
-    ),  # 18
-    (
-        19,
-        TType.I64,
-        "writeId",
-        None,
-        None,
-    ),  # 19
-    (
-        20,
-        TType.BOOL,
-        "isStatsCompliant",
-        None,
-        None,
-    ),  # 20
+    (1, TType.STRING, 'tableName', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'dbName', 'UTF8', None, ),  # 2
+    (3, TType.STRING, 'owner', 'UTF8', None, ),  # 3
+    (4, TType.I32, 'createTime', None, None, ),  # 4
+    (5, TType.I32, 'lastAccessTime', None, None, ),  # 5
+    (6, TType.I32, 'retention', None, None, ),  # 6
+    (7, TType.STRUCT, 'sd', [StorageDescriptor, None], None, ),  # 7
+    (8, TType.LIST, 'partitionKeys', (TType.STRUCT, [FieldSchema, None], False), None, ),  # 8
+    (9, TType.MAP, 'parameters', (TType.STRING, 'UTF8', TType.STRING, 'UTF8', False), None, ),  # 9
+    (10, TType.STRING, 'viewOriginalText', 'UTF8', None, ),  # 10
+    (11, TType.STRING, 'viewExpandedText', 'UTF8', None, ),  # 11
+    (12, TType.STRING, 'tableType', 'UTF8', None, ),  # 12
+    (13, TType.STRUCT, 'privileges', [PrincipalPrivilegeSet, None], None, ),  # 13
+    (14, TType.BOOL, 'temporary', None, None, ),  # 14
+    (15, TType.BOOL, 'rewriteEnabled', None, None, ),  # 15
+    (16, TType.STRUCT, 'creationMetadata', [CreationMetadata, None], None, ),  # 16
+    (17, TType.STRING, 'catName', 'UTF8', None, ),  # 17
+    (18, TType.I32, 'ownerType', None, None, ),  # 18
+    (19, TType.I64, 'writeId', None, None, ),  # 19
+    (20, TType.BOOL, 'isStatsCompliant', None, None, ),  # 20
     None,  # 21
-    (
-        22,
-        TType.BYTE,
-        "accessType",
-        None,
-        None,
-    ),  # 22
-    (
-        23,
-        TType.LIST,
-        "requiredReadCapabilities",
-        (TType.STRING, "UTF8", False),
-        None,
-    ),  # 23
-    (
-        24,
-        TType.LIST,
-        "requiredWriteCapabilities",
-        (TType.STRING, "UTF8", False),
-        None,
-    ),  # 24
-    (
-        25,
-        TType.I64,
-        "id",
-        None,
-        None,
-    ),  # 25
-    (
-        26,
-        TType.STRUCT,
-        "fileMetadata",
-        [FileMetadata, None],
-        None,
-    ),  # 26
-    (
-        27,
-        TType.STRUCT,
-        "dictionary",
-        [ObjectDictionary, None],
-        None,
-    ),  # 27
-    (
-        28,
-        TType.I64,
-        "txnId",
-        None,
-        None,
-    ),  # 28
+    (22, TType.BYTE, 'accessType', None, None, ),  # 22
+    (23, TType.LIST, 'requiredReadCapabilities', (TType.STRING, 'UTF8', False), None, ),  # 23
+    (24, TType.LIST, 'requiredWriteCapabilities', (TType.STRING, 'UTF8', False), None, ),  # 24
+    (25, TType.I64, 'id', None, None, ),  # 25
+    (26, TType.STRUCT, 'fileMetadata', [FileMetadata, None], None, ),  # 26
+    (27, TType.STRUCT, 'dictionary', [ObjectDictionary, None], None, ),  # 27
+    (28, TType.I64, 'txnId', None, None, ),  # 28
 )
 all_structs.append(EnvironmentContext)
 EnvironmentContext.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.MAP,
-        "properties",
-        (TType.STRING, "UTF8", TType.STRING, "UTF8", False),
-        None,
-    ),  # 1
+    (1, TType.MAP, 'properties', (TType.STRING, 'UTF8', TType.STRING, 'UTF8', False), None, ),  # 1
 )
 all_structs.append(GetTableRequest)
 GetTableRequest.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "dbName",
-        "UTF8",
-        None,
-    ),  # 1
-    (
-        2,
-        TType.STRING,
-        "tblName",
-        "UTF8",
-        None,
-    ),  # 2
+    (1, TType.STRING, 'dbName', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'tblName', 'UTF8', None, ),  # 2
     None,  # 3
-    (
-        4,
-        TType.STRING,
-        "catName",
-        "UTF8",
-        None,
-    ),  # 4
+    (4, TType.STRING, 'catName', 'UTF8', None, ),  # 4
 )
 all_structs.append(GetTableResult)
 GetTableResult.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRUCT,
-        "table",
-        [Table, None],
-        None,
-    ),  # 1
+    (1, TType.STRUCT, 'table', [Table, None], None, ),  # 1
 )
 all_structs.append(GetTablesRequest)
 GetTablesRequest.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "dbName",
-        "UTF8",
-        None,
-    ),  # 1
-    (
-        2,
-        TType.LIST,
-        "tblNames",
-        (TType.STRING, "UTF8", False),
-        None,
-    ),  # 2
+    (1, TType.STRING, 'dbName', 'UTF8', None, ),  # 1
+    (2, TType.LIST, 'tblNames', (TType.STRING, 'UTF8', False), None, ),  # 2
     None,  # 3
-    (
-        4,
-        TType.STRING,
-        "catName",
-        "UTF8",
-        None,
-    ),  # 4
+    (4, TType.STRING, 'catName', 'UTF8', None, ),  # 4
 )
 all_structs.append(GetTablesResult)
 GetTablesResult.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.LIST,
-        "tables",
-        (TType.STRUCT, [Table, None], False),
-        None,
-    ),  # 1
+    (1, TType.LIST, 'tables', (TType.STRUCT, [Table, None], False), None, ),  # 1
 )
 all_structs.append(MetaException)
 MetaException.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "message",
-        "UTF8",
-        None,
-    ),  # 1
+    (1, TType.STRING, 'message', 'UTF8', None, ),  # 1
 )
 all_structs.append(UnknownDBException)
 UnknownDBException.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "message",
-        "UTF8",
-        None,
-    ),  # 1
+    (1, TType.STRING, 'message', 'UTF8', None, ),  # 1
 )
 all_structs.append(AlreadyExistsException)
 AlreadyExistsException.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "message",
-        "UTF8",
-        None,
-    ),  # 1
+    (1, TType.STRING, 'message', 'UTF8', None, ),  # 1
 )
 all_structs.append(InvalidObjectException)
 InvalidObjectException.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "message",
-        "UTF8",
-        None,
-    ),  # 1
+    (1, TType.STRING, 'message', 'UTF8', None, ),  # 1
 )
 all_structs.append(NoSuchObjectException)
 NoSuchObjectException.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "message",
-        "UTF8",
-        None,
-    ),  # 1
+    (1, TType.STRING, 'message', 'UTF8', None, ),  # 1
 )
 all_structs.append(InvalidOperationException)
 InvalidOperationException.thrift_spec = (
     None,  # 0
-    (
-        1,
-        TType.STRING,
-        "message",
-        "UTF8",
-        None,
-    ),  # 1
+    (1, TType.STRING, 'message', 'UTF8', None, ),  # 1
 )
 fix_spec(all_structs)
 del all_structs
