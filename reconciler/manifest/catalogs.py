@@ -11,6 +11,7 @@ from reconciler.manifest.blocks import BlockReader, entries_of
 from reconciler.manifest.models import NamespaceBlock, TableBlock
 from reconciler.manifest.nodes import Node, Place, Sequence
 from reconciler.names import EVERYTHING, Identifier, Scope, address, check_name
+from reconciler.redaction import is_sensitive_key, is_stand_in
 from reconciler.state import (
     Capabilities,
     DesiredNamespace,
@@ -238,13 +239,20 @@ class CatalogReader:
         if not properties:
             return _NO_PROPERTIES
         written = entries_of(entries_of(node)["properties"])
-        for key in properties:
+        for key, value in properties.items():
             if ownership.is_reserved_key(key):
                 self._at(
                     written[key], f"property `{key}` in {what} is reserved: catalogs or lancens write it themselves"
                 )
             elif not key:
                 self._at(written[key], f"a property of {what} has no name")
+            elif is_sensitive_key(key) and is_stand_in(value):
+                # A saved plan holds no secret, so that apply could not tell this from one that is left out.
+                self._at(
+                    written[key],
+                    f"property `{key}` in {what} is `{value}`, which lancens shows in the place of a secret; "
+                    "expected the value itself, such as `${env:NAME}`",
+                )
         return properties
 
 

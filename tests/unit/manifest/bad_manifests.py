@@ -338,6 +338,16 @@ BAD: list[tuple[str, str, list[str]]] = [
         ],
     ),
     (
+        "a secret copied from what lancens printed",
+        manifest('tables: {t: {properties: {api_token: "(redacted 0a1b2c3d)", shown: "(redacted 0a1b2c3d)"}}}'),
+        [
+            (
+                f"{L}:7:31: property `api_token` in table lake/t is `(redacted 0a1b2c3d)`, which lancens shows in the "
+                "place of a secret; expected the value itself, such as `${env:NAME}`"
+            ),
+        ],
+    ),
+    (
         "reserved properties",
         manifest("tables: {t: {properties: {lancens.keys: x, EXTERNAL: 'TRUE', table_type: lance}}}"),
         [
