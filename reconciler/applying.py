@@ -6,12 +6,14 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from reconciler.connections import open_connections
-from reconciler.errors import StalePlanError
-from reconciler.planner.plan import Change, ObjectView, Plan
+from reconciler.connections import Connection, open_connections
+from reconciler.errors import PlanFileError, StalePlanError
+from reconciler.planner.integrity import check_integrity
+from reconciler.planner.plan import Change, Plan
 from reconciler.planner.safety import check_removals
 from reconciler.planning import DEFAULT_PARALLELISM
 from reconciler.redaction import is_sensitive_key, redact_value
+from reconciler.state import DesiredTable
 
 if TYPE_CHECKING:
     import os
@@ -49,6 +51,7 @@ def apply(
 
     Raises:
         StalePlanError: the manifest, or an object the plan touches, has changed since; nothing was written.
+        PlanFileError: a saved plan was edited or cut.
         SafetyError: too much would be removed.
         ApplyError: the journal cannot be written.
         CatalogError: a catalog could not be reached before the first write.
@@ -62,11 +65,14 @@ def apply(
         )
     if not allow_mass_removal:
         check_removals(plan)
-    whole = with_sensitive_values(plan, manifest)
+    check_integrity(plan)
     concerned = {change.catalog for change in plan.changes}
     with open_connections(manifest, concerned, parallelism=parallelism) as connections:
+        _check_services(plan, connections)
+        whole = with_sensitive_values(plan, manifest)
         backends = {name: connection.backend for name, connection in connections.items()}
-        check_plan(whole, backends, parallelism=parallelism)
+        secrets = [secret for connection in connections.values() for secret in connection.secrets]
+        check_plan(whole, backends, parallelism=parallelism, secrets=secrets)
         with Journal.open(journal, whole) as opened:
             return execute(
                 whole,
@@ -75,7 +81,18 @@ def apply(
                 journal=opened,
                 on_event=on_event,
                 stop=stop or threading.Event(),
-                secrets=[secret for connection in connections.values() for secret in connection.secrets],
+                secrets=secrets,
+            )
+
+
+def _check_services(plan: Plan, connections: Mapping[str, Connection]) -> None:
+    """Refuse a plan whose catalogs, by other variables or another environment, are other services now."""
+    for catalog in plan.catalogs:
+        connection = connections.get(catalog.name)
+        if connection is not None and connection.service != catalog.service:
+            raise StalePlanError(
+                f"{catalog.name} ({catalog.impl}) now reaches another service or root than the plan was made for: its "
+                "`config` has other values. Plan again. Nothing was changed."
             )
 
 
@@ -90,19 +107,37 @@ def with_sensitive_values(plan: Plan, manifest: Manifest) -> Plan:
 
 def _restored(change: Change, manifest: Manifest) -> Change:
     after = change.after
-    if after is None or not any(map(is_sensitive_key, after.properties)):
+    if after is None:
         return change
     desired = manifest.catalogs[change.catalog].desired
     block = (
         desired.tables.get(change.identifier) if change.kind == "table" else desired.namespaces.get(change.identifier)
     )
-    properties = _merge_sensitive(change, after, block.properties if block else {})
-    return change.model_copy(update={"after": after.model_copy(update={"properties": properties})})
+    wanted_properties = block.properties if block else {}
+    if after.properties.keys() != wanted_properties.keys() or any(
+        value != wanted_properties[key] for key, value in after.properties.items() if not is_sensitive_key(key)
+    ):
+        raise PlanFileError(
+            f"the plan is damaged: {change.address} would not get what the manifest says. Make the plan again. "
+            "Nothing was changed."
+        )
+    properties = _merge_sensitive(change, after.properties, wanted_properties)
+    columns = after.columns
+    if columns is not None and isinstance(block, DesiredTable) and block.schema is not None:
+        wanted = {field.name: dict(field.metadata) for field in block.schema}
+        columns = tuple(
+            column.model_copy(update={"metadata": _merge_sensitive(change, column.metadata, wanted[column.name])})
+            if column.name in wanted
+            else column
+            for column in columns
+        )
+    return change.model_copy(update={"after": after.model_copy(update={"properties": properties, "columns": columns})})
 
 
-def _merge_sensitive(change: Change, after: ObjectView, wanted: Mapping[str, str]) -> dict[str, str]:
-    merged = dict(after.properties)
-    for key, shown in after.properties.items():
+def _merge_sensitive(change: Change, planned: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
+    """Return ``planned`` with the real value of every sensitive key, which has to be the one planned with."""
+    merged = dict(planned)
+    for key, shown in planned.items():
         if not is_sensitive_key(key):
             continue
         value = wanted.get(key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -33,6 +34,12 @@ class Connection:
     desired: DesiredCatalog
     backend: Backend
     secrets: Collection[str] = field(default=(), repr=False)
+
+    @property
+    def service(self) -> str:
+        """A digest that tells this service and root from others, without naming a machine or a path."""
+        text = f"{self.impl} {self.backend.config.identity()}"
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 @contextmanager

@@ -118,6 +118,10 @@ class Scope:
             return True
         return any(any(at < len(glob.segments) for at in glob.states(identifier)) for glob in self._globs)
 
+    def folded(self) -> Scope:
+        """Return the scope for a catalog that folds names to lower case."""
+        return Scope(tuple(pattern.lower() for pattern in self.patterns))
+
     def below(self, name: str) -> Scope:
         """Return the scope as seen from inside the first-level name ``name``."""
         return Scope(tuple(rest for pattern in self.patterns for rest in _below(pattern, name)))

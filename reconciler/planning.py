@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reconciler import storage
+from reconciler.backends.parallel import in_parallel
 from reconciler.connections import DEFAULT_PARALLELISM, Connection, open_connections, read_all
 from reconciler.errors import SelectionError
 from reconciler.names import EVERYTHING, Identifier, Scope
@@ -51,11 +52,14 @@ def plan(
         SelectionError: a glob of ``select`` matches nothing.
         SafetyError: too much would be removed.
     """
-    selections = {name: Scope(tuple(select)).below(name) if select else EVERYTHING for name in manifest.catalogs}
-    concerned = [name for name, selection in selections.items() if selection.patterns]
+    selection = Scope(tuple(select)) if select else EVERYTHING
+    concerned = [name for name in manifest.catalogs if selection.below(name).patterns]
 
     def read(connection: Connection) -> CatalogInput:
-        options = PlanOptions(adopt=adopt, take_over=take_over, select=selections[connection.name])
+        selected = selection.below(connection.name)
+        if connection.backend.capabilities.folds_case:
+            selected = selected.folded()
+        options = PlanOptions(adopt=adopt, take_over=take_over, select=selected)
         return read_catalog(connection, options, parallelism)
 
     with open_connections(manifest, concerned, parallelism=parallelism) as connections:
@@ -80,14 +84,13 @@ def read_catalog(connection: Connection, options: PlanOptions, parallelism: int)
     found = _ask_storage(connection, questions, parallelism)
     notes = backend.schema_notes(_schemas_to_show(questions, found, live))
     live = replace(live, notes=(*live.notes, *notes))
-    without_occupants = CatalogInput(desired, live, backend.capabilities, connection.impl, Facts(found), options)
-    occupants = {
-        identifier: names
-        for identifier in droppable_namespaces(without_occupants)
-        if (names := _occupants(connection, live, identifier))
-    }
-    facts = Facts(without_occupants.facts.tables, occupants)
-    return CatalogInput(desired, live, backend.capabilities, connection.impl, facts, options)
+    source = CatalogInput(
+        desired, live, backend.capabilities, connection.impl, Facts(found), options, connection.service
+    )
+    candidates = droppable_namespaces(source)
+    names = in_parallel(lambda identifier: _occupants(connection, live, identifier), candidates, parallelism)
+    occupants = dict(zip(candidates, names, strict=True))
+    return replace(source, facts=Facts(found, occupants))
 
 
 def _ask_storage(
@@ -95,14 +98,26 @@ def _ask_storage(
 ) -> Mapping[Identifier, TableFacts]:
     """Open the location of each table in question."""
     backend = connection.backend
-    places = {
-        question.table.id: question.location or backend.default_location(question.table.id) for question in questions
-    }
+    asked = list(questions)
+    places = dict(
+        in_parallel(
+            lambda question: (
+                question.table.id,
+                question.location or backend.default_location(question.table.id),
+            ),
+            asked,
+            parallelism,
+        )
+    )
     probed = {question.table.id for question in questions if question.table.probe}
     locations = {place for identifier, place in places.items() if place is not None and identifier in probed}
     found = storage.probe_many(locations, backend.storage_options(), parallelism)
     return {
-        identifier: TableFacts(place, found[place] if place in found and identifier in probed else _NOT_LOOKED_AT)
+        identifier: TableFacts(
+            place,
+            found[place] if place in found and identifier in probed else _NOT_LOOKED_AT,
+            None if place is None else backend.location_problem(identifier, place),
+        )
         for identifier, place in places.items()
     }
 
@@ -135,6 +150,8 @@ def _check_selection(select: Sequence[str], inputs: Sequence[CatalogInput]) -> N
 
 
 def _selects(scope: Scope, source: CatalogInput) -> bool:
+    if source.capabilities.folds_case:
+        scope = scope.folded()
     return bool(scope.patterns) and any(map(scope.contains, _identifiers(source)))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -34,7 +34,9 @@ class _Touched:
         return self.fingerprint.view if self.fingerprint else self.changes[0].before
 
 
-def check_plan(plan: Plan, backends: Mapping[str, Backend], parallelism: int = 8) -> None:
+def check_plan(
+    plan: Plan, backends: Mapping[str, Backend], parallelism: int = 8, *, secrets: Collection[str] = ()
+) -> None:
     """Return when every object that ``plan`` touches is as planned on, or as one of its changes leaves it.
 
     The latter is what an apply of the same plan leaves that was interrupted, so that it can be gone on with.
@@ -44,6 +46,7 @@ def check_plan(plan: Plan, backends: Mapping[str, Backend], parallelism: int = 8
         plan: just made, or read from a file.
         backends: the connection of every catalog of the plan, by the catalog's name.
         parallelism: how many objects are read at a time.
+        secrets: texts that no message may show.
 
     Raises:
         StalePlanError: naming each object that moved and the fields that did.
@@ -54,7 +57,7 @@ def check_plan(plan: Plan, backends: Mapping[str, Backend], parallelism: int = 8
     def moved(key: _Key) -> Sequence[Difference]:
         catalog, identifier, kind = key
         backend = backends[catalog]
-        with catalog_errors(catalog, backend.impl):
+        with catalog_errors(catalog, backend.impl, secrets):
             return _moved(touched[key], backend, kind, identifier)
 
     with ThreadPoolExecutor(max_workers=max(1, parallelism)) as pool:

@@ -22,7 +22,7 @@ from reconciler.applier.table_steps import step_of_table
 from reconciler.backends.base import Backend
 from reconciler.errors import ApplyError
 from reconciler.planner.plan import Action, Plan
-from reconciler.redaction import is_sensitive_key, is_stand_in, scrub
+from reconciler.redaction import REDACTED, is_sensitive_key, is_stand_in, scrub
 
 __all__ = ["StopSignal", "execute"]
 
@@ -53,7 +53,7 @@ def execute(
     backends repeat what is safe to repeat, and a second apply goes on where this one ended.
 
     Args:
-        plan: with its sensitive values (see ``with_secrets`` for a plan read from a file).
+        plan: with its sensitive values (see ``reconciler.applying.with_sensitive_values`` for a plan read from a file).
         backends: the connection of every catalog of the plan, by the catalog's name.
         journal: where intents and outcomes are recorded.
         stop: once set, what is in flight ends and nothing new starts; the rest is skipped, without an event each.
@@ -98,6 +98,11 @@ def _refuse_unusable(plan: Plan, backends: Mapping[str, Backend]) -> None:
         if change.catalog not in backends:
             raise ApplyError(
                 f"{change.address}: there is no catalog `{change.catalog}` to apply to. Nothing was changed."
+            )
+        if change.after and change.after.location and REDACTED in change.after.location:
+            raise ApplyError(
+                f"{change.address}: its location holds credentials, which a saved plan does not keep; apply the "
+                "manifest instead. Nothing was changed."
             )
         for key, value in (change.after.properties if change.after else {}).items():
             if is_sensitive_key(key) and is_stand_in(value):

@@ -72,6 +72,9 @@ def _asked_location(target: Target[LiveTable]) -> str:
     location = target.after.location or target.backend.default_location(target.identifier)
     if location is None:
         raise InvalidInputError("it needs a location: the catalog has no default for a new table")
+    problem = target.backend.location_problem(target.identifier, location)
+    if problem is not None:
+        raise InvalidInputError(f"{locations.redact(location)}: {problem}")
     return location
 
 
@@ -123,7 +126,9 @@ def _alter_entry(target: Target[LiveTable], live: LiveTable, *, wrote: bool) -> 
 
 
 def _relocate(target: Target[LiveTable]) -> Outcome:
-    """Point the entry elsewhere in place; the data stays at both."""
+    """Point the entry elsewhere in place, where there is data to point at; the data stays at both."""
+    if target.change.probe and target.after.location is not None:
+        expect_data(target.backend, target.after.location, ())
     changes = target.changes_to(target.existing.properties)
     return _settled(target, target.backend.alter_table(target.identifier, changes, target.after.location))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.options import PlanFlags, full_option, load_manifest, plan_flags
+from reconciler.cli.options import PlanFlags, full_option, load_manifest, plan_flags, read_plan
 from reconciler.cli.showing import make_plan, print_plan
 from reconciler.errors import ApplyError, LancensError
 
@@ -65,10 +65,8 @@ def _plan(flags: PlanFlags) -> tuple[Plan, Manifest]:
         raise click.UsageError("apply takes one saved plan, or manifests, not both")
     if flags.select or flags.adopt or flags.take_over:
         raise click.UsageError("a saved plan is carried out as it is: no --select, --adopt or --take-over")
-    from reconciler.planner.plan import Plan
-
     path = Path(saved[0])
-    plan = Plan.from_json(path.read_bytes())
+    plan = read_plan(path)
     return plan, _manifest_of(plan, path, flags)
 
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from reconciler.errors import LancensError
+from reconciler.errors import LancensError, PlanFileError
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
+    from reconciler.planner.plan import Plan
 
 __all__ = [
     "DEFAULT_MANIFEST",
@@ -27,6 +28,7 @@ __all__ = [
     "manifest_arguments",
     "pairs",
     "plan_flags",
+    "read_plan",
     "variables_option",
     "wants_color",
     "write_result",
@@ -124,6 +126,11 @@ def load_manifest(manifests: tuple[str, ...], variables: Mapping[str, str]) -> M
             f"no {DEFAULT_MANIFEST} in this folder; name a manifest, or make one of what is there with "
             "`lancens import --impl dir --config root=PATH`"
         )
+    saved = next((path for path in manifests if path.endswith(".json")), None)
+    if saved is not None:
+        raise LancensError(
+            f"{saved} is no manifest; `lancens show {saved}` and `lancens apply {saved}` take saved plans"
+        )
     return load(*(manifests or (DEFAULT_MANIFEST,)), variables=variables)
 
 
@@ -140,7 +147,24 @@ def write_result(text: str, path: str | None = None) -> None:
     target = Path(path)
     partial = target.with_name(f".{target.name}.partial")
     try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
+        try:
+            partial.write_text(text, encoding="utf-8")
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise LancensError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def read_plan(path: Path) -> Plan:
+    """Return the saved plan in a file.
+
+    Raises:
+        PlanFileError: naming the file, when it holds no plan that can be used.
+    """
+    from reconciler.planner.plan import Plan
+
+    try:
+        return Plan.from_json(path.read_bytes())
+    except PlanFileError as error:
+        raise PlanFileError(f"{path}: {error}") from None

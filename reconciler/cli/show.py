@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.options import Format, format_option, full_option
+from reconciler.cli.options import Format, format_option, full_option, read_plan
 from reconciler.cli.showing import print_plan
 
 
@@ -23,11 +23,9 @@ def command(path: Path, form: Format, full: bool) -> None:
       lancens show plan.json --format html > plan.html
       lancens show .lancens/2f9c1e.jsonl
     """
-    from reconciler.planner.plan import Plan
-
     if path.suffix == ".jsonl":
         from reconciler.applier import describe_journal
 
         click.echo(describe_journal(path))
         return
-    print_plan(Plan.from_json(path.read_bytes()), form, full=full)
+    print_plan(read_plan(path), form, full=full)

@@ -25,4 +25,6 @@ def command(manifests: tuple[str, ...], variables: dict[str, str]) -> None:
     blocks = [catalog.desired for catalog in manifest.catalogs.values()]
     namespaces = sum(len(block.namespaces) for block in blocks)
     tables = sum(len(block.tables) for block in blocks)
-    click.echo(f"{manifest.name} is valid: {len(blocks)} catalogs, {namespaces} namespaces, {tables} tables.")
+    counts = ((len(blocks), "catalog"), (namespaces, "namespace"), (tables, "table"))
+    said = ", ".join(f"{count:,} {noun}{'' if count == 1 else 's'}" for count, noun in counts)
+    click.echo(f"{manifest.name} is valid: {said}.")

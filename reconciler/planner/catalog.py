@@ -7,20 +7,20 @@ is decided object by object in ``tables`` and ``namespaces``.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
 from reconciler import locations
-from reconciler.names import Identifier, Scope
+from reconciler.names import Identifier, Scope, address
 from reconciler.ownership import owner_of, recorded_keys
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.namespaces import Holds, diff_namespace
 from reconciler.planner.notes import notes_on
 from reconciler.planner.outcome import Conflict, Context, Outcome, Remark
-from reconciler.planner.plan import Action, CatalogSummary, Change, Fingerprint, Guard, Note, view_of
+from reconciler.planner.plan import Action, CatalogSummary, Change, Fingerprint, Guard, Kind, Note, view_of
 from reconciler.planner.tables import diff_table
-from reconciler.state import DesiredCatalog, DesiredNamespace, DesiredTable, LiveTable, Prune
+from reconciler.state import DesiredCatalog, DesiredNamespace, DesiredTable, LiveTable, Prune, Snapshot
 
 __all__ = ["CatalogPlan", "context_of", "droppable_namespaces", "plan_catalog"]
 
@@ -53,7 +53,8 @@ class CatalogPlan:
     def summary(self) -> CatalogSummary:
         """Return what was read, and how much of what may be removed would be."""
         desired, live = self.source.desired, self.source.live
-        removable = {table.id for table in live.tables.values() if _is_removable(desired, table)}
+        kept = self.source.capabilities.table_markers
+        removable = {table.id for table in live.tables.values() if _is_removable(desired, table, kept)}
         removed = {change.identifier for change in self.changes if change.action is Action.DEREGISTER_TABLE}
         return CatalogSummary(
             name=desired.name,
@@ -63,6 +64,7 @@ class CatalogPlan:
             removable_tables=len(removable),
             removed_tables=len(removable & removed),
             desired_objects=len(desired.tables) + len(desired.namespaces),
+            service=self.source.service,
         )
 
 
@@ -101,7 +103,8 @@ def plan_catalog(source: CatalogInput) -> CatalogPlan:
         else:
             plan.add(outcome)
     _decide_drops(source, plan, candidates)
-    plan.conflicts += _shared_locations(plan.changes)
+    plan.conflicts += _shared_locations(plan.changes, source.live)
+    plan.conflicts += _namesakes(source, plan.changes)
     plan.notes += notes_on(source, plan.remarks)
     plan.fingerprints += _fingerprints(source, plan.changes)
     return plan
@@ -181,8 +184,21 @@ def _decide_drops(source: CatalogInput, plan: CatalogPlan, candidates: list[Chan
             children[identifier[:-1]].discard(identifier)
 
 
-def _shared_locations(changes: Iterable[Change]) -> Iterator[str]:
-    """Yield a conflict for every location where a dataset would be written that another change points at as well."""
+def _shared_locations(changes: Iterable[Change], live: Snapshot) -> Iterator[str]:
+    """Yield a conflict for every location where a dataset would be written that something else points at as well."""
+    changes = list(changes)
+    touched = {change.identifier for change in changes if change.kind == "table"}
+    created = {
+        locations.normalise(change.after.location): change
+        for change in changes
+        if change.action is Action.CREATE_TABLE and change.after and change.after.location
+    }
+    if created:
+        for table in live.tables.values():
+            change = created.get(locations.normalise(table.location))
+            if change is not None and table.id not in touched:
+                taken = address(change.catalog, table.id)
+                yield f"{change.source}: {change.address} would be written where {taken} is registered"
     arriving: defaultdict[str, list[Change]] = defaultdict(list)
     for change in changes:
         if change.kind == "table" and change.after and change.after.location:
@@ -193,6 +209,21 @@ def _shared_locations(changes: Iterable[Change]) -> Iterator[str]:
             if written is not None and other is not written:
                 both = f"{other.address} and {written.address} would both be at {locations.redact(place)}"
                 yield f"{other.source}: {both}"
+
+
+def _namesakes(source: CatalogInput, changes: Sequence[Change]) -> Iterator[str]:
+    """Yield a conflict for every new object whose name a live one of the other kind keeps, where both share names."""
+    if not source.capabilities.one_name_space:
+        return
+    leaving = {(change.kind, change.identifier) for change in changes if change.action.removes}
+    for change in changes:
+        if change.before is not None:
+            continue
+        is_table = change.kind == "table"
+        others: Collection[Identifier] = source.live.namespaces if is_table else source.live.tables
+        kind: Kind = "namespace" if is_table else "table"
+        if change.identifier in others and (kind, change.identifier) not in leaving:
+            yield f"{change.source}: {change.address} cannot be a {change.kind}: a {kind} has the name"
 
 
 def _fingerprints(source: CatalogInput, changes: Iterable[Change]) -> Iterator[Fingerprint]:
@@ -211,8 +242,8 @@ def _fingerprints(source: CatalogInput, changes: Iterable[Change]) -> Iterator[F
         yield Fingerprint.of(catalog, "namespace", parent, view_of(live, keys), keys)
 
 
-def _is_removable(desired: DesiredCatalog, table: LiveTable) -> bool:
-    """Return whether pruning may touch the table at all, wanted or not."""
-    if desired.prune is Prune.NEVER or not desired.scope.contains(table.id):
+def _is_removable(desired: DesiredCatalog, table: LiveTable, kept: bool) -> bool:
+    """Return whether pruning may touch the table at all, wanted or not; ``kept``: can the catalog keep marks?"""
+    if not kept or desired.prune is Prune.NEVER or not desired.scope.contains(table.id):
         return False
     return desired.prune is Prune.ALL or owner_of(table.properties) == desired.owner

@@ -10,7 +10,7 @@ from typing import Any
 
 from reconciler import locations
 from reconciler.planner.plan import Column, FieldChange, ObjectView
-from reconciler.redaction import redact_value
+from reconciler.redaction import redact_properties, redact_value
 
 __all__ = ["explain"]
 
@@ -60,5 +60,5 @@ def _plain(view: ObjectView) -> dict[str, Any]:
 def _column_text(column: Column) -> str:
     text = column.type if column.nullable else f"{column.type} not null"
     if column.metadata:
-        text += " " + " ".join(f"{key}={value}" for key, value in sorted(column.metadata.items()))
+        text += " " + " ".join(f"{key}={value}" for key, value in sorted(redact_properties(column.metadata).items()))
     return text

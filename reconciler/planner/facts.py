@@ -29,10 +29,11 @@ class PlanOptions:
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """What storage holds for one table: at ``location``, where the table is or would be."""
+    """What storage holds for one table at ``location``, where it is or would be, and why it cannot be there at all."""
 
     location: str | None
     storage: Storage
+    problem: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,11 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class CatalogInput:
-    """Everything that the plan of one catalog is a function of; ``impl`` is for display."""
+    """Everything that the plan of one catalog is a function of.
+
+    ``impl`` is for display; ``service`` tells the service and root apart from others, so that a plan reviewed for one
+    is not carried out on another.
+    """
 
     desired: DesiredCatalog
     live: Snapshot
@@ -57,6 +62,7 @@ class CatalogInput:
     impl: str
     facts: Facts = Facts()
     options: PlanOptions = PlanOptions()
+    service: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +87,14 @@ def is_relocated(desired: DesiredTable, live: LiveTable) -> bool:
 def storage_questions(desired: DesiredCatalog, live: Snapshot, select: Scope = EVERYTHING) -> Iterator[StorageQuestion]:
     """Yield the tables whose storage decides what is planned.
 
-    These are the tables to be made, which are registered where data is found, and the live ones whose schema is
-    given, which must have it.
+    These are the tables to be made, which are registered where data is found, those to be moved, and the live ones
+    whose schema is given, which must have it.
     """
     for identifier, table in desired.tables.items():
         if table.absent or not select.contains(identifier):
             continue
         there = live.tables.get(identifier)
-        if there is None:
+        if there is None or is_relocated(table, there):
             yield StorageQuestion(table, table.location)
         elif table.schema is not None and table.probe:
-            yield StorageQuestion(table, table.location if is_relocated(table, there) else there.location)
+            yield StorageQuestion(table, there.location)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from reconciler import ownership
 from reconciler.planner.outcome import Conflict, Context, Outcome, Remark, change_of, removal
 from reconciler.planner.plan import Action, ObjectView, view_of
-from reconciler.planner.tables import ADOPTABLE
+from reconciler.planner.remarks import ADOPTABLE, unmarkable
 from reconciler.state import DesiredNamespace, LiveNamespace, Prune
 
 __all__ = ["Holds", "diff_namespace"]
@@ -86,6 +86,8 @@ def _kind_fault(
 
 def _unnamed(context: Context, live: LiveNamespace) -> Outcome:
     """A live namespace that the manifest does not name."""
+    if not context.capabilities.namespace_markers:
+        return None  # nobody can tell whose it is
     owner = ownership.owner_of(live.properties)
     if owner == context.owner and context.prune is not Prune.NEVER:
         return removal(context, Action.DROP_NAMESPACE, live, "owned, no longer in the manifest", None)
@@ -111,9 +113,11 @@ def _claimed(context: Context, desired: DesiredNamespace, live: LiveNamespace) -
     if before is None or _same(before, after):
         return None
     only_marks = before.properties == after.properties and before.protect == after.protect
-    if only_marks and before.managed_by is None and not context.adopt:
+    if only_marks and before.managed_by is None and context.capabilities.alter_namespace and not context.adopt:
         return Remark(ADOPTABLE, live.id)
     if not context.capabilities.alter_namespace:
+        if before.properties == after.properties:
+            return Remark(unmarkable(before, after), live.id)
         return Conflict(
             f"{desired.source}: {context.address(live.id)} cannot be changed: this catalog cannot alter a namespace"
         )

@@ -8,31 +8,11 @@ from collections.abc import Iterable, Iterator
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.outcome import Remark
 from reconciler.planner.plan import Note
-from reconciler.planner.tables import ADOPTABLE, UNMANAGED, UNMARKABLE
+from reconciler.planner.remarks import SENTENCES
 
 __all__ = ["notes_on"]
 
-# For one object and for several; {where}, {count}, {owner} and {catalog} are filled in.
-_SENTENCES = {
-    UNMANAGED: (
-        "1 table in {where} is not managed by {owner}; `lancens import --catalog {catalog}` shows it.",
-        "{count} tables in {where} are not managed by {owner}; `lancens import --catalog {catalog}` shows them.",
-    ),
-    ADOPTABLE: (
-        "1 object in {where} equals its block but is not marked as managed; `lancens apply --adopt` marks it.",
-        (
-            "{count} objects in {where} equal their blocks but are not marked as managed; "
-            "`lancens apply --adopt` marks them."
-        ),
-    ),
-    UNMARKABLE: (
-        "1 table in {where} is as its block says, but this catalog cannot mark or protect it now; it is never pruned.",
-        (
-            "{count} tables in {where} are as their blocks say, but this catalog cannot mark or protect them now; "
-            "they are never pruned."
-        ),
-    ),
-}
+_UNKEPT = "`protect` holds only while it is written for {count} of the {what}: this catalog keeps no marks."
 
 
 def notes_on(source: CatalogInput, remarks: Iterable[Remark]) -> Iterator[Note]:
@@ -42,7 +22,7 @@ def notes_on(source: CatalogInput, remarks: Iterable[Remark]) -> Iterator[Note]:
         yield Note(catalog=catalog, message=message)
     counts = Counter((remark.topic, remark.identifier[:-1]) for remark in remarks)
     for (topic, parent), count in sorted(counts.items()):
-        one, several = _SENTENCES[topic]
+        one, several = SENTENCES[topic]
         where = "/".join((catalog, *parent))
         sentence = one if count == 1 else several
         yield Note(catalog=catalog, message=sentence.format(where=where, count=count, owner=owner, catalog=catalog))

@@ -19,6 +19,7 @@ from reconciler.planner.plan import Action, Change, Kind
 __all__ = ["order"]
 
 _Key: TypeAlias = tuple[str, Kind, Identifier]
+_LEAVE_THEIR_PLACE = (Action.DEREGISTER_TABLE, Action.RELOCATE_TABLE)
 _Rank: TypeAlias = tuple[str, int, int, Identifier, str]
 
 
@@ -65,11 +66,10 @@ def _rank(change: Change) -> _Rank:
 
 def _dependencies(changes: Sequence[Change]) -> list[set[int]]:
     index = {(change.catalog, change.kind, change.identifier): at for at, change in enumerate(changes)}
-    freed_places = {
-        (change.catalog, locations.normalise(change.before.location)): at
-        for at, change in enumerate(changes)
-        if change.action is Action.DEREGISTER_TABLE and change.before and change.before.location
-    }
+    freed_places: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+    for at, change in enumerate(changes):
+        if change.action in _LEAVE_THEIR_PLACE and change.before and change.before.location:
+            freed_places[change.catalog, locations.normalise(change.before.location)].add(at)
     needs: list[set[int]] = [set() for _ in changes]
     for at, change in enumerate(changes):
         parent = index.get((change.catalog, "namespace", change.identifier[:-1]))
@@ -84,7 +84,7 @@ def _dependencies(changes: Sequence[Change]) -> list[set[int]]:
 
 
 def _freed_by(
-    change: Change, changes: Sequence[Change], index: dict[_Key, int], freed_places: dict[tuple[str, str], int]
+    change: Change, changes: Sequence[Change], index: dict[_Key, int], freed_places: dict[tuple[str, str], set[int]]
 ) -> set[int]:
     """Return the removals that have to happen first, because they free the change's name or location."""
     freed: set[int] = set()
@@ -93,7 +93,7 @@ def _freed_by(
     if namesake is not None and changes[namesake].action.removes:
         freed.add(namesake)
     if change.kind == "table" and change.after and change.after.location:
-        place = freed_places.get((change.catalog, locations.normalise(change.after.location)))
-        if place is not None:
-            freed.add(place)
+        leaving = freed_places.get((change.catalog, locations.normalise(change.after.location)), set())
+        # Two relocations may swap places, so only a new table waits for one.
+        freed |= {at for at in leaving if change.before is None or changes[at].action is Action.DEREGISTER_TABLE}
     return freed

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from reconciler import ownership
 from reconciler.names import Identifier, address
 from reconciler.planner.explain import explain
-from reconciler.planner.plan import Action, Change, Guard, Kind, ObjectView, SourceRef, view_of
+from reconciler.planner.plan import Action, Change, Guard, ObjectView, SourceRef, view_of
 from reconciler.state import (
     Capabilities,
     DesiredNamespace,
@@ -102,7 +102,7 @@ def change_of(
     """Return the change from ``before`` to ``after``, with the fields that differ."""
     return Change(
         catalog=context.catalog,
-        kind=_kind_of(action),
+        kind=action.kind,
         identifier=identifier,
         action=action,
         before=before,
@@ -133,13 +133,9 @@ def guard_of(context: Context, would: Action, identifier: Identifier, reason: st
     """Return the entry of a protected object that ``would`` have been removed or replaced."""
     return Guard(
         catalog=context.catalog,
-        kind=_kind_of(would),
+        kind=would.kind,
         identifier=identifier,
         would=would,
         reason=reason,
         source=_source_ref(source),
     )
-
-
-def _kind_of(action: Action) -> Kind:
-    return "namespace" if action.value.endswith("namespace") else "table"

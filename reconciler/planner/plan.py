@@ -46,7 +46,7 @@ FORMAT_VERSION = "1.0"
 Kind = Literal["namespace", "table"]
 
 # JSON takes these as they are; a terminal acts on them and a review does not show them, so they are written as escapes.
-_UNSEEN = re.compile("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+_UNSEEN = re.compile("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]")
 
 
 class _Document(BaseModel):
@@ -70,6 +70,11 @@ class Action(StrEnum):
     DEREGISTER_TABLE = "deregister-table"
 
     @property
+    def kind(self) -> Kind:
+        """The kind of object the action is about."""
+        return "namespace" if self.value.endswith("namespace") else "table"
+
+    @property
     def removes(self) -> bool:
         """Whether the action takes an object out of its catalog."""
         return self in (Action.DROP_NAMESPACE, Action.DEREGISTER_TABLE)
@@ -82,6 +87,10 @@ class Column(_Document):
     type: str
     nullable: bool = True
     metadata: dict[str, str] = Field(default_factory=dict)
+
+    @field_serializer("metadata")
+    def _redacted(self, metadata: dict[str, str]) -> dict[str, str]:
+        return redact_properties(metadata)
 
 
 class ObjectView(_Document):
@@ -265,7 +274,8 @@ class Fingerprint(_Document):
 class CatalogSummary(_Document):
     """What was read of one catalog.
 
-    ``removable_tables`` is how many tables pruning may touch, ``removed_tables`` how many of those the plan removes.
+    ``removable_tables`` is how many tables pruning may touch, ``removed_tables`` how many of those the plan removes;
+    ``service`` is a digest that two catalogs share only when they are the same service and root.
     """
 
     name: str
@@ -274,6 +284,7 @@ class CatalogSummary(_Document):
     tables: int
     removable_tables: int
     removed_tables: int = 0
+    service: str = ""
     desired_objects: int
 
 

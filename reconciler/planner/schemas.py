@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reconciler.planner.plan import Column
+from reconciler.redaction import redact_value
 from reconciler.state import Evolve, Field, Schema
 
 __all__ = ["SchemaDifference", "columns_of", "compare"]
@@ -60,5 +61,5 @@ def columns_of(schema: Schema) -> tuple[Column, ...]:
 def _text(field: Field) -> str:
     text = f"`{field.type}`" + ("" if field.nullable else " not null")
     if field.metadata:
-        text += " with metadata " + ", ".join(f"{key}={value}" for key, value in field.metadata)
+        text += " with metadata " + ", ".join(f"{key}={redact_value(key, value)}" for key, value in field.metadata)
     return text

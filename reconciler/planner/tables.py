@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from reconciler import ownership
+from reconciler import locations, ownership
 from reconciler.planner.facts import TableFacts, is_relocated
 from reconciler.planner.outcome import Conflict, Context, Outcome, Remark, change_of, guard_of, removal
 from reconciler.planner.plan import Action, ObjectView, view_of
+from reconciler.planner.remarks import ADOPTABLE, UNMANAGED, unmarkable
 from reconciler.planner.schemas import SchemaDifference, columns_of, compare
 from reconciler.state import DesiredTable, LiveTable, Prune, StorageKind
 
-__all__ = ["ADOPTABLE", "UNMANAGED", "UNMARKABLE", "diff_table"]
+__all__ = ["diff_table"]
 
-ADOPTABLE = "adoptable"
-UNMANAGED = "unmanaged"
-UNMARKABLE = "unmarkable"
-_SETTLED = "settled"
 
 _NO_DIFFERENCE = SchemaDifference((), ())
 
@@ -58,6 +55,8 @@ def _is_settled(context: Context, desired: DesiredTable, live: LiveTable) -> boo
 
 def _unnamed(context: Context, live: LiveTable) -> Outcome:
     """A live table that the manifest does not name."""
+    if not context.capabilities.table_markers:
+        return None  # nobody can tell whose it is
     owner = ownership.owner_of(live.properties)
     if owner != context.owner:
         if context.prune is not Prune.ALL:
@@ -82,7 +81,7 @@ def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> O
         return Conflict(f"{where}: its storage was not looked at")
     if facts.location is None:
         return Conflict(f"{where} needs a `location`: the catalog has no default for a new table")
-    fault = _storage_fault(desired, facts)
+    fault = _unkeepable(context, desired) or _storage_fault(desired, facts)
     if fault:
         return Conflict(f"{where}: {fault}")
     after = context.marks(desired, {}, context.capabilities.table_markers).model_copy(
@@ -93,7 +92,8 @@ def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> O
         difference = _schema_difference(desired, facts)
         if difference.faults or difference.added:
             faults = [*difference.faults, *(f"column `{field.name}` is not in the data" for field in difference.added)]
-            return Conflict(f"{where}: the data at {facts.location} has another schema: {'; '.join(faults)}")
+            place = locations.redact(facts.location)
+            return Conflict(f"{where}: the data at {place} has another schema: {'; '.join(faults)}")
         reason = "data found at its location"
         if desired.schema is not None:
             after = after.model_copy(update={"columns": columns_of(desired.schema)})
@@ -109,18 +109,26 @@ def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> O
     return change.model_copy(update={"probe": desired.probe})
 
 
+def _unkeepable(context: Context, desired: DesiredTable) -> str | None:
+    """Return why the catalog cannot hold what the block says, None when it can."""
+    if desired.properties and not context.capabilities.table_markers:
+        return "this catalog keeps no properties of tables; take `properties` out of the block"
+    return None
+
+
 def _storage_fault(desired: DesiredTable, facts: TableFacts) -> str | None:
     """Return why nothing can be decided from storage, None when something can."""
+    place = "its location" if facts.location is None else locations.redact(facts.location)
+    if facts.problem is not None:
+        return f"{place}: {facts.problem}"
     storage = facts.storage
     if not desired.probe or storage.kind in (StorageKind.DATASET, StorageKind.NOTHING):
         return None
     if storage.kind is StorageKind.DENIED:
-        return (
-            f"{facts.location} is not accessible ({storage.detail}); set credentials in `storage.*`, or `probe: false`"
-        )
+        return f"{place} is not accessible ({storage.detail}); set credentials in `storage.*`, or `probe: false`"
     if storage.kind is StorageKind.NOT_LANCE:
-        return f"{facts.location} holds files that are no Lance dataset; name another location, or `probe: false`"
-    return f"{facts.location} cannot be opened: {storage.detail}"
+        return f"{place} holds files that are no Lance dataset; name another location, or `probe: false`"
+    return f"{place} cannot be opened: {storage.detail}"
 
 
 def _schema_difference(desired: DesiredTable, facts: TableFacts | None) -> SchemaDifference:
@@ -136,7 +144,7 @@ def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: T
     moved = is_relocated(desired, live)
     without_data = desired.schema is not None and facts is not None and facts.storage.kind is StorageKind.NOTHING
     difference = _schema_difference(desired, facts)
-    fault = _existing_fault(desired, facts, difference, moved=moved, without_data=without_data)
+    fault = _unkeepable(context, desired) or _existing_fault(desired, facts, difference, moved=moved)
     if fault:
         return Conflict(f"{desired.source}: {context.address(desired.id)}: {fault}")
 
@@ -144,12 +152,14 @@ def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: T
     marked = context.marks(desired, live.properties, context.capabilities.table_markers)
     after = marked.model_copy(update={"location": desired.location if moved else live.location})
     if not moved and not without_data and not difference.added:
+        if _content(before) == _content(after) and _marks(before) == _marks(after):
+            return None
         topic = _left_alone(context, before, after)
         if topic is not None:
-            return None if topic == _SETTLED else Remark(topic, live.id)
-    if without_data and desired.schema is not None:
+            return Remark(topic, live.id)
+    if without_data and not moved and desired.schema is not None:
         after = after.model_copy(update={"columns": columns_of(desired.schema)})
-        return _update(context, desired, Action.CREATE_TABLE, before, after, "declared, no data yet")
+        return _update(context, desired, Action.CREATE_TABLE, before, after, "in the catalog, no data at its location")
     if moved:
         return _update(context, desired, Action.RELOCATE_TABLE, before, after, "registered elsewhere")
     if difference.added and facts is not None and facts.storage.schema is not None:
@@ -166,7 +176,6 @@ def _existing_fault(
     difference: SchemaDifference,
     *,
     moved: bool,
-    without_data: bool,
 ) -> str | None:
     """Return why what storage holds forbids any plan for a live table, None when it does not."""
     fault = _storage_fault(desired, facts) if facts else None
@@ -174,8 +183,8 @@ def _existing_fault(
         return fault
     if difference.faults:
         return f"the data has another schema: {'; '.join(difference.faults)}"
-    if moved and without_data:
-        return f"there is no dataset at {desired.location} to relocate it to"
+    if moved and desired.probe and facts is not None and facts.storage.kind is StorageKind.NOTHING:
+        return f"there is no dataset at {locations.redact(desired.location or '')} to relocate it to"
     if moved and difference.added:
         return "a table cannot be relocated and given columns in one plan; relocate it first"
     return None
@@ -189,30 +198,29 @@ def _update(
     relocates = action is Action.RELOCATE_TABLE
     touches_entry = relocates or _content(before) != _content(after) or _marks(before) != _marks(after)
     if (capabilities.alter_table or not touches_entry) and (capabilities.relocate_table or not relocates):
-        return change_of(context, action, desired.id, before, after, reason, source=desired.source)
+        change = change_of(context, action, desired.id, before, after, reason, source=desired.source)
+        return change.model_copy(update={"probe": desired.probe})
     if not capabilities.replace_table or action not in (Action.RELOCATE_TABLE, Action.UPDATE_TABLE):
         what = "relocated" if relocates else "changed"
         return Conflict(
             f"{desired.source}: {context.address(desired.id)} cannot be {what}: this catalog cannot alter a table; "
             "deregister it with `absent: true`, apply, and put the block back"
         )
-    if before.protect and desired.protect is not False:
+    if desired.protect or (before.protect and desired.protect is not False):
         return guard_of(context, action, desired.id, "would be replaced", desired.source)
     reason = f"replaced: {reason}"
     return change_of(context, action, desired.id, before, after, reason, source=desired.source, replace=True)
 
 
 def _left_alone(context: Context, before: ObjectView, after: ObjectView) -> str | None:
-    """Return why an entry stays as it is: settled, or a topic worth a note; None when it is to be updated."""
+    """Return the topic of an entry whose marks are not as they should be and stay so; None when it is updated."""
     can_alter = context.capabilities.alter_table
-    if _content(before) == _content(after):
-        if _marks(before) == _marks(after):
-            return _SETTLED
-        if before.managed_by is None and not context.adopt and can_alter:
-            return ADOPTABLE
-    if before.properties == after.properties and not can_alter and not context.capabilities.replace_table:
-        return UNMARKABLE
-    return None
+    unowned = before.managed_by is None
+    if _content(before) == _content(after) and unowned and can_alter and not context.adopt:
+        return ADOPTABLE
+    if before.properties != after.properties or can_alter or context.capabilities.replace_table:
+        return None
+    return unmarkable(before, after)
 
 
 def _content(view: ObjectView) -> object:

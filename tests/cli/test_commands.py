@@ -119,6 +119,39 @@ def test_files_are_named_from_the_current_folder_in_errors_plans_and_saved_plans
 
 
 @pytest.mark.parametrize(
+    ("found", "put", "said"),
+    [
+        ('"tier": "gold"', '"tier": "iron"', "would not get what the manifest says"),
+        ('"action": "declare-table"', '"action": "drop-namespace"', "does not fit its catalog or action"),
+        ('"fingerprints"', '"fingerprintz"', "has no fingerprint"),
+    ],
+)
+def test_an_edited_plan_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], found: str, put: str, said: str
+) -> None:
+    lancens(capsys, "plan", "-o", "plan.json")
+    text = (folder / "plan.json").read_text()
+    assert found in text
+    (folder / "plan.json").write_text(text.replace(found, put))
+    refused = lancens(capsys, "apply", "plan.json", "--auto-approve")
+    assert refused.code == 1
+    assert said in refused.err
+    assert not (folder / "lake").exists()
+
+
+def test_a_plan_made_for_another_root_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "lancens.yaml").write_text(MANIFEST.replace("./lake", '"${env:LAKE}"'))
+    monkeypatch.setenv("LAKE", str(folder / "staging"))
+    lancens(capsys, "plan", "-o", "plan.json")
+    monkeypatch.setenv("LAKE", str(folder / "prod"))
+    refused = lancens(capsys, "apply", "plan.json", "--auto-approve")
+    assert refused.code == 1
+    assert "now reaches another service or root" in refused.err
+
+
+@pytest.mark.parametrize(
     ("content", "said"),
     [
         ("", "not JSON"),
@@ -166,7 +199,7 @@ def test_validate_reports_every_error_with_its_place(folder: Path, capsys: pytes
 
 
 def test_validate_counts_what_is_there(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert lancens(capsys, "validate").out == "store is valid: 1 catalogs, 1 namespaces, 2 tables.\n"
+    assert lancens(capsys, "validate").out == "store is valid: 1 catalog, 1 namespace, 2 tables.\n"
 
 
 def test_select_plans_a_part_and_misses_are_errors(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -225,6 +258,8 @@ def test_completion_scripts(capsys: pytest.CaptureFixture[str], shell_name: str)
         (("plan", "--formt", "json"), "--format"),
         (("plan", "nowhere.yaml"), "nowhere.yaml"),
         (("show", "nowhere.json"), "nowhere.json"),
+        (("plan", "saved.json"), "`lancens apply saved.json`"),
+        (("plan", "-o", "no/such/plan.json"), "no/such/plan.json cannot be written"),
         (("import", "--config", "secret-without-equals"), "key=value"),
         (("import", "--impl", "dirr"), "dir"),
         (("apply", "plan.json", "--adopt"), "carried out as it is"),

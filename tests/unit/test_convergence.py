@@ -102,7 +102,8 @@ def table_blocks(draw: st.DrawFn, identifier: Identifier) -> DesiredTable:
     if draw(st.integers(0, 4)) == 0:
         return DesiredTable(identifier, at(), absent=True, protect=draw(st.sampled_from([None, False])))
     location = draw(st.none() | places)
-    return DesiredTable(identifier, at(), draw(properties), location, protect=draw(protections))
+    # Without a look at storage tables move freely between the shelves, which hold no data.
+    return DesiredTable(identifier, at(), draw(properties), location, probe=False, protect=draw(protections))
 
 
 @st.composite

@@ -152,7 +152,7 @@ def test_a_request_is_not_kept_where_the_service_honoured_it(make_world: MakeWor
 def test_a_relocation_the_service_ignored_is_not_asked_for_again(make_world: MakeWorld) -> None:
     world = ignoring(make_world)
     world.has(live(live_table("t", owner=OWNER)))
-    plan = planned(world, table("t", location="/asked/t.lance"))
+    plan = planned(world, table("t", location="/asked/t.lance", probe=False))
     assert "the service put it at /data/t.lance" in only_result(world, plan).note
     assert planned(world, table("t", location="/asked/t.lance")).is_empty
 
@@ -211,7 +211,7 @@ def test_a_table_someone_brought_to_the_wanted_state_is_already_done(world: Worl
 def test_a_relocation_in_place_keeps_properties_and_forgets_an_earlier_request(world: World) -> None:
     kept = {ownership.REQUESTED_LOCATION: "/asked/before", "numFiles": "3"}
     world.has(live(live_table("t", {"tier": "gold"}, owner=OWNER, extra=kept)))
-    plan = planned(world, table("t", {"tier": "gold"}, location="/data/b.lance"))
+    plan = planned(world, table("t", {"tier": "gold"}, location="/data/b.lance", probe=False))
     assert only_result(world, plan).status is Status.DONE
     assert world.table("t").location == "/data/b.lance"
     assert world.table("t").properties == {**marks({"tier": "gold"}, OWNER), "numFiles": "3"}
@@ -263,7 +263,7 @@ def replacing(make_world: MakeWorld) -> World:
 
 
 def replacement(world: World) -> Plan:
-    return planned(world, table("t", {"tier": "silver"}, location="/data/b.lance"))
+    return planned(world, table("t", {"tier": "silver"}, location="/data/b.lance", probe=False))
 
 
 def test_a_replacement_keeps_every_property(make_world: MakeWorld) -> None:
@@ -360,3 +360,14 @@ def test_an_error_worth_repeating_says_so(world: World) -> None:
     plan = removal(world)
     world.refuse("remove_table t", ThrottlingError("memory: throttled after 5 tries"))
     assert only_result(world, plan).message == "memory: throttled after 5 tries; run apply again"
+
+
+def test_a_relocation_to_where_the_data_went_away_is_moved(world: World) -> None:
+    world.has(live(live_table("t", owner=OWNER)))
+    world.storage.put("/data/b.lance", USERS)
+    plan = planned(world, table("t", location="/data/b.lance"))
+    world.storage.datasets.clear()
+    result = only_result(world, plan)
+    assert result.status is Status.FAILED
+    assert "planned on a Lance dataset at /data/b.lance, which now holds nothing" in result.message
+    assert world.table("t").location == "/data/t.lance"

@@ -194,7 +194,8 @@ class World:
 
     def plan(self, wanted: DesiredCatalog, **options: Any) -> Plan:
         connection = Connection(CATALOG, "memory", wanted, self.backend)
-        source = planning.read_catalog(connection, PlanOptions(**options), 1)
+        # Every world is a service of its own, and plans of two worlds are compared.
+        source = replace(planning.read_catalog(connection, PlanOptions(**options), 1), service="")
         reference = ManifestRef(name=MANIFEST, digest="d" * 64, files=("lancens.yaml",))
         return make_plan(reference, Thresholds(100, 10), [source])
 

@@ -27,6 +27,23 @@ def test_a_removal_that_frees_the_location_comes_first() -> None:
     assert plan.changes[1].depends_on == (0,)
 
 
+def test_every_table_that_leaves_a_location_goes_first() -> None:
+    there = live(
+        live_table("a", owner=OWNER, location="/data/x"),
+        live_table("b", owner=OWNER, location="/data/x"),
+        live_table("moves", owner=OWNER, location="/data/x"),
+    )
+    plan = plan_of(desired(table("new", location="/data/x"), table("moves", location="/data/y")), there)
+    assert steps(plan) == ["relocate-table moves", "deregister-table a", "deregister-table b", "declare-table new"]
+    assert plan.changes[3].depends_on == (0, 1, 2)
+
+
+def test_two_tables_swap_their_places() -> None:
+    there = live(live_table("a", owner=OWNER, location="/x"), live_table("b", owner=OWNER, location="/y"))
+    plan = plan_of(desired(table("a", location="/y"), table("b", location="/x")), there)
+    assert steps(plan) == ["relocate-table a", "relocate-table b"]
+
+
 def test_a_removal_that_frees_the_name_comes_first() -> None:
     there = live(live_table("x", owner=OWNER))
     plan = plan_of(desired(table("x/t")), there)

@@ -6,8 +6,8 @@ import pytest
 
 from reconciler.errors import PlanError
 from reconciler.ownership import REQUESTED_LOCATION
-from reconciler.planner.facts import PlanOptions
-from reconciler.state import Capabilities, DesiredTable, Evolve, Field, Prune, StorageKind
+from reconciler.planner.facts import PlanOptions, TableFacts
+from reconciler.state import Capabilities, DesiredTable, Evolve, Field, LiveTable, Prune, Storage, StorageKind
 from tests.unit.planner.building import (
     OTHER,
     OWNER,
@@ -71,15 +71,20 @@ class TestNew:
         with pytest.raises(PlanError, match=said):
             plan_of(desired(table("t")), live(), storage={"t": stored(kind)})
 
+    @pytest.mark.parametrize("kind", [StorageKind.DENIED, StorageKind.NOT_LANCE, StorageKind.UNKNOWN])
+    def test_no_conflict_shows_a_secret_of_a_location(self, kind: StorageKind) -> None:
+        facts = {"t": stored(kind, "s3://AKIA:topsecret@b/x?sig=abcdef")}
+        with pytest.raises(PlanError) as error:
+            plan_of(desired(table("t")), live(), storage=facts)
+        assert "topsecret" not in str(error.value)
+        assert "abcdef" not in str(error.value)
+
     def test_without_a_probe_it_is_declared_whatever_storage_holds(self) -> None:
         wanted = desired(table("t", schema=USERS, probe=False))
         plan = plan_of(wanted, live(), storage={"t": stored(StorageKind.UNKNOWN)})
         assert steps(plan) == ["declare-table t"]
 
     def test_a_catalog_without_a_default_location_needs_one(self) -> None:
-        from reconciler.planner.facts import TableFacts
-        from reconciler.state import Storage
-
         with pytest.raises(PlanError, match="lake/t needs a `location`"):
             plan_of(desired(table("t")), live(), storage={"t": TableFacts(None, Storage(StorageKind.NOTHING))})
 
@@ -161,8 +166,9 @@ class TestExisting:
 
     def test_relocating_to_where_no_data_is_needs_the_data_first(self) -> None:
         wanted = desired(table("t", schema=USERS, location="/new"))
-        with pytest.raises(PlanError, match="there is no dataset at /new"):
-            plan_of(wanted, live(live_table("t", owner=OWNER)), storage={"t": stored(StorageKind.NOTHING)})
+        for block in (wanted, desired(table("t", location="/new"))):
+            with pytest.raises(PlanError, match="there is no dataset at /new"):
+                plan_of(block, live(live_table("t", owner=OWNER)), storage={"t": stored(StorageKind.NOTHING)})
 
 
 class TestSchema:
@@ -292,9 +298,10 @@ class TestProtect:
     def test_saying_nothing_keeps_it(self) -> None:
         assert plan_of(desired(table("t")), live(live_table("t", owner=OWNER, protect=True))).is_empty
 
-    def test_it_forbids_a_replacement(self) -> None:
-        there = live(live_table("t", {"tier": "x"}, owner=OWNER, protect=True))
-        plan = plan_of(desired(table("t", {"tier": "y"})), there, capabilities=REPLACES)
+    @pytest.mark.parametrize(("written", "marked"), [(None, True), (True, True), (True, False)])
+    def test_it_forbids_a_replacement(self, written: bool | None, marked: bool) -> None:
+        there = live(live_table("t", {"tier": "x"}, owner=OWNER, protect=marked))
+        plan = plan_of(desired(table("t", {"tier": "y"}, protect=written)), there, capabilities=REPLACES)
         assert plan.is_empty
         assert [guard.would for guard in plan.guards] == ["update-table"]
 
@@ -311,12 +318,37 @@ class TestCapabilities:
         assert [(change.action, change.replace) for change in plan.changes] == [("update-table", True)]
         assert plan.summary().replace == 1
 
-    @pytest.mark.parametrize("wanted", [table("a/t"), table("a/t", protect=True)])
-    def test_what_cannot_be_marked_is_left_with_a_note(self, wanted: DesiredTable) -> None:
+    @pytest.mark.parametrize(
+        ("wanted", "there", "said"),
+        [
+            (table("t"), live_table("t"), "cannot mark it now; it is never pruned"),
+            (table("t", protect=True), live_table("t"), "is protected only while its block says so"),
+            (table("t", protect=True), live_table("t", owner=OWNER), "is protected only while its block says so"),
+            (table("t", protect=False), live_table("t", owner=OWNER, protect=True), "stays protected"),
+        ],
+    )
+    def test_marks_that_cannot_be_written_are_a_note(self, wanted: DesiredTable, there: LiveTable, said: str) -> None:
         for options in (PlanOptions(), PlanOptions(adopt=True)):
-            plan = plan_of(desired(wanted), live(live_table("a/t")), capabilities=NO_ALTER, options=options)
+            plan = plan_of(desired(wanted), live(there), capabilities=NO_ALTER, options=options)
             assert plan.is_empty
-            assert ["cannot mark or protect it now" in note.message for note in plan.notes] == [True]
+            assert [said in note.message for note in plan.notes] == [True]
+
+    def test_where_no_mark_is_kept_nothing_is_pruned(self) -> None:
+        markless = Capabilities(table_markers=False, namespace_markers=False)
+        wanted = desired(table("t"), prune=Prune.ALL)
+        assert plan_of(wanted, live(live_table("t"), live_table("a/x")), capabilities=markless).is_empty
+
+    def test_properties_that_cannot_be_kept_are_a_conflict(self) -> None:
+        markless = Capabilities(table_markers=False)
+        for there in (live(), live(live_table("t"))):
+            with pytest.raises(PlanError, match="keeps no properties"):
+                plan_of(desired(table("t", {"tier": "gold"})), there, capabilities=markless)
+
+    def test_a_place_the_catalog_refuses_is_a_conflict(self) -> None:
+        facts = {"t": TableFacts("/else", Storage(StorageKind.NOTHING), "it is not under the root /data")}
+        for there in (live(), live(live_table("t", owner=OWNER))):
+            with pytest.raises(PlanError, match="lake/t: /else: it is not under the root /data"):
+                plan_of(desired(table("t", location="/else")), there, storage=facts)
 
     def test_protection_that_cannot_be_kept_is_a_warning(self) -> None:
         markless = Capabilities(table_markers=False)

@@ -1,0 +1,57 @@
+"""Why an object is left as it is although something about it could be said: topics, and their sentences."""
+
+from __future__ import annotations
+
+from reconciler.planner.plan import ObjectView
+
+__all__ = ["ADOPTABLE", "SENTENCES", "UNMANAGED", "unmarkable"]
+
+UNMANAGED = "unmanaged"
+ADOPTABLE = "adoptable"
+UNMARKABLE = "unmarkable"
+UNPROTECTABLE = "unprotectable"
+STAYS_PROTECTED = "stays-protected"
+STAYS_MARKED = "stays-marked"
+
+# For one object and for several; {where}, {count}, {owner} and {catalog} are filled in.
+SENTENCES = {
+    UNMANAGED: (
+        "1 table in {where} is not managed by {owner}; `lancens import --catalog {catalog}` shows it.",
+        "{count} tables in {where} are not managed by {owner}; `lancens import --catalog {catalog}` shows them.",
+    ),
+    ADOPTABLE: (
+        "1 object in {where} equals its block but is not marked as managed; `lancens apply --adopt` marks it.",
+        (
+            "{count} objects in {where} equal their blocks but are not marked as managed; "
+            "`lancens apply --adopt` marks them."
+        ),
+    ),
+    UNMARKABLE: (
+        "1 object in {where} is as its block says, but this catalog cannot mark it now; it is never pruned.",
+        (
+            "{count} objects in {where} are as their blocks say, but this catalog cannot mark them now; "
+            "they are never pruned."
+        ),
+    ),
+    UNPROTECTABLE: (
+        "1 object in {where} is protected only while its block says so: this catalog cannot mark it now.",
+        "{count} objects in {where} are protected only while their blocks say so: this catalog cannot mark them now.",
+    ),
+    STAYS_PROTECTED: (
+        "1 object in {where} stays protected: this catalog cannot take the mark away.",
+        "{count} objects in {where} stay protected: this catalog cannot take the marks away.",
+    ),
+    STAYS_MARKED: (
+        "1 object in {where} keeps the marks it has: this catalog cannot renew them.",
+        "{count} objects in {where} keep the marks they have: this catalog cannot renew them.",
+    ),
+}
+
+
+def unmarkable(before: ObjectView, after: ObjectView) -> str:
+    """Return the topic of an object whose properties are right and whose marks cannot be made so."""
+    if after.protect and not before.protect:
+        return UNPROTECTABLE
+    if before.protect and not after.protect:
+        return STAYS_PROTECTED
+    return UNMARKABLE if before.managed_by is None else STAYS_MARKED
