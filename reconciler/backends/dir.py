@@ -28,7 +28,7 @@ from pydantic import AliasChoices, Field, field_validator
 from reconciler import locations, storage
 from reconciler.backends.base import Backend, NotLanceTableError
 from reconciler.backends.config import BackendConfig
-from reconciler.backends.directory_listing import SUFFIX, Directory
+from reconciler.backends.directory_listing import SUFFIX, Directory, Taken
 from reconciler.backends.directory_manifest import NAMESPACE, TABLE, Contents, Manifest, Row, metadata_of
 from reconciler.backends.directory_places import MANIFEST, Places, first_directory
 from reconciler.backends.scoping import snapshot_within
@@ -113,7 +113,8 @@ class DirBackend(Backend):
         for identifier, place in entries.items():
             if place not in present or place in marked:
                 del tables[identifier]
-        found, hidden = self._directory.tables(self._taken(contents), lambda name: scope.contains((name,)))
+        taken = self._taken(contents, contents.occupied.__contains__)
+        found, hidden = self._directory.tables(taken, lambda name: scope.contains((name,)))
         notes += hidden
         for name, directory in found.items():
             if (name,) in tables:
@@ -309,7 +310,7 @@ class DirBackend(Backend):
         if len(identifier) != 1:
             return None
         with storage.translated(self.config.root, self.config.storage):
-            directory = self._directory.table(identifier[0], self._taken(contents))
+            directory = self._directory.table(identifier[0], self._taken(contents, contents.is_occupied))
         return LiveTable(identifier, self._places.location(directory)) if directory else None
 
     def _live_table(self, row: Row) -> LiveTable:
@@ -321,10 +322,11 @@ class DirBackend(Backend):
         relative = self._places.relative(table.location) if len(table.id) == 1 else ""
         return "" if "/" in relative else relative
 
-    def _taken(self, contents: Contents) -> frozenset[str]:
-        """Return the directories that are no tables of their own: entries and namespaces have them."""
+    @staticmethod
+    def _taken(contents: Contents, occupied: Taken) -> Taken:
+        """Return which directories are no tables of their own: entries and namespaces have them."""
         names = contents.root_namespaces
-        return contents.occupied.union(names, (name + SUFFIX for name in names))
+        return lambda directory: directory in names or directory.removesuffix(SUFFIX) in names or occupied(directory)
 
     def _claim(self, table: LiveTable) -> None:
         """Make the directory of a root table say that it is one, to pylance as well."""
@@ -343,9 +345,11 @@ class DirBackend(Backend):
         first = first_directory(self._places.relative(table.location))
 
         def is_left() -> bool:
-            return self._directory.is_listable(first, self._manifest.read().without(going).occupied)
+            return self._directory.is_listable(
+                first, lambda directory: self._manifest.read().without(going).is_occupied(directory)
+            )
 
-        if not first or not self._directory.is_listable(first, frozenset()) or not is_left():
+        if not first or not is_left():
             return
         with storage.translated(self.config.root, self.config.storage):
             if self._directory.exists(first):

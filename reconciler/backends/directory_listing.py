@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote
 
 from reconciler import locations, storage
@@ -24,9 +24,13 @@ from reconciler.names import DELIMITER, check_name
 if TYPE_CHECKING:
     from lance.file import LanceFileSession
 
-__all__ = ["SUFFIX", "Directory"]
+__all__ = ["SUFFIX", "Directory", "Taken"]
 
 SUFFIX = ".lance"
+
+Taken: TypeAlias = Callable[[str], bool]
+"""Whether a directory belongs to an entry, so that it is no table of its own."""
+
 _CONCURRENCY = 16
 
 
@@ -82,10 +86,10 @@ class Directory:
         if not self.exists(directory):
             self._write_marker(directory, storage.RESERVED_MARKER)
 
-    def tables(self, taken: frozenset[str], wanted: Callable[[str], bool]) -> tuple[dict[str, str], list[str]]:
+    def tables(self, taken: Taken, wanted: Callable[[str], bool]) -> tuple[dict[str, str], list[str]]:
         """Return the directory of each table that has no entry, and notes on those that cannot be shown.
 
-        ``taken``: directories that belong to entries. ``wanted``: which table names are asked for.
+        ``taken``: whether a directory belongs to entries. ``wanted``: which table names are asked for.
         """
         found: dict[str, str] = {}
         notes: list[str] = []
@@ -107,7 +111,7 @@ class Directory:
                 found[name] = directory
         return found, notes
 
-    def table(self, name: str, taken: frozenset[str]) -> str | None:
+    def table(self, name: str, taken: Taken) -> str | None:
         """Return the directory of the table ``name`` that has no entry, None when there is none."""
         for directory in (name + SUFFIX, name):
             if self.is_listable(directory, taken) and self.exists(directory) and not self._is_no_table(directory):
@@ -115,14 +119,14 @@ class Directory:
         return None
 
     @staticmethod
-    def is_listable(directory: str, taken: frozenset[str]) -> bool:
-        """Return whether ``directory`` would be a table by its name alone.
+    def is_listable(directory: str, taken: Taken) -> bool:
+        """Return whether ``directory`` would be a table by its name, unless it is ``taken``.
 
         pylance keeps the markers of tables whose names need percent-encoding in directories with encoded names.
         """
         if directory[:1] in ("_", ".") or DELIMITER in directory:
             return False
-        return taken.isdisjoint((directory, unquote(directory), unquote(unquote(directory))))
+        return not any(map(taken, {directory, unquote(directory), unquote(unquote(directory))}))
 
     def _is_no_table(self, directory: str) -> bool:
         if directory.endswith(SUFFIX):

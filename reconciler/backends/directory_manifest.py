@@ -131,6 +131,31 @@ class Contents:
         stored = self.rows.column("location").to_pylist()
         return frozenset(self.places.occupied(location) for location in stored if location)
 
+    def is_occupied(self, directory: str) -> bool:
+        """Return whether ``directory``, right under the root, is in :attr:`occupied`.
+
+        Each change makes new contents, so the answer does not wait for the whole set of them: it is in the locations
+        as they are usually stored, or else in one of the few others.
+        """
+        import pyarrow.compute as pc
+
+        if "occupied" in self.__dict__:
+            return directory in self.occupied
+        stored = self.rows.column("location")
+        usual = pc.or_(pc.equal(stored, directory), pc.starts_with(stored, f"{directory}/"))
+        if pc.any(pc.and_not(usual, self._unusual)).as_py():
+            return True
+        return any(self.places.occupied(location) == directory for location in stored.filter(self._unusual).to_pylist())
+
+    @cached_property
+    def _unusual(self) -> pa.ChunkedArray:
+        """Which locations are absolute, or begin with ``./``."""
+        import pyarrow.compute as pc
+
+        stored = self.rows.column("location")
+        beginning = pc.or_(pc.starts_with(stored, "./"), pc.starts_with(stored, "/"))
+        return pc.or_(beginning, pc.match_substring(stored, "://"))
+
     @cached_property
     def root_namespaces(self) -> frozenset[str]:
         """The names of the namespaces right under the root that have an entry."""

@@ -280,6 +280,29 @@ def test_changing_a_table_known_by_its_directory_gives_it_an_entry(lake: Path, b
     assert DirBackend(root=str(lake)).load_table(("users",)).properties == {"tier": "gold"}
 
 
+@pytest.mark.parametrize("counted", [False, True])
+@pytest.mark.parametrize(
+    ("stored", "directory"),
+    [
+        ("users.lance", "users.lance"),
+        ("./users.lance", "users.lance"),
+        ("teams/ads/users.lance", "teams"),
+        ("./teams/users.lance", "teams"),
+        ("/lake/users.lance", "users.lance"),
+        ("file:///lake/teams/users.lance", "teams"),
+        ("a_b%.lance", "a_b%.lance"),
+    ],
+)
+def test_a_place_is_occupied_in_every_form_of_a_location(counted: bool, stored: str, directory: str) -> None:
+    empty = Contents(Places("/lake"), pa.table({name: pa.array([], pa.string()) for name in Row.__slots__}))
+    contents = empty.put(Row("eu", "namespace"), Row("users", "table", stored), Row("far", "table", "s3://other/far"))
+    if counted:
+        assert contents.occupied == {directory, ""}
+    assert contents.is_occupied(directory)
+    for free in ("user", "users", "users.lance.old", "ads", "a_bc.lance", "axb%.lance", "far", "lake", "s3:", "."):
+        assert not contents.is_occupied(free), free
+
+
 # ---- leaving and moving ----------------------------------------------------------------------------------------------
 
 
