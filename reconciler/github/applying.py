@@ -21,7 +21,6 @@ from reconciler.github.pages import applied_page, difference, plan_summary
 from reconciler.github.workflow import annotate, verbatim
 from reconciler.output import shown
 from reconciler.planner.plan import Plan
-from reconciler.planner.safety import check_removals
 
 __all__ = ["apply"]
 
@@ -44,8 +43,6 @@ def apply(job: Job) -> Outcome:
     now = job.plan()
     if now.is_empty:
         return Outcome(page=plan_summary(now), plan=now)
-    if not job.inputs.allow_mass_removal:
-        check_removals(now)
     if job.inputs.require_approved_plan:
         _check_approved(job, now)
     return _carry_out(job, now)

@@ -20,7 +20,6 @@ from reconciler.planner.plan import Change, Guard, Plan
 
 __all__ = ["Approval", "approval_in", "approval_line", "essence", "marker", "packed"]
 
-_LONGEST_PACKED = 20_000
 _LARGEST_PLAN_BYTES = 64 * 1024 * 1024
 _DIGEST_BYTES = 12
 _APPROVES = re.compile(
@@ -72,9 +71,9 @@ def approval_line(plan: Plan, commit: str) -> str:
 
 
 def packed(plan: Plan) -> str:
-    """Return the last line of a comment, with ``plan`` in it; empty where that would be too long."""
+    """Return the last line of a comment, with ``plan`` in it."""
     content = base64.b64encode(zlib.compress(plan.to_json().encode("utf-8", "surrogatepass"), 9)).decode()
-    return f"<!-- lancens plan.json {content} -->" if len(content) <= _LONGEST_PACKED else ""
+    return f"<!-- lancens plan.json {content} -->"
 
 
 def approval_in(body: str) -> Approval | None:

@@ -16,7 +16,7 @@ LABEL = "lancens-drift"
 def _find(github: GitHub, marker: str) -> Mapping[str, Any] | None:
     for document in github.pages("/issues", state="open", labels=LABEL):
         ours = (document.get("user") or {}).get("login") == github.login
-        if ours and "pull_request" not in document and (document.get("body") or "").startswith(marker):
+        if ours and (document.get("body") or "").startswith(marker):
             return dict(document)
     return None
 

@@ -56,7 +56,7 @@ def plan_comment(plan: Plan, *, label: str, commit: str, run_url: str) -> str:
         limit = min(COMMENT_LIMIT - used - 1, _length(whole) - 1)
         return "\n" + pull_request_comment(plan, commit=commit, limit=limit) + tail
     kept = packed(plan)
-    return head + whole + tail + (f"\n{kept}" if kept and len(kept) < room else "")
+    return head + whole + tail + (f"\n{kept}" if len(kept) < room else "")
 
 
 def labelled(label: str) -> str:

@@ -93,6 +93,11 @@ def test_an_annotation_is_one_line_whatever_it_says(
     assert properties.count(",") == 2
 
 
+def test_an_annotation_says_what_it_was_given(capsys: pytest.CaptureFixture[str]) -> None:
+    annotate("notice", "50% of a%0Ab,\r\n::error::x", title="1: 2, 3%")
+    assert capsys.readouterr().out == "::notice title=1%3A 2%2C 3%25::50%25 of a%250Ab,%0D%0A::error::x\n"
+
+
 @given(st.lists(st.text(alphabet="`~a \\<", max_size=12), max_size=5))
 def test_nothing_ends_a_block_of_code_early(lines: list[str]) -> None:
     block = fenced(lines).splitlines()

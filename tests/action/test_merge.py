@@ -263,6 +263,18 @@ def test_an_apply_that_fails_in_part_says_what_and_can_be_run_again(workspace: W
     assert "1 of 1 done" in api.comments_on(7, "apply")[0]
 
 
+def test_an_apply_of_which_nothing_succeeds_says_so(workspace: Workspace) -> None:
+    first = "lake/features/events"
+    assert workspace.push(command="apply", select=first, require_approved_plan="false").code == 0
+    planned = workspace.push(command="plan")
+    [change] = json.loads(Path(planned.outputs["plan-file"]).read_text())["changes"]
+    obstacle = Path(change["after"]["location"].removeprefix("file://"))
+    obstacle.mkdir(parents=True)
+    (obstacle / "note.txt").write_text("in the way")
+    failed = workspace.push(command="apply", plan_file=planned.outputs["plan-file"])
+    assert (failed.code, failed.outputs["failure-reason"]) == (1, "apply-failed")
+
+
 def test_a_cancelled_apply_finishes_what_is_in_flight_and_can_be_gone_on_with(workspace: Workspace) -> None:
     tables = "".join(f"          table_{number:03}: {{properties: {{tier: gold}}}}\n" for number in range(150))
     workspace.write((workspace.path / "lancens.yaml").read_text() + tables)

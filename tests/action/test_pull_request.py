@@ -213,9 +213,9 @@ def test_an_unreadable_catalog_is_no_plan(workspace: Workspace, api: GitHubApi) 
 def test_mass_removal_is_shown_and_refused(workspace: Workspace, api: GitHubApi) -> None:
     assert workspace.push(command="apply", require_approved_plan="false").code == 0
     workspace.write("version: 1\nname: store\ncatalogs: {lake: {impl: dir, config: {root: ./lake}}}\n")
-    refused = workspace.pull_request()
-    assert (refused.code, refused.outputs["failure-reason"]) == (1, "refused")
-    assert refused.outputs["to-deregister"] == "2"
+    for refused in (workspace.push(command="apply", require_approved_plan="false"), workspace.pull_request()):
+        assert (refused.code, refused.outputs["failure-reason"]) == (1, "refused")
+        assert refused.outputs["to-deregister"] == "2"
     assert "features/users" in refused.summary
     assert workspace.pull_request(allow_mass_removal="true").code == 0
 
