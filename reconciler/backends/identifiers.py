@@ -1,4 +1,4 @@
-"""Identifiers as requests give them, checked against what a catalog can hold."""
+"""Names and depths checked against what a catalog can hold: those of requests, and those of manifests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,29 @@ from lance_namespace.errors import InvalidInputError
 from reconciler.names import Identifier, check_name, join
 from reconciler.state import Capabilities
 
-__all__ = ["namespace_identifier", "table_identifier"]
+__all__ = ["folded", "name_problem", "namespace_identifier", "table_depth_problem", "table_identifier"]
+
+
+def folded(capabilities: Capabilities, name: str) -> str:
+    """Return ``name`` as the catalog keeps it."""
+    return name.lower() if capabilities.folds_case else name
+
+
+def name_problem(capabilities: Capabilities, name: str) -> str | None:
+    """Return why the catalog can hold nothing of this name, or None when it can."""
+    rule = capabilities.name_rule
+    if rule is None or rule.pattern.fullmatch(folded(capabilities, name)):
+        return check_name(name)
+    return check_name(name) or rule.meaning
+
+
+def table_depth_problem(capabilities: Capabilities, depth: int) -> str | None:
+    """Return why no table can stand below ``depth`` namespaces, as the end of a sentence; None when one can."""
+    fewest, most = capabilities.table_depths
+    if depth >= fewest and (most is None or depth <= most):
+        return None
+    expected = f"{fewest}" if fewest == most else f"{fewest} or more" if most is None else f"{fewest} to {most}"
+    return f"below {depth} level{'' if depth == 1 else 's'} of namespaces, expected {expected}"
 
 
 def namespace_identifier(
@@ -40,23 +62,16 @@ def table_identifier(impl: str, capabilities: Capabilities, names: Sequence[str]
     identifier = _checked(impl, capabilities, names)
     if not identifier:
         raise InvalidInputError(f"{impl}: a table needs an identifier")
-    fewest, most = capabilities.table_depths
-    depth = len(identifier) - 1
-    if depth < fewest or (most is not None and depth > most):
-        expected = str(fewest) if fewest == most else f"{fewest} or more" if most is None else f"{fewest} to {most}"
-        raise InvalidInputError(
-            f"{impl}: table `{join(identifier)}` stands below {depth} namespaces; here it is {expected}"
-        )
+    problem = table_depth_problem(capabilities, len(identifier) - 1)
+    if problem is not None:
+        raise InvalidInputError(f"{impl}: table `{join(identifier)}` is {problem}")
     return identifier
 
 
 def _checked(impl: str, capabilities: Capabilities, names: Sequence[str] | None) -> Identifier:
-    identifier = tuple(name.lower() if capabilities.folds_case else name for name in names or ())
-    rule = capabilities.name_rule
+    identifier = tuple(folded(capabilities, name) for name in names or ())
     for name in identifier:
-        reason = check_name(name)
-        if reason is None and rule is not None and not rule.pattern.fullmatch(name):
-            reason = rule.meaning
+        reason = name_problem(capabilities, name)
         if reason is not None:
             raise InvalidInputError(f"{impl}: `{name}` in `{join(identifier)}`: {reason}")
     return identifier

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 from reconciler import locations, ownership
 from reconciler.arrow_types import TypeSyntaxError, make_field
+from reconciler.backends.identifiers import folded, name_problem, table_depth_problem
 from reconciler.manifest.blocks import BlockReader, entries_of
 from reconciler.manifest.models import NamespaceBlock, TableBlock
 from reconciler.manifest.nodes import Node, Place, Sequence
-from reconciler.names import EVERYTHING, Identifier, Scope, address, check_name
+from reconciler.names import EVERYTHING, Identifier, Scope, address
 from reconciler.redaction import is_sensitive_key, is_stand_in
 from reconciler.state import (
     Capabilities,
@@ -72,15 +73,11 @@ class CatalogReader:
     # ---- names
 
     def _identifier(self, parent: Identifier, name: str, node: Node, kind: str) -> Identifier | None:
-        rule = self.capabilities.name_rule
-        reason = check_name(name)
-        folded = name.lower() if self.capabilities.folds_case else name
-        if reason is None and rule is not None and not rule.pattern.fullmatch(folded):
-            reason = f"{self.impl}: {rule.meaning}"
+        reason = name_problem(self.capabilities, name)
         if reason is not None:
-            self._at(node, f"{kind} `{name}` in {address(self.catalog, parent)}: {reason}")
+            self._at(node, f"{kind} `{name}` in {address(self.catalog, parent)} ({self.impl}): {reason}")
             return None
-        identifier = (*parent, folded)
+        identifier = (*parent, folded(self.capabilities, name))
         if self.capabilities.folds_case:
             first = self._places.setdefault((kind, identifier), (node.key_place, name))
             if first[0] != node.key_place:
@@ -102,15 +99,10 @@ class CatalogReader:
             )
 
     def _check_table_depth(self, node: Node, parent: Identifier) -> None:
-        fewest, most = self.capabilities.table_depths
-        depth = len(parent)
-        if depth < fewest or (most is not None and depth > most):
-            expected = f"{fewest}" if fewest == most else f"{fewest} or more" if most is None else f"{fewest} to {most}"
+        problem = table_depth_problem(self.capabilities, len(parent))
+        if problem is not None:
             here = address(self.catalog, parent)
-            self._at(
-                entries_of(node)["tables"],
-                f"tables in {here} are below {_levels(depth)} of namespaces; in {self.impl} it is {expected}",
-            )
+            self._at(entries_of(node)["tables"], f"tables in {here} ({self.impl}) are {problem}")
 
     # ---- namespaces
 

@@ -211,16 +211,16 @@ BAD: list[tuple[str, str, list[str]]] = [
         "names that are none",
         manifest('tables: {"": {}, a$b: {}, "..": {}}'),
         [
-            f"{L}:7:14: table `` in lake: a name cannot be empty",
-            f"{L}:7:22: table `a$b` in lake: a name cannot contain `$`, which separates names in identifiers",
-            f"{L}:7:31: table `..` in lake: `..` is a relative path, not a name",
+            f"{L}:7:14: table `` in lake (memory): a name cannot be empty",
+            f"{L}:7:22: table `a$b` in lake (memory): a name cannot contain `$`, which separates names in identifiers",
+            f"{L}:7:31: table `..` in lake (memory): `..` is a relative path, not a name",
         ],
     ),
     (
         "names the catalog cannot hold",
         manifest("namespaces: {my-db: {tables: {é: {}}}}", "glue", "{region: eu}"),
         [
-            f"{L}:7:18: namespace `my-db` in lake: glue: names consist of letters, digits and `_`",
+            f"{L}:7:18: namespace `my-db` in lake (glue): names consist of letters, digits and `_`",
         ],
     ),
     (
@@ -234,13 +234,13 @@ BAD: list[tuple[str, str, list[str]]] = [
     (
         "tables too high",
         manifest("tables: {t: {}}", "glue", "{region: eu}"),
-        [f"{L}:7:5: tables in lake are below 0 levels of namespaces; in glue it is 1 or more"],
+        [f"{L}:7:5: tables in lake (glue) are below 0 levels of namespaces, expected 1 or more"],
     ),
     (
         "too many levels",
         manifest("namespaces: {c: {tables: {t: {}}, namespaces: {s: {namespaces: {x: {}}}}}}", "unity"),
         [
-            f"{L}:7:22: tables in lake/c are below 1 level of namespaces; in unity it is 2",
+            f"{L}:7:22: tables in lake/c (unity) are below 1 level of namespaces, expected 2",
             f"{L}:7:56: namespaces in lake/c/s are 3 levels deep; unity has at most 2 levels",
         ],
     ),

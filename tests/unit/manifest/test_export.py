@@ -177,7 +177,7 @@ def test_what_is_written_is_read_back(
     if "${" in name:
         name = "n"
 
-    text = to_yaml(name, [ExportCatalog("lake", "memory", {"root": "/" + escape(storage)}, live, EVERYTHING)])
+    text = to_yaml(name, [ExportCatalog("lake", "memory", {"name": "/" + escape(storage)}, live, EVERYTHING)])
     desired = read_back(tmp_path, text)
 
     paths = {one[:length] for one in namespaces for length in range(1, len(one) + 1)}
