@@ -1,0 +1,157 @@
+"""Changes to a directory catalog that are cut off halfway, and changes that others make at the same time."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+from reconciler.backends.dir import DirBackend
+from reconciler.backends.directory_listing import Directory
+from reconciler.backends.directory_manifest import Contents, Manifest, Row
+from reconciler.backends.directory_places import Places
+from reconciler.state import PropertyChanges
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    (tmp_path / "lake").mkdir()
+    return tmp_path / "lake"
+
+
+@pytest.fixture
+def backend(lake: Path) -> DirBackend:
+    return DirBackend(root=str(lake))
+
+
+def _write(place: Path) -> None:
+    lance.write_dataset(pa.table({"id": [1, 2, 3]}), str(place))
+
+
+class _Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+def test_an_insert_cut_off_after_its_commit_can_be_made_again(
+    lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend.insert_table(("users",), "users.lance", {"tier": "first"})
+    backend.remove_table(("users",))
+    with monkeypatch.context() as patch:
+        patch.setattr(DirBackend, "_claim", _die)
+        with pytest.raises(_Killed):
+            backend.insert_table(("users",), "users.lance", {"tier": "second"})
+    assert backend.scan().tables == {}
+    backend.insert_table(("users",), "users.lance", {"tier": "third"})
+    assert backend.load_table(("users",)).properties == {"tier": "third"}
+
+
+def test_a_removal_cut_off_before_its_commit_is_a_removal(
+    lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend.insert_table(("users",), "users.lance", {})
+    with monkeypatch.context() as patch:
+        patch.setattr(Manifest, "update", _die)
+        with pytest.raises(_Killed):
+            backend.remove_table(("users",))
+    assert backend.scan().tables == {}
+    backend.insert_table(("users",), "users.lance", {"tier": "new"})
+    assert backend.load_table(("users",)).properties == {"tier": "new"}
+
+
+@pytest.mark.parametrize("target", ["new.lance", "retired.lance"])
+@pytest.mark.parametrize(
+    ("owner", "step"), [(Directory, "unmark"), (Directory, "reserve"), (Manifest, "_commit"), (Directory, "mark")]
+)
+@pytest.mark.parametrize("done", [False, True])
+def test_a_move_cut_off_at_any_step_keeps_the_table_and_can_be_made_again(
+    lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch, target: str, owner: type, step: str, done: bool
+) -> None:
+    for name in ("users", "retired"):
+        _write(lake / f"{name}.lance")
+    backend.insert_table(("users",), "users.lance", {"engine-key": "precious"})
+    backend.remove_table(("retired",))
+    genuine = getattr(owner, step)
+
+    def die(*arguments: object) -> None:
+        if done:
+            genuine(*arguments)
+        raise _Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, step, die)
+        with pytest.raises(_Killed):
+            backend.alter_table(("users",), PropertyChanges({"tier": "gold"}), target)
+    seen = backend.scan().tables["users",]
+    assert seen.properties["engine-key"] == "precious"
+    assert seen.location in (f"{lake}/users.lance", f"{lake}/{target}")
+    moved = backend.alter_table(("users",), PropertyChanges({"tier": "gold"}), target)
+    assert backend.scan().tables["users",] == moved
+    assert (moved.location, moved.properties) == (f"{lake}/{target}", {"engine-key": "precious", "tier": "gold"})
+
+
+def _die(*_: object) -> None:
+    raise _Killed
+
+
+@pytest.mark.parametrize(("leaves", "comes"), [("moving", "another"), ("moving", "itself"), ("removed", "another")])
+def test_who_takes_a_place_while_a_table_leaves_it_stays(
+    lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch, leaves: str, comes: str
+) -> None:
+    _write(lake / "users.lance")
+    backend.insert_table(("old",), "users.lance", {})
+    genuine = Directory.mark
+
+    def mark(directory: Directory, place: str) -> None:
+        monkeypatch.setattr(Directory, "mark", genuine)
+        other = DirBackend(root=str(lake))
+        if comes == "itself":
+            other.alter_table(("old",), PropertyChanges(), "users.lance")
+        else:
+            other.insert_table(("new",), "users.lance", {})
+        genuine(directory, place)
+
+    monkeypatch.setattr(Directory, "mark", mark)
+    if leaves == "moving":
+        backend.alter_table(("old",), PropertyChanges(), "old.lance")
+    else:
+        backend.remove_table(("old",))
+    name = "old" if comes == "itself" else "new"
+    assert backend.scan().tables[name,].location == f"{lake}/users.lance"
+
+
+def test_a_table_that_moves_to_a_place_while_another_leaves_it_stays(
+    lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _write(lake / "users.lance")
+    backend.insert_table(("new",), "new.lance", {})
+    genuine = Manifest._commit
+
+    def commit(manifest: Manifest, before: Contents, rows: pa.Table) -> bool:
+        Directory(str(lake), {}).mark("users.lance")
+        return genuine(manifest, before, rows)
+
+    monkeypatch.setattr(Manifest, "_commit", commit)
+    backend.alter_table(("new",), PropertyChanges(), "users.lance")
+    assert backend.scan().tables["new",].location == f"{lake}/users.lance"
+
+
+def test_what_others_write_in_between_is_seen_and_kept(lake: Path, backend: DirBackend) -> None:
+    backend.insert_namespace(("eu",), {})
+    mine, theirs = (Manifest(Places(str(lake)), {}) for _ in range(2))
+    theirs._lock = threading.Lock()
+    tries = 0
+
+    def change(contents: Contents) -> tuple[Contents, None]:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            theirs.update(lambda seen: (seen.put(Row("theirs", "namespace")), None))
+        return contents.put(Row("mine", "namespace")), None
+
+    mine.update(change)
+    assert tries == 2
+    assert sorted(backend.child_namespaces(())) == ["eu", "mine", "theirs"]
