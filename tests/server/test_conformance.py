@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.backends import registry
 from reconciler.backends.base import Backend
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.memory import MemoryBackend
@@ -18,11 +19,15 @@ from reconciler.conformance import AddForeign, Check, checks, verify
 from reconciler.names import Identifier
 from reconciler.server import ManyCatalogs, OneCatalog
 from tests.server.through_pylance import ThroughPylance
+from tests.servers.glue import glue_server
+from tests.servers.hive import metastore
+from tests.servers.iceberg import iceberg_server
 from tests.servers.lance_rest import served
 from tests.servers.unity_contract import Contract
 from tests.servers.unity_contract_server import serving
 
 UNITY_CATALOG = "main"
+WAREHOUSE = "ware"
 
 
 @dataclass(frozen=True)
@@ -42,16 +47,12 @@ class Served:
 
 @pytest.fixture(scope="module")
 def memory() -> Iterator[Served]:
-    behind = MemoryBackend(name=uuid.uuid4().hex)
-    with served(OneCatalog(behind)) as url:
-        yield Served(url, behind)
+    yield from _over(MemoryBackend(name=uuid.uuid4().hex))
 
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    behind = DirBackend(root=str(tmp_path_factory.mktemp("lake")))
-    with served(OneCatalog(behind)) as url:
-        yield Served(url, behind)
+    yield from _over(DirBackend(root=str(tmp_path_factory.mktemp("lake"))))
 
 
 @pytest.fixture(scope="module")
@@ -66,9 +67,38 @@ def unity(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     contract = Contract()
     contract.add_catalog(UNITY_CATALOG)
     with serving(contract) as server:
-        behind = UnityBackend(endpoint=server.url, catalog=UNITY_CATALOG, root=str(tmp_path_factory.mktemp("lake")))
+        yield from _over(
+            UnityBackend(endpoint=server.url, catalog=UNITY_CATALOG, root=str(tmp_path_factory.mktemp("lake")))
+        )
+
+
+@pytest.fixture(scope="module")
+def glue(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with glue_server(tmp_path_factory.mktemp("glue")) as server:
+        yield from _over(registry.connect("glue", server.config()))
+
+
+@pytest.fixture(scope="module")
+def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("hive")
+    with metastore("2.3", folder) as server:
+        yield from _over(registry.connect(server.impl, {"uri": server.uri, "root": str(folder / "lake")}))
+
+
+@pytest.fixture(scope="module")
+def iceberg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("iceberg")
+    with iceberg_server(folder, prefix="{warehouse}") as server:
+        config = {"endpoint": server.url, "warehouses": WAREHOUSE, "root": str(folder / "lake")}
+        yield from _over(registry.connect("iceberg", config))
+
+
+def _over(behind: Backend) -> Iterator[Served]:
+    try:
         with served(OneCatalog(behind)) as url:
             yield Served(url, behind)
+    finally:
+        behind.close()
 
 
 def _in_memory(memory: Backend) -> AddForeign:
@@ -99,3 +129,18 @@ def test_one_of_several_catalogs(check: Check, one_of_two: Served, tmp_path: Pat
 @pytest.mark.parametrize("check", checks(), ids=str)
 def test_unity(check: Check, unity: Served, tmp_path: Path) -> None:
     unity.verify(check, tmp_path, namespace=(UNITY_CATALOG,))
+
+
+@pytest.mark.parametrize("check", checks(), ids=str)
+def test_glue(check: Check, glue: Served, tmp_path: Path) -> None:
+    glue.verify(check, tmp_path)
+
+
+@pytest.mark.parametrize("check", checks(), ids=str)
+def test_hive(check: Check, hive: Served, tmp_path: Path) -> None:
+    hive.verify(check, tmp_path)
+
+
+@pytest.mark.parametrize("check", checks(), ids=str)
+def test_iceberg(check: Check, iceberg: Served, tmp_path: Path) -> None:
+    iceberg.verify(check, tmp_path, namespace=(WAREHOUSE,))
