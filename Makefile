@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help install demo test lint types unit servers soak bench schemas lock clean
+.PHONY: help install demo test lint types unit servers soak bench schemas lock thrift clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -61,6 +61,11 @@ schemas: $(INSTALLED)
 lock: $(INSTALLED)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--extra dev --output-file requirements.lock pyproject.toml
+
+## make thrift     generate Hive's Thrift client from its IDL again (needs Debian's thrift-compiler)
+thrift:
+	thrift --gen py -out reconciler/backends/hive reconciler/backends/hive/metastore.thrift
+	rm -f reconciler/backends/hive/gen/*-remote
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
