@@ -146,6 +146,13 @@ class CatalogReader:
             self._at(keys["kind"], f"`kind` in {what}: {self.impl} has one kind of namespace only")
         elif block.kind is not None and kinds is not None and block.kind not in kinds:
             self._at(keys["kind"], f"`kind` in {what} is `{block.kind}`, expected `{kinds[0]}` or `{kinds[1]}`")
+        table = self.tables.get(identifier)
+        if self.capabilities.one_name_space and table is not None and not (table.absent or block.absent):
+            there = f"{table.source}:{table.source.column}"
+            self._at(
+                node,
+                f"{what} has the name of the table at {there}; {self.impl} has one object of a name",
+            )
         if not self.scope.contains(identifier) and (claimed or not self.scope.reaches(identifier)):
             self._outside(node, what)
 

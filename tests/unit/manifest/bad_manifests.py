@@ -217,6 +217,17 @@ BAD: list[tuple[str, str, list[str]]] = [
         ],
     ),
     (
+        "a table and a namespace of one name, where there is one for both",
+        manifest(
+            "tables: {x: {}, y: {absent: true}, z: {}}\nnamespaces: {x: {tables: {z: {}}}, y: {}, z: {absent: true}}",
+            "dir",
+            "{root: /lake}",
+        ),
+        [
+            f"{L}:8:18: namespace lake/x has the name of the table at {L}:7:14; dir has one object of a name",
+        ],
+    ),
+    (
         "names the catalog cannot hold",
         manifest("namespaces: {my-db: {tables: {é: {}}}}", "glue", "{region: eu}"),
         [
