@@ -8,11 +8,15 @@ import pytest
 
 from reconciler.errors import ManifestError
 from reconciler.manifest import load
+from tests.unit.manifest.bad_blocks import BAD_BLOCKS
 from tests.unit.manifest.bad_manifests import BAD
 from tests.unit.manifest.conftest import Write, manifest
 
 
-@pytest.mark.parametrize(("text", "messages"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
+EVERY = [*BAD, *BAD_BLOCKS]
+
+
+@pytest.mark.parametrize(("text", "messages"), [case[1:] for case in EVERY], ids=[case[0] for case in EVERY])
 def test_the_message_is_exact(write: Write, text: str, messages: list[str]) -> None:
     with pytest.raises(ManifestError) as caught:
         load(write(lancens=text), variables={"tier": "gold"})
@@ -21,7 +25,7 @@ def test_the_message_is_exact(write: Write, text: str, messages: list[str]) -> N
 
 
 def test_there_are_many_cases() -> None:
-    assert len(BAD) >= 40
+    assert len(EVERY) >= 40
 
 
 def test_faults_of_all_files_are_in_one_report(write: Write) -> None:
