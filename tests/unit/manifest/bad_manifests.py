@@ -1,4 +1,4 @@
-"""Manifests that are bad down to their catalogs, and the exact message of each: (name, text of lancens.yaml, messages)."""
+"""Manifests that are bad down to their catalogs, and the exact messages: (name, text of lancens.yaml, messages)."""
 
 from __future__ import annotations
 

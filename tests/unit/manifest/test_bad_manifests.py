@@ -12,7 +12,6 @@ from tests.unit.manifest.bad_blocks import BAD_BLOCKS
 from tests.unit.manifest.bad_manifests import BAD
 from tests.unit.manifest.conftest import Write, manifest
 
-
 EVERY = [*BAD, *BAD_BLOCKS]
 
 
