@@ -6,20 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from reconciler.conformance.ground import Ground, NotApplicable
+
 if TYPE_CHECKING:
     from lance_namespace.errors import LanceNamespaceError
 
-    from reconciler.conformance.ground import Ground
-
-__all__ = ["Check", "FaultError", "NotApplicable", "check", "equal", "need", "raises", "registered"]
+__all__ = ["Check", "FaultError", "check", "equal", "need", "raises", "registered"]
 
 
 class FaultError(AssertionError):
     """The backend does not do what the contract says; the message says what was expected and what came."""
-
-
-class NotApplicable(Exception):  # noqa: N818 - it is no error
-    """The backend's capabilities say that it cannot do this; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +33,7 @@ class Check:
 
 _registered: list[Check] = []
 
-CheckFunction = Callable[["Ground"], None]
+CheckFunction = Callable[[Ground], None]
 E_ = TypeVar("E_", bound="LanceNamespaceError")
 
 

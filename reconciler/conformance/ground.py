@@ -23,7 +23,6 @@ from lance_namespace import (
 )
 
 from reconciler import locations, storage
-from reconciler.conformance.check import NotApplicable
 from reconciler.names import Identifier
 from reconciler.state import LocationPolicy
 
@@ -32,10 +31,14 @@ if TYPE_CHECKING:
 
     from reconciler.backends.base import Backend
 
-__all__ = ["AddForeign", "Ground", "prepared"]
+__all__ = ["AddForeign", "Ground", "NotApplicable", "prepared"]
 
 AddForeign = Callable[["Backend", Identifier], Callable[[], None]]
 """Puts an object that is no Lance table at an identifier, past the backend, and returns what takes it away again."""
+
+
+class NotApplicable(Exception):  # noqa: N818 - it is no error
+    """The backend's capabilities say that it cannot do this; the message says which."""
 
 
 @dataclass(frozen=True)

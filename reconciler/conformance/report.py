@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from reconciler.conformance.check import Check, NotApplicable
-from reconciler.conformance.ground import AddForeign, prepared
+from reconciler.conformance.check import Check
+from reconciler.conformance.ground import AddForeign, NotApplicable, prepared
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
