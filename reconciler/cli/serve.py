@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _SHORTEST_TOKEN = 16
 _MIB = 1024 * 1024
+_SECRET_PREFIXES = ("storage.", "headers.")
 
 
 @click.command("serve")
@@ -116,7 +117,7 @@ def _opened(
 def _secret_values(config: dict[str, str]) -> Collection[str]:
     from reconciler.redaction import is_sensitive_key
 
-    return [value for key, value in config.items() if is_sensitive_key(key) or key.startswith("storage.")]
+    return [value for key, value in config.items() if is_sensitive_key(key) or key.startswith(_SECRET_PREFIXES)]
 
 
 def _token(path: str) -> str:

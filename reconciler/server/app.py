@@ -32,7 +32,6 @@ from reconciler.server.settings import Access, Settings
 
 __all__ = ["make_app"]
 
-_READY_FOR_SECONDS = 5.0
 _CLIENT_GONE = 499
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -58,7 +57,9 @@ class _Server:
         self._metrics = metrics
         self._turns = anyio.CapacityLimiter(settings.workers)
         self._document = JSONResponse(openapi.document(OPERATIONS, with_tokens=bool(settings.tokens)))
-        self._ready_until = 0.0
+        self._asking = anyio.Lock()
+        self._asked_until = 0.0
+        self._is_ready = False
 
     def routes(self) -> list[Route]:
         """Return today's routes, the early ones, those about the server itself, and what is left."""
@@ -140,18 +141,24 @@ class _Server:
         return JSONResponse({"status": "ok"})
 
     async def _ready(self, request: Request) -> Response:
-        """Say whether the catalogs answer; what they said holds for a moment, so that nobody asks them in a loop."""
         request.state.operation = "probe"
-        if time.monotonic() >= self._ready_until:
-            try:
-                with anyio.fail_after(self._settings.timeout_seconds):
-                    await self._in_thread(self._ask_all)
-            except (LanceNamespaceError, TimeoutError) as error:
-                text = self._catalogs.without_secrets(str(error)) or "no answer in time"
-                logger.warning("not ready", extra={"fields": {"reason": text}})
-                return JSONResponse({"status": "a catalog does not answer"}, status_code=503)
-            self._ready_until = time.monotonic() + _READY_FOR_SECONDS
-        return JSONResponse({"status": "ready"})
+        async with self._asking:
+            if time.monotonic() >= self._asked_until:
+                self._is_ready = await self._catalogs_answer()
+                self._asked_until = time.monotonic() + self._settings.ready_seconds
+        if self._is_ready:
+            return JSONResponse({"status": "ready"})
+        return JSONResponse({"status": "a catalog does not answer"}, status_code=503)
+
+    async def _catalogs_answer(self) -> bool:
+        try:
+            with anyio.fail_after(self._settings.timeout_seconds):
+                await self._in_thread(self._ask_all)
+        except (LanceNamespaceError, TimeoutError) as error:
+            text = self._catalogs.without_secrets(str(error)) or "no answer in time"
+            logger.warning("not ready", extra={"fields": {"reason": text}})
+            return False
+        return True
 
     def _ask_all(self) -> None:
         for backend in self._catalogs.backends:

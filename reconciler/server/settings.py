@@ -53,6 +53,7 @@ class Settings:
 
     ``max_body_bytes``: the longest body; ``timeout_seconds``: how long a request may take from its first byte to the
     catalog's answer; ``workers``: how many requests work on catalogs at once, the others wait for their turn;
+    ``ready_seconds``: for how long an answer about readiness holds, so that nobody asks the catalogs in a loop;
     ``hosts``: the names this server goes by, None for any.
     """
 
@@ -60,4 +61,5 @@ class Settings:
     max_body_bytes: int = 16 * MIB
     timeout_seconds: float = 60.0
     workers: int = 32
+    ready_seconds: float = 5.0
     hosts: frozenset[str] | None = None

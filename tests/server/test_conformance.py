@@ -14,6 +14,7 @@ from reconciler.backends import registry
 from reconciler.backends.base import Backend
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.memory import MemoryBackend
+from reconciler.backends.rest import RestBackend
 from reconciler.backends.unity import UnityBackend
 from reconciler.conformance import AddForeign, Check, checks, verify
 from reconciler.names import Identifier
@@ -144,3 +145,35 @@ def test_hive(check: Check, hive: Served, tmp_path: Path) -> None:
 @pytest.mark.parametrize("check", checks(), ids=str)
 def test_iceberg(check: Check, iceberg: Served, tmp_path: Path) -> None:
     iceberg.verify(check, tmp_path, namespace=(WAREHOUSE,))
+
+
+@pytest.mark.parametrize(
+    ("catalog", "above"),
+    [
+        ("directory", ()),
+        ("one_of_two", ()),
+        ("unity", (UNITY_CATALOG,)),
+        ("glue", ()),
+        ("hive", ()),
+        ("iceberg", (WAREHOUSE,)),
+    ],
+)
+def test_lancens_own_client_reads_what_is_behind(
+    catalog: str, above: Identifier, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    there: Served = request.getfixturevalue(catalog)
+    space = (*above, f"scanned_{uuid.uuid4().hex[:8]}")
+    there.behind.insert_namespace(space, {"owner": "me"})
+    place = there.behind.default_location((*space, "t")) or str(tmp_path / "t.lance")
+    there.behind.insert_table((*space, "t"), place, {"tier": "gold"})
+    client = RestBackend(uri=there.url)
+    seen, behind = client.scan(), there.behind.scan()
+    depth = len(there.prefix)
+    assert {found[depth:]: live.properties for found, live in seen.tables.items()} == {
+        found: live.properties for found, live in behind.tables.items()
+    }
+    assert {found[depth:] for found in seen.namespaces if len(found) > depth and found[:depth] == there.prefix} == set(
+        behind.namespaces
+    )
+    assert seen.tables[*there.prefix, *space, "t"].properties["tier"] == "gold"
+    client.close()

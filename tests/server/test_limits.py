@@ -81,17 +81,22 @@ def test_what_hangs_does_not_keep_the_rest_from_being_answered(slow: Slow) -> No
         waiting.join()
 
 
+class Down(MemoryBackend):
+    """Counts how often it is asked, and does not answer while it is down."""
+
+    down = True
+    asked = 0
+
+    def child_namespaces(self, parent: Identifier) -> list[str]:
+        self.asked += 1
+        if self.down:
+            raise ServiceUnavailableError("at secret-host-7")
+        return super().child_namespaces(parent)
+
+
 def test_a_catalog_that_is_down_is_not_ready_and_the_server_is_healthy() -> None:
-    class Down(MemoryBackend):
-        down = True
-
-        def child_namespaces(self, parent: Identifier) -> list[str]:
-            if self.down:
-                raise ServiceUnavailableError("at secret-host-7")
-            return super().child_namespaces(parent)
-
     backend = Down()
-    with served(OneCatalog(backend)) as url:
+    with served(OneCatalog(backend), Settings(ready_seconds=0)) as url:
         api = Api(url)
         refused = api("GET", "/readyz")
         assert refused.status == 503
@@ -99,4 +104,10 @@ def test_a_catalog_that_is_down_is_not_ready_and_the_server_is_healthy() -> None
         assert api("GET", "/healthz").status == 200
         backend.down = False
         assert api("GET", "/readyz").status == 200
-        assert backend.child_namespaces(()) == []
+
+
+def test_readiness_is_not_asked_for_in_a_loop() -> None:
+    backend = Down()
+    with served(OneCatalog(backend), Settings(ready_seconds=3600)) as url:
+        assert [Api(url)("GET", "/readyz").status for _ in range(5)] == [503] * 5
+    assert backend.asked == 1
