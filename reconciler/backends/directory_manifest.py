@@ -35,6 +35,7 @@ T = TypeVar("T")
 
 _TRIES = 60
 _LONGEST_PAUSE = 0.25
+_CREATION_TRIES = 15
 _REQUIRED_COLUMNS = ("object_id", "object_type", "location", "metadata")
 _jitter = random.SystemRandom()
 _locks: dict[str, threading.Lock] = {}
@@ -212,12 +213,9 @@ class Manifest:
             LanceNamespaceError: it is there and cannot be read.
         """
         with storage.translated(self._location, self._options):
-            try:
-                dataset = storage.open_dataset(self._location, self._options)
-            except ValueError:
-                if storage.probe(self._location, self._options).kind is StorageKind.NOTHING:
-                    return Contents(self._places, _schema().empty_table())
-                raise
+            dataset = self._open()
+            if dataset is None:
+                return Contents(self._places, _schema().empty_table())
             key = _identity(dataset)
             latest = self._latest
             if latest is not None and latest[0] == key:
@@ -229,6 +227,24 @@ class Manifest:
             raise InternalError(f"dir: {shown} is no list of tables: it lacks the columns {', '.join(sorted(missing))}")
         self._latest = (key, contents)
         return contents
+
+    def _open(self) -> Any:
+        """Return the dataset; None when there is none.
+
+        One without any version is being made by somebody else right now, or is damaged: it is looked at again for
+        about a second before it counts as damaged.
+        """
+        for attempt in range(_CREATION_TRIES):
+            try:
+                return storage.open_dataset(self._location, self._options)
+            except ValueError:
+                kind = storage.probe(self._location, self._options).kind
+                if kind is StorageKind.NOTHING:
+                    return None
+                if kind is not StorageKind.NOT_LANCE or attempt == _CREATION_TRIES - 1:
+                    raise
+            _pause(attempt)
+        raise AssertionError("the last try returns or raises")
 
     def update(self, change: Callable[[Contents], tuple[Contents, T]]) -> T:
         """Commit what ``change`` makes of the rows and return what it says of that.
@@ -245,7 +261,7 @@ class Manifest:
                 after, answer = change(before)
                 if after is before or self._commit(before, after.rows):
                     return answer
-                time.sleep(_jitter.uniform(0, min(_LONGEST_PAUSE, 0.002 * 2**attempt)))
+                _pause(attempt)
         shown = locations.redact(self._location)
         raise ConcurrentModificationError(f"dir: {shown} was changed by others at each of {_TRIES} tries; try again")
 
@@ -263,9 +279,9 @@ class Manifest:
                         rows, storage.pylance_uri(self._location), mode="create", storage_options=options
                     )
                 except (OSError, ValueError):
-                    if storage.probe(self._location, self._options).kind is not StorageKind.DATASET:
+                    if storage.probe(self._location, self._options).kind is StorageKind.NOTHING:
                         raise
-                    return False
+                    return False  # somebody else is making it, or has
                 return True
             fragments = write_fragments(rows, before.dataset, storage_options=options) if rows.num_rows else []
             try:
@@ -279,6 +295,11 @@ class Manifest:
             except CommitConflictError:
                 return False
             return True
+
+
+def _pause(attempt: int) -> None:
+    """Wait a little, longer after every attempt and never as long as somebody else."""
+    time.sleep(_jitter.uniform(0, min(_LONGEST_PAUSE, 0.002 * 2**attempt)))
 
 
 def _identity(dataset: Any) -> object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from lance_namespace.errors import (
 )
 
 from reconciler import storage
+from reconciler.backends import directory_manifest
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.directory_manifest import Contents, Manifest, Row
 from reconciler.backends.directory_places import Places
@@ -209,6 +211,21 @@ def test_data_without_versions_in_the_lists_place_is_not_an_empty_catalog(lake: 
         version.unlink()
     with pytest.raises(LanceNamespaceError, match="__manifest"):
         DirBackend(root=str(lake)).scan()
+
+
+def test_a_list_that_somebody_is_making_right_now_is_waited_for(
+    lake: Path, backend: DirBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = DirBackend(root=str(tmp_path / "other"))
+    other.insert_namespace(("eu",), {})
+    made = tmp_path / "other" / "__manifest"
+    shutil.copytree(made / "data", lake / "__manifest" / "data")
+
+    def finish(attempt: int) -> None:
+        shutil.copytree(made, lake / "__manifest", dirs_exist_ok=True)
+
+    monkeypatch.setattr(directory_manifest, "_pause", finish)
+    assert backend.child_namespaces(()) == ["eu"]
 
 
 def test_a_scan_reads_the_list_once(lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch) -> None:
