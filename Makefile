@@ -50,7 +50,9 @@ soak: $(INSTALLED)
 
 ## make bench      benchmarks: side by side, as ratios and call counts
 bench: $(INSTALLED)
-	$(BIN)/python -m benchmarks.scale
+	@for name in scale hive iceberg unity glue serve; do \
+		echo "python -m benchmarks.$$name"; $(BIN)/python -m benchmarks.$$name || exit 1; \
+	done
 
 ## make schemas    write schemas/*.json again after a model has changed
 schemas: $(INSTALLED)

@@ -16,6 +16,7 @@ from reconciler.state import Snapshot
 from tests.catalogs.iceberg.conftest import Catalog
 from tests.catalogs.iceberg.scripted import Answer, Request, Scripted, error, scripted, table
 from tests.servers.faulty_proxy import FAULTS, faulty_proxy
+from tests.soak import count
 
 
 @pytest.fixture
@@ -125,13 +126,9 @@ def _run_faulty(catalog: Catalog, runs: int, monkeypatch: pytest.MonkeyPatch) ->
     assert set(proxy.happened) == set(FAULTS)
 
 
-def test_a_scan_over_a_bad_line_is_complete_or_an_error(apache: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    _run_faulty(apache, 15, monkeypatch)
-
-
 @pytest.mark.soak
-def test_many_scans_over_a_bad_line_are_complete_or_an_error(apache: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    _run_faulty(apache, 200, monkeypatch)
+def test_scans_over_a_bad_line_are_complete_or_an_error(apache: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    _run_faulty(apache, count(15, 200), monkeypatch)
 
 
 # ---- on a scripted server --------------------------------------------------------------------------------------------
