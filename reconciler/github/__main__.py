@@ -12,7 +12,6 @@ from reconciler.errors import LancensError, ManifestError
 from reconciler.github.annotations import annotate_problems
 from reconciler.github.api import GitHubError
 from reconciler.github.applying import apply
-from reconciler.github.auditing import audit
 from reconciler.github.context import read_context
 from reconciler.github.failures import FailureReason, RefusedError, reason_of
 from reconciler.github.inputs import Command, CommentWhen, read_inputs
@@ -26,7 +25,6 @@ _COMMANDS: Mapping[Command, Callable[[Job], Outcome]] = {
     Command.PLAN: plan,
     Command.APPLY: apply,
     Command.DRIFT: drift,
-    Command.AUDIT: audit,
     Command.VALIDATE: validate,
 }
 

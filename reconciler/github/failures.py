@@ -32,7 +32,6 @@ class FailureReason(StrEnum):
     PARTIAL_APPLY = "partial-apply"
     APPLY_FAILED = "apply-failed"
     DRIFT = "drift"
-    AUDIT_FAILED = "audit-failed"
     GITHUB = "github"
     INTERNAL = "internal"
 

@@ -28,7 +28,6 @@ class Command(StrEnum):
     PLAN = "plan"
     APPLY = "apply"
     DRIFT = "drift"
-    AUDIT = "audit"
     VALIDATE = "validate"
 
 

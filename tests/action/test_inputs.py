@@ -33,7 +33,7 @@ def test_lists_are_one_a_line() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("COMMAND", "destroy", "`command` is none of plan, apply, drift, audit, validate"),
+        ("COMMAND", "destroy", "`command` is none of plan, apply, drift, validate"),
         ("COMMENT", "sometimes", "`comment` is none of changes-only, always, never"),
         ("REQUIRE_APPROVED_PLAN", "maybe", "`require-approved-plan` is neither true nor false"),
         ("VARIABLES", "a=1\nhunter2", "`variables`, line 2: expected NAME=VALUE"),
@@ -74,9 +74,3 @@ def test_select_and_variables_reach_the_plan(workspace: Workspace) -> None:
     planned = workspace.push(command="plan", select="lake/features/users", variables="tier=platinum")
     assert planned.outputs["to-create"] == "2"
     assert planned.outputs["to-declare"] == "0"
-
-
-def test_an_audit_that_fails_says_why(workspace: Workspace) -> None:
-    failed = workspace.push(command="audit", manifest="gone.yaml")
-    assert (failed.code, failed.outputs["failure-reason"]) == (1, "audit-failed")
-    assert failed.commands("error")
