@@ -373,7 +373,13 @@ def _translation(error: BaseException, location: str, options: Mapping[str, str]
         kind = errors.TableAlreadyExistsError
     elif _UNAVAILABLE.search(text):
         kind = errors.ServiceUnavailableError
-    return kind(f"{locations.redact(location)}: {text}")
+    return kind(f"{locations.redact(_culprit(error, location))}: {text}")
+
+
+def _culprit(error: BaseException, location: str) -> str:
+    """Return what could not be used: ``location``, or the file or directory below it that the system names."""
+    named = str(error.filename) if isinstance(error, OSError) and error.filename is not None else location
+    return named if locations.is_under(location, named) else location
 
 
 def pylance_uri(location: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -334,3 +335,10 @@ def test_the_memory_of_this_process_can_hold_datasets() -> None:
     storage.create_empty(place, SCHEMA, {})
     assert storage.is_fresh(place, SCHEMA, {})
     assert set(storage.list_directory(place, {})) == {"_transactions", "_versions"}
+
+
+def test_an_error_names_what_could_not_be_used_not_what_it_lies_in(tmp_path: Path) -> None:
+    inside = tmp_path / "users.lance"
+    with pytest.raises(PermissionDeniedError, match=re.escape(f"{inside}: Permission denied")):
+        with storage.translated(str(tmp_path), {}):
+            raise PermissionError(13, "Permission denied", str(inside))
