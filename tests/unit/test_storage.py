@@ -339,6 +339,6 @@ def test_the_memory_of_this_process_can_hold_datasets() -> None:
 
 def test_an_error_names_what_could_not_be_used_not_what_it_lies_in(tmp_path: Path) -> None:
     inside = tmp_path / "users.lance"
-    with pytest.raises(PermissionDeniedError, match=re.escape(f"{inside}: Permission denied")):
-        with storage.translated(str(tmp_path), {}):
-            raise PermissionError(13, "Permission denied", str(inside))
+    said = re.escape(f"{inside}: Permission denied")
+    with pytest.raises(PermissionDeniedError, match=said), storage.translated(str(tmp_path), {}):
+        raise PermissionError(13, "Permission denied", str(inside))
