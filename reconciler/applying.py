@@ -11,9 +11,8 @@ from reconciler.errors import PlanFileError, StalePlanError
 from reconciler.planner.integrity import check_integrity
 from reconciler.planner.plan import Change, Plan
 from reconciler.planner.safety import check_removals
-from reconciler.planning import DEFAULT_PARALLELISM
 from reconciler.redaction import is_sensitive_key, redact_value
-from reconciler.state import DesiredTable
+from reconciler.state import DEFAULT_PARALLELISM, DesiredTable
 
 if TYPE_CHECKING:
     import os

@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, TypeVar
 
 from reconciler.errors import CatalogError, ManifestError, Problem, SelectionError
 from reconciler.redaction import scrub
+from reconciler.state import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
     from reconciler.manifest import Manifest, ManifestCatalog, ResolvedConfig
     from reconciler.state import DesiredCatalog
 
-__all__ = ["DEFAULT_PARALLELISM", "Connection", "catalog_errors", "open_connections", "read_all"]
+__all__ = ["Connection", "catalog_errors", "open_connections", "read_all"]
 
 ResultT = TypeVar("ResultT")
-
-DEFAULT_PARALLELISM = 8
 
 
 @dataclass(frozen=True, slots=True)

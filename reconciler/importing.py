@@ -14,8 +14,7 @@ from reconciler import ownership
 from reconciler.connections import Connection, catalog_errors, open_connections, read_all
 from reconciler.errors import SelectionError
 from reconciler.names import EVERYTHING, Identifier, check_name
-from reconciler.planning import DEFAULT_PARALLELISM
-from reconciler.state import LiveNamespace, LiveTable, Snapshot
+from reconciler.state import DEFAULT_PARALLELISM, LiveNamespace, LiveTable, Snapshot
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from reconciler import storage
 from reconciler.backends.parallel import in_parallel
-from reconciler.connections import DEFAULT_PARALLELISM, Connection, open_connections, read_all
+from reconciler.connections import Connection, open_connections, read_all
 from reconciler.errors import SelectionError
 from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.planner import make_plan
@@ -16,12 +16,12 @@ from reconciler.planner.catalog import droppable_namespaces
 from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, StorageQuestion, TableFacts, storage_questions
 from reconciler.planner.plan import ManifestRef, Plan
 from reconciler.planner.safety import check_removals
-from reconciler.state import Schema, Snapshot, Storage, StorageKind
+from reconciler.state import DEFAULT_PARALLELISM, Schema, Snapshot, Storage, StorageKind
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
 
-__all__ = ["DEFAULT_PARALLELISM", "plan", "read_catalog"]
+__all__ = ["plan", "read_catalog"]
 
 _NOT_LOOKED_AT = Storage(StorageKind.UNKNOWN)
 

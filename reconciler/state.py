@@ -15,6 +15,7 @@ from typing import TypeAlias
 from reconciler.names import EVERYTHING, Identifier, Scope
 
 __all__ = [
+    "DEFAULT_PARALLELISM",
     "Capabilities",
     "DesiredCatalog",
     "DesiredNamespace",
@@ -34,6 +35,10 @@ __all__ = [
     "StorageKind",
     "Thresholds",
 ]
+
+
+DEFAULT_PARALLELISM = 8
+"""How many requests are in flight, and how many changes at once, unless somebody says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)

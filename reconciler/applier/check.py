@@ -17,6 +17,7 @@ from reconciler.names import Identifier
 from reconciler.output import shown
 from reconciler.output.wording import count
 from reconciler.planner.plan import Change, Fingerprint, Kind, ObjectView, Plan, view_of
+from reconciler.state import DEFAULT_PARALLELISM
 
 __all__ = ["check_plan"]
 
@@ -35,7 +36,11 @@ class _Touched:
 
 
 def check_plan(
-    plan: Plan, backends: Mapping[str, Backend], parallelism: int = 8, *, secrets: Collection[str] = ()
+    plan: Plan,
+    backends: Mapping[str, Backend],
+    parallelism: int = DEFAULT_PARALLELISM,
+    *,
+    secrets: Collection[str] = (),
 ) -> None:
     """Return when every object that ``plan`` touches is as planned on, or as one of its changes leaves it.
 

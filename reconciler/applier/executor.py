@@ -23,6 +23,7 @@ from reconciler.backends.base import Backend
 from reconciler.errors import ApplyError
 from reconciler.planner.plan import Action, Plan
 from reconciler.redaction import REDACTED, is_sensitive_key, is_stand_in, scrub
+from reconciler.state import DEFAULT_PARALLELISM
 
 __all__ = ["StopSignal", "execute"]
 
@@ -43,7 +44,7 @@ def execute(
     *,
     journal: Journal,
     stop: StopSignal,
-    parallelism: int = 8,
+    parallelism: int = DEFAULT_PARALLELISM,
     on_event: Callable[[Event], None] = lambda _: None,
     secrets: Collection[str] = (),
 ) -> ApplyReport:

@@ -12,7 +12,15 @@ from lance_namespace.errors import TableNotFoundError, UnsupportedOperationError
 from reconciler.backends.config import BackendConfig, parse_config
 from reconciler.backends.identifiers import namespace_identifier, table_identifier
 from reconciler.names import EVERYTHING, Identifier, Scope
-from reconciler.state import Capabilities, LiveNamespace, LiveTable, PropertyChanges, Schema, Snapshot
+from reconciler.state import (
+    DEFAULT_PARALLELISM,
+    Capabilities,
+    LiveNamespace,
+    LiveTable,
+    PropertyChanges,
+    Schema,
+    Snapshot,
+)
 
 __all__ = ["Contract", "NotLanceTableError"]
 
@@ -47,7 +55,7 @@ class Contract(LanceNamespace):
     config_model: ClassVar[type[BackendConfig]] = BackendConfig
     capabilities: Capabilities
 
-    parallelism: int = 8
+    parallelism: int = DEFAULT_PARALLELISM
     """How many requests a scan or a list has in flight; whoever connects may set another number."""
 
     def __init__(self, **properties: str) -> None:

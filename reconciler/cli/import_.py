@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from reconciler.cli.options import load_manifest, manifest_arguments, pairs, variables_option, write_result
-from reconciler.planning import DEFAULT_PARALLELISM
+from reconciler.state import DEFAULT_PARALLELISM
 
 
 @click.command("import")

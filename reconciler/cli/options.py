@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from reconciler.errors import LancensError, PlanFileError
+from reconciler.state import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
@@ -82,7 +83,13 @@ _PLAN_OPTIONS = (
     click.option(
         "--allow-mass-removal", is_flag=True, help="Allow removing more than the manifest's `safety` thresholds."
     ),
-    click.option("--parallelism", type=click.IntRange(1, 256), default=8, show_default=True, help="Requests at once."),
+    click.option(
+        "--parallelism",
+        type=click.IntRange(1, 256),
+        default=DEFAULT_PARALLELISM,
+        show_default=True,
+        help="Requests at once.",
+    ),
 )
 
 

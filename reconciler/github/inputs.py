@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from reconciler.errors import LancensError
+from reconciler.state import DEFAULT_PARALLELISM
 
 __all__ = ["DEFAULT_LABEL", "Command", "CommentWhen", "InputError", "Inputs", "read_inputs"]
 
@@ -52,7 +53,7 @@ class Inputs:
     allow_mass_removal: bool = False
     comment: CommentWhen = CommentWhen.CHANGES_ONLY
     label: str = DEFAULT_LABEL
-    parallelism: int = 8
+    parallelism: int = DEFAULT_PARALLELISM
     fail_on_drift: bool = False
     token: str = field(default="", repr=False)
 
