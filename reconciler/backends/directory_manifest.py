@@ -241,7 +241,8 @@ class Manifest:
                 kind = storage.probe(self._location, self._options).kind
                 if kind is StorageKind.NOTHING:
                     return None
-                if kind is not StorageKind.NOT_LANCE or attempt == _CREATION_TRIES - 1:
+                # A dataset now: it was finished between the two looks.
+                if kind not in (StorageKind.NOT_LANCE, StorageKind.DATASET) or attempt == _CREATION_TRIES - 1:
                     raise
             _pause(attempt)
         raise AssertionError("the last try returns or raises")

@@ -228,6 +228,22 @@ def test_a_list_that_somebody_is_making_right_now_is_waited_for(
     assert backend.child_namespaces(()) == ["eu"]
 
 
+def test_a_list_that_is_finished_between_two_looks_is_read(
+    lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend.insert_namespace(("eu",), {})
+    opened, looks = storage.open_dataset, []
+
+    def first_too_early(location: str, options: Mapping[str, str]) -> Any:
+        looks.append(location)
+        if len(looks) == 1:
+            raise ValueError("no version yet")
+        return opened(location, options)
+
+    monkeypatch.setattr(storage, "open_dataset", first_too_early)
+    assert DirBackend(root=str(lake)).child_namespaces(()) == ["eu"]
+
+
 def test_a_scan_reads_the_list_once(lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     backend.insert_namespace(("eu",), {})
     for name in ("a", "b", "c"):
