@@ -142,6 +142,8 @@ def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: T
     if context.is_foreign(live.properties):
         return context.foreign(live.id, live.properties, desired.source)
     moved = is_relocated(desired, live)
+    if moved and not (context.capabilities.relocate_table or context.capabilities.replace_table):
+        return _unalterable(context, desired, "relocated")
     without_data = desired.schema is not None and facts is not None and facts.storage.kind is StorageKind.NOTHING
     difference = _schema_difference(desired, facts)
     fault = _unkeepable(context, desired) or _existing_fault(desired, facts, difference, moved=moved)
@@ -201,15 +203,18 @@ def _update(
         change = change_of(context, action, desired.id, before, after, reason, source=desired.source)
         return change.model_copy(update={"probe": desired.probe})
     if not capabilities.replace_table or action not in (Action.RELOCATE_TABLE, Action.UPDATE_TABLE):
-        what = "relocated" if relocates else "changed"
-        return Conflict(
-            f"{desired.source}: {context.address(desired.id)} cannot be {what}: this catalog cannot alter a table; "
-            "deregister it with `absent: true`, apply, and put the block back"
-        )
+        return _unalterable(context, desired, "relocated" if relocates else "changed")
     if desired.protect or (before.protect and desired.protect is not False):
         return guard_of(context, action, desired.id, "would be replaced", desired.source)
     reason = f"replaced: {reason}"
     return change_of(context, action, desired.id, before, after, reason, source=desired.source, replace=True)
+
+
+def _unalterable(context: Context, desired: DesiredTable, what: str) -> Conflict:
+    return Conflict(
+        f"{desired.source}: {context.address(desired.id)} cannot be {what}: this catalog cannot alter a table; "
+        "deregister it with `absent: true`, apply, and put the block back"
+    )
 
 
 def _left_alone(context: Context, before: ObjectView, after: ObjectView) -> str | None:

@@ -184,7 +184,9 @@ def test_locations_the_service_ignores_are_said_and_not_asked_for_again(
     assert sorted(notes) == (["placed.lance", "real.lance"] if catalog.ignores_location else [])
     assert not _planned(manifest_path).changes
 
-    manifest(f'real: {{location: "{real}"}}', f'placed: {{location: "{catalog.root}/moved.lance"}}')
+    moved = f"{catalog.root}/moved.lance"
+    lance.write_dataset(pa.table({"n": [3]}), moved, storage_options=backend.storage_options() or None)
+    manifest(f'real: {{location: "{real}"}}', f'placed: {{location: "{moved}"}}')
     assert _actions(_planned(manifest_path)) == {"analytics/placed": Action.RELOCATE_TABLE}
     notes = told(_apply(manifest_path, tmp_path))
     assert notes == (["moved.lance"] if catalog.ignores_location else [])
