@@ -27,7 +27,7 @@ from pydantic import AliasChoices, Field, field_validator
 
 from reconciler import locations, storage
 from reconciler.backends.base import Backend, NotLanceTableError
-from reconciler.backends.config import BackendConfig
+from reconciler.backends.config import BackendConfig, Root
 from reconciler.backends.directory_listing import SUFFIX, Directory, Taken
 from reconciler.backends.directory_manifest import NAMESPACE, TABLE, Contents, Manifest, Row, metadata_of
 from reconciler.backends.directory_places import MANIFEST, Places, first_directory
@@ -41,14 +41,11 @@ __all__ = ["DirBackend", "DirConfig"]
 class DirConfig(BackendConfig):
     """``root`` is a URI, or an absolute or relative path; a relative one starts at the working directory."""
 
-    root: str = Field(validation_alias=AliasChoices("root", "path"), min_length=1)
+    root: Root = Field(validation_alias=AliasChoices("root", "path"))
 
     @field_validator("root")
     @classmethod
     def _absolute(cls, root: str) -> str:
-        reason = locations.check(root)
-        if reason is not None:
-            raise ValueError(reason)
         local = storage.local_path(root)
         if local is not None:
             return os.path.normpath(Path.cwd() / local)

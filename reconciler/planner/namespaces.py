@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from reconciler import ownership
 from reconciler.planner.outcome import Conflict, Context, Outcome, Remark, change_of, removal
-from reconciler.planner.plan import Action, ObjectView, view_of
+from reconciler.planner.plan import Action, view_of
 from reconciler.planner.remarks import ADOPTABLE, unmarkable
 from reconciler.state import DesiredNamespace, LiveNamespace, Prune
 
@@ -110,9 +110,9 @@ def _claimed(context: Context, desired: DesiredNamespace, live: LiveNamespace) -
     before = view_of(live, {*desired.properties, *ownership.recorded_keys(live.properties)})
     marked = context.marks(desired, live.properties, context.capabilities.namespace_markers)
     after = marked.model_copy(update={"kind": live.kind})
-    if before is None or _same(before, after):
+    if before is None or (before.content, before.marks) == (after.content, after.marks):
         return None
-    only_marks = before.properties == after.properties and before.protect == after.protect
+    only_marks = before.content == after.content
     if only_marks and before.managed_by is None and context.capabilities.alter_namespace and not context.adopt:
         return Remark(ADOPTABLE, live.id)
     if not context.capabilities.alter_namespace:
@@ -128,12 +128,3 @@ def _claimed(context: Context, desired: DesiredNamespace, live: LiveNamespace) -
     else:
         reason = "marks to renew"
     return change_of(context, Action.UPDATE_NAMESPACE, live.id, before, after, reason, source=desired.source)
-
-
-def _same(before: ObjectView, after: ObjectView) -> bool:
-    return (before.properties, before.protect, before.managed_by, before.keys) == (
-        after.properties,
-        after.protect,
-        after.managed_by,
-        after.keys,
-    )

@@ -116,6 +116,16 @@ class ObjectView(_Document):
     def _redacted_location(self, location: str | None) -> str | None:
         return None if location is None else locations.redact(location)
 
+    @property
+    def content(self) -> tuple[dict[str, str], bool]:
+        """What the user asked for, as opposed to the marks that lancens keeps."""
+        return self.properties, self.protect
+
+    @property
+    def marks(self) -> tuple[str | None, tuple[str, ...]]:
+        """What lancens keeps for itself."""
+        return self.managed_by, self.keys
+
     def digest(self) -> str:
         """Return a SHA-256 over what is compared, with the real values and the location normalised."""
         parts = (
@@ -140,12 +150,8 @@ class ObjectView(_Document):
             or (self.requested_location is not None and locations.same(wanted.location, self.requested_location))
         ):
             return False
-        return (wanted.managed_by, wanted.protect, wanted.keys, wanted.properties) == (
-            self.managed_by,
-            self.protect,
-            self.keys,
-            self.properties,
-        ) and (wanted.kind is None or wanted.kind == self.kind)
+        same = (wanted.content, wanted.marks) == (self.content, self.marks)
+        return same and (wanted.kind is None or wanted.kind == self.kind)
 
 
 def view_of(live: LiveNamespace | LiveTable | None, managed_keys: Iterable[str]) -> ObjectView | None:

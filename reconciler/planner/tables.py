@@ -154,7 +154,7 @@ def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: T
     marked = context.marks(desired, live.properties, context.capabilities.table_markers)
     after = marked.model_copy(update={"location": desired.location if moved else live.location})
     if not moved and not without_data and not difference.added:
-        if _content(before) == _content(after) and _marks(before) == _marks(after):
+        if before.content == after.content and before.marks == after.marks:
             return None
         topic = _left_alone(context, before, after)
         if topic is not None:
@@ -198,7 +198,7 @@ def _update(
     """Return the update, or the replacement that stands in for it where the catalog cannot update in place."""
     capabilities = context.capabilities
     relocates = action is Action.RELOCATE_TABLE
-    touches_entry = relocates or _content(before) != _content(after) or _marks(before) != _marks(after)
+    touches_entry = relocates or before.content != after.content or before.marks != after.marks
     if (capabilities.alter_table or not touches_entry) and (capabilities.relocate_table or not relocates):
         change = change_of(context, action, desired.id, before, after, reason, source=desired.source)
         return change.model_copy(update={"probe": desired.probe})
@@ -221,24 +221,15 @@ def _left_alone(context: Context, before: ObjectView, after: ObjectView) -> str 
     """Return the topic of an entry whose marks are not as they should be and stay so; None when it is updated."""
     can_alter = context.capabilities.alter_table
     unowned = before.managed_by is None
-    if _content(before) == _content(after) and unowned and can_alter and not context.adopt:
+    if before.content == after.content and unowned and can_alter and not context.adopt:
         return ADOPTABLE
     if before.properties != after.properties or can_alter or context.capabilities.replace_table:
         return None
     return unmarkable(before, after)
 
 
-def _content(view: ObjectView) -> object:
-    """What the user asked for, as opposed to the marks that lancens keeps."""
-    return view.properties, view.protect
-
-
-def _marks(view: ObjectView) -> object:
-    return view.managed_by, view.keys
-
-
 def _reason(before: ObjectView, after: ObjectView) -> str:
-    if _content(before) != _content(after):
+    if before.content != after.content:
         return "differs from the manifest"
     if before.managed_by is None:
         return "adopted"
