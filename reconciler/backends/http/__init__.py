@@ -5,12 +5,14 @@ is a decoded JSON object or a ``lance_namespace`` error whose text names the cal
 holds a secret. The vendor's own error bodies are read by the ``translate`` function the backend hands in.
 """
 
-from reconciler.backends.http.client import HttpClient, Tagged, endpoint_problem, path
+from reconciler.backends.http.address import Endpoint, endpoint_problem
+from reconciler.backends.http.client import HttpClient, Tagged, path
 from reconciler.backends.http.refusals import Refusal, UnknownRouteError, VendorError
 from reconciler.backends.http.retry import RetryPolicy
 from reconciler.backends.http.tokens import StaticToken, TokenSource
 
 __all__ = [
+    "Endpoint",
     "HttpClient",
     "Refusal",
     "RetryPolicy",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 from lance_namespace.errors import (
     InternalError,
@@ -38,7 +38,7 @@ from reconciler.redaction import REDACTED, scrub
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response
 
-__all__ = ["HttpClient", "Tagged", "endpoint_problem", "path"]
+__all__ = ["HttpClient", "Tagged", "path"]
 
 DEFAULT_POOL_SIZE = 32
 
@@ -53,22 +53,6 @@ _USER_INFO = re.compile(r"(://)[^/\s@]+@")
 def path(*segments: str) -> str:
     """Return the path of ``segments``, each percent-encoded as a whole: a slash inside a name stays inside it."""
     return "".join(f"/{quote(segment, safe='')}" for segment in segments)
-
-
-def endpoint_problem(endpoint: str) -> str | None:
-    """Return why ``endpoint`` can be no service's address, or None when it can."""
-    try:
-        parts = urlsplit(endpoint)
-        port = parts.port
-    except ValueError as error:
-        return f"is no address: {error}"
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        return "must be an http:// or https:// address"
-    if "@" in parts.netloc:
-        return "cannot hold user information; give a token by its own key"
-    if parts.query or parts.fragment:
-        return "cannot hold a query or fragment"
-    return None
 
 
 @dataclass(frozen=True, slots=True)

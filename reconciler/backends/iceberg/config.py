@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 
 from reconciler.backends.config import BackendConfig, Root
-from reconciler.backends.http import endpoint_problem
+from reconciler.backends.http import Endpoint
 
 __all__ = ["DEFAULT_SCOPE", "IcebergConfig"]
 
@@ -25,10 +25,10 @@ class IcebergConfig(BackendConfig):
     and for what, as Iceberg's clients name them, and the warehouses to scan beside those the manifest names.
     """
 
-    endpoint: str
+    endpoint: Endpoint
     auth_token: SecretStr | None = None
     credential: SecretStr | None = None
-    oauth2_server_uri: str | None = Field(
+    oauth2_server_uri: Endpoint | None = Field(
         default=None, validation_alias=AliasChoices("oauth2_server_uri", "oauth2-server-uri")
     )
     scope: str = Field(default=DEFAULT_SCOPE, min_length=1)
@@ -37,14 +37,6 @@ class IcebergConfig(BackendConfig):
     max_retries: int = Field(default=3, ge=0, le=100)
     root: Root | None = None
     warehouses: str = ""
-
-    @field_validator("endpoint", "oauth2_server_uri")
-    @classmethod
-    def _is_address(cls, value: str) -> str:
-        problem = endpoint_problem(value)
-        if problem is not None:
-            raise ValueError(problem)
-        return value.rstrip("/")
 
     @field_validator("endpoint")
     @classmethod

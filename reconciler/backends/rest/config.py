@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, field_validator
 
 from reconciler.backends.config import BackendConfig, Root
-from reconciler.backends.http import endpoint_problem
+from reconciler.backends.http import Endpoint
 from reconciler.names import DELIMITER
 
 __all__ = ["RestConfig"]
@@ -20,7 +20,7 @@ _CREDENTIAL_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie
 class RestConfig(BackendConfig):
     """How to reach a Lance namespace server. Time-outs are in seconds."""
 
-    uri: str
+    uri: Endpoint
     delimiter: str = Field(default=DELIMITER, pattern=r"^[\x21-\x7e]{1,8}$")
     """What joins the names of an identifier in a route."""
     headers: dict[str, str] = Field(default_factory=dict, repr=False)
@@ -33,14 +33,6 @@ class RestConfig(BackendConfig):
     """Where tables go that name no location; where the server keeps a directory, that directory."""
     table_properties: bool = True
     """Whether the server keeps the properties of tables; pylance's own adapter loses most of them."""
-
-    @field_validator("uri")
-    @classmethod
-    def _is_address(cls, value: str) -> str:
-        problem = endpoint_problem(value)
-        if problem is not None:
-            raise ValueError(problem)
-        return value.rstrip("/")
 
     @field_validator("auth_token")
     @classmethod

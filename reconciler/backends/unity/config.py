@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, field_validator
 
 from reconciler.backends.config import BackendConfig, Root
-from reconciler.backends.http import endpoint_problem
+from reconciler.backends.http import Endpoint
 from reconciler.backends.unity.names import name_problem
 
 __all__ = ["UnityConfig"]
@@ -16,7 +16,7 @@ __all__ = ["UnityConfig"]
 class UnityConfig(BackendConfig):
     """How to reach one catalog of a Unity Catalog service. Time-outs are in seconds."""
 
-    endpoint: str
+    endpoint: Endpoint
     catalog: str
     api_path: str = "/api/2.1/unity-catalog"
     auth_token: SecretStr | None = None
@@ -24,14 +24,6 @@ class UnityConfig(BackendConfig):
     read_timeout: float = Field(default=60.0, gt=0, le=3600)
     max_retries: int = Field(default=3, ge=0, le=100)
     root: Root | None = None
-
-    @field_validator("endpoint")
-    @classmethod
-    def _is_address(cls, value: str) -> str:
-        problem = endpoint_problem(value)
-        if problem is not None:
-            raise ValueError(problem)
-        return value.rstrip("/")
 
     @field_validator("catalog")
     @classmethod
