@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from reconciler.manifest import Manifest, ManifestCatalog, ResolvedConfig
     from reconciler.state import DesiredCatalog
 
-__all__ = ["Connection", "catalog_errors", "open_connections", "read_all"]
+__all__ = ["Connection", "catalog_errors", "open_connections", "read_all", "resolve_configs"]
 
 ResultT = TypeVar("ResultT")
 
@@ -74,13 +74,17 @@ def open_connections(
     if unknown:
         known = ", ".join(sorted(manifest.catalogs))
         raise SelectionError(f"no catalog `{unknown[0]}` in the manifest; it has {known}")
-    configs = _resolve(manifest, [name for name in sorted(manifest.catalogs) if names is None or name in names])
+    configs = resolve_configs(manifest, [name for name in sorted(manifest.catalogs) if names is None or name in names])
     with ExitStack() as stack:
         yield {name: _connect(manifest.catalogs[name], config, stack, parallelism) for name, config in configs.items()}
 
 
-def _resolve(manifest: Manifest, names: Collection[str]) -> dict[str, ResolvedConfig]:
-    """Return the configuration of every catalog, or raise the faults of all of them."""
+def resolve_configs(manifest: Manifest, names: Collection[str]) -> dict[str, ResolvedConfig]:
+    """Return the configuration of each catalog in ``names``, with the environment, variables and files of now.
+
+    Raises:
+        ManifestError: with the faults of all of them.
+    """
     from reconciler.manifest import check_services
 
     problems: list[Problem] = []

@@ -13,7 +13,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-__all__ = ["DELIMITER", "EVERYTHING", "Identifier", "Scope", "address", "check_name", "join"]
+__all__ = [
+    "DELIMITER",
+    "EVERYTHING",
+    "ChildrenOf",
+    "Identifier",
+    "Only",
+    "Scope",
+    "address",
+    "check_name",
+    "join",
+    "split",
+]
 
 Identifier: TypeAlias = tuple[str, ...]
 
@@ -25,6 +36,11 @@ _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 def join(identifier: Sequence[str]) -> str:
     """Return the string identifier of a Lance client, such as ``features$eu$users``."""
     return DELIMITER.join(identifier)
+
+
+def split(text: str) -> Identifier:
+    """Return the identifier that :func:`join` made ``text`` of; the empty text is the root."""
+    return tuple(text.split(DELIMITER)) if text else ()
 
 
 def address(catalog: str, identifier: Sequence[str]) -> str:
@@ -138,3 +154,46 @@ def _below(pattern: str, name: str) -> Iterable[str]:
 
 
 EVERYTHING = Scope(("**",))
+
+
+class ChildrenOf(Scope):
+    """What is directly in any of some namespaces, named literally; the empty identifier is the root.
+
+    It selects as many namespaces as there are in the time of one, which globs do not.
+    """
+
+    def __init__(self, namespaces: Iterable[Identifier]) -> None:
+        self.namespaces = frozenset(namespaces)
+        super().__init__(tuple(sorted("/".join((*namespace, "*")) for namespace in self.namespaces)))
+
+    @cached_property
+    def _above(self) -> frozenset[Identifier]:
+        return frozenset(namespace[:depth] for namespace in self.namespaces for depth in range(len(namespace) + 1))
+
+    def contains(self, identifier: Sequence[str]) -> bool:
+        """Return whether ``identifier`` stands directly in one of the namespaces."""
+        return bool(identifier) and tuple(identifier[:-1]) in self.namespaces
+
+    def reaches(self, identifier: Sequence[str]) -> bool:
+        """Return whether ``identifier`` is one of the namespaces or above one."""
+        return tuple(identifier) in self._above
+
+
+class Only(Scope):
+    """Some identifiers, each named literally."""
+
+    def __init__(self, identifiers: Iterable[Identifier]) -> None:
+        self.identifiers = frozenset(identifiers)
+        super().__init__(tuple(sorted(map("/".join, self.identifiers))))
+
+    @cached_property
+    def _above(self) -> frozenset[Identifier]:
+        return frozenset(name[:depth] for name in self.identifiers for depth in range(len(name)))
+
+    def contains(self, identifier: Sequence[str]) -> bool:
+        """Return whether ``identifier`` is one of them."""
+        return tuple(identifier) in self.identifiers
+
+    def reaches(self, identifier: Sequence[str]) -> bool:
+        """Return whether ``identifier`` is above one of them."""
+        return tuple(identifier) in self._above

@@ -1,0 +1,129 @@
+"""The one row that everything read from a catalog travels in, from executor to executor and to the driver.
+
+A row is a namespace, a table, a note of the scan, or the coverage of one namespace: whether what is directly in it was
+read, and why not. So nothing that could not be read is a silent gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from reconciler.names import Identifier
+from reconciler.state import LiveNamespace, LiveTable, Snapshot
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "COLUMNS",
+    "COVERAGE",
+    "NAMESPACE",
+    "NOTE",
+    "TABLE",
+    "arrow_schema",
+    "coverage_row",
+    "namespace_of",
+    "record_batch",
+    "rows_of",
+    "spark_schema",
+    "table_of",
+]
+
+NAMESPACE, TABLE, NOTE, COVERAGE = "namespace", "table", "note", "coverage"
+
+COLUMNS: Mapping[str, str] = {
+    "catalog": "string",
+    "kind": "string",
+    "namespace": "array<string>",
+    "name": "string",
+    "location": "string",
+    "properties": "map<string,string>",
+    "namespace_kind": "string",
+    "namespaces": "bigint",
+    "tables": "bigint",
+    "message": "string",
+}
+"""The columns and their Spark types.
+
+``namespace`` is what the object is directly in and, in a row of coverage, what was read; ``name`` is null there and in
+a note. ``namespaces`` and ``tables`` count what was found, in a row of coverage only. ``message`` is the text of a note
+and, in a row of coverage, the error: null where everything was read.
+"""
+
+Row = dict[str, Any]
+
+
+def spark_schema() -> str:
+    """Return the schema as Spark's DDL."""
+    return ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+
+
+def arrow_schema() -> pa.Schema:
+    """Return the schema as Arrow's."""
+    import pyarrow as pa
+
+    types = {
+        "string": pa.string(),
+        "bigint": pa.int64(),
+        "array<string>": pa.list_(pa.string()),
+        "map<string,string>": pa.map_(pa.string(), pa.string()),
+    }
+    return pa.schema([(name, types[kind]) for name, kind in COLUMNS.items()])
+
+
+def rows_of(catalog: str, snapshot: Snapshot) -> Iterable[Row]:
+    """Yield the rows of a scan, in no particular order."""
+    for namespace in snapshot.namespaces.values():
+        yield {
+            **_address(catalog, NAMESPACE, namespace.id),
+            "properties": dict(namespace.properties),
+            "namespace_kind": namespace.kind,
+        }
+    for table in snapshot.tables.values():
+        yield {
+            **_address(catalog, TABLE, table.id),
+            "location": table.location,
+            "properties": dict(table.properties),
+        }
+    for note in snapshot.notes:
+        yield {"catalog": catalog, "kind": NOTE, "message": note}
+
+
+def coverage_row(
+    catalog: str, namespace: Identifier, *, namespaces: int = 0, tables: int = 0, error: str | None = None
+) -> Row:
+    """Return the row that says whether what is directly in ``namespace`` was read."""
+    return {
+        "catalog": catalog,
+        "kind": COVERAGE,
+        "namespace": list(namespace),
+        "namespaces": namespaces,
+        "tables": tables,
+        "message": error,
+    }
+
+
+def record_batch(rows: Sequence[Row]) -> pa.RecordBatch:
+    """Return ``rows`` as Arrow."""
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_pylist(list(rows), schema=arrow_schema())
+
+
+def table_of(row: Mapping[str, Any]) -> LiveTable:
+    """Return the table in ``row``, as ``to_pylist`` or ``asDict`` gives it."""
+    return LiveTable(_identifier(row), row["location"], dict(row["properties"] or {}))
+
+
+def namespace_of(row: Mapping[str, Any]) -> LiveNamespace:
+    """Return the namespace in ``row``, as ``to_pylist`` or ``asDict`` gives it."""
+    return LiveNamespace(_identifier(row), dict(row["properties"] or {}), row["namespace_kind"])
+
+
+def _identifier(row: Mapping[str, Any]) -> Identifier:
+    return (*row["namespace"], row["name"])
+
+
+def _address(catalog: str, kind: str, identifier: Identifier) -> Row:
+    return {"catalog": catalog, "kind": kind, "namespace": list(identifier[:-1]), "name": identifier[-1]}
