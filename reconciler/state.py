@@ -22,6 +22,7 @@ __all__ = [
     "DesiredTable",
     "Evolve",
     "Field",
+    "ForeignTable",
     "LiveNamespace",
     "LiveTable",
     "LocationPolicy",
@@ -152,6 +153,19 @@ class LiveTable:
     id: Identifier
     location: str
     properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignTable:
+    """A table that its catalog does not have the way the specification says a Lance table is entered there.
+
+    ``format`` is what the catalog says it is: ``delta``, ``VIRTUAL_VIEW``, or ``lance, MANAGED_TABLE`` of one that is
+    marked as a Lance table and is of the wrong type. ``location`` is None where the catalog tells none.
+    """
+
+    id: Identifier
+    location: str | None
+    format: str
 
 
 @dataclass(frozen=True, slots=True)

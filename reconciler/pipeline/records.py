@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import Enum
 
 from reconciler.names import Identifier, address
-from reconciler.state import DesiredTable, LiveTable, Schema, Source, StorageKind
+from reconciler.state import DesiredTable, ForeignTable, LiveTable, Schema, Source, StorageKind
 
 __all__ = ["Finding", "ForeignTable", "Severity", "Stored", "TableRecord"]
 
@@ -39,15 +39,6 @@ class Stored:
     fragments: int | None = None
     schema: Schema | None = None
     committed: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ForeignTable:
-    """A catalog's table that is not marked as a Lance one; ``format`` is what the catalog says it is."""
-
-    id: Identifier
-    location: str | None
-    format: str
 
 
 @dataclass(frozen=True, slots=True)
