@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lance_namespace.errors import (
     ConcurrentModificationError,
+    InternalError,
     InvalidInputError,
     LanceNamespaceError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
+    PermissionDeniedError,
+    ServiceUnavailableError,
+    UnsupportedOperationError,
 )
 
-from reconciler import locations
 from reconciler.backends.hive.databases import Databases
 from reconciler.backends.hive.entries import (
     CATALOG_LOCATION,
     DEFAULT_CATALOG,
     DEFAULT_DATABASE,
-    UNIQUE_PREFIX,
     DatabaseName,
     alter_catalog,
     catalog_of,
+    home_of,
     namespace_of_catalog,
-    unique_name,
+    parked_at,
 )
 from reconciler.backends.hive.faults import creating, translated
 from reconciler.state import LiveNamespace, PropertyChanges
@@ -41,14 +44,6 @@ if TYPE_CHECKING:
 __all__ = ["Catalogs"]
 
 _log = logging.getLogger(__name__)
-
-_PARKED = "."
-
-
-def _is_parked(catalog: Catalog) -> bool:
-    """Return whether a catalog points at a place of its own for being dropped, whoever drops it."""
-    last: str = catalog.locationUri.rstrip("/").rpartition("/")[2]
-    return last.startswith(f"{_PARKED}{UNIQUE_PREFIX}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +101,10 @@ class Catalogs:
         """Drop a catalog that holds no database but an empty ``default``; every file stays where it is.
 
         A server that drops a catalog deletes its directory with all that is in it. So the catalog is pointed at a
-        new, empty place first, and back again should the drop fail; right before the drop it has to be at such a
-        place still, for somebody else may have pointed it back.
+        new, empty place first; right before the drop it has to be at that very place still, for somebody else may
+        have pointed it back. It is pointed back when the server refuses the drop for a reason that holds for everybody;
+        when the server breaks down instead, somebody else may be right before the drop, so the catalog stays where
+        its drop loses nothing and reads as being at home.
 
         Raises:
             NamespaceNotEmptyError: it holds something; ``hive`` always holds a ``default`` that stays.
@@ -121,21 +118,43 @@ class Catalogs:
         if held:
             some = ", ".join(sorted(held)[:5])
             raise NamespaceNotEmptyError(f"{self.impl}: namespace `{name}` is not empty, it holds {some}")
+        catalog.locationUri = home_of(catalog.locationUri)
         parked = deepcopy(catalog)
-        parked.locationUri = locations.join(catalog.locationUri, f"{_PARKED}{unique_name()}")
-        self._write(name, parked)
+        parked.locationUri = parked_at(catalog.locationUri)
+        with self._racing(name, "altering"):
+            self._write(name, parked)
         default = self._default(name)
         try:
             if default is not None:
                 with suppress(NamespaceNotFoundError):
                     self.databases.drop(DatabaseName(name, DEFAULT_DATABASE))
-            if not _is_parked(self._fetch(name)):
+            found = self._fetch(name).locationUri
+            if found != parked.locationUri:
+                if found == home_of(found):
+                    self._restore_default(default)
                 raise ConcurrentModificationError(f"{self.impl}: catalog `{name}` was changed by somebody else")
-            self._drop(name)
-        except NamespaceNotFoundError:
+            with self._racing(name, "dropping"):
+                self._drop(name)
+        except (NamespaceNotEmptyError, PermissionDeniedError, InvalidInputError, UnsupportedOperationError):
+            self._restore(catalog, parked, default)
             raise
-        except LanceNamespaceError:
-            self._restore(catalog, default)
+
+    @contextmanager
+    def _racing(self, name: str, doing: str) -> Iterator[None]:
+        """Say that a catalog is gone where the server only said that something went wrong.
+
+        Of two clients that drop one catalog, the slower one is told of an internal error, or nothing at all: a 3.1
+        closes the connection.
+
+        Raises:
+            NamespaceNotFoundError: somebody else dropped it.
+        """
+        try:
+            yield
+        except (InternalError, ServiceUnavailableError) as error:
+            with suppress(InternalError, ServiceUnavailableError):
+                if name not in self.names():
+                    raise NamespaceNotFoundError(f"{self.impl}: {doing} catalog `{name}`: it is gone") from error
             raise
 
     def _holds(self, database: DatabaseName) -> bool:
@@ -158,16 +177,25 @@ class Catalogs:
         with translated(self.impl, what, missing=NamespaceNotFoundError, refused=NamespaceNotEmptyError):
             self.metastore.write(lambda client: client.drop_catalog(DropCatalogRequest(name)))
 
-    def _restore(self, catalog: Catalog, default: Database | None) -> None:
-        """Make a catalog that could not be dropped what it was; what cannot be done is logged."""
+    def _restore(self, catalog: Catalog, parked: Catalog, default: Database | None) -> None:
+        """Make a catalog that could not be dropped what it was, unless somebody else has pointed it elsewhere."""
         try:
-            if _is_parked(self._fetch(catalog.name)):
+            if self._fetch(catalog.name).locationUri == parked.locationUri:
                 self._write(catalog.name, catalog)
-            if default is not None and self._default(catalog.name) is None:
+        except LanceNamespaceError as error:
+            _log.warning("%s: catalog `%s` could not be restored: %s", self.impl, catalog.name, error)
+        self._restore_default(default)
+
+    def _restore_default(self, default: Database | None) -> None:
+        """Make the ``default`` database of a catalog again where it is missing; what cannot be done is logged."""
+        if default is None:
+            return
+        try:
+            if self._default(default.catalogName) is None:
                 with translated(self.impl, "restoring `default`", missing=NamespaceNotFoundError):
                     self.metastore.write(lambda client: client.create_database(default))
         except LanceNamespaceError as error:
-            _log.warning("%s: catalog `%s` could not be restored: %s", self.impl, catalog.name, error)
+            _log.warning("%s: `default` of `%s` could not be restored: %s", self.impl, default.catalogName, error)
 
     def _fetch(self, name: str) -> Catalog:
         from reconciler.backends.hive.gen.ttypes import GetCatalogRequest

@@ -27,23 +27,24 @@ __all__ = [
     "DEFAULT_CATALOG",
     "DEFAULT_DATABASE",
     "EXTERNAL_TABLE",
-    "UNIQUE_PREFIX",
     "DatabaseName",
     "alter_catalog",
     "alter_database",
     "catalog_of",
     "database_of",
+    "home_of",
     "is_lance",
     "namespace_of_catalog",
     "namespace_of_database",
     "new_table",
+    "parked_at",
     "plain_table",
     "set_table_parameters",
     "table_of",
     "unique_name",
 ]
 
-UNIQUE_PREFIX: Final = "lancens_"
+_UNIQUE_PREFIX: Final = "lancens_"
 DEFAULT_CATALOG: Final = "hive"
 DEFAULT_DATABASE: Final = "default"
 
@@ -87,7 +88,7 @@ class DatabaseName:
 
 def unique_name() -> str:
     """Return a name that nobody else uses."""
-    return f"{UNIQUE_PREFIX}{uuid.uuid4().hex}"
+    return f"{_UNIQUE_PREFIX}{uuid.uuid4().hex}"
 
 
 # ---- databases -------------------------------------------------------------------------------------------------------
@@ -179,12 +180,22 @@ def catalog_of(name: str, properties: Mapping[str, str]) -> Catalog:
     return Catalog(name=name, description="\n".join(lines), locationUri=properties.get(CATALOG_LOCATION))
 
 
+def parked_at(home: str) -> str:
+    """Return a new place below ``home`` for a catalog that is being dropped: nothing is there to be lost."""
+    return locations.join(home, f".{unique_name()}")
+
+
+def home_of(location: str) -> str:
+    """Return where a catalog's files are: ``location``, or what it was before a drop pointed it elsewhere."""
+    return location.partition(f"/.{_UNIQUE_PREFIX}")[0]
+
+
 def namespace_of_catalog(identifier: Identifier, catalog: Catalog) -> LiveNamespace:
     """Return what a catalog says of itself."""
     described, properties = _split_description(catalog.description or "")
     if described:
         properties[_CATALOG_DESCRIPTION] = described
-    properties.update(_place(CATALOG_LOCATION, catalog.locationUri, properties))
+    properties.update(_place(CATALOG_LOCATION, home_of(catalog.locationUri), properties))
     return LiveNamespace(identifier, properties)
 
 
