@@ -35,7 +35,7 @@ def assemble(manifest: ManifestRef, thresholds: Thresholds, catalogs: Sequence[C
     return Plan(
         manifest=manifest,
         thresholds=thresholds,
-        catalogs=tuple(sorted((catalog.summary() for catalog in catalogs), key=lambda summary: summary.name)),
+        catalogs=tuple(sorted((catalog.summary for catalog in catalogs), key=lambda summary: summary.name)),
         changes=order(change for catalog in catalogs for change in catalog.changes),
         guards=tuple(
             sorted(

@@ -13,113 +13,85 @@ from itertools import chain
 
 from reconciler import locations
 from reconciler.names import Identifier, Scope, address
-from reconciler.ownership import owner_of, recorded_keys
+from reconciler.ownership import recorded_keys
+from reconciler.planner.comparison import Outcomes, compare_tables, comparison_of
 from reconciler.planner.facts import CatalogInput
+from reconciler.planner.live_tables import LiveTables, TablesInMemory
 from reconciler.planner.namespaces import Holds, diff_namespace
 from reconciler.planner.notes import notes_on
-from reconciler.planner.outcome import Conflict, Context, Outcome, Remark
+from reconciler.planner.outcome import Context, Outcome
 from reconciler.planner.plan import Action, CatalogSummary, Change, Fingerprint, Guard, Kind, Note, view_of
-from reconciler.planner.tables import diff_table
-from reconciler.state import DesiredCatalog, DesiredNamespace, DesiredTable, LiveTable, Prune, Snapshot
+from reconciler.state import DesiredCatalog, DesiredNamespace, DesiredTable
 
-__all__ = ["CatalogPlan", "context_of", "droppable_namespaces", "plan_catalog"]
+__all__ = ["CatalogPlan", "conclude", "droppable_namespaces", "plan_catalog"]
 
 
 @dataclass(slots=True)
 class CatalogPlan:
-    """What planning one catalog came to; changes are in no particular order yet."""
+    """What planning one catalog came to; nothing is in order yet."""
 
-    source: CatalogInput
-    changes: list[Change] = field(default_factory=list)
-    guards: list[Guard] = field(default_factory=list)
-    conflicts: list[str] = field(default_factory=list)
-    remarks: list[Remark] = field(default_factory=list)
+    summary: CatalogSummary
+    changes: list[Change]
+    guards: list[Guard]
+    conflicts: list[str]
     notes: list[Note] = field(default_factory=list)
     fingerprints: list[Fingerprint] = field(default_factory=list)
-
-    def add(self, outcome: Outcome) -> None:
-        """Sort an outcome to where it belongs."""
-        if outcome is None:
-            return
-        if isinstance(outcome, Change):
-            self.changes.append(outcome)
-        elif isinstance(outcome, Guard):
-            self.guards.append(outcome)
-        elif isinstance(outcome, Conflict):
-            self.conflicts.append(outcome.message)
-        else:
-            self.remarks.append(outcome)
-
-    def summary(self) -> CatalogSummary:
-        """Return what was read, and how much of what may be removed would be."""
-        desired, live = self.source.desired, self.source.live
-        kept = self.source.capabilities.table_markers
-        removable = {table.id for table in live.tables.values() if _is_removable(desired, table, kept)}
-        removed = {change.identifier for change in self.changes if change.action is Action.DEREGISTER_TABLE}
-        return CatalogSummary(
-            name=desired.name,
-            impl=self.source.impl,
-            namespaces=len(live.namespaces),
-            tables=len(live.tables),
-            removable_tables=len(removable),
-            removed_tables=len(removable & removed),
-            desired_objects=len(desired.tables) + len(desired.namespaces),
-            service=self.source.service,
-        )
-
-
-def context_of(source: CatalogInput) -> Context:
-    """Return what is the same for every object of the catalog."""
-    return Context(
-        catalog=source.desired.name,
-        owner=source.desired.owner,
-        prune=source.desired.prune,
-        capabilities=source.capabilities,
-        adopt=source.options.adopt,
-        take_over=source.options.take_over,
-    )
 
 
 def droppable_namespaces(source: CatalogInput) -> list[Identifier]:
     """Return the live namespaces that the manifest wants gone, so that what they hold can be asked for."""
-    context = context_of(source)
     return [
         outcome.identifier
-        for outcome in _namespace_outcomes(source, context)
+        for outcome in _namespace_outcomes(source, comparison_of(source).context)
         if isinstance(outcome, Change) and outcome.action is Action.DROP_NAMESPACE
     ]
 
 
 def plan_catalog(source: CatalogInput) -> CatalogPlan:
     """Return what has to happen in one catalog. Takes time linear in the number of objects."""
-    context = context_of(source)
-    plan = CatalogPlan(source)
-    for outcome in _table_outcomes(source, context):
-        plan.add(outcome)
+    return conclude(source, compare_tables(source), TablesInMemory(source.live.tables))
+
+
+def conclude(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> CatalogPlan:
+    """Return the plan of a catalog whose tables have been compared.
+
+    Args:
+        source: the catalog; its live tables and the facts about tables are not looked at.
+        outcomes: what comparing all its tables came to.
+        tables: answers what the plan needs to know of the live tables as a whole.
+    """
     candidates: list[Change] = []
-    for outcome in _namespace_outcomes(source, context):
+    for outcome in _namespace_outcomes(source, comparison_of(source).context):
         if isinstance(outcome, Change) and outcome.action is Action.DROP_NAMESPACE:
             candidates.append(outcome)
         else:
-            plan.add(outcome)
-    _decide_drops(source, plan, candidates)
-    plan.conflicts += _shared_locations(plan.changes, source.live)
-    plan.conflicts += _namesakes(source, plan.changes)
-    plan.notes += notes_on(source, plan.remarks)
-    plan.fingerprints += _fingerprints(source, plan.changes)
-    return plan
+            outcomes.add(outcome)
+    changes = sorted(outcomes.changes, key=lambda change: (change.identifier, change.kind))
+    drops, notes = _decide_drops(source, changes, candidates, tables)
+    changes += drops
+    conflicts = [*outcomes.conflicts, *_shared_locations(changes, tables), *_namesakes(source, changes, tables)]
+    return CatalogPlan(
+        summary=_summary(source, outcomes),
+        changes=changes,
+        guards=outcomes.guards,
+        conflicts=conflicts,
+        notes=[*notes, *notes_on(source, outcomes.remarks)],
+        fingerprints=list(_fingerprints(source, changes)),
+    )
 
 
-def _table_outcomes(source: CatalogInput, context: Context) -> Iterator[Outcome]:
-    wanted, live, facts = source.desired.tables, source.live.tables, source.facts.tables
-    select = source.options.select
-    for identifier, desired in wanted.items():
-        if select.contains(identifier):
-            yield diff_table(context, desired, live.get(identifier), facts.get(identifier))
-    scope = source.desired.scope
-    for identifier, table in live.items():
-        if identifier not in wanted and scope.contains(identifier) and select.contains(identifier):
-            yield diff_table(context, None, table)
+def _summary(source: CatalogInput, outcomes: Outcomes) -> CatalogSummary:
+    """Return what was read, and how much of what may be removed would be."""
+    return CatalogSummary(
+        name=source.desired.name,
+        impl=source.impl,
+        namespaces=len(source.live.namespaces),
+        tables=outcomes.tables,
+        removable_tables=outcomes.removable_tables,
+        removed_tables=outcomes.removed_tables,
+        desired_objects=len(source.desired.tables) + len(source.desired.namespaces),
+        service=source.service,
+    )
 
 
 def _namespace_outcomes(source: CatalogInput, context: Context) -> Iterator[Outcome]:
@@ -157,19 +129,20 @@ def _needed_ancestors(desired: DesiredCatalog, select: Scope) -> frozenset[Ident
     )
 
 
-def _decide_drops(source: CatalogInput, plan: CatalogPlan, candidates: list[Change]) -> None:
-    """Keep the drops of namespaces that will be empty; say of the others why they stay."""
-    leaving = {change.identifier for change in plan.changes if change.action is Action.DEREGISTER_TABLE}
-    arriving = [change.identifier for change in plan.changes if change.before is None]
-    held: Counter[Identifier] = Counter()
-    for identifier in source.live.tables:
-        if identifier not in leaving:
-            held[identifier[:-1]] += 1
-    for identifier in arriving:
-        held[identifier[:-1]] += 1
+def _decide_drops(
+    source: CatalogInput, changes: Sequence[Change], candidates: Collection[Change], tables: LiveTables
+) -> tuple[list[Change], list[Note]]:
+    """Return the drops of namespaces that will be empty, and of the others why they stay."""
+    if not candidates:
+        return [], []
+    held = Counter(dict(tables.count_in({change.identifier for change in candidates})))
+    held.subtract(change.identifier[:-1] for change in changes if change.action is Action.DEREGISTER_TABLE)
+    held.update(change.identifier[:-1] for change in changes if change.before is None)
     children: defaultdict[Identifier, set[Identifier]] = defaultdict(set)
     for identifier in source.live.namespaces:
         children[identifier[:-1]].add(identifier)
+    drops: list[Change] = []
+    notes: list[Note] = []
     for change in sorted(candidates, key=lambda change: (-len(change.identifier), change.identifier)):
         identifier = change.identifier
         occupants = source.facts.occupants.get(identifier, ())
@@ -178,15 +151,15 @@ def _decide_drops(source: CatalogInput, plan: CatalogPlan, candidates: list[Chan
             some = f", among them {', '.join(f'`{name}`' for name in sorted(occupants)[:3])}" if occupants else ""
             what = "object that stays" if staying == 1 else "objects that stay"
             message = f"{change.address} is kept: it holds {staying} {what}{some}"
-            plan.notes.append(Note(catalog=change.catalog, message=message))
+            notes.append(Note(catalog=change.catalog, message=message))
         else:
-            plan.changes.append(change)
+            drops.append(change)
             children[identifier[:-1]].discard(identifier)
+    return drops, notes
 
 
-def _shared_locations(changes: Iterable[Change], live: Snapshot) -> Iterator[str]:
+def _shared_locations(changes: Collection[Change], tables: LiveTables) -> Iterator[str]:
     """Yield a conflict for every location where a dataset would be written that something else points at as well."""
-    changes = list(changes)
     touched = {change.identifier for change in changes if change.kind == "table"}
     created = {
         locations.normalise(change.after.location): change
@@ -194,9 +167,9 @@ def _shared_locations(changes: Iterable[Change], live: Snapshot) -> Iterator[str
         if change.action is Action.CREATE_TABLE and change.after and change.after.location
     }
     if created:
-        for table in live.tables.values():
-            change = created.get(locations.normalise(table.location))
-            if change is not None and table.id not in touched:
+        for table in tables.at(created):
+            change = created[locations.normalise(table.location)]
+            if table.id not in touched:
                 taken = address(change.catalog, table.id)
                 yield f"{change.source}: {change.address} would be written where {taken} is registered"
     arriving: defaultdict[str, list[Change]] = defaultdict(list)
@@ -211,24 +184,23 @@ def _shared_locations(changes: Iterable[Change], live: Snapshot) -> Iterator[str
                 yield f"{other.source}: {both}"
 
 
-def _namesakes(source: CatalogInput, changes: Sequence[Change]) -> Iterator[str]:
+def _namesakes(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[str]:
     """Yield a conflict for every new object whose name a live one of the other kind keeps, where both share names."""
-    if not source.capabilities.one_name_space:
+    new = [change for change in changes if change.before is None]
+    if not source.capabilities.one_name_space or not new:
         return
     leaving = {(change.kind, change.identifier) for change in changes if change.action.removes}
-    for change in changes:
-        if change.before is not None:
-            continue
+    taken = tables.named({change.identifier for change in new if change.kind == "namespace"})
+    for change in new:
         is_table = change.kind == "table"
-        others: Collection[Identifier] = source.live.namespaces if is_table else source.live.tables
+        others: Collection[Identifier] = source.live.namespaces if is_table else taken
         kind: Kind = "namespace" if is_table else "table"
         if change.identifier in others and (kind, change.identifier) not in leaving:
             yield f"{change.source}: {change.address} cannot be a {change.kind}: a {kind} has the name"
 
 
-def _fingerprints(source: CatalogInput, changes: Iterable[Change]) -> Iterator[Fingerprint]:
+def _fingerprints(source: CatalogInput, changes: Collection[Change]) -> Iterator[Fingerprint]:
     """Yield the state of every object the plan touches, and of the parents it relies on, each once."""
-    changes = list(changes)
     catalog = source.desired.name
     touched = {(change.kind, change.identifier) for change in changes}
     parents: set[Identifier] = set()
@@ -240,10 +212,3 @@ def _fingerprints(source: CatalogInput, changes: Iterable[Change]) -> Iterator[F
         live = source.live.namespaces.get(parent)
         keys = recorded_keys(live.properties) if live else frozenset[str]()
         yield Fingerprint.of(catalog, "namespace", parent, view_of(live, keys), keys)
-
-
-def _is_removable(desired: DesiredCatalog, table: LiveTable, kept: bool) -> bool:
-    """Return whether pruning may touch the table at all, wanted or not; ``kept``: can the catalog keep marks?"""
-    if not kept or desired.prune is Prune.NEVER or not desired.scope.contains(table.id):
-        return False
-    return desired.prune is Prune.ALL or owner_of(table.properties) == desired.owner

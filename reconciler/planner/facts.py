@@ -10,7 +10,16 @@ from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.ownership import REQUESTED_LOCATION
 from reconciler.state import Capabilities, DesiredCatalog, DesiredTable, LiveTable, Snapshot, Storage
 
-__all__ = ["CatalogInput", "Facts", "PlanOptions", "StorageQuestion", "TableFacts", "is_relocated", "storage_questions"]
+__all__ = [
+    "CatalogInput",
+    "Facts",
+    "PlanOptions",
+    "StorageQuestion",
+    "TableFacts",
+    "is_relocated",
+    "storage_question",
+    "storage_questions",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +93,26 @@ def is_relocated(desired: DesiredTable, live: LiveTable) -> bool:
     return requested is None or not locations.same(desired.location, requested)
 
 
-def storage_questions(desired: DesiredCatalog, live: Snapshot, select: Scope = EVERYTHING) -> Iterator[StorageQuestion]:
-    """Yield the tables whose storage decides what is planned.
+def storage_question(
+    desired: DesiredTable, live: LiveTable | None, select: Scope = EVERYTHING
+) -> StorageQuestion | None:
+    """Return what has to be opened before ``desired`` can be compared, None when nothing has.
 
-    These are the tables to be made, which are registered where data is found, those to be moved, and the live ones
-    whose schema is given, which must have it.
+    Storage decides what is planned for the tables to be made, which are registered where data is found, for those to
+    be moved, and for the live ones whose schema is given, which must have it.
     """
+    if desired.absent or not select.contains(desired.id):
+        return None
+    if live is None or is_relocated(desired, live):
+        return StorageQuestion(desired, desired.location)
+    if desired.schema is not None and desired.probe:
+        return StorageQuestion(desired, live.location)
+    return None
+
+
+def storage_questions(desired: DesiredCatalog, live: Snapshot, select: Scope = EVERYTHING) -> Iterator[StorageQuestion]:
+    """Yield the :func:`storage_question` of every table that has one."""
     for identifier, table in desired.tables.items():
-        if table.absent or not select.contains(identifier):
-            continue
-        there = live.tables.get(identifier)
-        if there is None or is_relocated(table, there):
-            yield StorageQuestion(table, table.location)
-        elif table.schema is not None and table.probe:
-            yield StorageQuestion(table, there.location)
+        question = storage_question(table, live.tables.get(identifier), select)
+        if question is not None:
+            yield question

@@ -1,0 +1,125 @@
+"""Tables compared one by one, and what that comes to: parts of a catalog can be compared apart and added up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from reconciler.names import EVERYTHING, Identifier, Scope
+from reconciler.ownership import owner_of
+from reconciler.planner.facts import CatalogInput, TableFacts
+from reconciler.planner.outcome import Conflict, Context, Outcome, Remark
+from reconciler.planner.plan import Action, Change, Guard
+from reconciler.planner.tables import diff_table
+from reconciler.state import DesiredTable, LiveTable, Prune
+
+__all__ = ["Comparison", "Outcomes", "compare_tables", "comparison_of"]
+
+
+@dataclass(slots=True)
+class Outcomes:
+    """What comparing objects came to, sorted by what it is, in no particular order.
+
+    ``remarks`` counts by topic and namespace. ``tables`` counts the live ones, ``removable_tables`` those of them that
+    pruning may touch, and ``removed_tables`` those of these that go.
+    """
+
+    changes: list[Change] = field(default_factory=list)
+    guards: list[Guard] = field(default_factory=list)
+    conflicts: list[str] = field(default_factory=list)
+    remarks: Counter[tuple[str, Identifier]] = field(default_factory=Counter)
+    tables: int = 0
+    removable_tables: int = 0
+    removed_tables: int = 0
+
+    def add(self, outcome: Outcome) -> None:
+        """Sort an outcome to where it belongs."""
+        if outcome is None:
+            return
+        if isinstance(outcome, Change):
+            self.changes.append(outcome)
+        elif isinstance(outcome, Guard):
+            self.guards.append(outcome)
+        elif isinstance(outcome, Conflict):
+            self.conflicts.append(outcome.message)
+        elif isinstance(outcome, Remark):
+            self.remarks[outcome.topic, outcome.identifier[:-1]] += 1
+
+    def merge(self, other: Outcomes) -> None:
+        """Add what comparing other objects of the same catalog came to."""
+        self.changes += other.changes
+        self.guards += other.guards
+        self.conflicts += other.conflicts
+        self.remarks.update(other.remarks)
+        self.tables += other.tables
+        self.removable_tables += other.removable_tables
+        self.removed_tables += other.removed_tables
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How the tables of one catalog are compared: what is the same for all of them.
+
+    ``scope`` is the manifest's part of the catalog, ``select`` the part to plan.
+    """
+
+    context: Context
+    scope: Scope = EVERYTHING
+    select: Scope = EVERYTHING
+
+    def add(
+        self, outcomes: Outcomes, desired: DesiredTable | None, live: LiveTable | None, facts: TableFacts | None
+    ) -> None:
+        """Compare one table and add what it comes to. Called for every live table, selected or not."""
+        removable = False
+        if live is not None:
+            removable = self._is_removable(live)
+            outcomes.tables += 1
+            outcomes.removable_tables += removable
+        if not self._is_planned(desired, live):
+            return
+        outcome = diff_table(self.context, desired, live, facts)
+        if outcome is None:
+            return
+        outcomes.add(outcome)
+        if removable and isinstance(outcome, Change) and outcome.action is Action.DEREGISTER_TABLE:
+            outcomes.removed_tables += 1
+
+    def _is_planned(self, desired: DesiredTable | None, live: LiveTable | None) -> bool:
+        if desired is not None:
+            return self.select.contains(desired.id)
+        return live is not None and self.scope.contains(live.id) and self.select.contains(live.id)
+
+    def _is_removable(self, table: LiveTable) -> bool:
+        """Return whether pruning may touch the table at all, wanted or not."""
+        context = self.context
+        if context.prune is Prune.NEVER or not context.capabilities.table_markers or not self.scope.contains(table.id):
+            return False
+        return context.prune is Prune.ALL or owner_of(table.properties) == context.owner
+
+
+def comparison_of(source: CatalogInput) -> Comparison:
+    """Return how the tables of ``source`` are compared."""
+    desired, options = source.desired, source.options
+    context = Context(
+        catalog=desired.name,
+        owner=desired.owner,
+        prune=desired.prune,
+        capabilities=source.capabilities,
+        adopt=options.adopt,
+        take_over=options.take_over,
+    )
+    return Comparison(context, desired.scope, options.select)
+
+
+def compare_tables(source: CatalogInput) -> Outcomes:
+    """Return what comparing every table of a catalog comes to."""
+    comparison, outcomes = comparison_of(source), Outcomes()
+    wanted, live, facts = source.desired.tables, source.live.tables, source.facts.tables
+    for identifier, desired in wanted.items():
+        comparison.add(outcomes, desired, live.get(identifier), facts.get(identifier))
+    unnamed: Iterable[LiveTable] = (table for identifier, table in live.items() if identifier not in wanted)
+    for table in unnamed:
+        comparison.add(outcomes, None, table, None)
+    return outcomes

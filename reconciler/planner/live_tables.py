@@ -1,0 +1,46 @@
+"""What planning asks of the live tables as a whole, wherever they are kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from reconciler import locations
+from reconciler.names import Identifier
+from reconciler.state import LiveTable
+
+__all__ = ["LiveTables", "TablesInMemory"]
+
+
+class LiveTables(Protocol):
+    """The live tables of one catalog. Each question is asked once a plan, and only when there is something to ask."""
+
+    def count_in(self, namespaces: Collection[Identifier]) -> Mapping[Identifier, int]:
+        """Return how many tables are directly in each of ``namespaces``; one without any may be left out."""
+
+    def named(self, identifiers: Collection[Identifier]) -> Collection[Identifier]:
+        """Return those of ``identifiers`` that are tables."""
+
+    def at(self, places: Collection[str]) -> Iterable[LiveTable]:
+        """Return the tables whose location, normalised, is one of ``places``."""
+
+
+@dataclass(frozen=True, slots=True)
+class TablesInMemory:
+    """Live tables that are at hand."""
+
+    tables: Mapping[Identifier, LiveTable]
+
+    def count_in(self, namespaces: Collection[Identifier]) -> Mapping[Identifier, int]:
+        """Return how many tables are directly in each of ``namespaces``."""
+        return Counter(identifier[:-1] for identifier in self.tables if identifier[:-1] in namespaces)
+
+    def named(self, identifiers: Collection[Identifier]) -> Collection[Identifier]:
+        """Return those of ``identifiers`` that are tables."""
+        return {identifier for identifier in identifiers if identifier in self.tables}
+
+    def at(self, places: Collection[str]) -> Iterable[LiveTable]:
+        """Return the tables whose location, normalised, is one of ``places``."""
+        return [table for table in self.tables.values() if locations.normalise(table.location) in places]
