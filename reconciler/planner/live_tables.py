@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from reconciler import locations
-from reconciler.names import Identifier
+from reconciler.names import Identifier, Scope
 from reconciler.state import LiveTable
 
 __all__ = ["LiveTables", "TablesInMemory"]
@@ -25,6 +25,9 @@ class LiveTables(Protocol):
 
     def at(self, places: Collection[str]) -> Iterable[LiveTable]:
         """Return the tables whose location, normalised, is one of ``places``."""
+
+    def any_in(self, scope: Scope) -> bool:
+        """Return whether ``scope`` contains a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +47,7 @@ class TablesInMemory:
     def at(self, places: Collection[str]) -> Iterable[LiveTable]:
         """Return the tables whose location, normalised, is one of ``places``."""
         return [table for table in self.tables.values() if locations.normalise(table.location) in places]
+
+    def any_in(self, scope: Scope) -> bool:
+        """Return whether ``scope`` contains a table."""
+        return any(map(scope.contains, self.tables))

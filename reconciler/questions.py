@@ -1,0 +1,115 @@
+"""The planner's questions, answered by storage and by the catalogs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from reconciler import storage
+from reconciler.backends.parallel import in_parallel
+from reconciler.errors import SelectionError
+from reconciler.names import Identifier, Scope
+from reconciler.planner.catalog import droppable_namespaces
+from reconciler.planner.facts import CatalogInput, StorageQuestion, TableFacts
+from reconciler.planner.live_tables import LiveTables
+from reconciler.state import DesiredCatalog, LiveNamespace, Schema, Storage, StorageKind
+
+if TYPE_CHECKING:
+    from reconciler.backends.base import Backend
+
+__all__ = ["ask_occupants", "ask_storage", "check_selection", "schemas_to_show"]
+
+_NOT_LOOKED_AT = Storage(StorageKind.UNKNOWN)
+
+
+def ask_storage(
+    backend: Backend, questions: Iterable[StorageQuestion], parallelism: int
+) -> Mapping[Identifier, TableFacts]:
+    """Return what storage holds for each table in question, where it is or would be.
+
+    Raises:
+        LanceNamespaceError: the catalog could not say where a table goes.
+    """
+    asked = list(questions)
+    places = dict(
+        in_parallel(
+            lambda question: (
+                question.table.id,
+                question.location or backend.default_location(question.table.id),
+            ),
+            asked,
+            parallelism,
+        )
+    )
+    probed = {question.table.id for question in asked if question.table.probe}
+    locations = {place for identifier, place in places.items() if place is not None and identifier in probed}
+    found = storage.probe_many(locations, backend.storage_options(), parallelism)
+    return {
+        identifier: TableFacts(
+            place,
+            found[place] if place in found and identifier in probed else _NOT_LOOKED_AT,
+            None if place is None else backend.location_problem(identifier, place),
+        )
+        for identifier, place in places.items()
+    }
+
+
+def schemas_to_show(
+    questions: Iterable[StorageQuestion], found: Mapping[Identifier, TableFacts], live: Collection[Identifier]
+) -> Iterator[Schema]:
+    """Yield the columns that the catalog will be told of: those of the tables to be made, which are not ``live``."""
+    for table in (question.table for question in questions):
+        schema = table.schema or found[table.id].storage.schema
+        if schema is not None and table.id not in live:
+            yield schema
+
+
+def ask_occupants(
+    backend: Backend, source: CatalogInput, tables: LiveTables, parallelism: int
+) -> Mapping[Identifier, Sequence[str]]:
+    """Return what the namespaces that may be dropped hold beside what was read.
+
+    That is foreign objects, and what the manifest's scope leaves out.
+
+    Raises:
+        LanceNamespaceError: the catalog could not say.
+    """
+    candidates = droppable_namespaces(source)
+    names = in_parallel(lambda identifier: _occupants(backend, source, tables, identifier), candidates, parallelism)
+    return dict(zip(candidates, names, strict=True))
+
+
+def _occupants(backend: Backend, source: CatalogInput, tables: LiveTables, identifier: Identifier) -> tuple[str, ...]:
+    names = list(backend.foreign_objects(identifier))
+    if not source.desired.scope.is_everything:
+        inside = {(*identifier, name) for name in backend.child_tables(identifier)}
+        names += [unread[-1] for unread in inside.difference(tables.named(inside))]
+        known = source.live.namespaces
+        names += [name for name in backend.child_namespaces(identifier) if (*identifier, name) not in known]
+    return tuple(names)
+
+
+def check_selection(select: Sequence[str], catalogs: Collection[tuple[CatalogInput, LiveTables]]) -> None:
+    """Check that each glob of ``select`` matches something.
+
+    Raises:
+        SelectionError: one matches no namespace and no table, wanted or live.
+    """
+    for pattern in select:
+        scope = Scope((pattern,))
+        if not any(_selects(scope.below(source.desired.name), source, tables) for source, tables in catalogs):
+            raise SelectionError(f"--select `{pattern}` matches no namespace and no table, in the manifest or live")
+
+
+def _selects(scope: Scope, source: CatalogInput, tables: LiveTables) -> bool:
+    if source.capabilities.folds_case:
+        scope = scope.folded()
+    if not scope.patterns:
+        return False
+    return any(map(scope.contains, _identifiers(source.desired, source.live.namespaces))) or tables.any_in(scope)
+
+
+def _identifiers(desired: DesiredCatalog, live: Mapping[Identifier, LiveNamespace]) -> Iterator[Identifier]:
+    yield from desired.namespaces
+    yield from desired.tables
+    yield from live
