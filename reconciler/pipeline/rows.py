@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from reconciler.errors import CatalogError
 from reconciler.names import Identifier
 from reconciler.state import LiveNamespace, LiveTable, Snapshot
 
@@ -43,12 +44,14 @@ COLUMNS: Mapping[str, str] = {
     "namespaces": "bigint",
     "tables": "bigint",
     "message": "string",
+    "code": "int",
 }
 """The columns and their Spark types.
 
 ``namespace`` is what the object is directly in and, in a row of coverage, what was read; ``name`` is null there and in
 a note. ``namespaces`` and ``tables`` count what was found, in a row of coverage only. ``message`` is the text of a note
-and, in a row of coverage, the error: null where everything was read.
+and, in a row of coverage, the error: null where everything was read; ``code`` is then the error's
+(``lance_namespace.errors.ErrorCode``).
 """
 
 Row = dict[str, Any]
@@ -65,6 +68,7 @@ def arrow_schema() -> pa.Schema:
 
     types = {
         "string": pa.string(),
+        "int": pa.int32(),
         "bigint": pa.int64(),
         "array<string>": pa.list_(pa.string()),
         "map<string,string>": pa.map_(pa.string(), pa.string()),
@@ -91,16 +95,17 @@ def rows_of(catalog: str, snapshot: Snapshot) -> Iterable[Row]:
 
 
 def coverage_row(
-    catalog: str, namespace: Identifier, *, namespaces: int = 0, tables: int = 0, error: str | None = None
+    catalog: str, namespace: Identifier, *, namespaces: int = 0, tables: int = 0, error: CatalogError | None = None
 ) -> Row:
-    """Return the row that says whether what is directly in ``namespace`` was read."""
+    """Return the row that says whether what is directly in ``namespace`` was read, or the error if it was not."""
     return {
         "catalog": catalog,
         "kind": COVERAGE,
         "namespace": list(namespace),
         "namespaces": namespaces,
         "tables": tables,
-        "message": error,
+        "message": None if error is None else str(error),
+        "code": None if error is None else error.code,
     }
 
 
