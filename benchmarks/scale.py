@@ -48,8 +48,8 @@ def write_manifest(folder: Path, tables: int) -> Path:
     return main
 
 
-def fill_catalog(root: Path, tables: int) -> None:
-    """Write the catalog's own table in one go: the entries of ``tables`` tables that the manifest owns."""
+def fill_catalog(root: Path, tables: int, different: int) -> None:
+    """Write the entries of ``tables`` tables that the manifest owns in one go; the first ``different`` differ."""
     import lance
     import lance_namespace
     import pyarrow as pa
@@ -60,7 +60,6 @@ def fill_catalog(root: Path, tables: int) -> None:
     catalog = lance.dataset(str(root / "__manifest"))
     marks = {"lancens.managed-by": "bench/lake", "lancens.keys": '["tier"]'}
     metadata = [json.dumps({**marks, "tier": tier}) for tier in ("gold", "silver")]
-    different = changes_among(tables)
     namespaces = [f"ns{number:04}" for number in range(-(-tables // TABLES_A_NAMESPACE))]
     numbers = range(tables)
     rows = {
@@ -112,7 +111,7 @@ def main(sizes: tuple[int, ...]) -> None:
     for size in sizes:
         with tempfile.TemporaryDirectory(prefix="lancens-bench-") as name:
             manifest = write_manifest(Path(name), size)
-            fill_catalog(Path(name) / "lake", size)
+            fill_catalog(Path(name) / "lake", size, changes_among(size))
             command = [sys.executable, "-m", "benchmarks.scale", "--one", str(manifest)]
             report = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         seconds = [f"{report[stage]:.2f}" for stage in ("load", "scan", "diff")]
