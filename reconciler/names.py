@@ -122,6 +122,12 @@ class Scope:
         """Whether no identifier is outside, so that callers can skip the match."""
         return "**" in self.patterns
 
+    @cached_property
+    def outermost(self) -> frozenset[str]:
+        """The names on the outermost level that are said literally: what to ask for where that cannot be listed."""
+        first = {pattern.partition("/")[0] for pattern in self.patterns}
+        return frozenset(name for name in first if not set(name) & set("*?"))
+
     def contains(self, identifier: Sequence[str]) -> bool:
         """Return whether ``identifier`` itself is selected."""
         if self.is_everything:
@@ -167,6 +173,11 @@ class ChildrenOf(Scope):
         super().__init__(tuple(sorted("/".join((*namespace, "*")) for namespace in self.namespaces)))
 
     @cached_property
+    def outermost(self) -> frozenset[str]:
+        """The outermost names of the namespaces, whatever characters they have."""
+        return frozenset(namespace[0] for namespace in self.namespaces if namespace)
+
+    @cached_property
     def _above(self) -> frozenset[Identifier]:
         return frozenset(namespace[:depth] for namespace in self.namespaces for depth in range(len(namespace) + 1))
 
@@ -185,6 +196,16 @@ class Only(Scope):
     def __init__(self, identifiers: Iterable[Identifier]) -> None:
         self.identifiers = frozenset(identifiers)
         super().__init__(tuple(sorted(map("/".join, self.identifiers))))
+
+    @cached_property
+    def is_everything(self) -> bool:
+        """No: ``**`` is the name of one thing here."""
+        return False
+
+    @cached_property
+    def outermost(self) -> frozenset[str]:
+        """The outermost names of the identifiers, whatever characters they have."""
+        return frozenset(name[0] for name in self.identifiers if name)
 
     @cached_property
     def _above(self) -> frozenset[Identifier]:

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.names import EVERYTHING, Identifier, Scope, address, check_name, join
+from reconciler.names import EVERYTHING, ChildrenOf, Identifier, Only, Scope, address, check_name, join
 
+literal_names = st.sampled_from(["a", "b", "*", "**", "?", "a*"])
+literals = st.lists(literal_names, max_size=3).map(tuple)
 names = st.text("ab*?", min_size=1, max_size=3).filter(lambda text: "*" not in text and "?" not in text)
 identifiers = st.lists(st.text("ab", min_size=1, max_size=2), max_size=4).map(tuple)
 patterns = st.lists(st.one_of(st.just("**"), st.text("ab*?", min_size=1, max_size=3)), min_size=1, max_size=4).map(
@@ -127,3 +129,31 @@ def test_a_pattern_of_many_stars_takes_no_exponential_time() -> None:
     started = time.process_time()
     assert not Scope(("/".join(["**", "a"] * 30 + ["b"]),)).contains(identifier)
     assert time.process_time() - started < 30
+
+
+@given(st.frozensets(literals, max_size=4), literals)
+def test_children_of_namespaces_are_selected_whatever_their_names(
+    namespaces: frozenset[Identifier], identifier: Identifier
+) -> None:
+    scope = ChildrenOf(namespaces)
+    assert scope.contains(identifier) == (bool(identifier) and identifier[:-1] in namespaces)
+    assert scope.reaches(identifier) == any(found[: len(identifier)] == identifier for found in namespaces)
+    assert scope.outermost == {found[0] for found in namespaces if found}
+    assert not scope.is_everything
+
+
+@given(st.frozensets(literals.filter(bool), max_size=4), literals)
+def test_only_what_is_named_is_selected_whatever_its_name(
+    identifiers: frozenset[Identifier], identifier: Identifier
+) -> None:
+    scope = Only(identifiers)
+    assert scope.contains(identifier) == (identifier in identifiers)
+    assert scope.reaches(identifier) == any(
+        found[: len(identifier)] == identifier and found != identifier for found in identifiers
+    )
+    assert scope.outermost == {found[0] for found in identifiers}
+    assert not scope.is_everything
+
+
+def test_the_outermost_names_of_patterns_are_those_without_stars() -> None:
+    assert Scope(("main/**", "dev", "*/x", "p?/y", "**")).outermost == {"main", "dev"}

@@ -197,9 +197,8 @@ class IcebergBackend(Backend):
 
     def _warehouse_names(self, scope: Scope = EVERYTHING) -> list[str]:
         """Return every warehouse that the configuration, the manifest or ``scope`` names."""
-        first = {pattern.partition("/")[0] for pattern in scope.patterns}
-        others = self._expected | {name for name in first if not set(name) & set("*?")}
-        names = [*self.config.warehouse_names, *sorted(others - {*self.config.warehouse_names})]
+        others = (self._expected | scope.outermost) - {*self.config.warehouse_names}
+        names = [*self.config.warehouse_names, *sorted(others)]
         if not names:
             raise InvalidInputError(
                 "iceberg: no warehouse is named, and the service cannot list them; name them in `warehouses`"
