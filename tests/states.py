@@ -1,0 +1,66 @@
+"""Hypothesis strategies for desired and live states: small ones, in which much meets and clashes."""
+
+from __future__ import annotations
+
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from reconciler.names import Identifier
+from reconciler.planner.facts import PlanOptions
+from reconciler.state import DesiredCatalog, DesiredNamespace, DesiredTable, LiveNamespace, LiveTable, Prune, Snapshot
+from tests.unit.planner.building import OTHER, OWNER, at, desired, marks
+
+__all__ = ["catalogs", "identifiers", "manifests", "option_sets"]
+
+names = st.sampled_from(["a", "b", "c"])
+identifiers = st.lists(names, min_size=1, max_size=3).map(tuple)
+properties = st.dictionaries(st.sampled_from(["tier", "team"]), st.sampled_from(["x", "y"]), max_size=2)
+owners = st.sampled_from([None, OWNER, OTHER])
+places = st.sampled_from([f"shared-memory://shelf/{number}" for number in range(4)])
+protections = st.sampled_from([None, None, None, True, False])
+option_sets = st.builds(PlanOptions, adopt=st.booleans(), take_over=st.booleans())
+
+
+@st.composite
+def table_blocks(draw: st.DrawFn, identifier: Identifier) -> DesiredTable:
+    if draw(st.integers(0, 4)) == 0:
+        return DesiredTable(identifier, at(), absent=True, protect=draw(st.sampled_from([None, False])))
+    location = draw(st.none() | places)
+    # Without a look at storage tables move freely between the shelves, which hold no data.
+    return DesiredTable(identifier, at(), draw(properties), location, probe=False, protect=draw(protections))
+
+
+@st.composite
+def manifests(draw: st.DrawFn) -> DesiredCatalog:
+    tables = [draw(table_blocks(identifier)) for identifier in draw(st.lists(identifiers, max_size=6, unique=True))]
+    parents = {table.id[:depth] for table in tables for depth in range(1, len(table.id))}
+    claimed = draw(st.lists(identifiers, max_size=3, unique=True))
+    claims = [
+        DesiredNamespace(
+            identifier,
+            at(),
+            draw(properties),
+            True,
+            identifier not in parents and draw(st.booleans()),
+            draw(protections),
+        )
+        for identifier in claimed
+    ]
+    absent = {claim.id for claim in claims if claim.absent}
+    assume(not any(other[:depth] in absent for other in claimed for depth in range(1, len(other))))
+    return desired(*tables, *claims, prune=draw(st.sampled_from(Prune)))
+
+
+@st.composite
+def catalogs(draw: st.DrawFn) -> Snapshot:
+    tables = draw(st.lists(identifiers, max_size=6, unique=True))
+    extra = draw(st.lists(identifiers, max_size=3, unique=True))
+    ancestors = {one[:depth] for one in [*tables, *extra] for depth in range(1, len(one))}
+
+    def marked() -> dict[str, str]:
+        return marks(draw(properties), draw(owners), protect=draw(st.booleans()) and draw(st.booleans()))
+
+    return Snapshot(
+        {one: LiveNamespace(one, marked()) for one in sorted({*ancestors, *extra}, key=lambda one: (len(one), one))},
+        {one: LiveTable(one, draw(places), marked()) for one in tables},
+    )

@@ -1,0 +1,75 @@
+"""The tables of a catalog compared in parts, apart from each other, make the plan that all of them make at once."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import PlanError
+from reconciler.names import Identifier
+from reconciler.planner import assemble, make_plan
+from reconciler.planner.catalog import conclude
+from reconciler.planner.comparison import Outcomes, comparison_of
+from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, TableFacts, storage_questions
+from reconciler.planner.live_tables import TablesInMemory
+from reconciler.planner.plan import ManifestRef
+from reconciler.state import Capabilities, DesiredCatalog, Snapshot, Storage, StorageKind, Thresholds
+from tests.states import catalogs, manifests, option_sets
+
+REFERENCE = ManifestRef(name="store", digest="", files=())
+ABILITIES = st.builds(
+    Capabilities, one_name_space=st.booleans(), table_markers=st.booleans(), alter_table=st.booleans()
+)
+
+
+def text_of(source: CatalogInput, parts: int | None, seed: int) -> str:
+    """Return the plan as JSON, or the conflicts; made in ``parts`` parts where that is given."""
+    try:
+        if parts is None:
+            return make_plan(REFERENCE, Thresholds(), [source]).to_json()
+        outcomes = Outcomes()
+        for part in compared(source, parts, seed):
+            outcomes.merge(pickle.loads(part))  # noqa: S301 - made here
+        without_tables = replace(
+            source, live=replace(source.live, tables={}), facts=Facts(occupants=source.facts.occupants)
+        )
+        made = conclude(without_tables, outcomes, TablesInMemory(source.live.tables))
+        return assemble(REFERENCE, Thresholds(), [made]).to_json()
+    except PlanError as error:
+        return str(error)
+
+
+def compared(source: CatalogInput, parts: int, seed: int) -> list[bytes]:
+    """Compare the tables in ``parts`` parts, in any order."""
+    shuffle = random.Random(seed)
+    comparison = comparison_of(source)
+    found = [Outcomes() for _ in range(parts)]
+    identifiers: list[Identifier] = sorted({*source.desired.tables, *source.live.tables})
+    shuffle.shuffle(identifiers)
+    for one in identifiers:
+        desired, live = source.desired.tables.get(one), source.live.tables.get(one)
+        comparison.add(shuffle.choice(found), desired, live, source.facts.tables.get(one))
+    shuffle.shuffle(found)
+    return [pickle.dumps(part) for part in found]
+
+
+@given(manifests(), catalogs(), option_sets, ABILITIES, st.integers(1, 4), st.integers())
+def test_parts_make_the_same_plan(
+    wanted: DesiredCatalog, live: Snapshot, options: PlanOptions, abilities: Capabilities, parts: int, seed: int
+) -> None:
+    facts = Facts(
+        {
+            question.table.id: TableFacts(question.location or f"/lake/{question.table.id[-1]}", Storage(kind))
+            for question, kind in zip(storage_questions(wanted, live), _kinds(seed), strict=False)
+        }
+    )
+    source = CatalogInput(wanted, live, abilities, "memory", facts, options)
+    assert text_of(source, parts, seed) == text_of(source, None, seed)
+
+
+def _kinds(seed: int) -> list[StorageKind]:
+    return random.Random(seed).choices(list(StorageKind), k=20)
