@@ -1,24 +1,20 @@
 """A plan as one HTML page: no server, no network, nothing but itself.
 
-The page is complete without its script, which adds searching and filtering. A content security policy forbids every
-request and every script and style but the two of this package, so that a name that looks like markup stays a name.
+The page is complete without its script, which adds searching and filtering.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from html import escape
-from importlib import resources
 from itertools import groupby
 
 from reconciler.names import Identifier
 from reconciler.output import shown
 from reconciler.output.details import Difference, columns, differences, place, settings
 from reconciler.output.grouping import CatalogGroup, by_catalog
+from reconciler.output.page import asset, render_page, sentence
 from reconciler.output.wording import (
     PROTECTED,
     SYMBOLS,
@@ -38,38 +34,20 @@ __all__ = ["render_html"]
 
 _OPEN_ENTRIES_UP_TO = 40
 _OPEN_GROUPS_UP_TO = 300
-_IN_BACKTICKS = re.compile("`([^`]+)`")
-_ICON = (
-    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
-    "%3Crect width='16' height='16' rx='4' fill='%232a6f5e'/%3E"
-    "%3Cpath d='M8 3v10M3 8h10' stroke='white' stroke-width='2'/%3E%3C/svg%3E"
-)
 
 
 def render_html(plan: Plan) -> str:
     """Return the page, ready to be written as UTF-8."""
-    return "".join(f"{line}\n" for line in _page(plan))
-
-
-def _page(plan: Plan) -> Iterator[str]:
-    style, script = _asset("plan.css"), _asset("plan.js")
-    name = escape(shown.printable(plan.manifest.name))
-    policy = (
-        f"default-src 'none'; style-src {_source_hash(style)}; script-src {_source_hash(script)}; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
+    return render_page(
+        f"Plan of {shown.printable(plan.manifest.name)}",
+        _content(plan),
+        style=asset(__package__, "plan.css"),
+        script=asset(__package__, "plan.js"),
     )
-    yield "<!doctype html>"
-    yield '<html lang="en">'
-    yield "<head>"
-    yield '<meta charset="utf-8">'
-    yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield '<meta name="color-scheme" content="light dark">'
-    yield f'<link rel="icon" href="{_ICON}">'
-    yield f"<title>Plan of {name}</title>"
-    yield f"<style>{style}</style>"
-    yield "</head>"
-    yield "<body>"
+
+
+def _content(plan: Plan) -> Iterator[str]:
+    name = escape(shown.printable(plan.manifest.name))
     yield '<header class="page">'
     yield f'<p class="eyebrow">lancens plan</p><h1>{name}</h1>'
     yield f'<p class="closing">{escape(closing_line(plan))}</p>'
@@ -86,17 +64,6 @@ def _page(plan: Plan) -> Iterator[str]:
     yield from _notes(plan)
     yield "</main>"
     yield from _footer(plan)
-    yield f"<script>{script}</script>"
-    yield "</body>"
-    yield "</html>"
-
-
-def _asset(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _source_hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def _sort_of(entry: Entry) -> str:
@@ -141,14 +108,8 @@ def _notes(plan: Plan) -> Iterator[str]:
         return
     yield '<section class="notes"><h2>Notes</h2><ul>'
     for note in plan.notes:
-        yield f"<li><b>{escape(shown.name(note.catalog))}</b> {_sentence(note.message)}</li>"
+        yield f"<li><b>{escape(shown.name(note.catalog))}</b> {sentence(note.message)}</li>"
     yield "</ul></section>"
-
-
-def _sentence(text: str) -> str:
-    """Return prose in which what stands in backticks is code."""
-    parts = _IN_BACKTICKS.split(escape(shown.printable(text)))
-    return "".join(f"<code>{part}</code>" if number % 2 else part for number, part in enumerate(parts))
 
 
 def _footer(plan: Plan) -> Iterator[str]:
