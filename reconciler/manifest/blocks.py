@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from reconciler.manifest.faults import Faults, expected_keys
 from reconciler.manifest.models import Block, ColumnBlock, ColumnError, Nothing
 from reconciler.manifest.nodes import Mapping, Node, Place, Scalar, Sequence
-from reconciler.manifest.variables import Placeholder, TemplateError, parse_template, value_of
+from reconciler.manifest.variables import Placeholder, Template, TemplateError, parse_template, value_of
 
 __all__ = ["BlockReader", "entries_of"]
 
@@ -43,6 +43,8 @@ class BlockReader:
         self.faults = faults
         self._variables = variables
         self._unresolved: set[Place] = set()
+        self.used: set[str] = set()
+        """The names of the variables that templates use, given or not."""
 
     def read(self, model: type[BlockT], node: Node, what: str, apart: Collection[str] = ()) -> BlockT | None:
         """Return the block at ``node``, called ``what`` in errors; None when there is no block.
@@ -89,12 +91,22 @@ class BlockReader:
             folder = self.faults.folder(node.place)
             return "".join(
                 value_of(part, self._variables, folder) if isinstance(part, Placeholder) else part
-                for part in parse_template(node.text)
+                for part in self.template(node.text)
             )
         except TemplateError as error:
             self.faults.at(node.place, str(error))
             self._unresolved.add(node.place)
             return node.text
+
+    def template(self, text: str) -> Template:
+        """Return the template in ``text``, taking note of the variables it uses.
+
+        Raises:
+            TemplateError: it is none.
+        """
+        template = parse_template(text)
+        self.used.update(part.name for part in template if isinstance(part, Placeholder) and part.scheme == "var")
+        return template
 
     # ---- errors
 

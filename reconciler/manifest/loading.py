@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf
 from contextlib import contextmanager
+from difflib import get_close_matches
 
 from reconciler.errors import ConfigError, MissingExtraError
 from reconciler.manifest.blocks import BlockReader, entries_of
@@ -18,7 +19,7 @@ from reconciler.manifest.files import Content, read_files
 from reconciler.manifest.manifest import Manifest, ManifestCatalog, service_problems
 from reconciler.manifest.models import CatalogBlock, ManifestFile
 from reconciler.manifest.nodes import Mapping, Node, Scalar
-from reconciler.manifest.variables import TemplateError, parse_template
+from reconciler.manifest.variables import TemplateError
 from reconciler.names import EVERYTHING, Scope, check_name
 from reconciler.state import Capabilities, DesiredCatalog, Thresholds
 
@@ -87,6 +88,8 @@ class _Loading:
                 digests.append((catalog, reader.relative))
         for problem in service_problems(catalogs.values()):
             self._faults.add(problem)
+        if not self._faults:  # what could not be read may be what uses them
+            self._check_variables()
         if top is None or name is None or self._faults:
             return None
         thresholds = Thresholds(top.safety.max_removal_percent, top.safety.min_tables)
@@ -98,6 +101,14 @@ class _Loading:
             thresholds=thresholds,
             catalogs=catalogs,
         )
+
+    def _check_variables(self) -> None:
+        """A variable that nothing uses is a slip of the pen, and what was meant has another value."""
+        used = sorted(self._blocks.used)
+        for name in sorted(set(self._variables).difference(used)):
+            nearest = get_close_matches(name, used, n=1)
+            hint = f"; did you mean `{nearest[0]}`?" if nearest else ""
+            self._faults.in_file(self._faults.files[0].name, f"variable `{name}` is given, but nothing uses it{hint}")
 
     def _require(self, node: Node, key: str, what: str, expected: str) -> None:
         if key not in entries_of(node) and self._content.complete:
@@ -182,7 +193,7 @@ class _Loading:
                 self._faults.at(value.place, f"`{key}` in the config of {what} is no text; dots join nested names")
                 continue
             try:
-                template = parse_template(value.text)
+                template = self._blocks.template(value.text)
             except TemplateError as error:
                 self._faults.at(value.place, str(error))
                 continue

@@ -76,7 +76,7 @@ def test_a_resolved_value_that_cannot_be_used_is_an_error_that_does_not_show_it(
 
 def test_no_repr_shows_a_value(load_text: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANCENS_KEY", SECRET)
-    config = f'{{storage.key: "${{env:LANCENS_KEY}}", storage.literal: {SECRET}}}'
+    config = f'{{storage.key: "${{env:LANCENS_KEY}}", storage.literal: {SECRET}, storage.given: "${{var:password}}"}}'
     loaded = load_text(manifest("", "memory", config), password=SECRET)
     catalog = loaded.catalogs["lake"]
 
@@ -131,4 +131,14 @@ def test_two_catalogs_of_one_service_are_found_once_their_placeholders_are_known
             "lancens.yaml:5:3: catalog b and lancens.yaml:4:3 a are the same dir service and root; expected one "
             "catalog for both"
         ),
+    ]
+
+
+def test_a_variable_that_nothing_uses_is_an_error_with_the_nearest_name(load_text: Load) -> None:
+    with pytest.raises(ManifestError) as caught:
+        load_text(manifest("", "memory", '{name: "${var:shelf}"}'), shelve="a", other="b")
+
+    assert [str(problem) for problem in caught.value.problems] == [
+        "lancens.yaml: variable `other` is given, but nothing uses it",
+        "lancens.yaml: variable `shelve` is given, but nothing uses it; did you mean `shelf`?",
     ]
