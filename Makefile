@@ -37,7 +37,7 @@ unit: $(INSTALLED)
 	$(BIN)/pytest -n 2 --dist worksteal tests/unit tests/cli tests/applier
 
 # One process a folder: its servers are started for it and stopped with it, so no two groups of JVMs stand side by side.
-SERVER_FOLDERS = $(wildcard tests/catalogs/*/conftest.py tests/server/conftest.py tests/action/conftest.py)
+SERVER_FOLDERS = $(wildcard $(addsuffix /conftest.py,tests/catalogs/* tests/server tests/action tests/pipeline))
 servers: $(INSTALLED)
 	$(BIN)/pytest tests/catalogs/test_*.py
 	@for conftest in $(SERVER_FOLDERS); do \
@@ -58,6 +58,7 @@ bench: $(INSTALLED)
 schemas: $(INSTALLED)
 	$(BIN)/lancens schema manifest -o schemas/manifest.schema.json
 	$(BIN)/lancens schema plan -o schemas/plan.schema.json
+	$(BIN)/lancens schema audit -o schemas/audit.schema.json
 
 ## make lock       resolve the locked versions again
 lock: $(INSTALLED)
