@@ -11,10 +11,12 @@ from reconciler.cli.options import write_result
 
 
 @click.command("schema")
-@click.argument("which", type=click.Choice(["manifest", "plan"]), default="manifest", metavar="[manifest|plan]")
+@click.argument(
+    "which", type=click.Choice(["manifest", "plan", "audit"]), default="manifest", metavar="[manifest|plan|audit]"
+)
 @click.option("-o", "--out", metavar="FILE", help="Write to a file.")
-def command(which: Literal["manifest", "plan"], out: str | None) -> None:
-    """Print the JSON Schema of manifests, or of saved plans.
+def command(which: Literal["manifest", "plan", "audit"], out: str | None) -> None:
+    """Print the JSON Schema of manifests, of saved plans, or of what an audit writes.
 
     An editor completes manifests when their first line names the schema.
 
@@ -27,8 +29,12 @@ def command(which: Literal["manifest", "plan"], out: str | None) -> None:
         from reconciler.manifest import json_schema
 
         document = json_schema()
-    else:
+    elif which == "plan":
         from reconciler.output.json import plan_json_schema
 
         document = plan_json_schema()
+    else:
+        from reconciler.pipeline.report.json import audit_json_schema
+
+        document = audit_json_schema()
     write_result(json.dumps(document, indent=2, ensure_ascii=False) + "\n", out)

@@ -52,7 +52,9 @@ Moment = Annotated[AwareDatetime, AfterValidator(lambda moment: moment.astimezon
 class _Part(BaseModel):
     """Frozen; unknown keys are ignored, so that a document of a later minor version can be read."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", hide_input_in_errors=True, json_schema_serialization_defaults_required=True
+    )
 
 
 # ---- what was looked at ----------------------------------------------------------------------------------------------
@@ -62,7 +64,7 @@ class RuleInfo(_Part):
     """A rule that was run.
 
     ``title`` says on one line what a finding of it means, ``help`` why that matters and what can be done, in a few
-    sentences. ``severity`` is the one its findings have.
+    sentences. ``severity`` is the gravest of its findings.
     """
 
     name: str
@@ -74,7 +76,7 @@ class RuleInfo(_Part):
 class AuditSettings(_Part):
     """What the audit was asked for."""
 
-    stale_after_days: Count | None = Field(default=None, description="None: no table is too old.")
+    stale_after_days: Count | None = Field(default=None, description="Without it, no table is too old.")
     rules: tuple[RuleInfo, ...] = ()
 
 
@@ -244,7 +246,10 @@ class Distribution(_Part):
 
 
 class _Table(_Part):
-    """A table, or a dataset that no table points at; of the latter, the names are the path below its root."""
+    """A table, or a dataset that no table points at; of the latter, the names are the path below its root.
+
+    A finding may be about a namespace as well; without any name it is about the root.
+    """
 
     catalog: str
     namespace: tuple[str, ...]
@@ -254,7 +259,12 @@ class _Table(_Part):
     @property
     def address(self) -> str:
         """What a person calls the table."""
-        return names.address(self.catalog, (*self.namespace, self.name))
+        return names.address(self.catalog, self.identifier)
+
+    @property
+    def identifier(self) -> Identifier:
+        """The names from the root to the table, none for the root."""
+        return (*self.namespace, self.name) if self.namespace or self.name else ()
 
 
 class ReportedFinding(_Table):
@@ -280,7 +290,7 @@ class ReportedFinding(_Table):
         return cls(
             catalog=finding.catalog,
             namespace=finding.id[:-1],
-            name=finding.id[-1],
+            name=finding.id[-1] if finding.id else "",
             rule=finding.rule,
             severity=finding.severity,
             reason=finding.reason,
