@@ -55,6 +55,12 @@ class Contract(LanceNamespace):
     config_model: ClassVar[type[BackendConfig]] = BackendConfig
     capabilities: Capabilities
 
+    in_process: ClassVar[bool] = False
+    """Whether the catalog lives in the memory of one process, where no other process can read it."""
+
+    reads_by_name: ClassVar[bool] = False
+    """Whether a scan of named tables (``Only``) costs as much as they do, whatever else is beside them."""
+
     parallelism: int = DEFAULT_PARALLELISM
     """How many requests a scan or a list has in flight; whoever connects may set another number."""
 

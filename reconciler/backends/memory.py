@@ -71,6 +71,7 @@ class MemoryBackend(Backend):
     config_model = MemoryConfig
     config: MemoryConfig
     capabilities = Capabilities()
+    in_process = True
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
