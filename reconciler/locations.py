@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
-__all__ = ["absolute", "check", "is_under", "join", "normalise", "redact", "same"]
+__all__ = ["absolute", "check", "is_under", "join", "normalise", "redact", "same", "scheme"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _WINDOWS_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
@@ -39,6 +39,15 @@ def normalise(location: str) -> str:
     authority, slash, path = rest.removeprefix("//").partition("/")
     path = re.sub(r"/{2,}", "/", slash + unquote(path)).rstrip("/")
     return f"{'s3' if scheme in _S3_SCHEMES else scheme}://{authority}{path}"
+
+
+def scheme(location: str) -> str:
+    """Return the scheme as it is written, in lower case; a plain path has that of a local file.
+
+    >>> scheme("S3A://bucket/a"), scheme("/data/a.lance")
+    ('s3a', 'file')
+    """
+    return _split(location)[0] or "file"
 
 
 def same(one: str | None, other: str | None) -> bool:

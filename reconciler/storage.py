@@ -11,11 +11,11 @@ import json
 import re
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconciler import locations
 from reconciler.backends.parallel import in_parallel
@@ -35,6 +35,7 @@ __all__ = [
     "add_columns",
     "create_empty",
     "describe",
+    "examine",
     "is_fresh",
     "list_directory",
     "local_path",
@@ -45,6 +46,8 @@ __all__ = [
     "translated",
     "write_stream",
 ]
+
+ReadT = TypeVar("ReadT")
 
 DEFAULT_CONCURRENCY = 16
 
@@ -96,12 +99,20 @@ def probe(location: str, options: Mapping[str, str]) -> Storage:
     """
     from reconciler.arrow_types import from_arrow_schema
 
+    return examine(location, options, lambda dataset: Storage(StorageKind.DATASET, from_arrow_schema(dataset.schema)))
+
+
+def examine(location: str, options: Mapping[str, str], read: Callable[[Any], ReadT]) -> ReadT | Storage:
+    """Return what ``read`` says of the ``lance.LanceDataset`` at ``location``; without one, what is there instead.
+
+    What storage raises, in ``read`` as well, is such an answer too: see :func:`probe`.
+    """
     try:
         path = local_path(location)
         if path is not None and path.is_file():
             return Storage(StorageKind.NOT_LANCE, detail="it is a file, not a directory")
         try:
-            return Storage(StorageKind.DATASET, from_arrow_schema(open_dataset(location, options).schema))
+            return read(open_dataset(location, options))
         except ValueError as error:
             if not _NOT_FOUND.search(str(error)):
                 raise

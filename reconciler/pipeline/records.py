@@ -55,8 +55,9 @@ class TableRecord:
         live: the catalog's entry.
         foreign: the catalog's entry, where it is not marked as a Lance table.
         stored: what storage holds; None when it was not looked at.
-        sharing: addresses of other tables at the same location.
-        inside: addresses of tables whose location this one's lies below.
+        sharing: addresses of other tables at the same location, in order; of very many, the first few.
+        schemes: the schemes with which tables at the same location are registered, its own included, in order.
+        inside: addresses of tables whose location this one's lies below, in order; of very many, the first few.
     """
 
     catalog: str
@@ -69,6 +70,7 @@ class TableRecord:
     foreign: ForeignTable | None = None
     stored: Stored | None = None
     sharing: tuple[str, ...] = ()
+    schemes: tuple[str, ...] = ()
     inside: tuple[str, ...] = ()
 
     @property

@@ -1,0 +1,71 @@
+"""What an audit looks for: each rule is a pure function of what is known of one table.
+
+A rule never raises, whatever a catalog or storage says; docs/audit.md has a section on each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from reconciler import locations, ownership
+from reconciler.names import Identifier, address
+from reconciler.pipeline.records import Finding, TableRecord
+from reconciler.pipeline.rules.drift import PROPERTY_DRIFT, SCHEMA_DRIFT
+from reconciler.pipeline.rules.entries import MISSING, UNMANAGED, WRONG_TABLE_TYPE
+from reconciler.pipeline.rules.places import NESTED_LOCATION, SCHEME_MISMATCH, SHARED_LOCATION
+from reconciler.pipeline.rules.rule import Rule, Times
+from reconciler.pipeline.rules.stored import DANGLING, NOT_LANCE, ORPHAN, STALE, UNREADABLE
+
+__all__ = ["RULES", "Rule", "Times", "check", "unread_namespace"]
+
+RULES: Mapping[str, Rule] = {
+    rule.name: rule
+    for rule in (
+        DANGLING,
+        ORPHAN,
+        NOT_LANCE,
+        SHARED_LOCATION,
+        NESTED_LOCATION,
+        SCHEME_MISMATCH,
+        WRONG_TABLE_TYPE,
+        MISSING,
+        UNMANAGED,
+        PROPERTY_DRIFT,
+        SCHEMA_DRIFT,
+        STALE,
+        UNREADABLE,
+    )
+}
+"""Every rule by its name, in the order in which they are explained."""
+
+
+def check(record: TableRecord, times: Times, names: Collection[str]) -> Iterator[Finding]:
+    """Yield what the rules called ``names`` find in one table."""
+    for name in names:
+        rule = RULES[name]
+        for verdict in rule.check(record, times):
+            yield Finding(
+                rule=rule.name,
+                severity=verdict.severity or rule.severity,
+                catalog=record.catalog,
+                id=record.id,
+                reason=verdict.reason,
+                remedy=verdict.remedy,
+                location=None if record.location is None else locations.redact(record.location),
+                owner=ownership.owner_of(record.properties),
+                source=record.desired.source if record.desired is not None else None,
+                details=verdict.details,
+            )
+
+
+def unread_namespace(catalog: str, namespace: Identifier, error: str) -> Finding:
+    """Return the finding of a namespace that could not be read; ``error`` is without secrets."""
+    return Finding(
+        rule=UNREADABLE.name,
+        severity=UNREADABLE.severity,
+        catalog=catalog,
+        id=namespace,
+        reason=f"{address(catalog, namespace)} could not be read: {error}",
+        remedy="Run the audit again if the catalog was not available; otherwise let whoever runs it read the "
+        "namespace. Nothing is known of the tables in it.",
+    )

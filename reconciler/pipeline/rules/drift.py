@@ -1,0 +1,109 @@
+"""Rules about what differs from the manifest: property-drift, schema-drift."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from reconciler import locations, ownership
+from reconciler.pipeline.records import Severity, TableRecord
+from reconciler.pipeline.rules.rule import Rule, Times, Verdict
+from reconciler.planner.facts import is_relocated
+from reconciler.planner.schemas import compare
+from reconciler.redaction import redact_value
+from reconciler.state import DesiredTable, Evolve, LiveTable
+
+__all__ = ["PROPERTY_DRIFT", "SCHEMA_DRIFT"]
+
+_MOST_NAMED = 3
+
+
+def _property_drift(record: TableRecord, _: Times) -> Iterator[Verdict]:
+    desired, live = record.desired, record.live
+    if desired is None or desired.absent or live is None:
+        return
+    manager = ownership.owner_of(live.properties)
+    if manager is not None and manager != record.owner:
+        yield Verdict(
+            f"it is in this manifest, and `{manager}` manages it",
+            "Agree on one manifest for it: take the block out of the other, or out of this one; "
+            "`lancens apply --take-over` claims the table for this one.",
+        )
+        return
+    differing = dict(_differences(desired, live))
+    if differing:
+        keys = [f"`{key}`" for key in sorted(differing)]
+        more = "" if len(keys) <= _MOST_NAMED else f" and {len(keys) - _MOST_NAMED} more"
+        yield Verdict(
+            f"it is not as the manifest says: {', '.join(keys[:_MOST_NAMED])}{more}",
+            "`lancens plan` shows the change that makes it so. If the catalog is right, correct the manifest.",
+            details=differing,
+        )
+
+
+def _differences(desired: DesiredTable, live: LiveTable) -> Iterator[tuple[str, str]]:
+    """Yield what plan would change of the entry, each with the live and the wanted value."""
+    properties = live.properties
+    for key, value in desired.properties.items():
+        if properties.get(key) != value:
+            yield key, f"{_value(key, properties)}, in the manifest {redact_value(key, value)!r}"
+    if ownership.owner_of(properties) is not None:
+        for key in ownership.recorded_keys(properties) - desired.properties.keys():
+            if key in properties:
+                yield key, f"{_value(key, properties)}, not in the manifest any more"
+        if desired.protect is not None and desired.protect != ownership.is_protected(properties):
+            yield "protect", f"{not desired.protect}, in the manifest {desired.protect}"
+    if is_relocated(desired, live):
+        yield (
+            "location",
+            f"{locations.redact(live.location)}, in the manifest {locations.redact(desired.location or '')}",
+        )
+
+
+def _value(key: str, properties: Mapping[str, str]) -> str:
+    return repr(redact_value(key, properties[key])) if key in properties else "not there"
+
+
+PROPERTY_DRIFT = Rule(
+    "property-drift",
+    Severity.WARNING,
+    "The entry is not as its block in the manifest",
+    "A property that the manifest names has another value, one that was taken out of the manifest is still there, the "
+    "location or the protection differs, or another manifest has marked the table as its own. Somebody changed the "
+    "table by hand, or the manifest was changed and not applied. A table that equals its block and carries no mark is "
+    "no drift.",
+    _property_drift,
+)
+
+
+def _schema_drift(record: TableRecord, _: Times) -> Iterator[Verdict]:
+    desired = record.desired
+    found = record.stored.schema if record.stored is not None else None
+    if desired is None or desired.absent or desired.schema is None or record.live is None or found is None:
+        return
+    difference = compare(desired.schema, found, desired.evolve)
+    if difference.faults:
+        more = "" if len(difference.faults) <= _MOST_NAMED else f"; {len(difference.faults) - _MOST_NAMED} more"
+        yield Verdict(
+            f"the data has another schema: {'; '.join(difference.faults[:_MOST_NAMED])}{more}",
+            "Correct `schema` in the manifest to what the data has, or rewrite the data"
+            + ("." if desired.evolve is Evolve.ADDITIVE else "; with `evolve: additive`, apply adds nullable columns."),
+        )
+    elif difference.added:
+        names = ", ".join(f"`{field.name}`" for field in difference.added[:_MOST_NAMED])
+        more = "" if len(difference.added) <= _MOST_NAMED else f" and {len(difference.added) - _MOST_NAMED} more"
+        yield Verdict(
+            f"the data does not have every column yet: {names}{more}",
+            "`lancens apply` adds them; existing data is not rewritten.",
+            Severity.WARNING,
+        )
+
+
+SCHEMA_DRIFT = Rule(
+    "schema-drift",
+    Severity.ERROR,
+    "The data has another schema than the manifest gives",
+    "Whoever relies on the manifest reads columns that are not there or have another type, and `lancens plan` refuses "
+    "to go on until it is settled. Where only nullable columns are to be added and the block says `evolve: additive`, "
+    "apply adds them, and the finding is a warning.",
+    _schema_drift,
+)

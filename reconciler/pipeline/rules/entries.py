@@ -1,0 +1,88 @@
+"""Rules about entries: wrong-table-type, missing, unmanaged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reconciler import locations, ownership
+from reconciler.pipeline.records import Severity, TableRecord
+from reconciler.pipeline.rules.rule import Rule, Times, Verdict
+from reconciler.state import StorageKind
+
+__all__ = ["MISSING", "UNMANAGED", "WRONG_TABLE_TYPE"]
+
+
+def _wrong_table_type(record: TableRecord, _: Times) -> Iterator[Verdict]:
+    if record.foreign is None:
+        return
+    if record.live is not None:
+        yield Verdict(
+            f"the entry is marked as a Lance table and its type is wrong: {record.foreign.format}",
+            "Make it an external table, in Hive with `ALTER TABLE … SET TBLPROPERTIES ('EXTERNAL'='TRUE')`. Until then "
+            "nobody should drop it: the catalog deletes the data of a managed table.",
+        )
+    elif _holds_dataset(record):
+        yield Verdict(
+            f"the catalog says `{record.foreign.format}`, and {locations.redact(record.location or '')} holds a Lance "
+            "dataset",
+            "Drop the entry without its data (in Hive, make it external first), and register the dataset: a block with "
+            "this `location` in a manifest, then `lancens apply`.",
+            Severity.WARNING,
+        )
+
+
+def _holds_dataset(record: TableRecord) -> bool:
+    return record.stored is not None and record.stored.kind is StorageKind.DATASET
+
+
+WRONG_TABLE_TYPE = Rule(
+    "wrong-table-type",
+    Severity.ERROR,
+    "The catalog has the table as something else than an external Lance table",
+    "Marked as a Lance table but managed: dropping it in any engine deletes the data. Not marked as a Lance table at "
+    "all: engines read its files as another format, and no Lance tool finds it.",
+    _wrong_table_type,
+)
+
+
+def _missing(record: TableRecord, _: Times) -> Iterator[Verdict]:
+    if record.desired is None or record.desired.absent or record.live is not None:
+        return
+    if record.foreign is None:
+        yield Verdict("it is in the manifest and not in the catalog", "`lancens plan` shows what would make it.")
+    elif not _holds_dataset(record):
+        yield Verdict(
+            f"it is in the manifest, and in the catalog the name belongs to a table of another kind: "
+            f"{record.foreign.format}",
+            "Rename one of the two, or take the block out of the manifest.",
+        )
+
+
+MISSING = Rule(
+    "missing",
+    Severity.WARNING,
+    "The table is in the manifest and not in the catalog",
+    "Somebody took it out of the catalog, or the manifest was never applied. `lancens apply` makes it; data that is at "
+    "its location is registered as it is.",
+    _missing,
+)
+
+
+def _unmanaged(record: TableRecord, _: Times) -> Iterator[Verdict]:
+    if record.live is None or record.desired is not None or ownership.owner_of(record.properties) is not None:
+        return
+    yield Verdict(
+        "it is in the catalog, and no manifest manages it",
+        f"`lancens import --catalog {record.catalog}` writes its block; put that into the manifest. Leave it as it is "
+        "if others look after it.",
+    )
+
+
+UNMANAGED = Rule(
+    "unmanaged",
+    Severity.NOTE,
+    "The table is in the catalog, and no manifest manages it",
+    "Nobody reviews what happens to it, and nothing restores it. A table with another manifest's mark is managed; one "
+    "that this manifest names is too, marked or not.",
+    _unmanaged,
+)

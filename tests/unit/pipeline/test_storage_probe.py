@@ -1,0 +1,122 @@
+"""What storage is found to hold, with real datasets on this machine."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+from reconciler.pipeline.records import Stored
+from reconciler.pipeline.storage_probe import look
+from reconciler.state import Field, StorageKind
+
+
+def _rows(number: int) -> pa.Table:
+    return pa.table({"id": list(range(number)), "score": [0.5] * number})
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine whose clock shows another time than UTC."""
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", "Asia/Kolkata")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def test_a_dataset_is_measured_from_its_latest_version(tmp_path: Path, elsewhere: None) -> None:
+    place = str(tmp_path / "a.lance")
+    began = datetime.now(UTC) - timedelta(seconds=1)
+    lance.write_dataset(_rows(100), place)
+    lance.write_dataset(_rows(20), place, mode="append")
+    dataset = lance.dataset(place)
+    dataset.create_scalar_index("id", "BTREE")
+    dataset.delete("id < 5")
+    data = sum(file.stat().st_size for file in (tmp_path / "a.lance/data").iterdir())
+
+    found = look(place, {})
+    assert (found.kind, found.version, found.rows, found.fragments) == (StorageKind.DATASET, 4, 110, 2)
+    assert found.bytes == data
+    assert found.schema == (Field("id", "int64"), Field("score", "float64"))
+    assert found.committed is not None
+    assert began < found.committed < datetime.now(UTC) + timedelta(seconds=1)
+
+
+def test_an_empty_dataset_has_nothing_in_it_rather_than_nothing_known(tmp_path: Path) -> None:
+    lance.write_dataset(_rows(0), str(tmp_path / "a.lance"))
+    found = look(str(tmp_path / "a.lance"), {})
+    assert (found.rows, found.bytes, found.fragments) == (0, 0, 0)
+
+
+def test_only_the_latest_manifest_has_to_be_whole(tmp_path: Path) -> None:
+    place = tmp_path / "a.lance"
+    for _ in range(3):
+        lance.write_dataset(_rows(1), str(place), mode="append" if place.exists() else "create")
+    newest, *older = sorted(path for path in (place / "_versions").iterdir() if path.suffix == ".manifest")
+    for manifest in older:
+        manifest.write_bytes(b"damaged")
+    assert look(str(place), {}).version == 3
+    newest.write_bytes(b"damaged")
+    found = look(str(place), {})
+    assert (found.kind, found.version, found.rows) == (StorageKind.UNKNOWN, None, None)
+    assert found.detail
+
+
+def test_a_place_that_is_kept_for_a_table_is_told_from_an_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "declared").mkdir()
+    (tmp_path / "declared/.lance-reserved").touch()
+    assert look(str(tmp_path / "empty"), {}) == Stored(StorageKind.NOTHING)
+    assert look(str(tmp_path / "nowhere"), {}) == Stored(StorageKind.NOTHING)
+    assert look(str(tmp_path / "declared"), {}) == Stored(StorageKind.NOTHING, reserved=True)
+
+
+def test_other_files_are_named(tmp_path: Path) -> None:
+    (tmp_path / "part-0.parquet").touch()
+    assert look(str(tmp_path), {}) == Stored(
+        StorageKind.NOT_LANCE, "it holds part-0.parquet and no version of a dataset"
+    )
+
+
+def test_a_place_that_stops_answering_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The directory is listed twice; storage may fail the second time only."""
+    listings: Iterator[Iterator[Path]] = iter([iter(())])
+
+    def iterdir(self: Path) -> Iterator[Path]:
+        for listing in listings:
+            return listing
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    found = look(str(tmp_path / "empty"), {})
+    assert found.kind is StorageKind.UNKNOWN
+    assert "Input/output error" in found.detail
+
+
+def test_no_secret_is_in_what_storage_says() -> None:
+    options = {
+        "aws_access_key_id": "key",
+        "aws_secret_access_key": "hunter2-correct-horse",
+        "aws_region": "us-east-1",
+        "aws_endpoint": "http://127.0.0.1:9",
+        "allow_http": "true",
+        "client_max_retries": "0",
+    }
+    found = look("s3://key:hunter2-correct-horse@bucket/a", options)
+    assert found.kind is StorageKind.UNKNOWN
+    assert "error sending request" in found.detail
+    assert "hunter2" not in found.detail
+
+
+def test_an_entry_without_a_location_is_not_looked_for_in_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lance.write_dataset(_rows(1), str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert look("", {}) == Stored(StorageKind.UNKNOWN, "the entry names no location")
