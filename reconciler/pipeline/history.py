@@ -1,0 +1,164 @@
+"""The runs of audits over time: one Lance dataset, with one row and one commit a run.
+
+A run is in it whole or not at all, and runs that are appended at the same time are all in it. The dataset is marked
+with the version of its columns, so that nothing else is taken for a history, nor a later history read wrongly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from reconciler import locations
+from reconciler.errors import LancensError
+from reconciler.pipeline.report.document import AuditDocument, RunSummary
+from reconciler.state import Storage, StorageKind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["FORMAT_VERSION", "append", "read", "with_trend"]
+
+FORMAT_VERSION = 1
+_MARK = b"lancens.history"
+_TRIES = 10
+_RUNS_SHOWN = 200
+# All that a first append can leave that was cut off before its commit; Lance never reads any of it.
+_CUT_OFF = frozenset({"data", "_transactions", "_versions"})
+
+
+def append(uri: str, document: AuditDocument, options: Mapping[str, str]) -> None:
+    """Add the run of ``document`` to the history at ``uri``, which is made where nothing is yet.
+
+    Args:
+        uri: a location as pylance takes it.
+        document: what the audit says.
+        options: pylance's storage options.
+
+    Raises:
+        LancensError: the place holds something else, a history of a later lancens, or cannot be written.
+    """
+    rows = _table([document.summary()])
+    with _errors(uri):
+        for _ in range(_TRIES):
+            if _commit(rows, uri, options, mode="create" if _open(uri, options) is None else "append"):
+                return
+    raise _unusable(uri, f"others committed to it each of {_TRIES} times; append the run again")
+
+
+def read(uri: str, options: Mapping[str, str]) -> list[RunSummary]:
+    """Return the runs in the history at ``uri``, newest last; none where nothing is yet.
+
+    Raises:
+        LancensError: the place holds something else, a history of a later lancens, or cannot be read.
+    """
+    from reconciler import storage
+
+    with _errors(uri):
+        dataset = _open(uri, options)
+        if dataset is None:
+            return []
+        with storage.translated(uri, options):
+            rows = dataset.to_table(columns=_schema().names).to_pylist()
+    try:
+        runs = [RunSummary.model_validate(row) for row in rows]
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise _unusable(uri, f"a run in it is damaged at {where}: {first['msg']}") from None
+    return sorted(runs, key=lambda run: (run.finished, run.run_id))
+
+
+def with_trend(document: AuditDocument, runs: Iterable[RunSummary]) -> AuditDocument:
+    """Return ``document`` with the latest of the earlier ``runs`` of its manifest, and its own as the last."""
+    earlier = [run for run in runs if run.manifest == document.manifest.name and run.run_id != document.run_id]
+    return document.model_copy(update={"history": (*earlier[-_RUNS_SHOWN:], document.summary())})
+
+
+# ---- the dataset -----------------------------------------------------------------------------------------------------
+
+
+def _schema() -> pa.Schema:
+    import pyarrow as pa
+
+    text, number = pa.string(), pa.int64()
+    counts = [(severity, number) for severity in ("error", "warning", "note")]
+    figures = [(name, number) for name in ("catalogs", "namespaces", "tables", "rows", "bytes", "fragments")]
+    seen = ("namespaces", "namespaces_unread", "tables", "tables_looked_at", "tables_unreadable")
+    return pa.schema(
+        [
+            ("run_id", text),
+            ("finished", pa.timestamp("us", tz="UTC")),
+            ("manifest", text),
+            ("complete", pa.bool_()),
+            ("totals", pa.struct([*figures, ("findings", pa.struct(counts))])),
+            ("coverage", pa.list_(pa.struct([("name", text), ("impl", text), *((name, number) for name in seen)]))),
+            ("by_rule", pa.list_(pa.struct([("rule", text), *counts]))),
+            ("by_catalog", pa.list_(pa.struct([("catalog", text), *counts]))),
+        ],
+        metadata={_MARK: str(FORMAT_VERSION)},
+    )
+
+
+def _table(runs: Iterable[RunSummary]) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.Table.from_pylist([run.model_dump() for run in runs], schema=_schema())
+
+
+def _open(uri: str, options: Mapping[str, str]) -> Any:
+    """Return the dataset at ``uri``, None where there is none yet."""
+    from reconciler import storage
+
+    dataset = storage.examine(uri, options, lambda opened: opened)
+    if isinstance(dataset, Storage):
+        if dataset.kind is StorageKind.NOTHING or (dataset.kind is StorageKind.NOT_LANCE and _is_cut_off(uri, options)):
+            return None
+        raise _unusable(uri, dataset.detail)
+    version = (dataset.schema.metadata or {}).get(_MARK, b"").decode()
+    if not version.isdecimal():
+        raise _unusable(uri, "it holds a Lance dataset that is none; give --history a place of its own")
+    if int(version) > FORMAT_VERSION:
+        raise _unusable(uri, f"it has version {version}, this lancens knows {FORMAT_VERSION}; install a later lancens")
+    return dataset
+
+
+def _is_cut_off(uri: str, options: Mapping[str, str]) -> bool:
+    """Return whether ``uri`` holds no more than what a first append leaves that never came to its commit."""
+    from reconciler import storage
+
+    with storage.translated(uri, options):
+        return _CUT_OFF.issuperset(storage.list_directory(uri, options))
+
+
+def _commit(rows: pa.Table, uri: str, options: Mapping[str, str], *, mode: str) -> bool:
+    """Write ``rows``, or return False when somebody else made the dataset or committed to it in the meantime."""
+    import lance
+    from lance_namespace.errors import ConcurrentModificationError, TableAlreadyExistsError
+
+    from reconciler import storage
+
+    try:
+        with storage.translated(uri, options):
+            lance.write_dataset(rows, storage.pylance_uri(uri), mode=mode, storage_options=dict(options) or None)
+    except (ConcurrentModificationError, TableAlreadyExistsError):
+        return False
+    return True
+
+
+@contextmanager
+def _errors(uri: str) -> Iterator[None]:
+    """Turn what storage answers inside the block into the one error that a user reads."""
+    from lance_namespace.errors import LanceNamespaceError
+
+    try:
+        yield
+    except LanceNamespaceError as error:
+        raise _unusable(uri, str(error)) from None
+
+
+def _unusable(uri: str, why: str) -> LancensError:
+    return LancensError(f"{locations.redact(uri)} cannot be used as the history of audits: {why}")
