@@ -30,9 +30,10 @@ from reconciler.backends.base import Backend, NotLanceTableError
 from reconciler.backends.config import BackendConfig, Root
 from reconciler.backends.directory_listing import SUFFIX, Directory, Taken
 from reconciler.backends.directory_manifest import NAMESPACE, TABLE, Contents, Manifest, Row, metadata_of
+from reconciler.backends.directory_parts import Part, first_fault, namespaces_in_use, part_of
 from reconciler.backends.directory_places import MANIFEST, Places, first_directory
 from reconciler.backends.scoping import snapshot_within
-from reconciler.names import DELIMITER, EVERYTHING, Identifier, Scope, check_name, join
+from reconciler.names import DELIMITER, EVERYTHING, ChildrenOf, Identifier, Scope, check_name, join
 from reconciler.state import Capabilities, LiveNamespace, LiveTable, LocationPolicy, PropertyChanges, Snapshot
 
 __all__ = ["DirBackend", "DirConfig"]
@@ -75,26 +76,39 @@ class DirBackend(Backend):
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
-        """Return everything within ``scope``: one read of ``__manifest`` and one listing of the root."""
-        contents = self._manifest.read()
+        """Return everything within ``scope``: one read of ``__manifest``, and of what the scope is about only.
+
+        The root is listed where a table directly under it can be in ``scope``.
+        """
+        part = part_of(scope)
+        contents = self._manifest.read(part.row_filter if part else None)
         namespaces: dict[Identifier, LiveNamespace] = {}
         tables: dict[Identifier, LiveTable] = {}
         notes: list[str] = []
-        for row in contents:
+        for row in part.rows_of(contents) if part else contents:
             identifier = tuple(row.object_id.split(DELIMITER))
-            reason = next(filter(None, map(check_name, identifier)), None)
-            if reason is not None:
-                notes.append(f"`{row.object_id}` in {MANIFEST} cannot be shown: {reason}")
+            fault = first_fault(identifier)
+            if fault is not None:
+                if scope.contains(identifier[: fault + 1]):
+                    notes.append(f"`{row.object_id}` in {MANIFEST} cannot be shown: {check_name(identifier[fault])}")
             elif row.object_type == NAMESPACE:
                 namespaces[identifier] = LiveNamespace(identifier, row.properties())
             elif row.object_type == TABLE:
                 tables[identifier] = self._live_table(row)
-        for identifier in _without_entry({*namespaces, *tables}, namespaces):
-            namespaces[identifier] = LiveNamespace(identifier)
-            notes.append(f"namespace `{join(identifier)}` has no entry of its own, only what is in it")
-        with storage.translated(self.config.root, self.config.storage):
-            self._add_root_tables(contents, scope, tables, notes)
+        for identifier in sorted(self._in_use(contents, part, namespaces).difference(namespaces)):
+            if scope.contains(identifier) or scope.reaches(identifier):
+                namespaces[identifier] = LiveNamespace(identifier)
+                notes.append(f"namespace `{join(identifier)}` has no entry of its own, only what is in it")
+        if part is None or part.is_about_root:
+            with storage.translated(self.config.root, self.config.storage):
+                self._add_root_tables(contents, scope, tables, notes)
         return snapshot_within(scope, namespaces.values(), tables.values(), notes)
+
+    def _in_use(self, contents: Contents, part: Part | None, entered: Iterable[Identifier]) -> set[Identifier]:
+        """Return the namespaces that something is in, among them every one that is above what ``part`` is about."""
+        found = namespaces_in_use(contents)
+        beside = part.beside({*found, *entered}) if part and not contents.is_whole else None
+        return found if beside is None else found | namespaces_in_use(self._manifest.read(beside))
 
     def _add_root_tables(
         self, contents: Contents, scope: Scope, tables: dict[Identifier, LiveTable], notes: list[str]
@@ -131,28 +145,25 @@ class DirBackend(Backend):
         """Return the names of the namespaces directly below ``parent``."""
         contents = self._manifest.read()
         self._namespace(contents, parent)
+        below = contents.below(join(parent))
         depth = len(parent)
-        names = set()
-        for row in contents.below(join(parent)):
-            identifier = tuple(row.object_id.split(DELIMITER))
-            if len(identifier) > depth + 1 or row.object_type == NAMESPACE:
-                names.add(identifier[depth])
+        names = {found[depth] for found in namespaces_in_use(below) if len(found) > depth}
+        names.update(map(_name, below.directly_in(join(parent)).of_type(NAMESPACE)))
         return [name for name in names if check_name(name) is None]
 
     def child_tables(self, parent: Identifier) -> list[str]:
         """Return the names of the tables in ``parent``."""
         if not parent:
-            return [identifier[0] for identifier in self.scan(Scope(("*",))).tables]
+            return [identifier[0] for identifier in self.scan(ChildrenOf([()])).tables]
         contents = self._manifest.read()
         self._namespace(contents, parent)
-        names = (_name_in(parent, row) for row in contents.below(join(parent)) if row.object_type == TABLE)
-        return [name for name in names if name is not None and check_name(name) is None]
+        names = (_name(row) for row in contents.directly_in(join(parent)) if row.object_type == TABLE)
+        return [name for name in names if check_name(name) is None]
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
         """Return the names of entries that are neither tables nor namespaces."""
-        below = self._manifest.read().below(join(identifier))
-        names = (_name_in(identifier, row) for row in below if row.object_type not in (TABLE, NAMESPACE))
-        return [name for name in names if name is not None]
+        entries = self._manifest.read().directly_in(join(identifier))
+        return [_name(row) for row in entries if row.object_type not in (TABLE, NAMESPACE)]
 
     # ---- writing -------------------------------------------------------------------------------------------------
 
@@ -364,15 +375,6 @@ def _put(contents: Contents, identifier: Identifier, *rows: Row) -> Contents:
     return contents.put(*(Row(text, NAMESPACE) for text in texts if contents.find(text) is None), *rows)
 
 
-def _without_entry(identifiers: Iterable[Identifier], namespaces: Mapping[Identifier, object]) -> list[Identifier]:
-    """Return the ancestors of ``identifiers`` that are not in ``namespaces``, in order."""
-    missing: set[Identifier] = set()
-    for parent in {identifier[:-1] for identifier in identifiers}:
-        missing.update(parent[:depth] for depth in range(1, len(parent) + 1))
-    return sorted(missing - set(namespaces))
-
-
-def _name_in(parent: Identifier, row: Row) -> str | None:
-    """Return the name of ``row`` when it is directly in ``parent``."""
-    identifier = tuple(row.object_id.split(DELIMITER))
-    return identifier[-1] if identifier[:-1] == parent else None
+def _name(row: Row) -> str:
+    """Return the last name of a row's identifier."""
+    return row.object_id.rpartition(DELIMITER)[2]

@@ -20,7 +20,7 @@ from lance_namespace.errors import ConcurrentModificationError, InternalError
 
 from reconciler import locations, storage
 from reconciler.backends.directory_places import MANIFEST, Places
-from reconciler.names import DELIMITER
+from reconciler.names import DELIMITER, Identifier, split
 from reconciler.state import PropertyChanges, StorageKind
 
 if TYPE_CHECKING:
@@ -91,11 +91,15 @@ def metadata_of(properties: Mapping[str, Any]) -> str | None:
 
 @dataclass(frozen=True)
 class Contents:
-    """The rows of one version. Columns this version of lancens does not know are kept through every change."""
+    """The rows of one version, or part of them. Columns not known here are kept through every change.
+
+    ``dataset`` is where they were read; ``is_whole`` is whether all of that was.
+    """
 
     places: Places
     rows: pa.Table
     dataset: Any = field(default=None, repr=False)
+    is_whole: bool = True
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)
@@ -126,11 +130,44 @@ class Contents:
             self.places, self.rows.filter(pc.starts_with(self.rows.column("object_id"), parent + DELIMITER))
         )
 
+    def directly_in(self, parent: str) -> Contents:
+        """Return the rows of what is in the namespace ``parent`` itself; in the root for ``""``."""
+        import pyarrow.compute as pc
+
+        below = self.below(parent)
+        return Contents(self.places, below.rows.filter(pc.equal(below.parent_of_each, parent)))
+
+    def of_type(self, object_type: str) -> Contents:
+        """Return the rows of one type of object."""
+        import pyarrow.compute as pc
+
+        return Contents(self.places, self.rows.filter(pc.equal(self.rows.column("object_type"), object_type)))
+
+    @cached_property
+    def parent_of_each(self) -> pa.ChunkedArray:
+        """The string identifier of the namespace that each row is in, ``""`` for the root."""
+        import pyarrow.compute as pc
+
+        identifiers = self.rows.column("object_id")
+        parts = pc.split_pattern(identifiers, DELIMITER, max_splits=1, reverse=True)
+        return pc.if_else(pc.match_substring(identifiers, DELIMITER), pc.list_element(parts, 0), "")
+
+    @cached_property
+    def parents(self) -> tuple[Identifier, ...]:
+        """The namespaces that the rows are in, each once, the root included where it holds any."""
+        import pyarrow.compute as pc
+
+        return tuple(split(text) for text in pc.unique(self.parent_of_each).to_pylist())
+
     @cached_property
     def occupied(self) -> frozenset[str]:
         """The directories right under the root that are the location of a table, or lead to one."""
-        stored = self.rows.column("location").to_pylist()
-        return frozenset(self.places.occupied(location) for location in stored if location)
+        import pyarrow.compute as pc
+
+        stored = self.rows.column("location")
+        usual = pc.list_element(pc.split_pattern(stored.filter(pc.invert(self._unusual)), "/", max_splits=1), 0)
+        unusual = map(self.places.occupied, stored.filter(self._unusual).to_pylist())
+        return frozenset({*pc.unique(usual).to_pylist(), *unusual} - {None, ""})
 
     def is_occupied(self, directory: str) -> bool:
         """Return whether ``directory``, right under the root, is in :attr:`occupied`.
@@ -160,9 +197,7 @@ class Contents:
     @cached_property
     def root_namespaces(self) -> frozenset[str]:
         """The names of the namespaces right under the root that have an entry."""
-        import pyarrow.compute as pc
-
-        entries = self.rows.filter(pc.equal(self.rows.column("object_type"), NAMESPACE)).column("object_id")
+        entries = self.of_type(NAMESPACE).rows.column("object_id")
         return frozenset(text for text in entries.to_pylist() if DELIMITER not in text)
 
     def put(self, *rows: Row) -> Contents:
@@ -206,8 +241,11 @@ class Manifest:
         with _locks_guard:
             self._lock = _locks.setdefault(locations.normalise(self._location), threading.Lock())
 
-    def read(self) -> Contents:
-        """Return what is there now; nothing when there is no ``__manifest`` yet.
+    def read(self, row_filter: str | None = None) -> Contents:
+        """Return what is there now, no more of it than the filter wants; nothing when there is no ``__manifest`` yet.
+
+        Args:
+            row_filter: a condition in Lance's SQL. What was read before and is still so may be more than it wants.
 
         Raises:
             LanceNamespaceError: it is there and cannot be read.
@@ -220,12 +258,13 @@ class Manifest:
             latest = self._latest
             if latest is not None and latest[0] == key:
                 return latest[1]
-            contents = Contents(self._places, dataset.to_table(), dataset)
+            contents = Contents(self._places, dataset.to_table(filter=row_filter), dataset, row_filter is None)
         missing = set(_REQUIRED_COLUMNS) - set(contents.rows.column_names)
         if missing:
             shown = locations.redact(self._location)
             raise InternalError(f"dir: {shown} is no list of tables: it lacks the columns {', '.join(sorted(missing))}")
-        self._latest = (key, contents)
+        if contents.is_whole:
+            self._latest = (key, contents)
         return contents
 
     def _open(self) -> Any:

@@ -139,8 +139,11 @@ def test_directories_that_cannot_be_names_are_noted(lake: Path, backend: DirBack
     _put(lake, Row("a$$b", "table", "x"))
     seen = backend.scan()
     assert seen.tables == {}
+    assert list(seen.namespaces) == [("a",)]
+    assert backend.child_namespaces(()) == ["a"]
     assert [note.partition(":")[0] for note in seen.notes] == [
         "`a$$b` in __manifest cannot be shown",
+        "namespace `a` has no entry of its own, only what is in it",
         "the directory `tab\tbed` cannot be shown as a table",
     ]
 
@@ -328,7 +331,7 @@ def test_a_place_is_occupied_in_every_form_of_a_location(counted: bool, stored: 
     empty = Contents(Places("/lake"), pa.table({name: pa.array([], pa.string()) for name in Row.__slots__}))
     contents = empty.put(Row("eu", "namespace"), Row("users", "table", stored), Row("far", "table", "s3://other/far"))
     if counted:
-        assert contents.occupied == {directory, ""}
+        assert contents.occupied == {directory}
     assert contents.is_occupied(directory)
     for free in ("user", "users", "users.lance.old", "ads", "a_bc.lance", "axb%.lance", "far", "lake", "s3:", "."):
         assert not contents.is_occupied(free), free
@@ -395,7 +398,7 @@ def test_a_list_that_makes_pylance_panic_is_an_error_that_names_it(
 ) -> None:
     backend.insert_namespace(("eu",), {})
 
-    def panic(*_: object) -> None:
+    def panic(*_: object, **__: object) -> None:
         raise PanicException("index out of bounds")
 
     monkeypatch.setattr(lance.LanceDataset, "to_table", panic)
