@@ -15,6 +15,7 @@ from reconciler.state import DEFAULT_PARALLELISM
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
     from reconciler.manifest import Manifest
+    from reconciler.state import DesiredCatalog
 
 __all__ = ["CatalogSpec", "catalog_specs"]
 
@@ -23,7 +24,7 @@ __all__ = ["CatalogSpec", "catalog_specs"]
 class CatalogSpec:
     """One catalog of a manifest without its tables; ``properties`` are resolved and may be secret.
 
-    ``scope`` is the manifest's; ``roots`` are the names it uses on the outermost level (see
+    ``scope`` is the manifest's; ``roots`` are the names it uses on the outermost level, in its scope too (see
     ``Contract.expect_roots``); ``parallelism`` is how many requests one partition has in flight.
     """
 
@@ -69,13 +70,13 @@ def catalog_specs(manifest: Manifest, parallelism: int = DEFAULT_PARALLELISM) ->
             properties=config.properties,
             secrets=tuple(config.secrets),
             scope=manifest.catalogs[name].desired.scope,
-            roots=frozenset(
-                identifier[0]
-                for identifier in chain(
-                    manifest.catalogs[name].desired.namespaces, manifest.catalogs[name].desired.tables
-                )
-            ),
+            roots=_roots(manifest.catalogs[name].desired),
             parallelism=parallelism,
         )
         for name, config in resolve_configs(manifest, sorted(manifest.catalogs)).items()
     ]
+
+
+def _roots(desired: DesiredCatalog) -> frozenset[str]:
+    names = (identifier[0] for identifier in chain(desired.namespaces, desired.tables))
+    return desired.scope.outermost.union(names)

@@ -1,0 +1,152 @@
+"""Reading a unit: on an executor, with a connection of its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+from lance_namespace.errors import ErrorCode
+
+from reconciler.connections import catalog_errors
+from reconciler.errors import CatalogError, LancensError
+from reconciler.names import ChildrenOf, Identifier, Only, address
+from reconciler.pipeline.rows import coverage_row, rows_of
+from reconciler.pipeline.units import Unit
+from reconciler.redaction import scrub
+from reconciler.state import Snapshot
+
+if TYPE_CHECKING:
+    from reconciler.backends.base import Backend
+    from reconciler.pipeline.catalogs import CatalogSpec
+    from reconciler.pipeline.rows import Row
+
+__all__ = ["read_unit", "rows_in"]
+
+ResultT = TypeVar("ResultT")
+
+_LASTING = frozenset(
+    {ErrorCode.UNSUPPORTED, ErrorCode.INVALID_INPUT, ErrorCode.PERMISSION_DENIED, ErrorCode.UNAUTHENTICATED}
+)
+"""The codes of what another attempt would meet again."""
+
+
+class _Part(ChildrenOf):
+    """What is directly in the namespaces of a unit and within the manifest's scope, or leads to what is."""
+
+    def __init__(self, unit: Unit) -> None:
+        super().__init__(unit.namespaces)
+        self._scope = unit.spec.scope
+        # A namespace may have the name of a table beside it, and is not left out with that.
+        self._without = frozenset((*unit.namespaces[0], name) for name in unit.without) - unit.known
+
+    @cached_property
+    def outermost(self) -> frozenset[str]:
+        """The outermost names of the namespaces and, as something of the root may be asked for, of the scope."""
+        return super().outermost | self._scope.outermost
+
+    def contains(self, identifier: Sequence[str]) -> bool:
+        """Return whether ``identifier`` is to be read, as far as its name says."""
+        if not super().contains(identifier) or tuple(identifier) in self._without:
+            return False
+        return self._scope.contains(identifier) or self._scope.reaches(identifier)
+
+
+def read_unit(unit: Unit, *, last_attempt: bool = True) -> Iterator[Row]:
+    """Yield the rows of what is in ``unit``, and for each namespace its coverage.
+
+    Raises:
+        CatalogError: something could not be read that can be at another attempt, and this is not the last one.
+    """
+    with ExitStack() as stack:
+        backend = _tried(unit.spec, lambda: stack.enter_context(unit.spec.connect()))
+        if isinstance(backend, CatalogError):
+            yield from _not_read(unit.spec, unit.namespaces, backend, last_attempt)
+        else:
+            yield from rows_in(backend, unit, last_attempt=last_attempt)
+
+
+def rows_in(backend: Backend, unit: Unit, *, last_attempt: bool = True) -> Iterator[Row]:
+    """Yield what :func:`read_unit` does, through a connection that is there.
+
+    All namespaces are read at once; when that fails each is read alone, so that the error is that of the one it is in.
+    """
+    spec = unit.spec
+    snapshot = _tried(spec, lambda: _scan(backend, unit))
+    if isinstance(snapshot, CatalogError):
+        if len(unit.namespaces) == 1:
+            yield from _not_read(spec, unit.namespaces, snapshot, last_attempt)
+            return
+        for namespace in unit.namespaces:
+            yield from rows_in(backend, Unit(spec, (namespace,), unit.known), last_attempt=last_attempt)
+        return
+    yield from rows_of(spec.name, snapshot)
+    namespaces = Counter(identifier[:-1] for identifier in snapshot.namespaces)
+    tables = Counter(identifier[:-1] for identifier in snapshot.tables)
+    for namespace in unit.namespaces:
+        yield coverage_row(spec.name, namespace, namespaces=namespaces[namespace], tables=tables[namespace])
+    new = [found for found in snapshot.namespaces if found not in unit.known and spec.scope.reaches(found)]
+    if new:
+        yield from rows_in(backend, Unit(spec, tuple(sorted(new))), last_attempt=last_attempt)
+
+
+def _scan(backend: Backend, unit: Unit) -> Snapshot:
+    """Return what is in ``unit``, and no more; a namespace that is gone holds nothing."""
+    if unit.only is not None:
+        names = Only((*unit.namespaces[0], name) for name in unit.only)
+        found = backend.scan(names)
+        within = Snapshot(tables={name: live for name, live in found.tables.items() if names.contains(name)})
+    else:
+        found = backend.scan(_Part(unit))
+        within = Snapshot(
+            {name: live for name, live in found.namespaces.items() if _is_in(unit, name, tables=False)},
+            {name: live for name, live in found.tables.items() if _is_in(unit, name, tables=True)},
+            found.notes,
+        )
+    for namespace in within.namespaces.values():
+        _require_unicode(unit.spec.name, namespace.id, namespace.properties)
+    for table in within.tables.values():
+        _require_unicode(unit.spec.name, table.id, table.properties, table.location)
+    return within
+
+
+def _is_in(unit: Unit, identifier: Identifier, *, tables: bool) -> bool:
+    if identifier[:-1] not in unit.namespaces:
+        return False
+    if tables:
+        return unit.spec.scope.contains(identifier) and identifier[-1] not in unit.without
+    return unit.spec.scope.contains(identifier) or unit.spec.scope.reaches(identifier)
+
+
+def _require_unicode(catalog: str, identifier: Identifier, properties: Mapping[str, str], *others: str) -> None:
+    """Refuse a lone surrogate, which JSON can bring and Arrow cannot take."""
+    try:
+        "".join((*identifier, *properties.keys(), *properties.values(), *others)).encode()
+    except UnicodeEncodeError:
+        shown = address(catalog, identifier).encode(errors="backslashreplace").decode()
+        raise LancensError(f"{shown} holds text that is not Unicode") from None
+
+
+def _not_read(
+    spec: CatalogSpec, namespaces: Iterable[Identifier], error: CatalogError, last_attempt: bool
+) -> Iterator[Row]:
+    if not last_attempt and error.code not in _LASTING:
+        raise error
+    for namespace in namespaces:
+        yield coverage_row(spec.name, namespace, error=error)
+
+
+def _tried(spec: CatalogSpec, read: Callable[[], ResultT]) -> ResultT | CatalogError:
+    """Return what ``read`` returns, or why it could not; nothing of that is secret, what it came from is not kept."""
+    try:
+        with catalog_errors(spec.name, spec.impl, spec.secrets):
+            return read()
+    except CatalogError as error:
+        return CatalogError(str(error), error.code)
+    except LancensError as error:
+        return CatalogError(str(error), ErrorCode.INVALID_INPUT)
+    except Exception as error:  # noqa: BLE001 - whatever a third party's backend raises costs one namespace, no more
+        text = scrub(str(error), spec.secrets)
+        return CatalogError(f"{spec.name} ({spec.impl}): {type(error).__name__}: {text}", ErrorCode.INTERNAL)

@@ -1,0 +1,250 @@
+"""The Spark session the pipeline runs in: started here, or one that is there already.
+
+On this machine a session needs nothing but Java. It listens on loopback only, tries a failed task again, and leaves
+the terminal to the pipeline: what Spark itself has to say goes to a file, which is named when Spark fails.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from reconciler.errors import LancensError, MissingExtraError
+from reconciler.pipeline.failures import spark_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["SparkOptions", "spark_session", "task_attempts"]
+
+_OLDEST_PYSPARK = (4, 1)
+_OLDEST_JAVA = 17
+_ATTEMPTS = 4
+_SECONDS_TO_END = 10
+
+_SETTINGS: Mapping[str, str] = {
+    "spark.app.name": "lancens",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.showConsoleProgress": "false",
+}
+_LOCAL_SETTINGS: Mapping[str, str] = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SparkOptions:
+    """Where Spark runs.
+
+    ``master`` is a master URL of Spark's, or ``sc://HOST:PORT`` for Spark Connect; None is what ``spark-submit`` or
+    ``SPARK_REMOTE`` says, and otherwise every core of this machine. ``conf`` is Spark's configuration, which comes
+    before what lancens would set. ``show_log`` sends Spark's log to stderr instead of a file.
+    """
+
+    master: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+    show_log: bool = False
+
+
+@contextmanager
+def spark_session(options: SparkOptions | None = None) -> Iterator[SparkSession]:
+    """Give a session for the block.
+
+    One that is there already, in a notebook say, is used as it is and not stopped; one that is started is stopped.
+
+    Raises:
+        MissingExtraError: PySpark is not installed.
+        LancensError: PySpark or Java is missing or too old, the session cannot be started, or Spark fails in the
+            block; the message names Spark's log.
+    """
+    options = options or SparkOptions()
+    _require_packages()
+    there = _session_there()
+    if there is not None:
+        with spark_errors():
+            yield there
+        return
+    master = options.master or os.environ.get("SPARK_REMOTE")
+    if master is not None and master.startswith("sc://"):
+        opened = _connected(master, options)
+    elif "PYSPARK_GATEWAY_PORT" in os.environ:
+        opened = _submitted(options)
+    else:
+        opened = _launched(master or "local[*]", options)
+    with opened as spark:
+        yield spark
+
+
+def task_attempts(spark: SparkSession) -> int:
+    """Return how often ``spark`` tries a task before it gives up the job."""
+    master = spark.conf.get("spark.master", "") or ""
+    if re.match(r"local(\[|$)", master):
+        attempts = re.fullmatch(r"local\[[^,]*,\s*(\d+)\s*\]", master)
+        return int(attempts[1]) if attempts else 1
+    return int(spark.conf.get("spark.task.maxFailures", str(_ATTEMPTS)) or _ATTEMPTS)
+
+
+def _session_there() -> SparkSession | None:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    try:
+        return SparkSession.active()
+    except PySparkException:
+        return None
+
+
+@contextmanager
+def _connected(url: str, options: SparkOptions) -> Iterator[SparkSession]:
+    """Use the Spark Connect server at ``url``."""
+    from pyspark.sql import SparkSession
+
+    settings = {**_SETTINGS, **options.conf}
+    builder = SparkSession.builder.remote(url)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    with spark_errors():
+        try:
+            spark = builder.getOrCreate()
+        except ImportError as error:
+            raise LancensError(
+                f"{url} is Spark Connect, which needs packages that are not installed: "
+                f"pip install 'pyspark[connect]=={version('pyspark')}'"
+            ) from error
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+@contextmanager
+def _submitted(options: SparkOptions) -> Iterator[SparkSession]:
+    """Use the JVM that ``spark-submit`` started, with the master it was told."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder
+    for key, value in {**_SETTINGS, **options.conf}.items():
+        builder = builder.config(key, value)
+    with spark_errors():
+        spark = builder.getOrCreate()
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+@contextmanager
+def _launched(master: str, options: SparkOptions) -> Iterator[SparkSession]:
+    """Start a JVM and a session in it, and stop both."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    _require_java()
+    local = master.startswith("local")
+    conf = SparkConf(loadDefaults=False)
+    for key, value in {**_SETTINGS, **(_LOCAL_SETTINGS if local else {}), **options.conf}.items():
+        conf.set(key, value)
+    conf.set("spark.master", _with_retries(master))
+    with _log(options) as log, _same_python(local):
+        named = None if log is None else log.name
+        with spark_errors(named):
+            gateway = launch_gateway(conf, {"stdout": log or sys.__stderr__, "stderr": log})
+        try:
+            with spark_errors(named):  # inside, as Spark's errors ask the JVM what they say
+                spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
+                try:
+                    yield spark
+                finally:
+                    spark.stop()
+        finally:
+            gateway.shutdown()
+            # Otherwise the next session of this process would talk to the JVM that is gone.
+            SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+            _end(gateway.proc)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Let the JVM go, which ends when nobody can write to it any more."""
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        process.wait(_SECONDS_TO_END)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _with_retries(master: str) -> str:
+    """Return ``master`` with a number of attempts, which Spark does not take for a local one unless it is told."""
+    match = re.fullmatch(r"local(?:\[\s*([^,\]]+?)\s*\])?", master)
+    return master if match is None else f"local[{match[1] or 1},{_ATTEMPTS}]"
+
+
+@contextmanager
+def _log(options: SparkOptions) -> Iterator[IO[bytes] | None]:
+    """Give a file for Spark's log, kept when the block fails; None where the log is to be seen."""
+    if options.show_log:
+        yield None
+        return
+    with tempfile.NamedTemporaryFile(prefix="lancens-spark-", suffix=".log", delete=False) as log:
+        yield log
+    with suppress(OSError):
+        Path(log.name).unlink()
+
+
+@contextmanager
+def _same_python(local: bool) -> Iterator[None]:
+    """Let the workers on this machine run the Python this runs in, unless something else is configured."""
+    if not local or "PYSPARK_PYTHON" in os.environ:
+        yield
+        return
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    try:
+        yield
+    finally:
+        del os.environ["PYSPARK_PYTHON"]
+
+
+def _require_packages() -> None:
+    if find_spec("pyspark") is None or find_spec("pandas") is None:  # PySpark takes no Arrow without pandas
+        raise MissingExtraError("Spark", "spark")
+    import pyspark
+
+    found = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
+    if found < _OLDEST_PYSPARK:
+        oldest = ".".join(map(str, _OLDEST_PYSPARK))
+        raise LancensError(
+            f"PySpark {pyspark.__version__} is too old, lancens needs {oldest}: pip install -U 'lancens[spark]'"
+        )
+
+
+def _require_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin/java")) if home else shutil.which("java")
+    advice = f"install Java {_OLDEST_JAVA} or 21 and set JAVA_HOME to it, or name a server with --master sc://HOST"
+    if java is None:
+        raise LancensError(f"Spark needs Java, and there is no `java` on the PATH: {advice}")
+    try:
+        # What it prints begins with: openjdk version "17.0.15" 2025-04-15
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True, timeout=60).stderr  # noqa: S603
+    except (OSError, subprocess.SubprocessError):
+        raise LancensError(f"Spark needs Java, and {java} does not run: {advice}") from None
+    found = re.search(r'version "(?:1\.)?(\d+)', said)
+    if found is not None and int(found[1]) < _OLDEST_JAVA:
+        raise LancensError(f"Spark needs Java {_OLDEST_JAVA}, and {java} is Java {found[1]}: {advice}")

@@ -1,0 +1,150 @@
+"""What one task reads of a catalog: a few namespaces, or a part of a large one.
+
+The namespaces are listed first, where the work is handed out. What that list misses, because it was made meanwhile or
+because it could not be listed, is read by the task that comes upon it. So all units together hold what one scan of the
+catalog returns, and each namespace has its coverage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+from math import ceil
+from typing import TYPE_CHECKING
+
+from reconciler.backends.parallel import in_parallel
+from reconciler.errors import LancensError
+from reconciler.names import Identifier, check_name
+
+if TYPE_CHECKING:
+    from reconciler.backends.base import Backend
+    from reconciler.names import Scope
+    from reconciler.pipeline.catalogs import CatalogSpec
+
+__all__ = ["DEFAULT_PARTITIONS", "DEFAULT_SPLIT", "Unit", "list_units", "units_of"]
+
+DEFAULT_PARTITIONS = 256
+"""About how many tasks read all catalogs together, at most, unless somebody says otherwise."""
+
+DEFAULT_SPLIT = 10_000
+"""With more tables than this a namespace is read in parts, unless somebody says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Some namespaces of one catalog, to be read by one task.
+
+    ``known`` are those of the namespaces directly in them that other units read. ``only`` and ``without`` are for a
+    part of a single namespace: the names of the tables in it, or of those that the other parts hold.
+    """
+
+    spec: CatalogSpec
+    namespaces: tuple[Identifier, ...]
+    known: frozenset[Identifier] = frozenset()
+    only: frozenset[str] | None = None
+    without: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """The namespaces of a catalog, each with those directly in it, and the names in those that hold many tables."""
+
+    spec: CatalogSpec
+    children: Mapping[Identifier, Sequence[Identifier]]
+    large: Mapping[Identifier, Sequence[str]] = field(default_factory=dict)
+
+
+def list_units(
+    specs: Collection[CatalogSpec], *, partitions: int = DEFAULT_PARTITIONS, split: int = DEFAULT_SPLIT
+) -> list[Unit]:
+    """Return what is to be read of the catalogs, in about ``partitions`` units at most.
+
+    A namespace is a unit of its own while there are few enough of them. One with more than ``split`` tables is more
+    than one, where the catalog reads tables by name.
+
+    Raises:
+        LancensError: a catalog cannot be reached from other processes, or does not take its configuration. What
+            cannot be listed is no error yet: the task that reads it says so.
+    """
+    for spec in specs:
+        _require_reachable(spec)
+    if not specs:
+        return []
+    with ThreadPoolExecutor(max_workers=min(len(specs), 16)) as pool:
+        listings = list(pool.map(partial(_list, split=split), specs))
+    size = ceil(sum(len(listing.children) for listing in listings) / partitions)
+    return [unit for listing in listings for unit in _grouped(listing, max(size, 1), split)]
+
+
+def units_of(backend: Backend, spec: CatalogSpec, *, size: int, split: int = DEFAULT_SPLIT) -> list[Unit]:
+    """Return the units of one connected catalog, ``size`` namespaces each."""
+    return list(_grouped(_listing(backend, spec, split), size, split))
+
+
+def _require_reachable(spec: CatalogSpec) -> None:
+    from reconciler.backends import registry
+
+    if registry.backend_class(spec.impl).in_process:
+        raise LancensError(
+            f"{spec.name} ({spec.impl}): the catalog lives in the memory of one process, so the processes of Spark "
+            "cannot read it; leave it out of the manifest, or do without Spark"
+        )
+
+
+def _list(spec: CatalogSpec, split: int) -> _Listing:
+    with spec.connect() as backend:
+        return _listing(backend, spec, split)
+
+
+def _listing(backend: Backend, spec: CatalogSpec, split: int) -> _Listing:
+    children: dict[Identifier, Sequence[Identifier]] = {}
+    level: list[Identifier] = [()] if spec.scope.reaches(()) else []
+    while level:
+        found = in_parallel(partial(_children, backend, spec.scope), level, backend.parallelism)
+        children.update(zip(level, found, strict=True))
+        level = list(chain.from_iterable(found))
+    if not backend.reads_by_name:
+        return _Listing(spec, children)
+    named = in_parallel(partial(_tables, backend, spec.scope), children, backend.parallelism)
+    large = {parent: names for parent, names in zip(children, named, strict=True) if len(names) > split}
+    return _Listing(spec, children, large)
+
+
+def _children(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[Identifier]:
+    """Return the namespaces in ``parent`` that something within ``scope`` can be in; none where they do not show."""
+    deepest = backend.capabilities.max_depth
+    if deepest is not None and len(parent) >= deepest:
+        return ()
+    try:
+        names = backend.child_namespaces(parent)
+    except Exception:  # noqa: BLE001 - a third party's backend may raise anything; its task comes upon it, and says so
+        return ()
+    identifiers = ((*parent, name) for name in sorted(set(names)) if check_name(name) is None)
+    return [identifier for identifier in identifiers if scope.reaches(identifier)]
+
+
+def _tables(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[str]:
+    """Return the names of the tables in ``parent`` within ``scope``; none where they do not show."""
+    try:
+        names = backend.child_tables(parent)
+    except Exception:  # noqa: BLE001 - as above
+        return ()
+    return [name for name in sorted(set(names)) if scope.contains((*parent, name))]
+
+
+def _grouped(listing: _Listing, size: int, split: int) -> Iterator[Unit]:
+    """Yield the units of a catalog, neighbours together, as they have their parents in common."""
+    small = sorted(set(listing.children) - set(listing.large))
+    for start in range(0, len(small), size):
+        group = tuple(small[start : start + size])
+        known = frozenset(chain.from_iterable(listing.children[parent] for parent in group))
+        yield Unit(listing.spec, group, known)
+    for parent, names in listing.large.items():
+        first, *others = (frozenset(names[start : start + split]) for start in range(0, len(names), split))
+        # The first part is whatever the others do not name, so nothing is left out that was made since.
+        yield Unit(listing.spec, (parent,), frozenset(listing.children[parent]), without=frozenset(names) - first)
+        for part in others:
+            yield Unit(listing.spec, (parent,), only=part)

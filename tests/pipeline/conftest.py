@@ -1,0 +1,33 @@
+"""The session that the tests of this folder share: one JVM, started for the first of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reconciler.pipeline.session import SparkOptions, spark_session
+from tests.servers.require import missing
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PLUGINS = Path(__file__).with_name("plugins")
+"""A folder as pip would make it: backends of the tests' own, which the processes of Spark find as well."""
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """Give a session on two cores."""
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        missing("Java is not installed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(PLUGINS), os.environ.get("PYTHONPATH")])))
+        patch.syspath_prepend(str(PLUGINS))
+        settings = {"spark.sql.shuffle.partitions": "4", "spark.driver.memory": "1g"}
+        with spark_session(SparkOptions("local[2]", settings)) as session:
+            yield session
