@@ -15,6 +15,7 @@ from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.state import (
     DEFAULT_PARALLELISM,
     Capabilities,
+    ForeignTable,
     LiveNamespace,
     LiveTable,
     PropertyChanges,
@@ -204,9 +205,29 @@ class Contract(LanceNamespace):
         """
         return ()
 
+    def foreign_tables(self, namespace: Identifier) -> Sequence[ForeignTable]:
+        """Return the tables directly in ``namespace`` that are not entered as Lance tables are (optional).
+
+        Those of other formats and views, and those that are marked as Lance tables and are of the wrong type, shown by
+        a scan or not: complete, with the location and the format that the catalog says. A namespace that cannot hold
+        tables has none.
+
+        Raises:
+            NamespaceNotFoundError: ``namespace`` does not exist.
+        """
+        return ()
+
     def schema_notes(self, schemas: Iterable[Schema]) -> Sequence[str]:
         """Return, in sentences, what the catalog cannot show as it is of the tables about to be made (optional)."""
         return ()
+
+    def roots(self) -> Sequence[str]:
+        """Return the directories and URIs under which this catalog's tables go by themselves (optional).
+
+        Without an answer of the backend's own, the ``root`` of the configuration, where it has one.
+        """
+        root: str | None = getattr(self.config, "root", None)
+        return () if root is None else (root,)
 
     def storage_options(self) -> dict[str, str]:
         """Return the options for opening this catalog's datasets with pylance (optional)."""

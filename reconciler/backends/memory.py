@@ -22,7 +22,7 @@ from reconciler.backends.base import Backend, NotLanceTableError
 from reconciler.backends.config import BackendConfig, Root
 from reconciler.backends.scoping import snapshot_within
 from reconciler.names import EVERYTHING, Identifier, Scope, join
-from reconciler.state import Capabilities, LiveNamespace, LiveTable, PropertyChanges, Snapshot
+from reconciler.state import Capabilities, ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot
 
 __all__ = ["MemoryBackend", "MemoryConfig"]
 
@@ -53,7 +53,7 @@ class _Store:
     lock: threading.RLock = field(default_factory=threading.RLock)
     namespaces: dict[Identifier, LiveNamespace] = field(default_factory=dict)
     tables: dict[Identifier, LiveTable] = field(default_factory=dict)
-    foreign: set[Identifier] = field(default_factory=set)
+    foreign: dict[Identifier, ForeignTable] = field(default_factory=dict)
 
 
 _stores: dict[str, _Store] = {}
@@ -81,16 +81,16 @@ class MemoryBackend(Backend):
             with _stores_lock:
                 self._store = _stores.setdefault(self.config.name, _Store())
 
-    def add_foreign(self, identifier: Sequence[str]) -> None:
-        """Put an object that is no Lance table, such as a view, into the catalog: for tests."""
+    def add_foreign(self, identifier: Sequence[str], location: str | None = None, kind: str = "view") -> None:
+        """Put a table of another format, or a view, into the catalog: for tests."""
         with self._store.lock:
             self._require_namespace(tuple(identifier[:-1]))
-            self._store.foreign.add(tuple(identifier))
+            self._store.foreign[tuple(identifier)] = ForeignTable(tuple(identifier), location, kind)
 
     def remove_foreign(self, identifier: Sequence[str]) -> None:
         """Take away what :meth:`add_foreign` put there."""
         with self._store.lock:
-            self._store.foreign.discard(tuple(identifier))
+            self._store.foreign.pop(tuple(identifier), None)
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
         """Return everything within ``scope``."""
@@ -129,6 +129,12 @@ class MemoryBackend(Backend):
         """Return the names of what :meth:`add_foreign` put into a namespace."""
         with self._store.lock:
             return [found[-1] for found in self._store.foreign if found[:-1] == identifier]
+
+    def foreign_tables(self, namespace: Identifier) -> list[ForeignTable]:
+        """Return what :meth:`add_foreign` put into a namespace."""
+        with self._store.lock:
+            self._require_namespace(namespace)
+            return [foreign for found, foreign in self._store.foreign.items() if found[:-1] == namespace]
 
     def insert_namespace(
         self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None

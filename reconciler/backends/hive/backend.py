@@ -32,6 +32,7 @@ class HiveBackend(Backend):
 
     config_model = HiveConfig
     config: HiveConfig
+    reads_by_name = True
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)

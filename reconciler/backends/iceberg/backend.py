@@ -41,6 +41,7 @@ class IcebergBackend(Backend):
     config_model = IcebergConfig
     config: IcebergConfig
     capabilities = Capabilities(table_depths=(2, None), fixed_levels=1, ignores_location=True)
+    reads_by_name = True
 
     commit_retry: ClassVar[RetryPolicy] = RetryPolicy(max_retries=8, base=0.05, cap=2.0)
     """How often, and after which pause, a change is made again on top of a change that came first."""

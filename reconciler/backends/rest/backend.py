@@ -58,6 +58,7 @@ class RestBackend(Backend):
     capabilities = Capabilities(
         location_policy=LocationPolicy.UNDER_ROOT, alter_namespace=False, alter_table=False, relocate_table=False
     )
+    reads_by_name = True
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
