@@ -1,17 +1,27 @@
-"""Spark's failures in one line a person can use."""
+"""Spark's failures, in one line a person can use."""
 
 from __future__ import annotations
 
+import logging
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from reconciler.errors import LancensError
 
-__all__ = ["spark_errors"]
+__all__ = ["quiet", "spark_errors"]
 
-_CAUSE = re.compile(r"^(?:[\w$]+\.)*([A-Z]\w*(?:Error|Exception|Exit|Interrupt)): *(\S.*)$", re.MULTILINE)
+_TRACEBACK = "Traceback (most recent call last):"
+_PYTHON = re.compile(r"^(?:\w+\.)*\w+: *(\S.*)$", re.MULTILINE)
+_JAVA = re.compile(
+    r"^(?:: |Caused by: |Exception in thread \"[^\"]*\" )?(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): *(\S.*)$",
+    re.MULTILINE,
+)
 _LONGEST = 500
+_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+_GONE = "its JVM has ended, mostly for want of memory (--spark-conf spark.driver.memory=4g)"
 
 
 @contextmanager
@@ -21,19 +31,49 @@ def spark_errors(log: str | None = None) -> Iterator[None]:
     Raises:
         LancensError: for every error of Spark's, and of the connection to its JVM.
     """
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark.errors import PySparkException
 
+    where = "" if log is None else f"; its log is {log}"
     try:
         yield
-    except (PySparkException, Py4JError, ConnectionError) as error:
-        where = "" if log is None else f"; its log is {log}"
-        raise LancensError(f"Spark failed: {_cause(str(error))}{where}") from error
+    except (Py4JNetworkError, ConnectionError) as error:
+        raise LancensError(f"Spark failed: {_GONE}{where}") from error
+    except (PySparkException, Py4JError) as error:
+        text = str(error)
+        if log is not None and "JAVA_GATEWAY_EXITED" in text:  # what there is to say stands in the log only
+            text = f"{Path(log).read_text('utf-8', 'replace')}\n{text}"
+        raise LancensError(f"Spark failed: {_cause(text)}{where}") from error
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep off the terminal what PySpark logs and warns of in the block before it raises it."""
+    from pyspark.logger import PySparkLogger
+
+    root = logging.getLogger()
+    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
+    root.addFilter(_is_no_bridge)
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Unable to cleanly shutdown", RuntimeWarning)
+            yield
+    finally:
+        root.removeFilter(_is_no_bridge)
+        for logger in loggers:
+            logger.disabled = False
+
+
+def _is_no_bridge(record: logging.LogRecord) -> bool:
+    """Return whether a record is none of py4j's, which logs with the root logger that the JVM has gone."""
+    return record.module not in ("java_gateway", "clientserver")
 
 
 def _cause(text: str) -> str:
-    """Return the line of ``text`` that says most: that of the innermost Python error, or else the first."""
-    worker = text.rpartition("Traceback (most recent call last):")[2]
-    found = _CAUSE.search(worker)
-    line = found[2] if found else next((line for line in text.splitlines() if line.strip()), "no reason given")
-    return line.strip().removesuffix(".")[:_LONGEST]
+    """Return the line of ``text`` that says most: the innermost error of Python or, where there is none, of Java."""
+    before, traceback, worker = text.rpartition(_TRACEBACK)
+    found: list[str] = _PYTHON.findall(worker)[:1] if traceback else _JAVA.findall(text)[-1:]
+    lines = [*found, *(line for line in (before or text).splitlines() if line.strip()), "it gave no reason"]
+    return lines[0].strip().removesuffix(".")[:_LONGEST]

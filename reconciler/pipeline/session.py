@@ -13,15 +13,16 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from reconciler.errors import LancensError, MissingExtraError
-from reconciler.pipeline.failures import spark_errors
+from reconciler.pipeline.failures import quiet, spark_errors
+from reconciler.pipeline.progress import stage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -161,33 +162,37 @@ def _launched(master: str, options: SparkOptions) -> Iterator[SparkSession]:
     for key, value in {**_SETTINGS, **(_LOCAL_SETTINGS if local else {}), **options.conf}.items():
         conf.set(key, value)
     conf.set("spark.master", _with_retries(master))
-    with _log(options) as log, _same_python(local):
+    with _log(options) as log, _same_python(local), ExitStack() as stack:
         named = None if log is None else log.name
-        with spark_errors(named):
+        if named is not None:
+            stack.enter_context(quiet())
+        # Spark's errors ask the JVM what they say, so they are translated before it goes.
+        with stage(None, f"Starting Spark on {master}"), spark_errors(named):
             gateway = launch_gateway(conf, {"stdout": log or sys.__stderr__, "stderr": log})
-        try:
-            with spark_errors(named):  # inside, as Spark's errors ask the JVM what they say
-                spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
-                try:
-                    yield spark
-                finally:
-                    spark.stop()
-        finally:
-            gateway.shutdown()
-            # Otherwise the next session of this process would talk to the JVM that is gone.
-            SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
-            _end(gateway.proc)
+            stack.callback(_end, gateway)
+            spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
+        with spark_errors(named):
+            try:
+                yield spark
+            finally:
+                spark.stop()
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Let the JVM go, which ends when nobody can write to it any more."""
-    if process.stdin is not None:
-        process.stdin.close()
+def _end(gateway: Any) -> None:
+    """Let the JVM go, which ends when nobody can write to it any more, and let PySpark forget it."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    gateway.shutdown()
+    # Otherwise the next session of this process would talk to a JVM that is not there.
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
+    SparkSession._instantiatedSession = None  # noqa: SLF001
+    gateway.proc.stdin.close()
     try:
-        process.wait(_SECONDS_TO_END)
+        gateway.proc.wait(_SECONDS_TO_END)
     except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+        gateway.proc.kill()
+        gateway.proc.wait()
 
 
 def _with_retries(master: str) -> str:
