@@ -57,12 +57,12 @@ and, in a row of coverage, the error: null where everything was read; ``code`` i
 Row = dict[str, Any]
 
 
-def spark_schema() -> str:
+def spark_schema(columns: Mapping[str, str] = COLUMNS) -> str:
     """Return the schema as Spark's DDL."""
-    return ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+    return ", ".join(f"{name} {kind}" for name, kind in columns.items())
 
 
-def arrow_schema() -> pa.Schema:
+def arrow_schema(columns: Mapping[str, str] = COLUMNS) -> pa.Schema:
     """Return the schema as Arrow's."""
     import pyarrow as pa
 
@@ -73,7 +73,7 @@ def arrow_schema() -> pa.Schema:
         "array<string>": pa.list_(pa.string()),
         "map<string,string>": pa.map_(pa.string(), pa.string()),
     }
-    return pa.schema([(name, types[kind]) for name, kind in COLUMNS.items()])
+    return pa.schema([(name, types[kind]) for name, kind in columns.items()])
 
 
 def rows_of(catalog: str, snapshot: Snapshot) -> Iterable[Row]:
@@ -109,11 +109,11 @@ def coverage_row(
     }
 
 
-def record_batch(rows: Sequence[Row]) -> pa.RecordBatch:
-    """Return ``rows`` as Arrow."""
+def record_batch(rows: Sequence[Row], columns: Mapping[str, str] = COLUMNS) -> pa.RecordBatch:
+    """Return ``rows`` as Arrow; a row without a column has null there."""
     import pyarrow as pa
 
-    return pa.RecordBatch.from_pylist(list(rows), schema=arrow_schema())
+    return pa.RecordBatch.from_pylist(list(rows), schema=arrow_schema(columns))
 
 
 def table_of(row: Mapping[str, Any]) -> LiveTable:

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
     from reconciler.pipeline.catalogs import CatalogSpec
 
-__all__ = ["is_last_attempt", "live_rows", "unit_rows"]
+__all__ = ["ROWS_AT_ONCE", "is_last_attempt", "live_rows", "register", "unit_rows"]
 
-_ROWS_AT_ONCE = 4096
+ROWS_AT_ONCE = 4096
+"""How many rows travel together."""
 
 
 def live_rows(
@@ -52,7 +53,7 @@ def unit_rows(spark: SparkSession, units: Collection[Unit]) -> DataFrame:
         for batch in batches:
             for position in batch.column(0).to_pylist():
                 rows = read_unit(pickle.loads(work[position]), last_attempt=last)  # noqa: S301 - our own
-                while some := list(islice(rows, _ROWS_AT_ONCE)):
+                while some := list(islice(rows, ROWS_AT_ONCE)):
                     yield record_batch(some)
 
     # The units are in the function, not in the data: no plan, log or page of Spark's shows what is in a function.
@@ -65,3 +66,12 @@ def is_last_attempt(attempts: int) -> bool:
 
     task = TaskContext.get()
     return task is None or task.attemptNumber() >= attempts - 1
+
+
+def register(spark: SparkSession) -> None:
+    """Make ``spark.read.format("lancens")`` known to a session, and let filters be pushed down to it."""
+    from reconciler.pipeline.data_source import LancensDataSource
+
+    bound = type("LancensDataSource", (LancensDataSource,), {"attempts": task_attempts(spark)})
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    spark.dataSource.register(bound)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.backends.parallel import in_parallel
 from reconciler.errors import LancensError
-from reconciler.names import Identifier, check_name
+from reconciler.names import ChildrenOf, Identifier, check_name
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
@@ -58,12 +58,16 @@ class _Listing:
 
 
 def list_units(
-    specs: Collection[CatalogSpec], *, partitions: int = DEFAULT_PARTITIONS, split: int = DEFAULT_SPLIT
+    specs: Collection[CatalogSpec],
+    *,
+    partitions: int = DEFAULT_PARTITIONS,
+    split: int = DEFAULT_SPLIT,
+    namespaces: Collection[Identifier] | None = None,
 ) -> list[Unit]:
     """Return what is to be read of the catalogs, in about ``partitions`` units at most.
 
     A namespace is a unit of its own while there are few enough of them. One with more than ``split`` tables is more
-    than one, where the catalog reads tables by name.
+    than one, where the catalog reads tables by name. Only ``namespaces`` are read, where they are given.
 
     Raises:
         LancensError: a catalog cannot be reached from other processes, or does not take its configuration. What
@@ -73,15 +77,16 @@ def list_units(
         _require_reachable(spec)
     if not specs:
         return []
+    wanted = None if namespaces is None else ChildrenOf(namespaces)
     with ThreadPoolExecutor(max_workers=min(len(specs), 16)) as pool:
-        listings = list(pool.map(partial(_list, split=split), specs))
+        listings = list(pool.map(partial(_list, split=split, wanted=wanted), specs))
     size = ceil(sum(len(listing.children) for listing in listings) / partitions)
     return [unit for listing in listings for unit in _grouped(listing, max(size, 1), split)]
 
 
 def units_of(backend: Backend, spec: CatalogSpec, *, size: int, split: int = DEFAULT_SPLIT) -> list[Unit]:
     """Return the units of one connected catalog, ``size`` namespaces each."""
-    return list(_grouped(_listing(backend, spec, split), size, split))
+    return list(_grouped(_listing(backend, spec, split, None), size, split))
 
 
 def _require_reachable(spec: CatalogSpec) -> None:
@@ -94,18 +99,20 @@ def _require_reachable(spec: CatalogSpec) -> None:
         )
 
 
-def _list(spec: CatalogSpec, split: int) -> _Listing:
+def _list(spec: CatalogSpec, split: int, wanted: ChildrenOf | None) -> _Listing:
     with spec.connect() as backend:
-        return _listing(backend, spec, split)
+        return _listing(backend, spec, split, wanted)
 
 
-def _listing(backend: Backend, spec: CatalogSpec, split: int) -> _Listing:
+def _listing(backend: Backend, spec: CatalogSpec, split: int, wanted: ChildrenOf | None) -> _Listing:
     children: dict[Identifier, Sequence[Identifier]] = {}
     level: list[Identifier] = [()] if spec.scope.reaches(()) else []
     while level:
         found = in_parallel(partial(_children, backend, spec.scope), level, backend.parallelism)
         children.update(zip(level, found, strict=True))
-        level = list(chain.from_iterable(found))
+        level = [child for child in chain.from_iterable(found) if wanted is None or wanted.reaches(child)]
+    if wanted is not None:
+        children = {parent: below for parent, below in children.items() if parent in wanted.namespaces}
     if not backend.reads_by_name:
         return _Listing(spec, children)
     named = in_parallel(partial(_tables, backend, spec.scope), children, backend.parallelism)

@@ -1,0 +1,175 @@
+"""``spark.read.format("lancens")``: the catalogs of a manifest as a table of Spark's.
+
+Spark makes and asks these objects in processes of their own: where the query is planned, the manifest is read and the
+namespaces are listed; where it runs, each task reads its unit.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo, Filter, In, InputPartition, IsNotNull
+
+from reconciler.errors import LancensError
+from reconciler.names import Scope, join, split
+from reconciler.pipeline.catalogs import CatalogSpec, catalog_specs
+from reconciler.pipeline.reading import read_unit
+from reconciler.pipeline.rows import record_batch, spark_schema
+from reconciler.pipeline.source import ROWS_AT_ONCE, is_last_attempt
+from reconciler.pipeline.units import DEFAULT_PARTITIONS, DEFAULT_SPLIT, list_units
+from reconciler.pipeline.views import VIEWS
+from reconciler.state import DEFAULT_PARALLELISM
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from reconciler.pipeline.rows import Row
+    from reconciler.pipeline.views import View
+
+__all__ = ["LancensDataSource"]
+
+_OPTIONS = ("manifest", "view", "columns", "catalog", "variables", "partitions", "split", "parallelism")
+
+
+class LancensDataSource(DataSource):
+    """The format ``lancens``; see docs/pipeline.md for its options."""
+
+    attempts = 1
+    """How often Spark tries a task; ``register`` sets it for its session."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return "lancens"
+
+    def schema(self) -> str:
+        """Return the columns of the view, or those of them that the option ``columns`` names."""
+        view = self._view()
+        given = self.options.get("columns")
+        names = [name.strip() for name in given.split(",")] if given else list(view.columns)
+        return spark_schema({name: view.columns[_known("column", name, view.columns)] for name in names})
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return what reads the columns of ``schema``: those of :meth:`schema`, or what the user asked for instead."""
+        view = self._view()
+        columns = {name: view.columns[_known("column", name, view.columns)] for name in schema.fieldNames()}
+        return _Reader(self.options, view, columns, self.attempts)
+
+    def _view(self) -> View:
+        for option in self.options:
+            _known("option", option, _OPTIONS)
+        return VIEWS[_known("view", self.options.get("view", "tables"), VIEWS)]
+
+
+class _Part(InputPartition):
+    """What one task reads, pickled, so that nothing of it shows where Spark shows partitions."""
+
+    def __init__(self, unit: bytes) -> None:
+        self.unit = unit
+
+    def __repr__(self) -> str:
+        return "lancens"
+
+
+class _Reader(DataSourceReader):
+    """One read of one view."""
+
+    def __init__(self, options: Mapping[str, str], view: View, columns: Mapping[str, str], attempts: int) -> None:
+        self._options = dict(options)
+        self._view = view
+        self._columns = columns
+        self._attempts = attempts
+        self._wanted: dict[str, frozenset[str]] = {}
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Take what asks for catalogs and namespaces by name, and leave the rest to Spark."""
+        for one in filters:
+            if not self._takes(one):
+                yield one
+
+    def _takes(self, one: Filter) -> bool:
+        if not isinstance(one, EqualTo | In | IsNotNull) or one.attribute not in (("catalog",), ("namespace",)):
+            return False
+        (column,) = one.attribute
+        if isinstance(one, IsNotNull):
+            return True
+        names = frozenset(one.value if isinstance(one, In) else (one.value,))
+        self._wanted[column] = self._wanted.get(column, names) & names
+        return True
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return a partition for each unit; the namespaces are listed now."""
+        catalogs, namespaces = self._wanted.get("catalog"), self._wanted.get("namespace")
+        specs = [spec for spec in self._specs() if catalogs is None or spec.name in catalogs]
+        units = list_units(
+            specs,
+            partitions=self._number("partitions", DEFAULT_PARTITIONS),
+            split=self._number("split", DEFAULT_SPLIT),
+            namespaces=None if namespaces is None else [split(name) for name in namespaces],
+        )
+        return [_Part(pickle.dumps(unit)) for unit in units] or [_Part(b"")]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield what is in one unit."""
+        assert isinstance(partition, _Part)  # noqa: S101 - what Spark hands over is what it was given
+        if not partition.unit:
+            return
+        found = read_unit(pickle.loads(partition.unit), last_attempt=is_last_attempt(self._attempts))  # noqa: S301
+        rows = self._view.rows(filter(self._is_wanted, found), self._columns)
+        while some := list(islice(rows, ROWS_AT_ONCE)):
+            yield record_batch(some, self._columns)
+
+    def _is_wanted(self, row: Row) -> bool:
+        """Return whether a row is in a namespace asked for: what is made while it is read may be below one."""
+        wanted = self._wanted.get("namespace")
+        return wanted is None or join(row.get("namespace") or ()) in wanted
+
+    def _specs(self) -> list[CatalogSpec]:
+        from reconciler.manifest import load
+
+        manifest = self._options.get("manifest")
+        if manifest is None:
+            raise LancensError('no manifest is given: spark.read.format("lancens").option("manifest", "lancens.yaml")')
+        loaded = load(manifest, variables=self._variables())
+        selected = Scope((self._options.get("catalog", "*"),))
+        specs = catalog_specs(loaded, self._number("parallelism", DEFAULT_PARALLELISM))
+        found = [spec for spec in specs if selected.contains((spec.name,))]
+        if not found:
+            raise LancensError(f"the option `catalog` matches none of {', '.join(spec.name for spec in specs)}")
+        return found
+
+    def _variables(self) -> dict[str, str]:
+        text = self._options.get("variables", "{}")
+        try:
+            variables = json.loads(text)
+        except ValueError:
+            variables = None
+        if not isinstance(variables, dict) or not all(isinstance(value, str) for value in variables.values()):
+            raise LancensError('the option `variables` is expected to be JSON such as {"region": "eu"}')
+        return variables
+
+    def _number(self, option: str, default: int) -> int:
+        text = self._options.get(option, str(default))
+        if not text.isdecimal() or int(text) < 1:
+            raise LancensError(f"the option `{option}` is expected to be a number from 1 on, not `{text}`")
+        return int(text)
+
+
+def _known(what: str, name: str, names: Iterable[str]) -> str:
+    """Return ``name`` if it is one of ``names``.
+
+    Raises:
+        LancensError: naming the nearest.
+    """
+    known = list(names)
+    if name in known:
+        return name
+    nearest = get_close_matches(name, known, n=1)
+    hint = f"did you mean `{nearest[0]}`?" if nearest else f"there is {', '.join(known)}"
+    raise LancensError(f"no {what} `{name}` in the format lancens; {hint}")
