@@ -115,6 +115,14 @@ class Contract(LanceNamespace):
             NamespaceNotFoundError: ``parent`` does not exist.
         """
 
+    def possible_tables(self, parent: Identifier) -> Iterable[str]:
+        """Return the names of the Lance tables in ``parent``, and of others where telling takes a call each (optional).
+
+        Raises:
+            NamespaceNotFoundError: ``parent`` does not exist, where the service tells.
+        """
+        return self.child_tables(parent)
+
     @abstractmethod
     def insert_namespace(
         self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None

@@ -134,12 +134,12 @@ def _children(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[Id
 
 
 def _tables(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[str]:
-    """Return the names of the tables in ``parent`` within ``scope``; none where they do not show."""
+    """Return the names of what may be tables in ``parent`` within ``scope``; none where they do not show."""
     try:
-        names = backend.child_tables(parent)
+        names = backend.possible_tables(parent)
     except Exception:  # noqa: BLE001 - as above
         return ()
-    return [name for name in sorted(set(names)) if scope.contains((*parent, name))]
+    return [name for name in sorted(set(names)) if check_name(name) is None and scope.contains((*parent, name))]
 
 
 def _grouped(listing: _Listing, size: int, split: int) -> Iterator[Unit]:
