@@ -78,7 +78,7 @@ def read_catalog(connection: Connection, options: PlanOptions, parallelism: int)
     source = CatalogInput(
         desired, live, backend.capabilities, connection.impl, Facts(found), options, connection.service
     )
-    occupants = ask_occupants(backend, source, TablesInMemory(live.tables), parallelism)
+    occupants = ask_occupants(backend, source, parallelism)
     return replace(source, facts=Facts(found, occupants))
 
 

@@ -64,9 +64,7 @@ def schemas_to_show(
             yield schema
 
 
-def ask_occupants(
-    backend: Backend, source: CatalogInput, tables: LiveTables, parallelism: int
-) -> Mapping[Identifier, Sequence[str]]:
+def ask_occupants(backend: Backend, source: CatalogInput, parallelism: int) -> Mapping[Identifier, Sequence[str]]:
     """Return what the namespaces that may be dropped hold beside what was read.
 
     That is foreign objects, and what the manifest's scope leaves out.
@@ -75,15 +73,15 @@ def ask_occupants(
         LanceNamespaceError: the catalog could not say.
     """
     candidates = droppable_namespaces(source)
-    names = in_parallel(lambda identifier: _occupants(backend, source, tables, identifier), candidates, parallelism)
+    names = in_parallel(lambda identifier: _occupants(backend, source, identifier), candidates, parallelism)
     return dict(zip(candidates, names, strict=True))
 
 
-def _occupants(backend: Backend, source: CatalogInput, tables: LiveTables, identifier: Identifier) -> tuple[str, ...]:
+def _occupants(backend: Backend, source: CatalogInput, identifier: Identifier) -> tuple[str, ...]:
     names = list(backend.foreign_objects(identifier))
-    if not source.desired.scope.is_everything:
-        inside = {(*identifier, name) for name in backend.child_tables(identifier)}
-        names += [unread[-1] for unread in inside.difference(tables.named(inside))]
+    scope = source.desired.scope
+    if not scope.is_everything:
+        names += [name for name in backend.child_tables(identifier) if not scope.contains((*identifier, name))]
         known = source.live.namespaces
         names += [name for name in backend.child_namespaces(identifier) if (*identifier, name) not in known]
     return tuple(names)

@@ -1,0 +1,242 @@
+"""Plans made on Spark: the same planner, with the tables compared where they are read.
+
+Desired and live tables meet in a full outer join, and the executors compare them one by one. What comes back is what
+has to change, and counts; the driver decides what only the whole catalog can decide and puts it in order, with the
+code of the local engine. So the plan is the same, byte for byte. Namespaces are few; they are compared on the driver.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from reconciler import locations
+from reconciler.connections import Connection, catalog_errors, open_connections
+from reconciler.errors import CatalogError
+from reconciler.names import DELIMITER, Identifier, split
+from reconciler.pipeline.catalogs import CatalogSpec, catalog_specs
+from reconciler.pipeline.live_state import LiveState, TablesOnSpark, Wanted
+from reconciler.pipeline.progress import stage
+from reconciler.pipeline.wanted import wanted_tables
+from reconciler.planner import assemble
+from reconciler.planner.catalog import CatalogPlan, conclude
+from reconciler.planner.comparison import Comparison, Outcomes, comparison_of
+from reconciler.planner.facts import CatalogInput, Facts, StorageQuestion, storage_question
+from reconciler.planner.live_tables import LiveTables, TablesInMemory
+from reconciler.planner.plan import Action, Plan
+from reconciler.planner.safety import check_removals
+from reconciler.planning import plan_options, reference, selected_catalogs
+from reconciler.questions import ask_occupants, ask_storage, check_selection, schemas_to_show
+from reconciler.state import DEFAULT_PARALLELISM, DesiredTable, LiveTable, Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from reconciler.manifest import Manifest
+
+__all__ = ["plan_on_spark"]
+
+_KEY = f"array_join(concat(namespace, array(name)), '{DELIMITER}')"
+_COMPARED = "catalog string, part binary, error string, code int"
+
+
+@dataclass(slots=True)
+class _Part:
+    """What comparing some tables of a catalog came to.
+
+    ``schemas`` are those the catalog will be told of; ``counts`` says how many live tables are in each namespace.
+    """
+
+    outcomes: Outcomes = field(default_factory=Outcomes)
+    schemas: Counter[Schema] = field(default_factory=Counter)
+    counts: Counter[Identifier] = field(default_factory=Counter)
+
+    def merge(self, other: _Part) -> None:
+        self.outcomes.merge(other.outcomes)
+        self.schemas.update(other.schemas)
+        self.counts.update(other.counts)
+
+
+def plan_on_spark(
+    spark: SparkSession,
+    manifest: Manifest,
+    *,
+    select: Sequence[str] = (),
+    adopt: bool = False,
+    take_over: bool = False,
+    allow_mass_removal: bool = False,
+    parallelism: int = DEFAULT_PARALLELISM,
+) -> Plan:
+    """Return the plan that :func:`reconciler.plan` returns, made on Spark.
+
+    Args:
+        spark: the session to work in.
+        parallelism: how many requests and storage probes each task runs at once.
+
+    The other arguments and the errors raised are those of :func:`reconciler.plan`.
+    """
+    selection, concerned = selected_catalogs(manifest, select)
+    specs = [spec for spec in catalog_specs(manifest, parallelism) if spec.name in concerned]
+    with open_connections(manifest, concerned, parallelism=parallelism) as connections, LiveState(spark, specs) as live:
+        live.read(_catalogs(specs))
+        sources = {
+            name: CatalogInput(
+                connection.desired,
+                live.snapshot(name),
+                connection.backend.capabilities,
+                connection.impl,
+                options=plan_options(connection, selection, adopt=adopt, take_over=take_over),
+                service=connection.service,
+            )
+            for name, connection in connections.items()
+        }
+        nothing = TablesInMemory({})
+        asked = [(source, TablesOnSpark(live, name, {}, nothing)) for name, source in sources.items()]
+        check_selection(select, asked)
+        parts = _compare(spark, specs, sources, live.tables)
+        found = live.find({name: _wanted(source, parts[name]) for name, source in sources.items()})
+        plans = [
+            _conclude(
+                source,
+                connections[name],
+                parts[name],
+                TablesOnSpark(
+                    live, name, parts[name].counts, TablesInMemory({table.id: table for table in found[name]})
+                ),
+            )
+            for name, source in sources.items()
+        ]
+    made = assemble(reference(manifest), manifest.thresholds, plans)
+    if not allow_mass_removal:
+        check_removals(made)
+    return made
+
+
+def _wanted(source: CatalogInput, part: _Part) -> Wanted:
+    """Return the live tables that new objects of the plan may clash with."""
+    new = source.desired.namespaces.keys() - source.live.namespaces.keys()
+    return Wanted(
+        frozenset(new if source.capabilities.one_name_space else ()),
+        frozenset(
+            locations.normalise(change.after.location)
+            for change in part.outcomes.changes
+            if change.action is Action.CREATE_TABLE and change.after and change.after.location
+        ),
+    )
+
+
+def _conclude(source: CatalogInput, connection: Connection, part: _Part, tables: LiveTables) -> CatalogPlan:
+    """Plan one catalog of what comparing its tables came to."""
+    backend = connection.backend
+    with catalog_errors(connection.name, connection.impl, connection.secrets):
+        notes = backend.schema_notes(part.schemas.elements())
+        occupants = ask_occupants(backend, source, backend.parallelism)
+    source = replace(
+        source,
+        live=replace(source.live, notes=(*source.live.notes, *notes)),
+        facts=Facts(occupants=occupants),
+    )
+    return conclude(source, part.outcomes, tables)
+
+
+# ---- comparing on the executors --------------------------------------------------------------------------------------
+
+
+def _compare(
+    spark: SparkSession, specs: Sequence[CatalogSpec], sources: Mapping[str, CatalogInput], live: DataFrame
+) -> Mapping[str, _Part]:
+    """Return, for each catalog, what comparing all its tables came to.
+
+    Raises:
+        CatalogError: a catalog could not say where a table goes.
+    """
+    from pyspark import StorageLevel
+
+    wanted = wanted_tables(spark, (source.desired for source in sources.values()))
+    there = live.selectExpr("catalog", f"{_KEY} AS key", "location", "properties")
+    comparisons = {name: comparison_of(source) for name, source in sources.items()}
+    worker = _Worker(comparisons, {spec.name: spec for spec in specs})
+    tables = wanted.join(there, ["catalog", "key"], "full_outer")
+    compared = tables.mapInArrow(worker, _COMPARED).persist(StorageLevel.DISK_ONLY)
+    parts = {name: _Part() for name in sources}
+    try:
+        with stage(spark, f"Comparing the tables of {_catalogs(specs)}") as progress:
+            compared.count()
+            # A partition at a time, so that the plan of a whole new fleet need not fit into the driver's heap twice.
+            for row in compared.toLocalIterator():
+                if row["error"] is not None:
+                    raise CatalogError(row["error"], row["code"])
+                parts[row["catalog"]].merge(pickle.loads(row["part"]))  # noqa: S301 - our own
+            changes = sum(len(part.outcomes.changes) for part in parts.values())
+            progress.note(f"{changes:,} {'change' if changes == 1 else 'changes'}")
+    finally:
+        compared.unpersist()
+    return parts
+
+
+@dataclass(frozen=True, slots=True)
+class _Worker:
+    """Compares the tables of a partition; runs on the executors."""
+
+    comparisons: Mapping[str, Comparison]
+    specs: Mapping[str, CatalogSpec]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield what each batch came to, in the columns of ``_COMPARED``."""
+        import pyarrow as pa
+
+        schema = pa.schema(
+            [("catalog", pa.string()), ("part", pa.binary()), ("error", pa.string()), ("code", pa.int32())]
+        )
+        for batch in batches:
+            pairs: dict[str, list[tuple[DesiredTable | None, LiveTable | None]]] = {}
+            for row in batch.to_pylist():
+                pairs.setdefault(row["catalog"], []).append(_pair(row))
+            answers = [self._answer(catalog, found) for catalog, found in pairs.items()]
+            if answers:
+                yield pa.RecordBatch.from_pylist(answers, schema=schema)
+
+    def _answer(
+        self, catalog: str, pairs: Sequence[tuple[DesiredTable | None, LiveTable | None]]
+    ) -> dict[str, str | bytes | int]:
+        try:
+            return {"catalog": catalog, "part": pickle.dumps(self._compare(catalog, pairs))}
+        except CatalogError as error:
+            return {"catalog": catalog, "error": str(error), "code": error.code}
+
+    def _compare(self, catalog: str, pairs: Sequence[tuple[DesiredTable | None, LiveTable | None]]) -> _Part:
+        comparison = self.comparisons[catalog]
+        part = _Part()
+        asked = [
+            question
+            for desired, live in pairs
+            if desired is not None and (question := storage_question(desired, live, comparison.select)) is not None
+        ]
+        found = self._ask(catalog, asked)
+        registered = {live.id for _, live in pairs if live is not None}
+        part.schemas.update(schemas_to_show(asked, found, registered))
+        part.counts.update(identifier[:-1] for identifier in registered)
+        for desired, live in pairs:
+            comparison.add(part.outcomes, desired, live, found.get(desired.id) if desired else None)
+        return part
+
+    def _ask(self, catalog: str, asked: Sequence[StorageQuestion]) -> Mapping[Identifier, Any]:
+        if not asked:
+            return {}
+        spec = self.specs[catalog]
+        with spec.connect() as backend:
+            return ask_storage(backend, asked, spec.parallelism)
+
+
+def _pair(row: Mapping[str, Any]) -> tuple[DesiredTable | None, LiveTable | None]:
+    desired = None if row["block"] is None else pickle.loads(row["block"])  # noqa: S301 - our own
+    live = None if row["location"] is None else LiveTable(split(row["key"]), row["location"], dict(row["properties"]))
+    return desired, live
+
+
+def _catalogs(specs: Sequence[CatalogSpec]) -> str:
+    return specs[0].name if len(specs) == 1 else f"{len(specs)} catalogs"

@@ -1,0 +1,164 @@
+"""`plan --engine spark`: the plan of the local engine, byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import strategies as st
+
+from reconciler import load, plan
+from reconciler.errors import LancensError
+from reconciler.manifest import Manifest
+from reconciler.names import Identifier
+from reconciler.pipeline.fleet import plan_on_spark
+from reconciler.planner.facts import PlanOptions
+from reconciler.state import Capabilities, DesiredCatalog, Field, Snapshot
+from reconciler.storage import create_empty
+from tests.pipeline.plugins.frozen_backend import freeze
+from tests.soak import count
+from tests.states import catalogs, manifests, option_sets
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CATALOGS = 12
+"""So many random catalogs are in each manifest: starting a job costs more than comparing a hundred tables."""
+
+COLUMNS = (Field("id", "int64"), Field("name", "string"))
+
+
+@dataclass(frozen=True)
+class Options:
+    """What both engines are told."""
+
+    select: Sequence[str] = ()
+    adopt: bool = False
+    take_over: bool = False
+
+
+@dataclass(frozen=True)
+class State:
+    """One catalog: what is wanted, and what is there."""
+
+    desired: DesiredCatalog
+    live: Snapshot
+    capabilities: Capabilities
+    foreign: Sequence[Identifier]
+
+
+@st.composite
+def states(draw: st.DrawFn) -> State:
+    wanted, live = draw(manifests()), draw(catalogs())
+    with_schema = draw(st.booleans())
+    tables = {
+        # A table that is looked at in storage: beside the manifest's shelves lies a real dataset.
+        identifier: replace(table, schema=COLUMNS, probe=True, location="{data}/there.lance")
+        if with_schema and not table.absent and draw(st.booleans())
+        else table
+        for identifier, table in wanted.tables.items()
+    }
+    notes = draw(st.lists(st.sampled_from(["`a$b` cannot be shown", "`c` is read-only"]), unique=True))
+    abilities = draw(
+        st.builds(Capabilities, one_name_space=st.booleans(), table_markers=st.booleans(), alter_table=st.booleans())
+    )
+    foreign = (
+        [(*one, "view") for one in draw(st.lists(st.sampled_from(sorted(live.namespaces)), max_size=1))]
+        if (live.namespaces)
+        else []
+    )
+    return State(replace(wanted, tables=tables), replace(live, notes=tuple(notes)), abilities, foreign)
+
+
+def manifest_of(folder: Path, states: Sequence[State]) -> Manifest:
+    """Write the states to files and return the manifest that names them."""
+    names = [f"c{number:02}" for number in range(len(states))]
+    for name, state in zip(names, states, strict=True):
+        freeze(folder / f"{name}.pickle", state.live, state.capabilities, state.foreign)
+    lines = [
+        f"  {name}: {{impl: frozen, config: {{state: {folder}/{name}.pickle, root: {folder}/new}}}}" for name in names
+    ]
+    path = folder / "lancens.yaml"
+    path.write_text("\n".join(["version: 1", "name: store", "safety: {max_removal_percent: 100}", "catalogs:", *lines]))
+    read = load(path)
+    wanted = {
+        name: replace(
+            read.catalogs[name],
+            desired=replace(
+                state.desired,
+                name=name,
+                tables={
+                    identifier: replace(table, location=table.location and table.location.format(data=folder))
+                    for identifier, table in state.desired.tables.items()
+                },
+            ),
+        )
+        for name, state in zip(names, states, strict=True)
+    }
+    return replace(read, catalogs=wanted)
+
+
+def local_plan(manifest: Manifest, options: Options) -> str:
+    try:
+        return plan(manifest, select=options.select, adopt=options.adopt, take_over=options.take_over).to_json()
+    except LancensError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def spark_plan(spark: SparkSession, manifest: Manifest, options: Options) -> str:
+    try:
+        made = plan_on_spark(spark, manifest, select=options.select, adopt=options.adopt, take_over=options.take_over)
+        return made.to_json()
+    except LancensError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("fleet")
+    create_empty(str(folder / "there.lance"), COLUMNS, {})
+    return folder
+
+
+unhurried = settings(
+    deadline=None,
+    max_examples=count(3, 60),
+    phases=[Phase.explicit, Phase.generate],  # a smaller example costs another run on Spark each
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@pytest.mark.soak
+@unhurried
+@given(
+    st.lists(states(), min_size=CATALOGS, max_size=CATALOGS),
+    st.builds(
+        Options,
+        select=st.lists(st.sampled_from(["c0*/**", "*/a", "**/b", "c*/a/**"]), max_size=2),
+        adopt=st.booleans(),
+        take_over=st.booleans(),
+    ),
+)
+def test_the_plan_is_that_of_the_local_engine(
+    spark: SparkSession, data: Path, drawn: list[State], options: Options
+) -> None:
+    whole = manifest_of(data, drawn)
+    assert spark_plan(spark, whole, options) == local_plan(whole, options)
+
+
+@pytest.mark.soak
+@unhurried
+@given(st.lists(states(), min_size=CATALOGS, max_size=CATALOGS), option_sets)
+def test_the_plan_without_conflicts_is_that_of_the_local_engine(
+    spark: SparkSession, data: Path, drawn: list[State], given_options: PlanOptions
+) -> None:
+    options = Options(adopt=given_options.adopt, take_over=given_options.take_over)
+    # A conflict of one catalog hides the plans of the others.
+    peaceful = [state for state in drawn if "PlanError" not in local_plan(manifest_of(data, [state]), options)]
+    assume(peaceful)
+    manifest = manifest_of(data, peaceful)
+    assert spark_plan(spark, manifest, options) == local_plan(manifest, options)
