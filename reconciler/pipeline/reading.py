@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from reconciler.pipeline.catalogs import CatalogSpec
     from reconciler.pipeline.rows import Row
 
-__all__ = ["read_unit", "rows_in"]
+__all__ = ["LASTING", "read_unit", "require_unicode", "rows_in", "tried"]
 
 ResultT = TypeVar("ResultT")
 
-_LASTING = frozenset(
+LASTING = frozenset(
     {ErrorCode.UNSUPPORTED, ErrorCode.INVALID_INPUT, ErrorCode.PERMISSION_DENIED, ErrorCode.UNAUTHENTICATED}
 )
 """The codes of what another attempt would meet again."""
@@ -61,7 +61,7 @@ def read_unit(unit: Unit, *, last_attempt: bool = True) -> Iterator[Row]:
         CatalogError: something could not be read that can be at another attempt, and this is not the last one.
     """
     with ExitStack() as stack:
-        backend = _tried(unit.spec, lambda: stack.enter_context(unit.spec.connect()))
+        backend = tried(unit.spec, lambda: stack.enter_context(unit.spec.connect()))
         if isinstance(backend, CatalogError):
             yield from _not_read(unit.spec, unit.namespaces, backend, last_attempt)
         else:
@@ -74,7 +74,7 @@ def rows_in(backend: Backend, unit: Unit, *, last_attempt: bool = True) -> Itera
     All namespaces are read at once; when that fails each is read alone, so that the error is that of the one it is in.
     """
     spec = unit.spec
-    snapshot = _tried(spec, lambda: _scan(backend, unit))
+    snapshot = tried(spec, lambda: _scan(backend, unit))
     if isinstance(snapshot, CatalogError):
         if len(unit.namespaces) == 1:
             yield from _not_read(spec, unit.namespaces, snapshot, last_attempt)
@@ -103,12 +103,12 @@ def _scan(backend: Backend, unit: Unit) -> Snapshot:
         within = Snapshot(
             {name: live for name, live in found.namespaces.items() if _is_in(unit, name, tables=False)},
             {name: live for name, live in found.tables.items() if _is_in(unit, name, tables=True)},
-            found.notes,
+            tuple(map(_unicode, found.notes)),
         )
     for namespace in within.namespaces.values():
-        _require_unicode(unit.spec.name, namespace.id, namespace.properties)
+        require_unicode(unit.spec.name, namespace.id, namespace.properties)
     for table in within.tables.values():
-        _require_unicode(unit.spec.name, table.id, table.properties, table.location)
+        require_unicode(unit.spec.name, table.id, table.properties, table.location)
     return within
 
 
@@ -120,33 +120,37 @@ def _is_in(unit: Unit, identifier: Identifier, *, tables: bool) -> bool:
     return unit.spec.scope.contains(identifier) or unit.spec.scope.reaches(identifier)
 
 
-def _require_unicode(catalog: str, identifier: Identifier, properties: Mapping[str, str], *others: str) -> None:
+def require_unicode(catalog: str, identifier: Identifier, properties: Mapping[str, str], *others: str) -> None:
     """Refuse a lone surrogate, which JSON can bring and Arrow cannot take."""
     try:
         "".join((*identifier, *properties.keys(), *properties.values(), *others)).encode()
     except UnicodeEncodeError:
-        shown = address(catalog, identifier).encode(errors="backslashreplace").decode()
-        raise LancensError(f"{shown} holds text that is not Unicode") from None
+        raise LancensError(f"{_unicode(address(catalog, identifier))} holds text that is not Unicode") from None
+
+
+def _unicode(text: str) -> str:
+    """Return ``text`` with lone surrogates written out."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _not_read(
     spec: CatalogSpec, namespaces: Iterable[Identifier], error: CatalogError, last_attempt: bool
 ) -> Iterator[Row]:
-    if not last_attempt and error.code not in _LASTING:
+    if not last_attempt and error.code not in LASTING:
         raise error
     for namespace in namespaces:
         yield coverage_row(spec.name, namespace, error=error)
 
 
-def _tried(spec: CatalogSpec, read: Callable[[], ResultT]) -> ResultT | CatalogError:
+def tried(spec: CatalogSpec, read: Callable[[], ResultT]) -> ResultT | CatalogError:
     """Return what ``read`` returns, or why it could not; nothing of that is secret, what it came from is not kept."""
     try:
         with catalog_errors(spec.name, spec.impl, spec.secrets):
             return read()
     except CatalogError as error:
-        return CatalogError(str(error), error.code)
+        return CatalogError(_unicode(str(error)), error.code)
     except LancensError as error:
-        return CatalogError(str(error), ErrorCode.INVALID_INPUT)
+        return CatalogError(_unicode(str(error)), ErrorCode.INVALID_INPUT)
     except Exception as error:  # noqa: BLE001 - whatever a third party's backend raises costs one namespace, no more
-        text = scrub(str(error), spec.secrets)
+        text = _unicode(scrub(str(error), spec.secrets))
         return CatalogError(f"{spec.name} ({spec.impl}): {type(error).__name__}: {text}", ErrorCode.INTERNAL)

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -44,6 +45,7 @@ _SETTINGS: Mapping[str, str] = {
 _LOCAL_SETTINGS: Mapping[str, str] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
+    "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), "lancens-warehouse")),  # or it is made right here
     "spark.ui.enabled": "false",
 }
 
@@ -168,7 +170,9 @@ def _launched(master: str, options: SparkOptions) -> Iterator[SparkSession]:
             stack.enter_context(quiet())
         # Spark's errors ask the JVM what they say, so they are translated before it goes.
         with stage(None, f"Starting Spark on {master}"), spark_errors(named):
-            gateway = launch_gateway(conf, {"stdout": log or sys.__stderr__, "stderr": log})
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "lance is not fork-safe", UserWarning)  # the fork becomes a JVM
+                gateway = launch_gateway(conf, {"stdout": log or sys.__stderr__, "stderr": log})
             stack.callback(_end, gateway)
             spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
         with spark_errors(named):

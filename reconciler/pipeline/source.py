@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from reconciler.pipeline.catalogs import CatalogSpec
+    from reconciler.pipeline.rows import Row
 
-__all__ = ["ROWS_AT_ONCE", "is_last_attempt", "live_rows", "register", "unit_rows"]
+__all__ = ["ROWS_AT_ONCE", "each_unit", "is_last_attempt", "live_rows", "register"]
 
 ROWS_AT_ONCE = 4096
 """How many rows travel together."""
@@ -40,11 +41,16 @@ def live_rows(
     Raises:
         LancensError: a catalog cannot be reached from other processes, or does not take its configuration.
     """
-    return unit_rows(spark, list_units(specs, partitions=partitions, split=split))
+    return each_unit(spark, list_units(specs, partitions=partitions, split=split), _batches, spark_schema())
 
 
-def unit_rows(spark: SparkSession, units: Collection[Unit]) -> DataFrame:
-    """Return what is in ``units``, each read by a task of its own."""
+def each_unit(
+    spark: SparkSession,
+    units: Collection[Unit],
+    act: Callable[[Iterator[Row]], Iterator[pa.RecordBatch]],
+    schema: str,
+) -> DataFrame:
+    """Return what ``act`` makes of the rows of each unit, where they are read; ``schema`` is that of its batches."""
     work = [pickle.dumps(unit) for unit in units]
     attempts = task_attempts(spark)
 
@@ -52,12 +58,15 @@ def unit_rows(spark: SparkSession, units: Collection[Unit]) -> DataFrame:
         last = is_last_attempt(attempts)
         for batch in batches:
             for position in batch.column(0).to_pylist():
-                rows = read_unit(pickle.loads(work[position]), last_attempt=last)  # noqa: S301 - our own
-                while some := list(islice(rows, ROWS_AT_ONCE)):
-                    yield record_batch(some)
+                yield from act(read_unit(pickle.loads(work[position]), last_attempt=last))  # noqa: S301 - our own
 
     # The units are in the function, not in the data: no plan, log or page of Spark's shows what is in a function.
-    return spark.range(0, len(work), 1, max(len(work), 1)).mapInArrow(read, spark_schema())
+    return spark.range(0, len(work), 1, max(len(work), 1)).mapInArrow(read, schema)
+
+
+def _batches(rows: Iterator[Row]) -> Iterator[pa.RecordBatch]:
+    while some := list(islice(rows, ROWS_AT_ONCE)):
+        yield record_batch(some)
 
 
 def is_last_attempt(attempts: int) -> bool:

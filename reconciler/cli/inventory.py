@@ -1,0 +1,101 @@
+"""``lancens inventory``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli.options import load_manifest, manifest_arguments, variables_option
+from reconciler.cli.spark_options import spark_flags
+from reconciler.names import address
+from reconciler.state import DEFAULT_PARALLELISM
+
+if TYPE_CHECKING:
+    from reconciler.pipeline.inventory import Inventory
+    from reconciler.pipeline.session import SparkOptions
+    from reconciler.pipeline.targets import Form
+
+_MOST_NAMED = 10
+_SUFFIXES: dict[str, Form] = {".lance": "lance", ".parquet": "parquet", ".json": "json", ".jsonl": "json"}
+
+
+@click.command("inventory")
+@manifest_arguments
+@variables_option
+@click.option("-o", "--out", metavar="OUT", help="Write to a file, or a Lance dataset; otherwise JSON to stdout.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["lance", "parquet", "json"]),
+    help="How to write; otherwise what the end of OUT says.",
+)
+@spark_flags
+@click.option(
+    "--partitions",
+    type=click.IntRange(1),
+    default=256,
+    show_default=True,
+    help="About how many tasks read, at most.",
+)
+@click.option(
+    "--parallelism",
+    type=click.IntRange(1, 256),
+    default=DEFAULT_PARALLELISM,
+    show_default=True,
+    help="Requests at once, of each task.",
+)
+def command(
+    manifests: tuple[str, ...],
+    variables: dict[str, str],
+    out: str | None,
+    form: Form | None,
+    spark: SparkOptions,
+    partitions: int,
+    parallelism: int,
+) -> None:
+    """Write everything that is in the catalogs to one file or dataset, read on Spark.
+
+    It holds a row for each namespace, table and note, and one for each namespace that was read or could not be; then
+    the exit code is 1. No value that looks like a secret is in it.
+
+    \b
+    Examples:
+      lancens inventory -o inventory.lance
+      lancens inventory prod.yaml -o inventory.parquet --master 'local[4]'
+      lancens inventory | jq -r 'select(.kind == "table").location'
+    """
+    chosen = form or _form_of(out)
+    if out is None and chosen != "json":
+        raise click.UsageError(f"only JSON goes to stdout: say with -o where to write {chosen}")
+    manifest = load_manifest(manifests, variables)
+    from reconciler.output.wording import count
+    from reconciler.pipeline.inventory import write_inventory
+
+    found = write_inventory(manifest, out, chosen, spark, partitions=partitions, parallelism=parallelism)
+    if out is not None:
+        click.echo(f"Wrote {out}: {count(found.namespaces, 'namespace')}, {count(found.tables, 'table')}.", err=True)
+    if found.unread:
+        _show_unread(found)
+        sys.exit(1)
+
+
+def _form_of(out: str | None) -> Form:
+    if out is None:
+        return "json"
+    form = _SUFFIXES.get(PurePath(out).suffix)
+    if form is None:
+        raise click.UsageError(f"{out} ends in none of {', '.join(_SUFFIXES)}: say --format lance, parquet or json")
+    return form
+
+
+def _show_unread(found: Inventory) -> None:
+    from reconciler.output.wording import count
+
+    for one in found.unread[:_MOST_NAMED]:
+        click.echo(f"{address(one.catalog, one.namespace)}: {one.error}", err=True)
+    more = len(found.unread) - _MOST_NAMED
+    rest = f", of which {more:,} are not shown" if more > 0 else ""
+    click.echo(f"Not complete: {count(len(found.unread), 'namespace')} could not be read{rest}.", err=True)
