@@ -1,0 +1,59 @@
+"""Numbers as a person reads them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+__all__ = ["change", "duration", "moment", "number", "size", "size_unit"]
+
+_SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_LARGE = (" M", " B", " T")  # million, billion, trillion
+_WHOLE_UP_TO = 10_000_000
+
+
+def number(value: int) -> str:
+    """Return a count, such as ``1,204`` or ``12.4 M`` for millions."""
+    return f"{value:,}" if abs(value) < _WHOLE_UP_TO else _scaled(value / 1_000_000, 1000, _LARGE)
+
+
+def size(value: int) -> str:
+    """Return a number of bytes, such as ``1.2 GiB``."""
+    return _scaled(value, 1024, tuple(f" {unit}" for unit in _SIZES))
+
+
+def size_unit(value: int) -> int:
+    """Return how many bytes the unit has in which :func:`size` writes ``value``."""
+    unit = 1
+    while value >= unit * 1024:
+        unit *= 1024
+    return unit
+
+
+def _scaled(value: float, step: int, units: tuple[str, ...]) -> str:
+    at = 0
+    # What would be rounded up to a whole step is written in the next unit.
+    while abs(value) >= step - 0.5 and at < len(units) - 1:
+        value /= step
+        at += 1
+    digits = 0 if float(value).is_integer() or abs(value) >= 100 else 1
+    return f"{value:,.{digits}f}{units[at]}"
+
+
+def change(value: int, text: str) -> str:
+    """Return ``text``, which is ``value`` without its sign, with the sign of a change."""
+    return f"{'+' if value > 0 else '−'}{text}"  # noqa: RUF001 -- the minus sign is as wide as the plus
+
+
+def moment(value: datetime) -> str:
+    """Return a moment in UTC, such as ``2026-11-21 15:30 UTC``."""
+    return f"{value:%Y-%m-%d %H:%M} UTC"
+
+
+def duration(value: timedelta) -> str:
+    """Return how long something took, such as ``41 s`` or ``3 min 20 s``."""
+    seconds = round(value.total_seconds())
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours:,} h {minutes} min"
+    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"

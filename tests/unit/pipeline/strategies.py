@@ -1,0 +1,79 @@
+"""Hypothesis strategies for audit documents whose every name and value may be hostile."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hypothesis import strategies as st
+
+from reconciler.pipeline.records import Finding
+from reconciler.pipeline.report.document import AuditDocument, CatalogCoverage, Failure, ReportedTable
+from reconciler.state import Source
+from tests.strategies import SECRET, hostile_text, identifiers, locations, names
+from tests.unit.pipeline.documents import RULES, document
+
+_catalogs = st.sampled_from(("lake", "prod")) | names
+_owners = st.none() | st.just("feature-store/lake") | hostile_text
+_counts = st.none() | st.integers(0, 1 << 60)
+_rules = st.sampled_from(RULES)
+_prose = st.sampled_from(("nothing is there", "`tier` differs", "an `unclosed tick")) | hostile_text
+_details = st.dictionaries(names.filter(lambda key: SECRET not in key), hostile_text, max_size=2).flatmap(
+    lambda plain: st.sampled_from(({}, {"db_password": SECRET}, {"token": f"x{SECRET}"})).map(
+        lambda secret: {**plain, **secret}
+    )
+)
+
+
+@st.composite
+def findings(draw: st.DrawFn) -> Finding:
+    """Draw a finding about a table, a namespace or a root."""
+    rule = draw(_rules)
+    return Finding(
+        rule=rule.name,
+        severity=rule.severity,
+        catalog=draw(_catalogs),
+        id=draw(identifiers | st.just(())),
+        reason=draw(_prose),
+        remedy=draw(_prose),
+        location=draw(st.none() | locations),
+        owner=draw(_owners),
+        source=draw(
+            st.none()
+            | st.builds(Source, st.just("lancens.yaml") | hostile_text, st.integers(1, 10_000), st.integers(1, 80))
+        ),
+        details=draw(_details),
+    )
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> ReportedTable:
+    """Draw a table of which much or little is known."""
+    identifier = draw(identifiers)
+    return ReportedTable(
+        catalog=draw(_catalogs),
+        namespace=identifier[:-1],
+        name=identifier[-1],
+        location=draw(st.none() | locations),
+        owner=draw(_owners),
+        rows=draw(_counts),
+        bytes=draw(_counts),
+        fragments=draw(_counts),
+        version=draw(_counts),
+        committed=draw(
+            st.none() | st.datetimes(datetime(1990, 1, 1), datetime(2040, 1, 1), timezones=st.just(UTC))
+        ),
+        rules=tuple(draw(st.lists(_rules.map(lambda rule: rule.name), max_size=3, unique=True))),
+    )
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> AuditDocument:
+    """Draw a document of a few findings and tables."""
+    coverage = st.builds(CatalogCoverage, name=_catalogs, impl=st.just("dir") | names, namespaces=st.integers(0, 9))
+    failure = st.builds(Failure, catalog=_catalogs, namespace=identifiers | st.just(()), message=hostile_text)
+    return document(
+        draw(st.lists(findings(), max_size=4)),
+        draw(st.lists(tables(), max_size=4)),
+        draw(st.lists(coverage, max_size=2, unique_by=lambda catalog: catalog.name)),
+        draw(st.lists(failure, max_size=2)),
+    )
