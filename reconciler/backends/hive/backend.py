@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,12 +14,18 @@ from reconciler import locations
 from reconciler.backends.base import Backend
 from reconciler.backends.hive.config import HiveConfig
 from reconciler.backends.hive.databases import Databases
-from reconciler.backends.hive.entries import EXTERNAL_TABLE, DatabaseName, namespace_of_database, table_of
+from reconciler.backends.hive.entries import (
+    EXTERNAL_TABLE,
+    DatabaseName,
+    foreign_table,
+    namespace_of_database,
+    table_of,
+)
 from reconciler.backends.hive.metastore import Metastore
 from reconciler.backends.hive.tables import Tables
 from reconciler.backends.parallel import in_parallel
 from reconciler.names import Identifier, Scope, check_name, join
-from reconciler.state import LiveNamespace, LiveTable, PropertyChanges, Snapshot
+from reconciler.state import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
@@ -93,6 +100,18 @@ class HiveBackend(Backend):
         database = self._database(identifier)
         ours = set(self._tables.lance_names(database))
         return [name for name in self._databases.contents(database) if name not in ours]
+
+    def foreign_tables(self, namespace: Identifier) -> list[ForeignTable]:
+        """Return the tables of other formats, the views, and the Lance tables that are not EXTERNAL in a database."""
+        if len(namespace) != self.capabilities.max_depth:
+            self._require(namespace)
+            return []
+        database = self._database(namespace)
+        tables = self._tables.every_table(database)
+        if not tables:
+            self._databases.fetch(database)  # a missing database lists as an empty one
+        found = (foreign_table((*namespace, table.tableName), table) for table in tables)
+        return [foreign for foreign in found if foreign is not None]
 
     def _require(self, identifier: Identifier) -> None:
         """Raise NamespaceNotFoundError unless the namespace exists; the root does."""
@@ -176,12 +195,13 @@ class HiveBackend(Backend):
         concerned = [name for name in databases if scope.contains(name.identifier) or scope.reaches(name.identifier)]
         wanted = [name for name in concerned if self._is_representable(name.name)]
         notes = [*_left_out(name.identifier for name in concerned if name not in wanted)]
-        loaded = self._tables.lance_tables([name for name in wanted if scope.reaches(name.identifier)])
+        inner = [name for name in wanted if scope.reaches(name.identifier)]
+        loaded = self._tables.lance_tables(inner, lambda name, table: scope.contains((*name.identifier, table)))
         namespaces: dict[Identifier, LiveNamespace] = {}
         tables: dict[Identifier, LiveTable] = {}
         for name, live in self._counting(wanted):
             namespaces[name.identifier] = live
-            inside = [table for table in loaded.get(name, ()) if scope.contains((*name.identifier, table.tableName))]
+            inside = loaded.get(name, ())
             named = [table for table in inside if self._is_representable(table.tableName)]
             for table in named:
                 identifier = (*name.identifier, table.tableName)
@@ -197,10 +217,10 @@ class HiveBackend(Backend):
 
 
 def _left_out(identifiers: Iterable[Identifier]) -> Iterator[str]:
-    """Yield the note about live objects that no identifier can name, where there are some."""
-    names = sorted(".".join(identifier) for identifier in identifiers)
-    if names:
-        yield f"names that no identifier can hold are left out, and left alone: {_few(names)}"
+    """Yield a note for each namespace with live objects that no identifier can name."""
+    for _, inside in groupby(sorted(identifiers), key=lambda identifier: identifier[:-1]):
+        names = _few([".".join(identifier) for identifier in inside])
+        yield f"names that no identifier can hold are left out, and left alone: {names}"
 
 
 def _managed(parent: Identifier, tables: Iterable[Table]) -> Iterator[str]:

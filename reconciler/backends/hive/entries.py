@@ -16,7 +16,7 @@ from lance_namespace.errors import InvalidInputError
 
 from reconciler import locations
 from reconciler.names import Identifier, join
-from reconciler.state import LiveNamespace, LiveTable, PropertyChanges
+from reconciler.state import ForeignTable, LiveNamespace, LiveTable, PropertyChanges
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ttypes import Catalog, Database, Table
@@ -32,6 +32,7 @@ __all__ = [
     "alter_database",
     "catalog_of",
     "database_of",
+    "foreign_table",
     "home_of",
     "is_lance",
     "namespace_of_catalog",
@@ -61,6 +62,8 @@ _CATALOG_PROPERTIES: Final = "properties: {"
 
 _TABLE_TYPE: Final = "table_type"
 _LANCE: Final = "lance"
+_SPARK_PROVIDER: Final = "spark.sql.sources.provider"
+_VIEWS: Final = frozenset({"VIRTUAL_VIEW", "MATERIALIZED_VIEW"})
 _EXTERNAL: Final = "EXTERNAL"
 EXTERNAL_TABLE: Final = "EXTERNAL_TABLE"
 
@@ -244,6 +247,25 @@ def is_lance(table: Table) -> bool:
 def table_of(identifier: Identifier, table: Table) -> LiveTable:
     """Return what the entry of a Lance table says."""
     return LiveTable(identifier, table.sd.location, dict(table.parameters))
+
+
+def foreign_table(identifier: Identifier, table: Table) -> ForeignTable | None:
+    """Return what an entry says that is not a Lance table of type EXTERNAL_TABLE; None for one that is."""
+    if is_lance(table) and table.tableType == EXTERNAL_TABLE:
+        return None
+    return ForeignTable(identifier, (table.sd and table.sd.location) or None, _format(table))
+
+
+def _format(table: Table) -> str:
+    """Return the format of a table as writers tell it: a parameter of theirs, or the type or input format Hive has."""
+    parameters = table.parameters or {}
+    said: str = parameters.get(_TABLE_TYPE) or parameters.get(_SPARK_PROVIDER) or ""
+    if said.lower() == _LANCE:
+        return f"{_LANCE}, {table.tableType}"
+    if said or table.tableType in _VIEWS:
+        return said or str(table.tableType)
+    input_format: str = (table.sd and table.sd.inputFormat) or ""
+    return input_format.rpartition(".")[2] or str(table.tableType)
 
 
 def new_table(name: str, database: DatabaseName, location: str, properties: Mapping[str, str]) -> Table:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from lance_namespace.errors import (
     ConcurrentModificationError,
@@ -41,6 +41,9 @@ _log = logging.getLogger(__name__)
 _IS_LANCE = 'hive_filter_field_params__table_type LIKE "(?i)lance"'
 """LIKE and not ``=``, which fails where the schema keeps values in a CLOB, as Hive's own scripts make it."""
 
+Wanted: TypeAlias = Callable[[DatabaseName, str], bool]
+"""Whether a table of a database, by its name, is to be read."""
+
 _LAST_CHANGE = "transient_lastDdlTime"
 _TRIES = 5
 """How often a table is read again because another part of it was changed before it was written."""
@@ -58,10 +61,37 @@ class Tables:
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def lance_names(self, database: DatabaseName) -> list[str]:
-        """Return the names of the Lance tables in ``database``; none where it does not exist.
+        """Return the names of the Lance tables in ``database``; none where it does not exist."""
+        picked = self._picked(database)
+        if picked is not None:
+            return picked
+        return [table.tableName for table in self.every_table(database) if is_lance(table)]
 
-        The server picks them; one that refuses to is asked for every table instead.
+    def lance_tables(self, databases: Sequence[DatabaseName], wanted: Wanted) -> dict[DatabaseName, list[Table]]:
+        """Return the wanted Lance tables of each database, complete: one filter call a database, one call a batch.
+
+        No other table is loaded, as far as the server picks the Lance tables by itself.
+
+        Raises:
+            LanceNamespaceError: naming what could not be read.
         """
+
+        def names_in(database: DatabaseName) -> list[str]:
+            picked = self._picked(database)
+            return [name for name in (self._names(database) if picked is None else picked) if wanted(database, name)]
+
+        listed = dict(zip(databases, in_parallel(names_in, databases, self.workers), strict=True))
+        return {
+            database: [table for table in tables if is_lance(table)]
+            for database, tables in self._loaded(listed).items()
+        }
+
+    def every_table(self, database: DatabaseName) -> list[Table]:
+        """Return all tables and views in ``database``, complete; none where it does not exist."""
+        return self._loaded({database: self._names(database)})[database]
+
+    def _picked(self, database: DatabaseName) -> list[str] | None:
+        """Return the names of the Lance tables as the server picks them, None where it refuses to."""
         from reconciler.backends.hive.gen import ttypes
 
         with translated(self.impl, f"listing the tables of `{database}`", missing=NamespaceNotFoundError):
@@ -78,19 +108,14 @@ class Tables:
                     database,
                     detail(error),
                 )
-            names = list(self.metastore.read(lambda client: client.get_all_tables(database.wire)))
-        return [table.tableName for table in self._loaded({database: names})[database]]
+                return None
 
-    def lance_tables(self, databases: Sequence[DatabaseName]) -> dict[DatabaseName, list[Table]]:
-        """Return the Lance tables of each database, complete: one filter call a database, one call a batch.
-
-        Raises:
-            LanceNamespaceError: naming what could not be read.
-        """
-        return self._loaded(dict(zip(databases, in_parallel(self.lance_names, databases, self.workers), strict=True)))
+    def _names(self, database: DatabaseName) -> list[str]:
+        with translated(self.impl, f"listing the tables of `{database}`", missing=NamespaceNotFoundError):
+            return list(self.metastore.read(lambda client: client.get_all_tables(database.wire)))
 
     def _loaded(self, listed: Mapping[DatabaseName, Sequence[str]]) -> dict[DatabaseName, list[Table]]:
-        """Return the Lance tables among those named."""
+        """Return the tables named; those that are gone are left out."""
         batches = [
             (database, batch) for database, names in listed.items() for batch in _batches(names, self.batch_size)
         ]
@@ -100,7 +125,7 @@ class Tables:
         for database, names in listed.items():
             missing = set(names) - {table.tableName for table in found[database]}
             found[database] += self._look_again(database, missing)
-        return {database: [table for table in tables if is_lance(table)] for database, tables in found.items()}
+        return found
 
     def _load(self, batch: tuple[DatabaseName, Sequence[str]]) -> list[Table]:
         """Return those of the named tables that exist."""

@@ -134,8 +134,8 @@ def test_what_goes_between_list_and_load_is_left_out_and_what_stays_is_read(
 ) -> None:
     backend.insert_table((*database, "there"), lake, {})
     backend.insert_table((*database, "stays"), lake, {})
-    names, load = Tables.lance_names, Tables._load
-    monkeypatch.setattr(Tables, "lance_names", lambda self, name: [*names(self, name), "went_away"])
+    picked, load = Tables._picked, Tables._load
+    monkeypatch.setattr(Tables, "_picked", lambda self, name: [*(picked(self, name) or ()), "went_away"])
     monkeypatch.setattr(
         Tables, "_load", lambda self, batch: [table for table in load(self, batch) if table.tableName != "stays"]
     )
