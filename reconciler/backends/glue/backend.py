@@ -31,6 +31,7 @@ from reconciler.backends.glue.structures import (
     KINDS,
     catalog_oddity,
     database_oddity,
+    foreign_table,
     live_catalog,
     live_database,
     live_table,
@@ -39,7 +40,7 @@ from reconciler.backends.glue.structures import (
     with_state,
 )
 from reconciler.names import EVERYTHING, Identifier, Scope, join
-from reconciler.state import Capabilities, LiveNamespace, LiveTable, NameRule, PropertyChanges, Snapshot
+from reconciler.state import Capabilities, ForeignTable, LiveNamespace, LiveTable, NameRule, PropertyChanges, Snapshot
 
 if TYPE_CHECKING:
     from mypy_boto3_glue.type_defs import CatalogTypeDef, DatabaseTypeDef, TableTypeDef
@@ -123,14 +124,7 @@ class GlueBackend(Backend):
 
     def child_tables(self, parent: Identifier) -> list[str]:
         """Return the names of the Lance tables in ``parent``; a catalog has none."""
-        if not parent:
-            return []
-        try:
-            tables = list(self._service.tables(self._place(parent[:-1]), parent[-1]))
-        except NamespaceNotFoundError:
-            self.load_namespace(parent)
-            return []
-        return [table["Name"] for table in tables if not _is_foreign(table)]
+        return [table["Name"] for table in self._tables(parent) if not _is_foreign(table)]
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
         """Return the names of other tables, views and functions, of links and of what is federated."""
@@ -144,6 +138,14 @@ class GlueBackend(Backend):
         )
         catalogs = (item for item in self._service.catalogs(place) if catalog_oddity(item) or name_fault(item["Name"]))
         return [*(item["Name"] for item in databases), *(item["Name"] for item in catalogs)]
+
+    def foreign_tables(self, namespace: Identifier) -> list[ForeignTable]:
+        """Return the tables of other formats, the views and the links to tables in a database; a catalog has none."""
+        return [
+            foreign_table((*namespace, table["Name"]), table)
+            for table in self._tables(namespace)
+            if table_oddity(table) is not None
+        ]
 
     def describe_table(self, request: DescribeTableRequest) -> DescribeTableResponse:
         """DescribeTable: as everywhere, with what the table's ``storage.*`` parameters say about opening it."""
@@ -322,6 +324,16 @@ class GlueBackend(Backend):
         catalog = self._service.catalog(self._place(identifier))
         _require_plain(identifier, catalog_oddity(catalog))
         return catalog
+
+    def _tables(self, identifier: Identifier) -> list[TableTypeDef]:
+        """Return everything in a database that Glue calls a table; a catalog has none."""
+        if not identifier:
+            return []
+        try:
+            return list(self._service.tables(self._place(identifier[:-1]), identifier[-1]))
+        except NamespaceNotFoundError:
+            self.load_namespace(identifier)
+            return []
 
     def _table(self, identifier: Identifier) -> TableTypeDef:
         table = self._service.table(self._place(identifier[:-2]), identifier[-2], identifier[-1])

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from reconciler.names import Identifier
-from reconciler.state import LiveNamespace, LiveTable
+from reconciler.state import ForeignTable, LiveNamespace, LiveTable
 
 if TYPE_CHECKING:
     from botocore.model import Shape
@@ -29,6 +29,7 @@ __all__ = [
     "as_input",
     "catalog_oddity",
     "database_oddity",
+    "foreign_table",
     "is_marked_lance",
     "live_catalog",
     "live_database",
@@ -45,6 +46,8 @@ KINDS = (CATALOG, DATABASE)
 _TABLE_TYPE = "table_type"
 _LANCE = "lance"
 _EXTERNAL = "EXTERNAL_TABLE"
+_FORMAT_KEYS = (_TABLE_TYPE, "spark.sql.sources.provider", "classification")
+"""The parameters by which Iceberg, Spark and Glue's own crawlers say what a table is."""
 
 
 def live_catalog(identifier: Identifier, catalog: CatalogTypeDef) -> LiveNamespace:
@@ -79,6 +82,18 @@ def table_oddity(table: TableTypeDef) -> str | None:
     if not table.get("StorageDescriptor", {}).get("Location"):
         return "marked as a Lance table, but has no location"
     return None
+
+
+def foreign_table(identifier: Identifier, table: TableTypeDef) -> ForeignTable:
+    """Return an entry that is no Lance table (see :func:`table_oddity`); its format is the one its writers tell."""
+    parameters, kind = table.get("Parameters") or {}, table.get("TableType") or "no type"
+    if "TargetTable" in table:
+        told = "link"
+    elif is_marked_lance(table):
+        told = f"{_LANCE}, {kind}"
+    else:
+        told = next(filter(None, map(parameters.get, _FORMAT_KEYS)), kind)
+    return ForeignTable(identifier, table.get("StorageDescriptor", {}).get("Location") or None, told)
 
 
 def database_oddity(database: DatabaseTypeDef) -> str | None:

@@ -21,11 +21,11 @@ from reconciler import locations
 from reconciler.backends.base import Backend, NotLanceTableError
 from reconciler.backends.http import RetryPolicy
 from reconciler.backends.iceberg.config import IcebergConfig
-from reconciler.backends.iceberg.scan import lance_tables, scan_warehouses
+from reconciler.backends.iceberg.scan import all_tables, scan_warehouses
 from reconciler.backends.iceberg.server import Server
 from reconciler.backends.iceberg.warehouse import TABLE_TYPE, TableEntry, Warehouse
 from reconciler.names import EVERYTHING, Identifier, Scope, join
-from reconciler.state import Capabilities, LiveNamespace, LiveTable, PropertyChanges, Snapshot
+from reconciler.state import Capabilities, ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot
 
 __all__ = ["IcebergBackend"]
 
@@ -103,14 +103,26 @@ class IcebergBackend(Backend):
 
     def child_tables(self, parent: Identifier) -> list[str]:
         """Return the names of the Lance tables in ``parent``; the root and warehouses hold none."""
-        return [name for name, is_lance in self._tables(parent).items() if is_lance]
+        return [name for name, entry in self._tables(parent).items() if entry.is_lance]
+
+    def possible_tables(self, parent: Identifier) -> list[str]:
+        """Return the names of all tables in ``parent``: only an entry says whether it is a Lance table."""
+        return self._server.warehouse(parent[0]).tables(parent[1:]) if len(parent) > 1 else []
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
         """Return the names of views and of tables of other formats."""
         if len(identifier) < 2:
             return []
-        foreign = [name for name, is_lance in self._tables(identifier).items() if not is_lance]
+        foreign = [name for name, entry in self._tables(identifier).items() if not entry.is_lance]
         return foreign + self._server.warehouse(identifier[0]).views(identifier[1:])
+
+    def foreign_tables(self, namespace: Identifier) -> list[ForeignTable]:
+        """Return the tables that are not marked as Lance tables, which are Iceberg's own; views are not among them."""
+        return [
+            ForeignTable((*namespace, name), entry.location, entry.properties.get(TABLE_TYPE) or "iceberg")
+            for name, entry in self._tables(namespace).items()
+            if not entry.is_lance
+        ]
 
     def default_location(self, identifier: Identifier) -> str | None:
         """Return ``root`` followed by the whole identifier, None without a ``root``."""
@@ -221,13 +233,13 @@ class IcebergBackend(Backend):
             )
         return self._server.warehouse(identifier[0])
 
-    def _tables(self, identifier: Identifier) -> dict[str, bool]:
-        """Return all tables of a namespace and whether each is Lance; the namespace exists, or this raises."""
+    def _tables(self, identifier: Identifier) -> dict[str, TableEntry]:
+        """Return all tables of a namespace, whatever their format; the namespace exists, or this raises."""
         if len(identifier) < 2:
             if identifier:
                 self.load_namespace(identifier)
             return {}
-        found = lance_tables(self._server.warehouse(identifier[0]), identifier[1:], self.parallelism)
+        found = all_tables(self._server.warehouse(identifier[0]), identifier[1:], self.parallelism)
         if not found:
             self.load_namespace(identifier)
         return found

@@ -12,7 +12,7 @@ from reconciler.backends.parallel import in_parallel
 from reconciler.names import Identifier, Scope, check_name, join
 from reconciler.state import LiveNamespace, LiveTable, Snapshot
 
-__all__ = ["lance_tables", "scan_warehouses"]
+__all__ = ["all_tables", "scan_warehouses"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ def scan_warehouses(warehouses: Iterable[Warehouse], scope: Scope, parallelism: 
     return Snapshot(namespaces, {table.id: table for table in tables}, tuple(sorted(notes)))
 
 
-def lance_tables(warehouse: Warehouse, levels: Sequence[str], parallelism: int) -> dict[str, bool]:
-    """Return the names of all tables in a namespace, and of each whether it is a Lance table.
+def all_tables(warehouse: Warehouse, levels: Sequence[str], parallelism: int) -> dict[str, TableEntry]:
+    """Return the tables of a namespace, of whatever format, by name.
 
     Raises:
         NamespaceNotFoundError: the service says that it does not exist.
@@ -81,7 +81,7 @@ def lance_tables(warehouse: Warehouse, levels: Sequence[str], parallelism: int) 
     place = _Place(warehouse, tuple(levels))
     names = warehouse.tables(levels)
     entries = in_parallel(lambda name: _load(place, name), names, parallelism)
-    return {name: entry.is_lance for name, entry in zip(names, entries, strict=True) if entry is not None}
+    return {name: entry for name, entry in zip(names, entries, strict=True) if entry is not None}
 
 
 def _contents(place: _Place, scope: Scope) -> _Contents | None:

@@ -24,10 +24,10 @@ from reconciler.backends.unity import columns
 from reconciler.backends.unity.config import UnityConfig
 from reconciler.backends.unity.names import NAME_RULE, name_problem
 from reconciler.backends.unity.refusals import translate
-from reconciler.backends.unity.scan import live_table, scan_catalog
+from reconciler.backends.unity.scan import foreign_table, live_table, scan_catalog
 from reconciler.backends.unity.service import TableInfo, UnityService
 from reconciler.names import EVERYTHING, Identifier, Scope, join
-from reconciler.state import Capabilities, LiveNamespace, LiveTable, PropertyChanges, Schema, Snapshot
+from reconciler.state import Capabilities, ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Schema, Snapshot
 
 __all__ = ["UnityBackend"]
 
@@ -118,6 +118,19 @@ class UnityBackend(Backend):
         self._require_catalog(identifier)
         tables = [info.name for info in self._service.tables(identifier) if not info.is_lance]
         return [*tables, *self._service.others(identifier)]
+
+    def foreign_tables(self, namespace: Identifier) -> list[ForeignTable]:
+        """Return a schema's tables of other formats, its views, and Lance tables that are not external."""
+        if len(namespace) < 2:
+            if namespace:
+                self.load_namespace(namespace)
+            return []
+        self._require_catalog(namespace)
+        return [
+            foreign_table((*namespace, info.name), info)
+            for info in self._service.tables(namespace)
+            if not info.is_lance
+        ]
 
     def describe_table(self, request: DescribeTableRequest) -> DescribeTableResponse:
         """DescribeTable: with the schema that the catalog shows, where the dataset's own was not asked for."""

@@ -10,9 +10,9 @@ from reconciler.backends.parallel import in_parallel
 from reconciler.backends.unity.names import name_problem
 from reconciler.backends.unity.service import TableInfo, UnityService
 from reconciler.names import Identifier, Scope, join
-from reconciler.state import LiveNamespace, LiveTable, Snapshot
+from reconciler.state import ForeignTable, LiveNamespace, LiveTable, Snapshot
 
-__all__ = ["live_table", "scan_catalog"]
+__all__ = ["foreign_table", "live_table", "scan_catalog"]
 
 _READ_ONLY_CATALOGS = frozenset({"FOREIGN_CATALOG", "DELTASHARING_CATALOG", "SYSTEM_CATALOG"})
 
@@ -96,3 +96,9 @@ def live_table(identifier: Identifier, info: TableInfo) -> LiveTable:
     if info.location is None:
         raise InternalError(f"unity: the table `{join(identifier)}` has no storage_location; repair or drop its entry")
     return LiveTable(identifier, info.location, info.properties)
+
+
+def foreign_table(identifier: Identifier, info: TableInfo) -> ForeignTable:
+    """Return a table that is no Lance table; its format is the one of its data, or else its type."""
+    told = f"lance, {info.kind}" if info.is_marked else info.format or info.kind
+    return ForeignTable(identifier, info.location, told)

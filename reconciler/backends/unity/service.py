@@ -40,6 +40,7 @@ class TableInfo:
     location: str | None
     properties: Mapping[str, str]
     kind: str
+    format: str = ""
     answered_columns: object = None
 
     @property
@@ -243,10 +244,12 @@ def _schema(entry: Mapping[str, Any], doing: str) -> SchemaInfo:
 
 def _table(entry: Mapping[str, Any], doing: str) -> TableInfo:
     location, kind = entry.get("storage_location"), entry.get("table_type")
+    file_format = entry.get("data_source_format")
     return TableInfo(
         name=_name(entry, doing),
         location=location if isinstance(location, str) and location else None,
         properties=_properties(entry, doing),
         kind=kind if isinstance(kind, str) else "",
+        format=file_format if isinstance(file_format, str) else "",
         answered_columns=entry.get("columns"),
     )

@@ -16,7 +16,7 @@ from lance_namespace.errors import (
 )
 
 from reconciler.backends.glue import GlueBackend
-from reconciler.names import Scope
+from reconciler.names import ChildrenOf, Only, Scope
 from tests.catalogs.glue.conftest import Connect
 from tests.catalogs.glue.seeding import catalog_id, databases, lance_table, tables
 from tests.servers.glue import GlueServer
@@ -84,6 +84,23 @@ class TestCalls:
             ("sales", "analytics", "other"),
         }
         assert glue.counts() == {"GetCatalogs": 1, "GetDatabases": 2, "GetTables": 2}
+
+    def test_the_children_of_namespaces_are_read_and_nothing_else(self, glue: GlueServer, backend: GlueBackend) -> None:
+        glue.add_catalog("sales")
+        for catalog in (catalog_id(), catalog_id("sales")):
+            databases(glue, ["ana*lytics", "analytics", "web"], catalog)
+            for name in ("ana*lytics", "analytics"):
+                tables(glue, name, [lance_table("clicks"), lance_table("?")], catalog)
+        glue.reset()
+        snapshot = backend.scan(ChildrenOf([("ana*lytics",)]))
+        assert set(snapshot.tables) == {("ana*lytics", "clicks"), ("ana*lytics", "?")}
+        assert set(snapshot.namespaces) == {("ana*lytics",)}
+        asked = [call.body for call in glue.calls() if call.action == "glue:GetTables"]
+        assert [(body.get("CatalogId"), body["DatabaseName"]) for body in asked] == [(None, "ana*lytics")]
+        glue.reset()
+        assert set(backend.scan(Only([("sales", "analytics", "?")])).tables) == {("sales", "analytics", "?")}
+        asked = [call.body for call in glue.calls() if call.action == "glue:GetTables"]
+        assert [(body["CatalogId"], body["DatabaseName"]) for body in asked] == [(catalog_id("sales"), "analytics")]
 
     def test_an_empty_page_with_a_token_is_not_the_end(self, glue: GlueServer, backend: GlueBackend) -> None:
         databases(glue, ["analytics"])

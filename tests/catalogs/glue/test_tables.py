@@ -65,6 +65,34 @@ class TestEntries:
         assert backend.list_tables(ListTablesRequest(id=[web])).tables == []
         assert glue.counts()["DeleteTable"] == 0
 
+    def test_every_entry_that_is_no_lance_table_is_foreign(self, glue: GlueServer, backend: GlueBackend) -> None:
+        place = {"Location": "s3://lake/x"}
+        others: list[dict[str, Any]] = [
+            lance_table("iceberg", Parameters={"table_type": "ICEBERG"}, StorageDescriptor=place),
+            lance_table("delta", Parameters={"spark.sql.sources.provider": "delta"}, StorageDescriptor=place),
+            lance_table("crawled", Parameters={"classification": "parquet"}, StorageDescriptor=place),
+            lance_table("managed", TableType="MANAGED_TABLE", StorageDescriptor=place),
+            {"Name": "view", "TableType": "VIRTUAL_VIEW"},
+            {"Name": "link", "TargetTable": {"CatalogId": "123456789012", "DatabaseName": "web", "Name": "x"}},
+        ]
+        glue.add_catalog("sales")
+        for catalog in (catalog_id(), catalog_id("sales")):
+            glue.add_tables("web", [lance_table(f"t{number}") for number in range(120)], catalog)
+            tables(glue, "web", others, catalog)
+        for namespace in (("web",), ("sales", "web")):
+            found = backend.foreign_tables(namespace)
+            assert {foreign.id: (foreign.location, foreign.format) for foreign in found} == {
+                (*namespace, "iceberg"): ("s3://lake/x", "ICEBERG"),
+                (*namespace, "delta"): ("s3://lake/x", "delta"),
+                (*namespace, "crawled"): ("s3://lake/x", "parquet"),
+                (*namespace, "managed"): ("s3://lake/x", "lance, MANAGED_TABLE"),
+                (*namespace, "view"): (None, "VIRTUAL_VIEW"),
+                (*namespace, "link"): (None, "link"),
+            }
+        assert backend.foreign_tables(("sales",)) == backend.foreign_tables(()) == []
+        with pytest.raises(NamespaceNotFoundError):
+            backend.foreign_tables(("never_made",))
+
     def test_what_opens_the_table_comes_from_its_parameters(
         self, glue: GlueServer, backend: GlueBackend, web: str
     ) -> None:

@@ -7,11 +7,17 @@ from collections.abc import Iterator
 from functools import partial
 
 import pytest
-from lance_namespace.errors import InternalError, InvalidInputError, LanceNamespaceError, TableNotFoundError
+from lance_namespace.errors import (
+    InternalError,
+    InvalidInputError,
+    LanceNamespaceError,
+    NamespaceNotFoundError,
+    TableNotFoundError,
+)
 
 from reconciler.backends.http import RetryPolicy
 from reconciler.backends.iceberg import IcebergBackend, server
-from reconciler.names import EVERYTHING, Identifier, Scope
+from reconciler.names import EVERYTHING, ChildrenOf, Identifier, Only, Scope
 from reconciler.state import Snapshot
 from tests.catalogs.iceberg.conftest import Catalog
 from tests.catalogs.iceberg.scripted import Answer, Request, Scripted, error, scripted, table
@@ -82,6 +88,54 @@ def test_a_scan_takes_one_call_a_list_and_one_a_table(apache: Catalog) -> None:
     assert backend.calls == 1 + 1 + 3 * 3 + 450
     assert len(backend.scan(Scope((f"{apache.warehouse}/n1/t1",))).tables) == 1
     backend.close()
+
+
+def test_only_the_tables_named_are_loaded(catalog: Catalog, space: Identifier) -> None:
+    backend = catalog.connect()
+    assert backend.reads_by_name
+    for number in range(6):
+        backend.insert_table((*space, f"t{number}"), f"{catalog.root}/t{number}", {})
+    backend.close()
+    backend = catalog.connect()
+    assert set(backend.scan(Only([(*space, "t1"), (*space, "t4"), (*space, "never_made")])).tables) == {
+        (*space, "t1"),
+        (*space, "t4"),
+    }
+    # the configuration; the warehouse's namespaces; of the space its properties, namespaces and tables; two tables
+    assert backend.calls == 1 + 1 + 3 + 2
+    backend.close()
+
+
+def test_the_children_of_a_namespace_are_read_and_nothing_else(catalog: Catalog, space: Identifier) -> None:
+    backend = catalog.connect()
+    beside = (*space[:-1], f"{space[-1]}_beside")
+    for parent in (beside, (*space, "deep")):
+        backend.insert_namespace(parent, {})
+    for parent in (space, beside, (*space, "deep")):
+        backend.insert_table((*parent, "t"), f"{catalog.root}/{len(parent)}", {})
+    backend.close()
+    backend = catalog.connect()
+    found = backend.scan(ChildrenOf([space]))
+    assert set(found.tables) == {(*space, "t")}
+    assert set(found.namespaces) == {space[:1], space, (*space, "deep")}
+    # the configuration; the warehouse's namespaces; of the space its properties, namespaces and tables, one table, and
+    # the properties of the namespace in it
+    assert backend.calls == 1 + 1 + 3 + 1 + 1
+    backend.close()
+
+
+def test_a_table_that_is_no_lance_table_is_foreign(
+    catalog: Catalog, backend: IcebergBackend, space: Identifier
+) -> None:
+    backend.insert_table((*space, "ours"), f"{catalog.root}/ours", {})
+    catalog.add_iceberg_table(space, "theirs")
+    catalog.add_view(space, "seen")
+    [foreign] = backend.foreign_tables(space)
+    assert (foreign.id, foreign.format) == ((*space, "theirs"), "iceberg")
+    assert foreign.location
+    assert backend.foreign_tables(space[:1]) == backend.foreign_tables(()) == []
+    with pytest.raises(NamespaceNotFoundError):
+        backend.foreign_tables((*space, "never_made"))
 
 
 def test_an_empty_level_that_nobody_created_is_noted_and_read_through(apache: Catalog) -> None:
@@ -247,6 +301,8 @@ def test_warehouses_have_to_be_named(script: Scripted) -> None:
         with pytest.raises(InvalidInputError, match="name them in `warehouses`"):
             backend.scan(scope)
     assert set(backend.scan(Scope(("ware/a*", "ware/b"))).namespaces) == {("ware",)}
+    assert set(backend.scan(ChildrenOf([("ware",)])).namespaces) == {("ware",)}
+    assert set(backend.scan(Only([("w*", "a", "t")])).namespaces) == {("w*",)}
     backend.expect_roots(["ware", "other"])
     script.routes["GET /v1/config"] = lambda request: (
         error(404, "NotFoundException", "no")

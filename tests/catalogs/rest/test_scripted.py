@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote
 
 import pytest
 from lance_namespace.errors import (
@@ -26,7 +26,7 @@ from lance_namespace.errors import (
 )
 
 from reconciler.backends.rest import RestBackend
-from reconciler.names import Scope
+from reconciler.names import ChildrenOf, Only, Scope
 from reconciler.state import PropertyChanges
 from tests.servers.lance_rest import Request, scripted
 
@@ -53,7 +53,7 @@ class Tree:
         parts = request.path.split("/")
         if request.path == "/ListOperations":
             return 404, b""
-        identifier = parts[3].replace("%24", "$").strip("$")
+        identifier = unquote(parts[3]).strip("$")
         if request.path.endswith("/table/list"):
             return self._page("tables", self.namespaces.get(identifier, []), request)
         if request.path.endswith("/list"):
@@ -90,6 +90,25 @@ def test_a_scan_calls_for_nothing_outside_of_its_scope() -> None:
         seen = backend_at(server.url).scan(Scope(("a/**",)))
         assert set(seen.tables) == {("a", "t")}
         assert not [path for path in server.paths() if "/b" in path]
+
+
+def test_only_the_tables_named_are_loaded() -> None:
+    with scripted(Tree({"": ["t1"], "a": [f"t{number}" for number in range(6)], "b": ["t1"]})) as server:
+        backend = backend_at(server.url)
+        seen = backend.scan(Only([("a", "t1"), ("a", "t4"), ("a", "never made")]))
+    assert backend.reads_by_name
+    assert set(seen.tables) == {("a", "t1"), ("a", "t4")}
+    assert set(seen.namespaces) == {("a",)}
+    loaded = [path for path in server.paths() if "/v1/table/" in path]
+    assert sorted(loaded) == [f"POST /v1/table/a%24{name}/describe" for name in ("t1", "t4")]
+
+
+def test_the_children_of_a_namespace_are_read_and_nothing_else() -> None:
+    with scripted(Tree({"": ["t"], "a*": ["t?"], "ab": ["t?"]})) as server:
+        seen = backend_at(server.url).scan(ChildrenOf([("a*",)]))
+    assert set(seen.tables) == {("a*", "t?")}
+    assert set(seen.namespaces) == {("a*",)}
+    assert not [path for path in server.paths() if "/ab" in path or "/table/t" in path]
 
 
 def test_a_page_that_fails_fails_the_scan() -> None:

@@ -14,7 +14,7 @@ from lance_namespace.errors import (
 )
 
 from reconciler.backends.base import NotLanceTableError
-from reconciler.names import Scope
+from reconciler.names import ChildrenOf, Scope
 from tests.catalogs.unity.conftest import CATALOG, Unity
 
 PAGE = "/api/2.1/unity-catalog/tables"
@@ -55,6 +55,44 @@ def test_a_scan_of_a_part_asks_for_that_part_only(unity: Unity) -> None:
     unity.server.requests.clear()
     assert backend.scan(Scope(("elsewhere/**",))).namespaces == {}
     assert unity.server.requests == []
+
+
+def test_the_children_of_a_schema_are_read_and_nothing_else(unity: Unity) -> None:
+    for schema in ("s*", "s1", "s?"):
+        unity.contract.add_schema(CATALOG, schema)
+        unity.contract.add_lance_table(CATALOG, schema, "t*")
+    backend = unity.connect()
+    snapshot = backend.scan(ChildrenOf([(CATALOG, "s*")]))
+    assert set(snapshot.tables) == {(CATALOG, "s*", "t*")}
+    assert set(snapshot.namespaces) == {(CATALOG,), (CATALOG, "s*")}
+    assert [request.partition("&max")[0] for request in unity.server.requests if PAGE in request] == [
+        f"GET {PAGE}?catalog_name=main&schema_name=s%2A"
+    ]
+    unity.server.requests.clear()
+    assert set(backend.scan(ChildrenOf([(CATALOG,)])).namespaces) == {(CATALOG,), *((CATALOG, f"s{x}") for x in "*1?")}
+    assert not [request for request in unity.server.requests if PAGE in request]
+
+
+def test_every_table_that_is_no_external_lance_table_is_foreign(either: Unity) -> None:
+    either.fill(120)
+    marked = {"table_type": "lance"}
+    either.contract.add_table(CATALOG, "s0", "delta", data_source_format="DELTA", storage_location="s3://lake/d")
+    either.contract.add_table(CATALOG, "s0", "view", table_type="VIEW", data_source_format=None, storage_location=None)
+    either.contract.add_table(
+        CATALOG, "s0", "managed", table_type="MANAGED", properties=marked, storage_location="s3://m"
+    )
+    backend = either.connect()
+    assert {
+        foreign.id[-1]: (foreign.location, foreign.format) for foreign in backend.foreign_tables((CATALOG, "s0"))
+    } == {
+        "delta": ("s3://lake/d", "DELTA"),
+        "view": (None, "VIEW"),
+        "managed": ("s3://m", "lance, MANAGED"),
+    }
+    assert backend.foreign_tables((CATALOG,)) == backend.foreign_tables(()) == []
+    for missing in ((CATALOG, "never_made"), ("elsewhere",), ("elsewhere", "s0")):
+        with pytest.raises(NamespaceNotFoundError):
+            backend.foreign_tables(missing)
 
 
 def test_a_scan_carries_locations_and_properties(unity: Unity) -> None:
