@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from lance_namespace.errors import NamespaceAlreadyExistsError, TableAlreadyExistsError
 
 from reconciler import locations
+from reconciler.backends.scoping import snapshot_within
 from reconciler.conformance.check import FaultError, check, equal, need
 from reconciler.conformance.ground import Ground
-from reconciler.names import Scope
+from reconciler.names import ChildrenOf, Only, Scope
 
 _THREADS = 8
 
@@ -74,6 +75,48 @@ def a_scan_keeps_to_its_scope(ground: Ground) -> None:
         equal("the other namespace is there", other in seen.namespaces, wanted=False)
     finally:
         ground.drop(other, mode="skip", behavior="cascade")
+
+
+@check("scan")
+def a_scan_of_literal_names_is_its_part_of_the_whole(ground: Ground) -> None:
+    """A scope of literal names is answered with just what it selects of a full scan, and the namespaces above that."""
+    _furnish(ground)
+    sibling = (*ground.base[:-1], ground.base[-1] + "_other")
+    inner, missing = (*ground.base, "inner"), (*ground.base, "lancens_check_never_made")
+    scopes = (
+        ChildrenOf([ground.base]),
+        ChildrenOf([ground.base, inner, sibling]),
+        ChildrenOf([missing]),
+        Only([(*ground.base, "alpha"), missing]),
+        Only([(*inner, "gamma"), (*sibling, "alpha")]),
+    )
+    ground.create(sibling)
+    try:
+        ground.declare((*sibling, "alpha"), {"named": "the other's"})
+        parts = [ground.backend.scan(scope) for scope in scopes]
+        whole = ground.backend.scan()
+    finally:
+        ground.drop(sibling, mode="skip", behavior="cascade")
+    for scope, part in zip(scopes, parts, strict=True):
+        wanted = snapshot_within(scope, whole.namespaces.values(), whole.tables.values())
+        equal(f"the tables of {scope.patterns}", part.tables, wanted.tables)
+        equal(f"the namespaces of {scope.patterns}", part.namespaces, wanted.namespaces)
+
+
+@check("scan")
+def foreign_tables_are_told_apart(ground: Ground) -> None:
+    """A table that is no Lance table is among the foreign tables of its namespace, each of which is in that itself."""
+    need(ground.add_foreign is not None, "no way was given to make a foreign object")
+    assert ground.add_foreign is not None
+    ground.declare((*ground.base, "ours"))
+    equal("the foreign tables before", [found.id for found in ground.backend.foreign_tables(ground.base)], [])
+    take_away = ground.add_foreign(ground.backend, (*ground.base, "theirs"))
+    try:
+        found = [foreign.id for foreign in ground.backend.foreign_tables(ground.base)]
+        need(bool(found), "the backend does not tell of foreign tables")
+        equal("the foreign tables", found, [(*ground.base, "theirs")])
+    finally:
+        take_away()
 
 
 @check("scan")
