@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 import tempfile
 import zlib
@@ -37,6 +38,7 @@ __all__ = [
     "describe",
     "examine",
     "is_fresh",
+    "list_directories",
     "list_directory",
     "local_path",
     "open_dataset",
@@ -323,10 +325,34 @@ def list_directory(location: str, options: Mapping[str, str]) -> list[str]:
             return [entry.name for entry in path.iterdir()]
         except FileNotFoundError:
             return []
+    listed = _listed(location, options)
+    return [_last_name(entry) for entry in (*listed.common_prefixes, *listed.objects)]
+
+
+def list_directories(location: str, options: Mapping[str, str]) -> list[str]:
+    """Return the names of the directories directly in ``location``, without symbolic links; none when it is not there.
+
+    Raises:
+        OSError, ValueError, RuntimeError: as for :func:`list_directory`.
+    """
+    path = local_path(location)
+    if path is None:
+        return [_last_name(entry) for entry in _listed(location, options).common_prefixes]
+    try:
+        with os.scandir(path) as entries:
+            return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except FileNotFoundError:
+        return []
+
+
+def _listed(location: str, options: Mapping[str, str]) -> Any:
     from lance.file import LanceFileSession
 
-    listed = LanceFileSession(pylance_uri(location), storage_options=dict(options) or None).list_with_delimiter()
-    return [entry.rstrip("/").rpartition("/")[2] for entry in (*listed.common_prefixes, *listed.objects)]
+    return LanceFileSession(pylance_uri(location), storage_options=dict(options) or None).list_with_delimiter()
+
+
+def _last_name(entry: str) -> str:
+    return entry.rstrip("/").rpartition("/")[2]
 
 
 def _content(folder: str, name: str, options: Mapping[str, str]) -> bytes:

@@ -1,0 +1,112 @@
+"""The tables of other kinds that catalogs hold beside Lance tables, read on the executors."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from lance_namespace.errors import NamespaceNotFoundError
+
+from reconciler.backends.parallel import in_parallel
+from reconciler.errors import CatalogError
+from reconciler.names import Identifier, join
+from reconciler.pipeline.reading import LASTING, require_unicode, tried
+from reconciler.pipeline.session import task_attempts
+from reconciler.pipeline.source import is_last_attempt
+from reconciler.state import ForeignTable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from reconciler.backends.base import Backend
+    from reconciler.pipeline.catalogs import CatalogSpec
+
+__all__ = ["foreign_rows"]
+
+_COLUMNS = (
+    "catalog string, key string, foreign_location string, foreign_format string, namespace array<string>, error string"
+)
+
+
+def foreign_rows(spark: SparkSession, namespaces: DataFrame, specs: Collection[CatalogSpec]) -> DataFrame:
+    """Return the foreign tables in ``namespaces``, which have a ``catalog`` and a ``namespace``.
+
+    A row is a table: ``catalog``, ``key`` (its string identifier), ``foreign_location`` and ``foreign_format``; or a
+    ``namespace`` whose foreign tables could not be read after all attempts of Spark, with the ``error``.
+    """
+    by_name = {spec.name: spec for spec in specs}
+    attempts = task_attempts(spark)
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        last = is_last_attempt(attempts)
+        for batch in batches:
+            asked: dict[str, list[Identifier]] = {}
+            for row in batch.to_pylist():
+                asked.setdefault(row["catalog"], []).append(tuple(row["namespace"]))
+            for catalog, identifiers in asked.items():
+                rows = list(_read(by_name[catalog], identifiers, last_attempt=last))
+                yield pa.RecordBatch.from_pylist(rows, schema=_schema())
+
+    return namespaces.select("catalog", "namespace").mapInArrow(read, _COLUMNS)
+
+
+def _read(spec: CatalogSpec, namespaces: Sequence[Identifier], *, last_attempt: bool) -> Iterator[dict[str, Any]]:
+    """Yield the rows of ``namespaces``.
+
+    Raises:
+        CatalogError: something could not be read that can be at another attempt, and this is not the last one.
+    """
+    with ExitStack() as stack:
+        backend = tried(spec, lambda: stack.enter_context(spec.connect()))
+        if isinstance(backend, CatalogError):
+            answers: Sequence[Sequence[ForeignTable] | CatalogError] = [backend] * len(namespaces)
+        else:
+            ask = partial(_ask, backend, spec.name)
+            answers = in_parallel(lambda space: tried(spec, partial(ask, space)), namespaces, backend.parallelism)
+    for namespace, answer in zip(namespaces, answers, strict=True):
+        if not isinstance(answer, CatalogError):
+            yield from (_row(spec.name, table) for table in answer if spec.scope.contains(table.id))
+        elif last_attempt or answer.code in LASTING:
+            yield {"catalog": spec.name, "namespace": list(namespace), "error": str(answer)}
+        else:
+            raise answer
+
+
+def _ask(backend: Backend, catalog: str, namespace: Identifier) -> Sequence[ForeignTable]:
+    try:
+        found = backend.foreign_tables(namespace)
+    except NamespaceNotFoundError:
+        return ()
+    for table in found:
+        require_unicode(catalog, table.id, {}, table.location or "", table.format)
+    return found
+
+
+def _row(catalog: str, table: ForeignTable) -> dict[str, Any]:
+    return {
+        "catalog": catalog,
+        "key": join(table.id),
+        "foreign_location": table.location,
+        "foreign_format": table.format,
+    }
+
+
+def _schema() -> pa.Schema:
+    import pyarrow as pa
+
+    text = pa.string()
+    return pa.schema(
+        [
+            ("catalog", text),
+            ("key", text),
+            ("foreign_location", text),
+            ("foreign_format", text),
+            ("namespace", pa.list_(text)),
+            ("error", text),
+        ]
+    )

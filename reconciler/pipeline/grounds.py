@@ -1,0 +1,156 @@
+"""What is known of each catalog before its tables are: how to open its datasets, and where they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from reconciler import locations
+from reconciler.backends.contract import Contract
+from reconciler.connections import catalog_errors
+from reconciler.errors import CatalogError
+from reconciler.state import LocationPolicy
+
+if TYPE_CHECKING:
+    from reconciler.manifest import Manifest
+    from reconciler.pipeline.catalogs import CatalogSpec
+
+__all__ = ["Ground", "Root", "RootIndex", "Search", "grounds_of", "searchable_roots"]
+
+_CATALOGS_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """One catalog as an audit sees it.
+
+    Args:
+        spec: how to reach it.
+        owner: the manifest's marker for it.
+        options: pylance's, for its datasets; they may be secret.
+        roots: under which its tables go by themselves, the configured one first.
+        problem: why the roots are not known, without secrets; None when they are.
+        stays_under_root: whether it takes no table anywhere else.
+        has_foreign: whether it may hold tables of other kinds.
+    """
+
+    spec: CatalogSpec
+    owner: str
+    options: Mapping[str, str] = field(repr=False)
+    roots: tuple[str, ...] = ()
+    problem: str | None = None
+    stays_under_root: bool = False
+    has_foreign: bool = False
+
+    @property
+    def name(self) -> str:
+        """The catalog's name in the manifest."""
+        return self.spec.name
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A directory to be searched, with the catalog whose credentials open it."""
+
+    location: str
+    ground: Ground
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Where to search for orphans: ``roots`` and what is below them, but not ``closed``; ``reasons`` for the rest."""
+
+    roots: Sequence[Root] = ()
+    closed: Sequence[str] = ()
+    reasons: Sequence[str] = ()
+
+
+def grounds_of(manifest: Manifest, specs: Collection[CatalogSpec]) -> dict[str, Ground]:
+    """Return the ground of each catalog by its name.
+
+    Raises:
+        CatalogError: a catalog does not take its configuration.
+    """
+    if not specs:
+        return {}
+    with ThreadPoolExecutor(max_workers=min(len(specs), _CATALOGS_AT_ONCE)) as pool:
+        found = pool.map(lambda spec: _ground(spec, manifest.catalogs[spec.name].desired.owner), specs)
+        return {ground.name: ground for ground in found}
+
+
+def _ground(spec: CatalogSpec, owner: str) -> Ground:
+    problem: str | None = None
+    roots: Sequence[str] = ()
+    with spec.connect() as backend:
+        try:
+            with catalog_errors(spec.name, spec.impl, spec.secrets):
+                roots = backend.roots()
+        except CatalogError as error:
+            problem = str(error)
+        options = backend.storage_options()
+        stays = backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT
+        has_foreign = type(backend).foreign_tables is not Contract.foreign_tables
+    return Ground(spec, owner, options, tuple(dict.fromkeys(roots)), problem, stays, has_foreign)
+
+
+class RootIndex:
+    """Finds the root that a location belongs to in as many steps as the location has directories."""
+
+    def __init__(self, roots: Iterable[str]) -> None:
+        self._by_place = {locations.normalise(root): root for root in reversed(tuple(roots))}
+        self._first = next(reversed(self._by_place.values()), None)
+
+    def of(self, location: str) -> str | None:
+        """Return the innermost root that ``location`` is at or below; the first one when it is below none."""
+        place = locations.normalise(location)
+        while place not in self._by_place:
+            above = place.rpartition("/")[0]
+            if not above:
+                return self._by_place.get("/", self._first)
+            place = above
+        return self._by_place[place]
+
+
+def searchable_roots(grounds: Collection[Ground], unread: Mapping[str, str]) -> Search:
+    """Return where orphans can be told: a dataset is called one only where all that may register it was read.
+
+    Args:
+        grounds: all catalogs.
+        unread: the catalogs of which something could not be read, each with the address of that.
+    """
+    elsewhere = sorted(
+        unread[ground.name] for ground in grounds if ground.name in unread and not ground.stays_under_root
+    )
+    if elsewhere:
+        why = f"orphans were not looked for: a table in {elsewhere[0]}, which could not be read, may be anywhere"
+        return Search(reasons=(why,))
+    reasons: list[str] = []
+    roots: list[tuple[str, bool, Root]] = []
+    for ground in grounds:
+        reason = _reason_to_pass_over(ground, unread)
+        if reason is not None and ground.roots:
+            reasons.append(f"orphans were not looked for below the roots of {ground.name}: {reason}")
+        roots += [
+            (locations.normalise(root).rstrip("/") + "/", reason is None, Root(root, ground)) for root in ground.roots
+        ]
+    searched: list[Root] = []
+    closed: list[str] = []
+    around: str | None = None
+    # What is below a place comes right after it, and of one place what is closed comes first.
+    for place, is_open, root in sorted(roots, key=lambda item: item[:2]):
+        if around is None or not place.startswith(around):
+            around = place
+            searched += [root] if is_open else []
+        if not is_open:
+            closed.append(root.location)
+    return Search(searched, closed, reasons)
+
+
+def _reason_to_pass_over(ground: Ground, unread: Mapping[str, str]) -> str | None:
+    if ground.name in unread:
+        return f"{unread[ground.name]} could not be read"
+    if not ground.spec.scope.is_everything:
+        return "its `scope` leaves out tables that may be there"
+    return None

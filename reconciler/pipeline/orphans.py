@@ -1,0 +1,192 @@
+"""Looking under the roots for datasets that no table points at; nothing is written and nothing is deleted.
+
+The executors list directories, one level below the roots after the other. A directory is a dataset when ``_versions``
+is in it. Nothing below a dataset, and nothing whose name begins with ``_`` or ``.``, is looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from lance_namespace.errors import LanceNamespaceError
+
+from reconciler import locations, storage
+from reconciler.backends.parallel import in_parallel
+from reconciler.pipeline.grounds import Ground, RootIndex, Search
+from reconciler.pipeline.packs import opened, packed, task_count
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["DEEPEST", "Place", "Unregistered", "dataset_rows", "find_unregistered"]
+
+DEEPEST = 10
+"""How many directories below a root are gone down."""
+
+_DATASET, _DIRECTORY, _FAILURE = "dataset", "directory", "failure"
+_COLUMNS = "catalog string, location string, claimed string, kind string, message string"
+_VERSIONS = "_versions"
+_PASSED_OVER = ("_", ".")
+_LISTINGS_AT_ONCE = 16
+# In a URI these would mean something else than themselves; in a path they are characters like others.
+_URI_SYNTAX = str.maketrans({"%": "%25", "?": "%3F", "#": "%23"})
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+
+
+class Place(NamedTuple):
+    """A directory, and the catalog whose credentials open it."""
+
+    catalog: str
+    location: str
+
+
+@dataclass(slots=True)
+class Unregistered:
+    """What a search came to.
+
+    Args:
+        datasets: that nobody registered.
+        failures: the catalog and the reason of each directory that could not be listed.
+        is_cut_short: whether directories were left that lie deeper than ``DEEPEST``.
+    """
+
+    datasets: list[Place] = field(default_factory=list)
+    failures: list[tuple[str, str]] = field(default_factory=list)
+    is_cut_short: bool = False
+
+
+def find_unregistered(
+    spark: SparkSession, search: Search, grounds: Mapping[str, Ground], claims: DataFrame
+) -> Unregistered:
+    """Return the datasets under the roots of ``search`` at places that nobody claims.
+
+    Args:
+        spark: the session to work in.
+        search: where to search.
+        grounds: the catalogs by name.
+        claims: each place, normalised, that an entry or a block names, as ``claimed``; and whether it is ``closed``,
+            so that nothing below it is searched.
+    """
+    lister = _Lister(
+        {name: ground.options for name, ground in grounds.items()},
+        frozenset(locations.normalise(place) for place in search.closed),
+    )
+    found = Unregistered()
+    level = [_as_path(Place(root.ground.name, root.location)) for root in search.roots]
+    for _ in range(DEEPEST + 1):
+        if not level:
+            break
+        level = _search_level(spark, level, lister, claims, found)
+    found.is_cut_short = bool(level)
+    found.datasets.sort()
+    found.failures.sort()
+    return found
+
+
+def _search_level(
+    spark: SparkSession, level: list[Place], lister: _Lister, claims: DataFrame, found: Unregistered
+) -> list[Place]:
+    """Add what is found in the directories of ``level`` to ``found``, and return those that are directly in them.
+
+    The driver holds them between levels. A frame of frames would do without, and its plan doubles with every level.
+    """
+    listed = packed(spark, level, _LISTINGS_AT_ONCE).repartition(task_count(len(level))).mapInArrow(lister, _COLUMNS)
+    below: list[Place] = []
+    for row in listed.join(claims, "claimed", "left").toArrow().to_pylist():
+        place = Place(row["catalog"], row["location"])
+        if row["kind"] == _FAILURE:
+            found.failures.append((place.catalog, row["message"]))
+        elif row["kind"] == _DIRECTORY:
+            below += [] if row["closed"] else [place]
+        elif row["closed"] is None:
+            found.datasets.append(place)
+    return below
+
+
+def _as_path(place: Place) -> Place:
+    """Return a place on this machine by its plain path, so that names can be put behind it as they are."""
+    path = storage.local_path(place.location)
+    return place if path is None else Place(place.catalog, str(path))
+
+
+@dataclass(frozen=True, slots=True)
+class _Lister:
+    """Lists directories; runs on the executors.
+
+    ``options`` are pylance's for each catalog; what is ``closed``, by its normalised location, is not gone into.
+    """
+
+    options: Mapping[str, Mapping[str, str]] = field(repr=False)
+    closed: frozenset[str]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield a row of ``_COLUMNS`` for each directory that is a dataset and for what is in each of the others."""
+        import pyarrow as pa
+
+        columns = ("catalog", "location", "claimed", "kind", "message")
+        schema = pa.schema([(name, pa.string()) for name in columns])
+        for places in opened(batches):
+            for rows in in_parallel(lambda place: list(self._list(place)), places, _LISTINGS_AT_ONCE):
+                if rows:
+                    yield pa.RecordBatch.from_pylist(rows, schema=schema)
+
+    def _list(self, place: Place) -> Iterator[dict[str, Any]]:
+        directory, options = place.location, self.options[place.catalog]
+        try:
+            with storage.translated(directory, options):
+                names = storage.list_directories(directory, options)
+        except LanceNamespaceError as error:
+            message = f"{locations.redact(directory)} could not be searched for orphans: {error}"
+            yield {**place._asdict(), "kind": _FAILURE, "message": message}
+            return
+        if _VERSIONS in names:
+            yield {**place._asdict(), "claimed": locations.normalise(directory), "kind": _DATASET}
+            return
+        for name in names:
+            below = locations.join(directory, name.translate(_URI_SYNTAX) if _URI.match(directory) else name)
+            claimed = locations.normalise(below)
+            if not name.startswith(_PASSED_OVER) and claimed not in self.closed:
+                yield {"catalog": place.catalog, "location": below, "claimed": claimed, "kind": _DIRECTORY}
+
+
+def dataset_rows(spark: SparkSession, datasets: list[Place], grounds: Mapping[str, Ground]) -> DataFrame:
+    """Return ``datasets`` with the columns ``catalog``, ``id``, ``location`` and ``claimed``, for a judge.
+
+    A dataset belongs to the catalog with the innermost root around it; its ``id`` is the path below that.
+    """
+    catalogs = {locations.normalise(root): name for name, ground in grounds.items() for root in reversed(ground.roots)}
+    index = RootIndex(catalogs)
+
+    def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        schema = pa.schema(
+            [
+                ("catalog", pa.string()),
+                ("id", pa.list_(pa.string())),
+                ("location", pa.string()),
+                ("claimed", pa.string()),
+            ]
+        )
+        for places in opened(batches):
+            named = [_named(place, index, catalogs) for place in places]
+            yield pa.RecordBatch.from_pylist(named, schema=schema)
+
+    frame = packed(spark, datasets, _LISTINGS_AT_ONCE).repartition(task_count(len(datasets)))
+    return frame.mapInArrow(rows, "catalog string, id array<string>, location string, claimed string")
+
+
+def _named(dataset: Place, index: RootIndex, catalogs: Mapping[str, str]) -> dict[str, Any]:
+    place = locations.normalise(dataset.location)
+    root = index.of(place) or place
+    path = place.removeprefix(root).strip("/") or root.rpartition("/")[2]
+    return {
+        "catalog": catalogs.get(root, dataset.catalog),
+        "id": path.split("/"),
+        "location": dataset.location,
+        "claimed": place,
+    }
