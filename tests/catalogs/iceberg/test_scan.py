@@ -124,6 +124,18 @@ def test_the_children_of_a_namespace_are_read_and_nothing_else(catalog: Catalog,
     backend.close()
 
 
+def test_what_may_be_a_table_is_named_in_one_call_a_list(catalog: Catalog, space: Identifier) -> None:
+    backend = catalog.connect()
+    backend.insert_table((*space, "ours"), f"{catalog.root}/ours", {})
+    catalog.add_iceberg_table(space, "theirs")
+    backend.child_namespaces(space)
+    before = backend.calls
+    assert sorted(backend.possible_tables(space)) == ["ours", "theirs"]
+    assert backend.calls == before + 1
+    assert backend.possible_tables(space[:1]) == backend.possible_tables(()) == []
+    backend.close()
+
+
 def test_a_table_that_is_no_lance_table_is_foreign(
     catalog: Catalog, backend: IcebergBackend, space: Identifier
 ) -> None:
