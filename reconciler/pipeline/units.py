@@ -37,8 +37,8 @@ DEFAULT_SPLIT = 10_000
 class Unit:
     """Some namespaces of one catalog, to be read by one task.
 
-    ``known`` are those of the namespaces directly in them that other units read. ``only`` and ``without`` are for a
-    part of a single namespace: the names of the tables in it, or of those that the other parts hold.
+    ``known`` are the namespaces directly in them, which other units read where there is something to. ``only`` and
+    ``without`` are for a part of a single namespace: the names of the tables in it, or of those in the other parts.
     """
 
     spec: CatalogSpec
@@ -110,7 +110,8 @@ def _listing(backend: Backend, spec: CatalogSpec, split: int, wanted: ChildrenOf
     while level:
         found = in_parallel(partial(_children, backend, spec.scope), level, backend.parallelism)
         children.update(zip(level, found, strict=True))
-        level = [child for child in chain.from_iterable(found) if wanted is None or wanted.reaches(child)]
+        below = filter(spec.scope.reaches, chain.from_iterable(found))
+        level = [child for child in below if wanted is None or wanted.reaches(child)]
     if wanted is not None:
         children = {parent: below for parent, below in children.items() if parent in wanted.namespaces}
     if not backend.reads_by_name:
@@ -121,7 +122,7 @@ def _listing(backend: Backend, spec: CatalogSpec, split: int, wanted: ChildrenOf
 
 
 def _children(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[Identifier]:
-    """Return the namespaces in ``parent`` that something within ``scope`` can be in; none where they do not show."""
+    """Return the namespaces in ``parent`` within ``scope`` or above what is; none where they do not show."""
     deepest = backend.capabilities.max_depth
     if deepest is not None and len(parent) >= deepest:
         return ()
@@ -130,7 +131,7 @@ def _children(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[Id
     except Exception:  # noqa: BLE001 - a third party's backend may raise anything; its task comes upon it, and says so
         return ()
     identifiers = ((*parent, name) for name in sorted(set(names)) if check_name(name) is None)
-    return [identifier for identifier in identifiers if scope.reaches(identifier)]
+    return [identifier for identifier in identifiers if scope.contains(identifier) or scope.reaches(identifier)]
 
 
 def _tables(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[str]:
