@@ -242,7 +242,7 @@ def test_import_of_what_a_manifest_made_gives_it_back(folder: Path, capsys: pyte
 
 
 def test_schemas_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    for which in ("manifest", "plan"):
+    for which in ("manifest", "plan", "audit"):
         assert json.loads(lancens(capsys, "schema", which).out)["$schema"]
 
 

@@ -356,7 +356,8 @@ class AuditDocument(_Part):
     """Everything one audit says.
 
     ``findings`` and ``tables`` may be cut short; all of them are in the counts, the totals and the distributions.
-    Findings are in the order of their ``rank``. ``history`` holds the runs of this manifest, this one last.
+    Findings are in the order of their ``rank``. ``notes`` are sentences on what the catalogs hold that cannot be shown,
+    and on what was left out on purpose. ``history`` holds the runs of this manifest, this one last.
     """
 
     format_version: str = FORMAT_VERSION
@@ -368,6 +369,7 @@ class AuditDocument(_Part):
     settings: AuditSettings = AuditSettings()
     coverage: tuple[CatalogCoverage, ...] = ()
     failures: tuple[Failure, ...] = ()
+    notes: tuple[str, ...] = ()
     totals: Totals = Totals()
     counts: FindingCounts = FindingCounts()
     findings: tuple[ReportedFinding, ...] = ()

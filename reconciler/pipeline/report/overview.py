@@ -14,6 +14,7 @@ from reconciler.pipeline.report.document import AuditDocument, CatalogCoverage, 
 
 __all__ = ["coverage", "headline"]
 
+_NOTES_SHOWN = 20
 _FAILURES_SHOWN = 100
 
 
@@ -45,13 +46,29 @@ def coverage(document: AuditDocument) -> Iterator[str]:
     for title in ("Catalog", "Kind", "Namespaces read", "Tables", "Looked at in storage", "Unreadable"):
         yield f'<th scope="col">{title}</th>'
     yield "</tr></thead><tbody>"
+    failed = {failure.catalog for failure in document.failures}
     for catalog in document.coverage:
-        yield "".join(_catalog(catalog))
-    yield "</tbody></table></div></section>"
+        yield "".join(_catalog(catalog, complete=catalog.name not in failed and not catalog.namespaces_unread))
+    yield "</tbody></table></div>"
+    yield from _notes(document)
+    yield "</section>"
 
 
-def _catalog(catalog: CatalogCoverage) -> Iterator[str]:
-    yield f'<tr><th scope="row"><bdi class="name">{escape(shown.name(catalog.name))}</bdi></th>'
+def _notes(document: AuditDocument) -> Iterator[str]:
+    if not document.notes:
+        return
+    yield '<ul class="remarks">'
+    for note in document.notes[:_NOTES_SHOWN]:
+        yield f"<li>{sentence(note)}</li>"
+    left = len(document.notes) - _NOTES_SHOWN
+    if left > 0:
+        yield f"<li>and {left:,} more, which are in <code>report.json</code></li>"
+    yield "</ul>"
+
+
+def _catalog(catalog: CatalogCoverage, *, complete: bool) -> Iterator[str]:
+    lacking = "" if complete else ' <span class="bad">incomplete</span>'
+    yield f'<tr><th scope="row"><bdi class="name">{escape(shown.name(catalog.name))}</bdi>{lacking}</th>'
     yield f'<td><span class="impl">{escape(shown.name(catalog.impl))}</span></td>'
     yield f"<td>{_share(catalog.namespaces - catalog.namespaces_unread, catalog.namespaces)}</td>"
     yield f'<td class="number">{catalog.tables:,}</td>'
@@ -62,7 +79,10 @@ def _catalog(catalog: CatalogCoverage) -> Iterator[str]:
 
 def _share(part: int, whole: int) -> str:
     """Return ``part`` of ``whole`` as a number and a meter."""
-    width = 100 * part / whole if whole else 100
+    if not whole:
+        return "none"
+    part = max(part, 0)  # what could not be read may not have been found either
+    width = min(100 * part / whole, 100)
     style = "full" if part >= whole else "lacking"
     return (
         f'<span class="share"><svg class="meter {style}" aria-hidden="true"><rect class="room" width="100%" '

@@ -69,7 +69,11 @@ def render_sarif(document: AuditDocument) -> str:
                 "executionSuccessful": document.complete,
                 "startTimeUtc": f"{document.started:%Y-%m-%dT%H:%M:%SZ}",
                 "endTimeUtc": f"{document.finished:%Y-%m-%dT%H:%M:%SZ}",
-                "toolExecutionNotifications": [*map(_notification, document.failures), *_cut_short(left_out)],
+                "toolExecutionNotifications": [
+                    *map(_notification, document.failures),
+                    *_cut_short(left_out),
+                    *({"level": "note", "message": _message(note)} for note in document.notes),
+                ],
             }
         ],
         "results": results,

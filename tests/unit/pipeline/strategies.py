@@ -59,9 +59,7 @@ def tables(draw: st.DrawFn) -> ReportedTable:
         bytes=draw(_counts),
         fragments=draw(_counts),
         version=draw(_counts),
-        committed=draw(
-            st.none() | st.datetimes(datetime(1990, 1, 1), datetime(2040, 1, 1), timezones=st.just(UTC))
-        ),
+        committed=draw(st.none() | st.datetimes(datetime(1990, 1, 1), datetime(2040, 1, 1), timezones=st.just(UTC))),
         rules=tuple(draw(st.lists(_rules.map(lambda rule: rule.name), max_size=3, unique=True))),
     )
 
@@ -71,9 +69,11 @@ def documents(draw: st.DrawFn) -> AuditDocument:
     """Draw a document of a few findings and tables."""
     coverage = st.builds(CatalogCoverage, name=_catalogs, impl=st.just("dir") | names, namespaces=st.integers(0, 9))
     failure = st.builds(Failure, catalog=_catalogs, namespace=identifiers | st.just(()), message=hostile_text)
-    return document(
+    notes = draw(st.lists(hostile_text.filter(bool), max_size=2))
+    made = document(
         draw(st.lists(findings(), max_size=4)),
         draw(st.lists(tables(), max_size=4)),
         draw(st.lists(coverage, max_size=2, unique_by=lambda catalog: catalog.name)),
         draw(st.lists(failure, max_size=2)),
     )
+    return made.model_copy(update={"notes": tuple(notes)})

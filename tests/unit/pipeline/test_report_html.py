@@ -12,7 +12,7 @@ from hypothesis import given
 
 from reconciler.pipeline.history import with_trend
 from reconciler.pipeline.records import Severity
-from reconciler.pipeline.report.document import AuditDocument, Failure
+from reconciler.pipeline.report.document import AuditDocument, CatalogCoverage, Failure
 from reconciler.pipeline.report.html import render_html
 from tests.strategies import HOSTILE
 from tests.unit.output.browser import Driver, driven, visit
@@ -107,7 +107,9 @@ def test_coverage_and_failures_come_first() -> None:
     ]
     assert "This audit is incomplete: 1 namespace could not be read" in sections["coverage"]
     assert "AccessDenied: the role lacks glue:GetTables" in sections["coverage"]
+    assert "prod incomplete" in sections["coverage"]
     assert "2 of 3" in sections["coverage"]
+    assert "orphans were not looked for more than 12 directories below s3://lake" in sections["coverage"]
     assert "8 findings in 10 tables: 3 errors, 2 warnings, 3 notes." in sections["header"]
 
 
@@ -124,6 +126,19 @@ def test_a_clean_audit_says_that_nothing_was_found() -> None:
     assert "Nothing was found in 1 table." in sections["header"]
     assert sections["where"].endswith("Nothing was found.")
     assert "findings" not in sections
+
+
+def test_a_catalog_of_which_nothing_could_be_read_does_not_look_complete() -> None:
+    unread = CatalogCoverage(name="prod", impl="glue")
+    page = Page(render_html(document([], [], [unread], [Failure(catalog="prod", message="denied")])))
+    assert "prod incomplete glue none 0 none 0" in page.sections["coverage"]
+    assert page.classes["full"] == 0
+
+
+def test_of_many_notes_the_first_are_shown_and_all_are_counted() -> None:
+    noted = small_document().model_copy(update={"notes": tuple(f"note {number}" for number in range(25))})
+    section = Page(render_html(noted)).sections["coverage"]
+    assert "note 19 and 5 more" in section
 
 
 def test_every_failure_of_many_is_counted() -> None:

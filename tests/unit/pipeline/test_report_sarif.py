@@ -204,14 +204,15 @@ def test_no_two_findings_have_one_fingerprint() -> None:
 def test_what_could_not_be_read_is_a_notification_and_the_run_no_success() -> None:
     (invocation,) = run_of(small_document())["invocations"]
     assert invocation["executionSuccessful"] is False
-    (notification,) = invocation["toolExecutionNotifications"]
-    assert "prod/finance could not be read" in notification["message"]["text"]
+    failure, note = invocation["toolExecutionNotifications"]
+    assert "prod/finance could not be read" in failure["message"]["text"]
+    assert (note["level"], note["message"]["text"]) == ("note", small_document().notes[0])
 
 
 def test_more_findings_than_a_service_takes_are_left_out_and_counted() -> None:
     one = small_document().findings[0]
     many = tuple(one.model_copy(update={"name": f"t{number}"}) for number in range(25_010))
-    cut = small_document().model_copy(update={"findings": many, "findings_left_out": 5, "failures": ()})
+    cut = small_document().model_copy(update={"findings": many, "findings_left_out": 5, "failures": (), "notes": ()})
     (run,) = json.loads(render_sarif(cut))["runs"]
     assert len(run["results"]) == 25_000
     (notification,) = run["invocations"][0]["toolExecutionNotifications"]
