@@ -21,19 +21,17 @@ _FAILURES_SHOWN = 100
 def coverage(document: AuditDocument) -> Iterator[str]:
     """Yield what was read and what was not, catalog by catalog."""
     totals = document.totals
-    read = (
-        f"{count(totals.namespaces, 'namespace')} and {count(totals.tables, 'table')} in "
-        f"{count(totals.catalogs, 'catalog')}"
-    )
+    found = f"{count(totals.namespaces, 'namespace')} and {count(totals.tables, 'table')}"
+    catalogs = count(totals.catalogs, "catalog")
     yield '<section id="coverage"><h2>Coverage</h2>'
     if document.complete:
-        yield f'<p class="banner complete"><b>Everything was read:</b> {read}.</p>'
+        yield f'<p class="banner complete"><b>Everything was read:</b> {found} in {catalogs}.</p>'
     else:
         unread = sum(catalog.namespaces_unread for catalog in document.coverage)
         what = count(unread, "namespace") if unread else count(len(document.failures), "part")
         yield '<div class="banner incomplete">'
         yield f"<p><b>This audit is incomplete:</b> {what} could not be read, and nothing is known of what is in "
-        yield f"there. What was read are {read}.</p><ul>"
+        yield f"there. Found were {found} in {catalogs}.</p><ul>"
         for failure in document.failures[:_FAILURES_SHOWN]:
             address = escape(shown.address(failure.catalog, *failure.namespace))
             yield f'<li><bdi class="name">{address}</bdi> {sentence(failure.message)}</li>'
