@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from reconciler.cli.options import Format, PlanFlags, format_option, full_option, plan_flags, write_result
 from reconciler.cli.showing import plan_and_show
+from reconciler.cli.spark_options import spark_flags
+
+if TYPE_CHECKING:
+    from reconciler.pipeline.session import SparkOptions
 
 
 @click.command("plan")
@@ -16,7 +21,23 @@ from reconciler.cli.showing import plan_and_show
 @full_option
 @click.option("-o", "--out", metavar="FILE", help="Save the plan, for `lancens apply FILE`.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 when there are changes.")
-def command(flags: PlanFlags, form: Format, full: bool, out: str | None, detailed_exitcode: bool) -> None:
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "spark"]),
+    default="local",
+    show_default=True,
+    help="Compare in this process, or on Spark for catalogs too large for it. The plan is the same.",
+)
+@spark_flags
+def command(
+    flags: PlanFlags,
+    form: Format,
+    full: bool,
+    out: str | None,
+    detailed_exitcode: bool,
+    engine: str,
+    spark: SparkOptions,
+) -> None:
     """Show what apply would change. Nothing is changed.
 
     MANIFEST is a file, several, or a folder; the default is lancens.yaml.
@@ -27,8 +48,11 @@ def command(flags: PlanFlags, form: Format, full: bool, out: str | None, detaile
       lancens plan prod.yaml --select 'lake/features/**'
       lancens plan -o plan.json && lancens apply plan.json
       lancens plan --format markdown > comment.md
+      lancens plan fleet/ --engine spark --master 'local[8]' -o plan.json
     """
-    plan = plan_and_show(flags, form, full=full)
+    if engine == "local" and (spark.master or spark.conf):
+        raise click.UsageError("--master and --spark-conf are for --engine spark")
+    plan = plan_and_show(flags, form, full=full, spark=spark if engine == "spark" else None)
     if out is not None:
         write_result(plan.to_json(), out)
         click.echo(f"Saved to {out}; `lancens apply {out}` carries out exactly this.", err=True)

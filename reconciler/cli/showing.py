@@ -15,6 +15,7 @@ from reconciler.cli.options import Format, PlanFlags, load_manifest, wants_color
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
+    from reconciler.pipeline.session import SparkOptions
     from reconciler.planner.plan import Plan
 
 __all__ = ["make_plan", "plan_and_show", "print_plan"]
@@ -33,14 +34,24 @@ def _reading(manifest: Manifest) -> Iterator[None]:
         yield
 
 
-def make_plan(flags: PlanFlags, manifest: Manifest) -> Plan:
-    """Return the plan, saying on stderr what was read; thresholds are not looked at yet."""
+def make_plan(flags: PlanFlags, manifest: Manifest, spark: SparkOptions | None = None) -> Plan:
+    """Return the plan, saying on stderr what was read; thresholds are not looked at yet.
+
+    ``spark`` is where Spark makes it; without that it is made here.
+    """
     from reconciler.output.wording import read_line
-    from reconciler.planning import plan
 
     started = monotonic()
+    made = _plan_here(flags, manifest) if spark is None else _plan_on_spark(flags, manifest, spark)
+    click.echo(f"{read_line(made)}  {monotonic() - started:.1f} s", err=True)
+    return made
+
+
+def _plan_here(flags: PlanFlags, manifest: Manifest) -> Plan:
+    from reconciler.planning import plan
+
     with _reading(manifest):
-        made = plan(
+        return plan(
             manifest,
             select=flags.select,
             adopt=flags.adopt,
@@ -48,8 +59,22 @@ def make_plan(flags: PlanFlags, manifest: Manifest) -> Plan:
             allow_mass_removal=True,
             parallelism=flags.parallelism,
         )
-    click.echo(f"{read_line(made)}  {monotonic() - started:.1f} s", err=True)
-    return made
+
+
+def _plan_on_spark(flags: PlanFlags, manifest: Manifest, options: SparkOptions) -> Plan:
+    from reconciler.pipeline.fleet import plan_on_spark
+    from reconciler.pipeline.session import spark_session
+
+    with spark_session(options) as spark:
+        return plan_on_spark(
+            spark,
+            manifest,
+            select=flags.select,
+            adopt=flags.adopt,
+            take_over=flags.take_over,
+            allow_mass_removal=True,
+            parallelism=flags.parallelism,
+        )
 
 
 def print_plan(plan: Plan, form: Format, *, full: bool) -> None:
@@ -60,7 +85,7 @@ def print_plan(plan: Plan, form: Format, *, full: bool) -> None:
     write_result(render(plan, form, color=wants_color(), full=full, width=width))
 
 
-def plan_and_show(flags: PlanFlags, form: Format, *, full: bool) -> Plan:
+def plan_and_show(flags: PlanFlags, form: Format, *, full: bool, spark: SparkOptions | None = None) -> Plan:
     """Load, plan and print; a plan that removes too much is printed and then refused.
 
     Raises:
@@ -68,7 +93,7 @@ def plan_and_show(flags: PlanFlags, form: Format, *, full: bool) -> Plan:
     """
     from reconciler.planner.safety import check_removals
 
-    plan = make_plan(flags, load_manifest(flags.manifests, flags.variables))
+    plan = make_plan(flags, load_manifest(flags.manifests, flags.variables), spark)
     print_plan(plan, form, full=full)
     if not flags.allow_mass_removal:
         check_removals(plan)

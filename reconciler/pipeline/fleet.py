@@ -10,7 +10,9 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from reconciler import locations
@@ -34,12 +36,14 @@ from reconciler.state import DEFAULT_PARALLELISM, DesiredTable, LiveTable, Schem
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from reconciler.manifest import Manifest
 
 __all__ = ["plan_on_spark"]
 
+_PAIRS_A_PARTITION = 10_000
+_SHUFFLE = "spark.sql.shuffle.partitions"
 _KEY = f"array_join(concat(namespace, array(name)), '{DELIMITER}')"
 _COMPARED = "catalog string, part binary, error string, code int"
 
@@ -97,7 +101,7 @@ def plan_on_spark(
         nothing = TablesInMemory({})
         asked = [(source, TablesOnSpark(live, name, {}, nothing)) for name, source in sources.items()]
         check_selection(select, asked)
-        parts = _compare(spark, specs, sources, live.tables)
+        parts = _compare(spark, specs, sources, live)
         found = live.find({name: _wanted(source, parts[name]) for name, source in sources.items()})
         plans = [
             _conclude(
@@ -147,7 +151,7 @@ def _conclude(source: CatalogInput, connection: Connection, part: _Part, tables:
 
 
 def _compare(
-    spark: SparkSession, specs: Sequence[CatalogSpec], sources: Mapping[str, CatalogInput], live: DataFrame
+    spark: SparkSession, specs: Sequence[CatalogSpec], sources: Mapping[str, CatalogInput], live: LiveState
 ) -> Mapping[str, _Part]:
     """Return, for each catalog, what comparing all its tables came to.
 
@@ -156,12 +160,16 @@ def _compare(
     """
     from pyspark import StorageLevel
 
-    wanted = wanted_tables(spark, (source.desired for source in sources.values()))
-    there = live.selectExpr("catalog", f"{_KEY} AS key", "location", "properties")
+    desired = [source.desired for source in sources.values()]
+    pairs = live.table_count + sum(len(catalog.tables) for catalog in desired)
+    partitions = ceil(pairs / _PAIRS_A_PARTITION) or 1
+    wanted = wanted_tables(spark, desired)
+    there = live.tables.selectExpr("catalog", f"{_KEY} AS key", "location", "properties")
     comparisons = {name: comparison_of(source) for name, source in sources.items()}
     worker = _Worker(comparisons, {spec.name: spec for spec in specs})
     tables = wanted.join(there, ["catalog", "key"], "full_outer")
-    compared = tables.mapInArrow(worker, _COMPARED).persist(StorageLevel.DISK_ONLY)
+    with _shuffling(spark, partitions):
+        compared = tables.mapInArrow(worker, _COMPARED).persist(StorageLevel.DISK_ONLY)
     parts = {name: _Part() for name in sources}
     try:
         with stage(spark, f"Comparing the tables of {_catalogs(specs)}") as progress:
@@ -176,6 +184,17 @@ def _compare(
     finally:
         compared.unpersist()
     return parts
+
+
+@contextmanager
+def _shuffling(spark: SparkSession, partitions: int) -> Iterator[None]:
+    """Have joins planned in the block make this many partitions: each costs as much as comparing a thousand pairs."""
+    before = spark.conf.get(_SHUFFLE)
+    spark.conf.set(_SHUFFLE, partitions)
+    try:
+        yield
+    finally:
+        spark.conf.set(_SHUFFLE, before or "200")
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ class LiveState:
         self._spark = spark
         self._rows = live_rows(spark, specs).persist(StorageLevel.DISK_ONLY)
         self._others: list[Row] = []
+        self.table_count = 0
 
     def __enter__(self) -> LiveState:
         return self
@@ -65,7 +66,8 @@ class LiveState:
         with stage(self._spark, f"Reading {what}") as progress:
             self._others = self._rows.filter(self._rows.kind != rows.TABLE).collect()
             coverage = [row for row in self._others if row["kind"] == rows.COVERAGE]
-            progress.note(f"{sum(row['tables'] for row in coverage):,} tables")
+            self.table_count = sum(row["tables"] for row in coverage)
+            progress.note(f"{self.table_count:,} tables")
         failed = [row for row in coverage if row["message"] is not None]
         if failed:
             first = min(failed, key=lambda row: (row["catalog"], row["namespace"]))
