@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from reconciler import load, plan
+from reconciler.backends.dir import DirBackend
 from reconciler.errors import LancensError
 from reconciler.manifest import Manifest
 from reconciler.names import Identifier
@@ -19,7 +21,9 @@ from reconciler.pipeline.fleet import plan_on_spark
 from reconciler.planner.facts import PlanOptions
 from reconciler.state import Capabilities, DesiredCatalog, Field, Snapshot
 from reconciler.storage import create_empty
+from tests.cli.running import shell
 from tests.pipeline.plugins.frozen_backend import freeze
+from tests.pipeline.troubled import SECRET, Troubled
 from tests.soak import count
 from tests.states import catalogs, manifests, option_sets
 
@@ -28,6 +32,9 @@ if TYPE_CHECKING:
 
 CATALOGS = 12
 """So many random catalogs are in each manifest: starting a job costs more than comparing a hundred tables."""
+
+THERE, NOTHING = "{data}/there.lance", "{data}/nothing.lance"
+"""Where a table is looked for that has a schema: at a real dataset, and where nothing is written yet."""
 
 COLUMNS = (Field("id", "int64"), Field("name", "string"))
 
@@ -56,11 +63,14 @@ def states(draw: st.DrawFn) -> State:
     wanted, live = draw(manifests()), draw(catalogs())
     with_schema = draw(st.booleans())
     tables = {
-        # A table that is looked at in storage: beside the manifest's shelves lies a real dataset.
-        identifier: replace(table, schema=COLUMNS, probe=True, location="{data}/there.lance")
+        identifier: replace(table, schema=COLUMNS, probe=True, location=draw(st.sampled_from([THERE, NOTHING])))
         if with_schema and not table.absent and draw(st.booleans())
         else table
         for identifier, table in wanted.tables.items()
+    }
+    registered = {
+        identifier: replace(table, location=NOTHING) if draw(st.integers(0, 9)) == 0 else table
+        for identifier, table in live.tables.items()
     }
     notes = draw(st.lists(st.sampled_from(["`a$b` cannot be shown", "`c` is read-only"]), unique=True))
     abilities = draw(
@@ -68,17 +78,23 @@ def states(draw: st.DrawFn) -> State:
     )
     foreign = (
         [(*one, "view") for one in draw(st.lists(st.sampled_from(sorted(live.namespaces)), max_size=1))]
-        if (live.namespaces)
+        if live.namespaces
         else []
     )
-    return State(replace(wanted, tables=tables), replace(live, notes=tuple(notes)), abilities, foreign)
+    return State(
+        replace(wanted, tables=tables), replace(live, tables=registered, notes=tuple(notes)), abilities, foreign
+    )
 
 
 def manifest_of(folder: Path, states: Sequence[State]) -> Manifest:
     """Write the states to files and return the manifest that names them."""
     names = [f"c{number:02}" for number in range(len(states))]
     for name, state in zip(names, states, strict=True):
-        freeze(folder / f"{name}.pickle", state.live, state.capabilities, state.foreign)
+        tables = {
+            identifier: replace(table, location=table.location.format(data=folder))
+            for identifier, table in state.live.tables.items()
+        }
+        freeze(folder / f"{name}.pickle", replace(state.live, tables=tables), state.capabilities, state.foreign)
     lines = [
         f"  {name}: {{impl: frozen, config: {{state: {folder}/{name}.pickle, root: {folder}/new}}}}" for name in names
     ]
@@ -162,3 +178,47 @@ def test_the_plan_without_conflicts_is_that_of_the_local_engine(
     assume(peaceful)
     manifest = manifest_of(data, peaceful)
     assert spark_plan(spark, manifest, options) == local_plan(manifest, options)
+
+
+def test_a_namespace_that_cannot_be_read_is_an_error_without_secrets(
+    spark: SparkSession, spark_log: Path, tmp_path: Path
+) -> None:
+    manifest = Troubled(tmp_path, times=100).make().manifest()
+    assert spark_plan(spark, manifest, Options()) == "CatalogError: lake (troubled): no answer to (redacted)"
+    assert SECRET not in spark_log.read_text()
+
+
+def test_what_removes_too_much_is_refused_as_the_local_engine_does(spark: SparkSession, tmp_path: Path) -> None:
+    backend = DirBackend(root=str(tmp_path / "lake"))
+    backend.insert_namespace(("a",), {})
+    for number in range(20):
+        name = ("a", f"t{number}")
+        backend.insert_table(name, backend.default_location(name), {"lancens.managed-by": "store/lake"})
+    path = tmp_path / "lancens.yaml"
+    path.write_text("version: 1\nname: store\ncatalogs: {lake: {impl: dir, config: {root: ./lake}, tables: {x: {}}}}\n")
+    message = spark_plan(spark, load(path), Options())
+    assert message == local_plan(load(path), Options())
+    assert message.startswith("SafetyError: ")
+
+
+def test_a_catalog_in_the_memory_of_one_process_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "lancens.yaml"
+    path.write_text("version: 1\nname: store\ncatalogs: {lake: {impl: memory, config: {name: shelf}}}\n")
+    assert "lake (memory): the catalog lives in the memory of one process" in spark_plan(spark, load(path), Options())
+
+
+def test_the_command_prints_the_same(tmp_path: Path) -> None:
+    quickstart = Path(__file__).parents[2] / "examples" / "quickstart"
+    shutil.copytree(quickstart, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("lake"))
+    local = shell("plan", "--full", "-o", "local.json", folder=tmp_path)
+    spark = shell("plan", "--full", "-o", "spark.json", "--engine", "spark", "--master", "local[2]", folder=tmp_path)
+    assert (spark.code, spark.out) == (0, local.out)
+    assert (tmp_path / "spark.json").read_bytes() == (tmp_path / "local.json").read_bytes()
+    stages = [line.split("  ")[0] for line in spark.err.splitlines()]
+    assert stages[:2] == ["Starting Spark on local[2]", "Reading lake: 0 tables"]
+
+
+def test_where_spark_runs_is_no_option_of_the_local_engine(tmp_path: Path) -> None:
+    refused = shell("plan", "--master", "local[2]", folder=tmp_path)
+    assert (refused.code, refused.out) == (1, "")
+    assert "--master and --spark-conf are for --engine spark" in refused.err
