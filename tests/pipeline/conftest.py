@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,13 +22,27 @@ PLUGINS = Path(__file__).with_name("plugins")
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return where the session keeps its log."""
+    return tmp_path_factory.mktemp("spark")
+
+
+@pytest.fixture
+def spark_log(spark: SparkSession, spark_folder: Path) -> Path:
+    """Return the log of the session."""
+    (log,) = spark_folder.glob("lancens-spark-*.log")
+    return log
+
+
+@pytest.fixture(scope="session")
+def spark(spark_folder: Path) -> Iterator[SparkSession]:
     """Give a session on two cores."""
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         missing("Java is not installed")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(PLUGINS), os.environ.get("PYTHONPATH")])))
         patch.syspath_prepend(str(PLUGINS))
+        patch.setattr(tempfile, "tempdir", str(spark_folder))
         settings = {"spark.sql.shuffle.partitions": "4", "spark.driver.memory": "1g"}
         with spark_session(SparkOptions("local[2]", settings)) as session:
             yield session

@@ -1,0 +1,81 @@
+"""Where inventories go: from the parts of tasks to something that is there whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow.parquet as pq
+import pytest
+
+from reconciler.errors import LancensError
+from reconciler.pipeline.targets import Form, opened
+
+COLUMNS: Mapping[str, str] = {"name": "string", "tables": "bigint", "properties": "map<string,string>"}
+FORMS: list[Form] = ["json", "parquet", "lance"]
+PARTS: list[list[dict[str, Any]]] = [
+    [{"name": "a", "tables": 1, "properties": {"k": "v"}}, {"name": "b", "tables": None, "properties": None}],
+    [{"name": "ü表", "tables": 3, "properties": {}}],
+]
+WITHOUT_NULLS = [{key: value for key, value in row.items() if value is not None} for part in PARTS for row in part]
+
+
+def content(path: Path, form: Form) -> list[dict[str, Any]]:
+    """Return the rows in a file, without what is null."""
+    if form == "json":
+        return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    table: Any = lance.dataset(str(path)).to_table() if form == "lance" else pq.read_table(path)
+    rows = table.to_pylist(maps_as_pydicts="strict")
+    return [{key: value for key, value in row.items() if value is not None} for row in rows]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_parts_become_one(tmp_path: Path, form: Form) -> None:
+    out = tmp_path / "out"
+    for _ in range(2):  # the second takes the place of the first
+        with opened(str(out), form, COLUMNS) as target:
+            target.write(PARTS[0][:1])  # of an attempt that failed afterwards
+            target.finish([target.write(part) for part in PARTS])
+        assert content(out, form) == WITHOUT_NULLS
+        assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_not_finished_is_not_there(tmp_path: Path, form: Form) -> None:
+    def interrupted() -> None:
+        with opened(str(tmp_path / "out"), form, COLUMNS) as target:
+            target.write(PARTS[0])
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_inventory_stays_as_it_was_until_the_next_is_finished(tmp_path: Path) -> None:
+    out = tmp_path / "out.lance"
+    with opened(str(out), "lance", COLUMNS) as target:
+        target.finish([target.write(PARTS[0])])
+    with opened(str(out), "lance", COLUMNS) as target:
+        target.write(PARTS[1])
+    assert (lance.dataset(str(out)).version, content(out, "lance")) == (1, WITHOUT_NULLS[:2])
+
+
+def test_a_worker_that_does_not_share_the_place_says_so(tmp_path: Path) -> None:
+    with opened(str(tmp_path / "out.json"), "json", COLUMNS) as target:
+        for folder in tmp_path.iterdir():
+            shutil.move(folder, tmp_path.parent / f"{tmp_path.name}-elsewhere")
+        with pytest.raises(LancensError, match=r"is not the same place for Spark's workers; name one that they share"):
+            target.write(PARTS[0])
+
+
+def test_rows_of_many_parts_stand_in_few_groups(tmp_path: Path) -> None:
+    out = tmp_path / "out.parquet"
+    with opened(str(out), "parquet", COLUMNS) as target:
+        target.finish([target.write(PARTS[1]) for _ in range(50)])
+    file = pq.ParquetFile(out)
+    assert (file.metadata.num_rows, file.metadata.num_row_groups) == (50, 1)
