@@ -12,6 +12,7 @@ from reconciler.errors import LancensError, ManifestError
 from reconciler.github.annotations import annotate_problems
 from reconciler.github.api import GitHubError
 from reconciler.github.applying import apply
+from reconciler.github.auditing import audit
 from reconciler.github.context import read_context
 from reconciler.github.failures import FailureReason, RefusedError, reason_of
 from reconciler.github.inputs import Command, CommentWhen, read_inputs
@@ -25,6 +26,7 @@ _COMMANDS: Mapping[Command, Callable[[Job], Outcome]] = {
     Command.PLAN: plan,
     Command.APPLY: apply,
     Command.DRIFT: drift,
+    Command.AUDIT: audit,
     Command.VALIDATE: validate,
 }
 

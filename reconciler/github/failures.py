@@ -32,6 +32,8 @@ class FailureReason(StrEnum):
     PARTIAL_APPLY = "partial-apply"
     APPLY_FAILED = "apply-failed"
     DRIFT = "drift"
+    FINDINGS = "findings"
+    AUDIT_FAILED = "audit-failed"
     GITHUB = "github"
     INTERNAL = "internal"
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 from reconciler.errors import LancensError
 from reconciler.state import DEFAULT_PARALLELISM
 
-__all__ = ["DEFAULT_LABEL", "Command", "CommentWhen", "InputError", "Inputs", "read_inputs"]
+__all__ = ["DEFAULT_LABEL", "Command", "CommentWhen", "FailOn", "InputError", "Inputs", "read_inputs"]
 
 DEFAULT_LABEL = "default"
 
@@ -29,6 +29,7 @@ class Command(StrEnum):
     PLAN = "plan"
     APPLY = "apply"
     DRIFT = "drift"
+    AUDIT = "audit"
     VALIDATE = "validate"
 
 
@@ -40,9 +41,18 @@ class CommentWhen(StrEnum):
     NEVER = "never"
 
 
+class FailOn(StrEnum):
+    """How grave a finding of an audit has to be for the step to fail."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+    NEVER = "never"
+
+
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What the workflow asks for; ``plan_file`` is empty where none is given."""
+    """What the workflow asks for; ``plan_file`` and ``history`` are empty where none is given."""
 
     command: Command
     manifests: tuple[str, ...] = ("lancens.yaml",)
@@ -55,6 +65,8 @@ class Inputs:
     label: str = DEFAULT_LABEL
     parallelism: int = DEFAULT_PARALLELISM
     fail_on_drift: bool = False
+    fail_on: FailOn = FailOn.NEVER
+    history: str = ""
     token: str = field(default="", repr=False)
 
 
@@ -77,10 +89,16 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
         label=given.label(),
         parallelism=given.parallelism(),
         fail_on_drift=given.boolean("fail-on-drift", False),
+        fail_on=FailOn(given.choice("fail-on", [*FailOn], FailOn.NEVER)),
+        history=given.text("history"),
         token=given.text("token"),
     )
     if inputs.plan_file and inputs.command is not Command.APPLY:
         raise InputError(f"input `plan-file` goes with `command: apply`, not with `{inputs.command}`")
+    if inputs.history and inputs.command is not Command.AUDIT:
+        raise InputError(f"input `history` goes with `command: audit`, not with `{inputs.command}`")
+    if inputs.select and inputs.command is Command.AUDIT:
+        raise InputError("input `select` does not go with `command: audit`, which looks at everything in scope")
     if inputs.plan_file and inputs.select:
         raise InputError("a saved plan is carried out as it is: give `plan-file` or `select`, not both")
     return inputs

@@ -7,11 +7,13 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 _OLDEST = (3, 11)
 _EXTRAS = re.compile(r"[a-z0-9-]+")
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+!]*")
+_AUDITING = "spark"
 PREINSTALLED = "preinstalled"
 """The ``version`` that stands for what the runner's Python already has."""
 
@@ -43,7 +45,7 @@ def requirement(version: str, extras: str, action_path: str) -> str:
     return f"lancens{listed}=={version}"
 
 
-def install(environment: "os._Environ[str]") -> str:
+def install(environment: "Mapping[str, str]") -> str:
     """Return the Python that has lancens, installed where need be.
 
     Raises:
@@ -55,7 +57,10 @@ def install(environment: "os._Environ[str]") -> str:
     version = environment.get("INPUT_VERSION", "").strip()
     if version == PREINSTALLED:
         return sys.executable
-    wanted = requirement(version, environment.get("INPUT_EXTRAS", ""), environment["LANCENS_ACTION_PATH"])
+    extras = environment.get("INPUT_EXTRAS", "")
+    if environment.get("INPUT_COMMAND", "").strip() == "audit":
+        extras = f"{extras} {_AUDITING}"
+    wanted = requirement(version, extras, environment["LANCENS_ACTION_PATH"])
     folder = Path(environment["RUNNER_TEMP"], "lancens-python")
     python = folder / "bin" / "python"
     _run([sys.executable, "-m", "venv", str(folder)], "making a virtual environment")

@@ -37,12 +37,19 @@ class Secrets:
         Raises:
             RefusedError: naming the variable, not its value.
         """
-        text = plan.to_json()
+        self.check_document("the plan", plan.to_json())
+
+    def check_document(self, what: str, document: str) -> None:
+        """Refuse to show ``document``, which is JSON, if one is in it; ``what`` is what it is called.
+
+        Raises:
+            RefusedError: naming the variable, not its value.
+        """
         for value, name in self._names.items():
-            if json.dumps(value, ensure_ascii=False)[1:-1] in text:
+            if any(json.dumps(value, ensure_ascii=escaped)[1:-1] in document for escaped in (False, True)):
                 raise RefusedError(
                     FailureReason.REFUSED,
-                    f"the plan would show the value of the environment variable {name}. Secrets belong in a "
+                    f"{what} would show the value of the environment variable {name}. Secrets belong in a "
                     "catalog's `config` or in a property whose key says so, such as `password`. Nothing was shown or "
                     "changed.",
                 )

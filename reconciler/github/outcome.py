@@ -26,7 +26,7 @@ class Outcome:
 
     ``exit_code`` is what the command line would end with (2: there are changes); the step itself fails where there is
     a ``failure``. ``page`` is Markdown, ``appendix`` more of it for the summary alone, ``results`` what became of each
-    change of an apply.
+    change of an apply, ``report`` the folder of an audit's report.
     """
 
     page: str
@@ -37,6 +37,7 @@ class Outcome:
     message: str = ""
     comment_url: str = ""
     results: list[Mapping[str, str]] = field(default_factory=list)
+    report: Path | None = None
 
     def document(self) -> dict[str, Any]:
         """Return the outcome as the file behind the output ``json`` holds it."""
@@ -68,6 +69,7 @@ def write_outputs(outcome: Outcome, folder: Path, environment: Mapping[str, str]
         "plan-sha256": document["plan_sha256"],
         "artifact": f"lancens-{folder.name}",
         "folder": str(folder),
+        "report": str(outcome.report or ""),
         **{f"to-{word}": str(document["summary"][word]) for word in _COUNTS},
         "protected": str(document["summary"]["protected"]),
         **{name: str(path) for name, path in files.items()},

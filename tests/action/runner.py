@@ -25,22 +25,23 @@ __all__ = ["ROOT", "Ran", "Repository"]
 ROOT = Path(__file__).parents[2]
 _OURS = "acme/lancens@v1"
 _PACKAGE = ("action.yml", "pyproject.toml", "README.md", "LICENSE", "reconciler")
-_USES = re.compile(r"uses: *([\w./-]+@\w+)")
+_USES = re.compile(r"uses: *([\w.-]+/[\w.-]+)[\w./-]*@(\w+)")
 _LINE = re.compile(r"^\[[^]]*\] +\| (.*)$", re.MULTILINE)
 
-# What stands in for the actions of others; the artifact is copied to where the test can look at it.
+# What stands in for the actions of others; an artifact, or what is handed on to code scanning, is copied to where the
+# test can look at it.
 _STAND_IN = """\
 name: A stand-in of the tests
 description: Does nothing, or keeps the artifact
-inputs: {name: {default: ""}, path: {default: ""}}
+inputs: {name: {default: code-scanning}, path: {default: ""}, sarif_file: {default: ""}}
 runs:
   using: composite
   steps:
-    - if: inputs.path != ''
+    - if: inputs.path != '' || inputs.sarif_file != ''
       shell: bash
       env:
         NAME: ${{ inputs.name }}
-        FROM: ${{ inputs.path }}
+        FROM: ${{ inputs.path || inputs.sarif_file }}
       run: rm -rf "$ARTIFACTS/$NAME" && cp -r "$FROM" "$ARTIFACTS/$NAME"
 """
 
@@ -74,7 +75,9 @@ class Repository:
     def __post_init__(self) -> None:
         for name in ("repository/.github/workflows", "action", "stand-in", "artifacts"):
             (self.folder / name).mkdir(parents=True)
-        (self.folder / "stand-in/action.yml").write_text(_STAND_IN)
+        for action in ("stand-in", "stand-in/upload-sarif"):
+            (self.folder / action).mkdir(exist_ok=True)
+            (self.folder / action / "action.yml").write_text(_STAND_IN)
         for name in _PACKAGE:
             source = ROOT / name
             if source.is_dir():
@@ -156,9 +159,9 @@ class Repository:
         return Ran(done.returncode == 0, done.stdout + done.stderr)
 
     def _others(self) -> set[str]:
-        """Return every action that is not ours and that act does not bring itself."""
+        """Return the repository and commit of every action that is not ours and that act does not bring itself."""
         texts = [(ROOT / "action.yml").read_text(), *(path.read_text() for path in self.path.rglob("*.yml"))]
-        used = {action for text in texts for action in _USES.findall(text)}
+        used = {f"{repository}@{commit}" for text in texts for repository, commit in _USES.findall(text)}
         return {action for action in used if action != _OURS and not action.startswith("actions/checkout@")}
 
     def _git(self, *arguments: str) -> str:

@@ -144,6 +144,20 @@ def test_a_fork_is_validated_only(repository: Repository, api: GitHubApi, lake: 
     assert api.calls == []
 
 
+def test_an_audit_hands_on_what_it_found(repository: Repository, api: GitHubApi, lake: Path) -> None:
+    repository.commit(manifest(lake))
+    lance.write_dataset(pa.table({"id": [1]}), lake / "deep/forgotten.lance")
+    audited = repository.run("workflow_dispatch", "audit")
+    assert audited.ok, audited.log
+    report = repository.artifact("lancens-audit-default") / "audit"
+    assert {path.name for path in report.iterdir()} == {"audit.html", "audit.json", "audit.sarif"}
+    handed_on = repository.artifact("code-scanning")
+    assert handed_on.read_bytes() == (report / "audit.sarif").read_bytes()
+    [run] = json.loads(handed_on.read_text())["runs"]
+    assert {result["ruleId"] for result in run["results"]} == {"missing", "orphan"}
+    assert api.calls == []
+
+
 def test_glue_from_the_pull_request_to_the_merge(
     repository: Repository, api: GitHubApi, lake: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -33,7 +33,7 @@ def test_lists_are_one_a_line() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("COMMAND", "destroy", "`command` is none of plan, apply, drift, validate"),
+        ("COMMAND", "destroy", "`command` is none of plan, apply, drift, audit, validate"),
         ("COMMENT", "sometimes", "`comment` is none of changes-only, always, never"),
         ("REQUIRE_APPROVED_PLAN", "maybe", "`require-approved-plan` is neither true nor false"),
         ("VARIABLES", "a=1\nhunter2", "`variables`, line 2: expected NAME=VALUE"),
@@ -41,6 +41,8 @@ def test_lists_are_one_a_line() -> None:
         ("PARALLELISM", "0", "`parallelism`: expected a number from 1 to 256"),
         ("PARALLELISM", "\u0663", "`parallelism`: expected a number from 1 to 256"),
         ("PLAN_FILE", "plan.json", "`plan-file` goes with `command: apply`"),
+        ("FAIL_ON", "worst", "`fail-on` is none of error, warning, note, never"),
+        ("HISTORY", "s3://ops/audits.lance", "`history` goes with `command: audit`"),
     ],
 )
 def test_an_input_that_cannot_be_used_is_one_clear_error(name: str, value: str, said: str) -> None:
@@ -53,6 +55,11 @@ def test_an_input_that_cannot_be_used_is_one_clear_error(name: str, value: str, 
 def test_a_saved_plan_is_not_selected_from() -> None:
     with pytest.raises(InputError, match="`plan-file` or `select`, not both"):
         read_inputs({"INPUT_COMMAND": "apply", "INPUT_PLAN_FILE": "plan.json", "INPUT_SELECT": "**"})
+
+
+def test_an_audit_is_not_selected_from() -> None:
+    with pytest.raises(InputError, match="`select` does not go with `command: audit`"):
+        read_inputs({"INPUT_COMMAND": "audit", "INPUT_SELECT": "lake/**"})
 
 
 def test_a_wrong_input_fails_the_step_with_every_output_set(workspace: Workspace) -> None:

@@ -235,7 +235,7 @@ def test_a_pull_request_from_a_fork_is_validated_only_and_told_so(workspace: Wor
     assert api.calls == []
 
 
-@pytest.mark.parametrize("command", ["plan", "apply", "drift", "validate"])
+@pytest.mark.parametrize("command", ["plan", "apply", "drift", "audit", "validate"])
 def test_a_fork_on_pull_request_target_is_refused(workspace: Workspace, api: GitHubApi, command: str) -> None:
     pull = api.add_pull(7, HEAD, fork=True)
     refused = workspace.event("pull_request_target", {"pull_request": pull}, command=command)
@@ -249,8 +249,9 @@ def test_the_head_of_a_deleted_fork_is_a_fork(workspace: Workspace, api: GitHubA
     assert "comes from a fork" in workspace.event("pull_request", {"pull_request": pull}).summary
 
 
-def test_drift_reads_no_catalog_for_a_fork(workspace: Workspace, api: GitHubApi) -> None:
-    validated = workspace.pull_request(fork=True, command="drift")
+@pytest.mark.parametrize("command", ["drift", "audit"])
+def test_no_command_reads_a_catalog_for_a_fork(workspace: Workspace, api: GitHubApi, command: str) -> None:
+    validated = workspace.pull_request(fork=True, command=command)
     assert validated.code == 0
     assert "comes from a fork" in validated.summary
     assert api.issues == []

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from reconciler.github.failures import FailureReason
-from reconciler.github.inputs import Command, CommentWhen, read_inputs
-from reconciler.github.install import InstallError, requirement
+from reconciler.github.inputs import Command, CommentWhen, FailOn, read_inputs
+from reconciler.github.install import InstallError, install, requirement
 from reconciler.github.outcome import Outcome, write_outputs
 from tests.servers.go_tools import actionlint
 
@@ -84,7 +84,7 @@ def test_every_output_is_set_and_documented(tmp_path: Path) -> None:
 
 
 def test_everything_that_can_be_said_is_documented() -> None:
-    for word in (*Command, *CommentWhen, *FailureReason):
+    for word in (*Command, *CommentWhen, *FailOn, *FailureReason):
         assert f"`{word}`" in DOCUMENTATION
 
 
@@ -92,6 +92,7 @@ def test_the_examples_ask_for_the_least_permissions() -> None:
     asked = {example.stem: yaml.safe_load(example.read_text())["permissions"] for example in EXAMPLES}
     read, write = {"contents": "read"}, {"id-token": "write"}
     assert asked == {
+        "audit": {**read, "security-events": "write", **write},
         "apply": {**read, "pull-requests": "write", **write},
         "drift": {**read, "issues": "write", **write},
         "plan": {**read, "pull-requests": "write", **write},
@@ -125,3 +126,24 @@ def test_what_pip_is_asked_for(version: str, extras: str, wanted: str) -> None:
 def test_pip_is_not_handed_anything_else(version: str, extras: str) -> None:
     with pytest.raises(InstallError):
         requirement(version, extras, "/action")
+
+
+@pytest.mark.parametrize(
+    ("command", "extras", "wanted"),
+    [("plan", "glue", "/action[glue]"), ("audit", "glue", "/action[glue,spark]"), ("audit", "", "/action[spark]")],
+)
+def test_an_audit_brings_spark(
+    command: str, extras: str, wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[list[str]] = []
+    monkeypatch.setattr("reconciler.github.install._run", lambda command, _: ran.append(command))
+    environment = {"INPUT_COMMAND": command, "INPUT_EXTRAS": extras, "LANCENS_ACTION_PATH": "/action"}
+    assert install({**environment, "RUNNER_TEMP": str(tmp_path)}).startswith(str(tmp_path))
+    assert ran[-1][-1] == wanted
+
+
+def test_the_findings_of_an_audit_are_handed_on_even_when_the_step_fails() -> None:
+    audit, upload = yaml.safe_load((ROOT / "examples/github/audit.yml").read_text())["jobs"]["audit"]["steps"][-2:]
+    assert audit["id"] == "lancens"
+    assert upload["if"] == "always() && steps.lancens.outputs.report != ''"
+    assert upload["with"]["sarif_file"] == "${{ steps.lancens.outputs.report }}/audit.sarif"

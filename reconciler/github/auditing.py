@@ -1,0 +1,87 @@
+"""The command that has ``lancens audit`` look at catalogs and data, and keeps its report."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from reconciler.github.failures import FailureReason
+from reconciler.github.job import Job
+from reconciler.github.outcome import Outcome
+from reconciler.github.pages import code, fenced
+from reconciler.github.workflow import annotate, verbatim
+
+__all__ = ["audit"]
+
+_LONGEST_ANNOTATION = 4_000
+_FINDINGS = 2
+"""What ``lancens audit`` ends with where it found something as grave as ``--fail-on``."""
+
+
+def audit(job: Job) -> Outcome:
+    """Audit in a process of its own, which Spark takes for itself; the report is part of the artifact.
+
+    Raises:
+        ManifestError: the manifest cannot be used.
+        RefusedError: the report would show a secret of the job; it is deleted.
+    """
+    title = f"lancens audit of {code(job.manifest.name)}"  # a manifest that is loaded has its secrets masked in the log
+    folder = job.folder / "audit"
+    said, problems, exit_code = _run(job, folder)
+    report = folder if (folder / "audit.json").exists() else None
+    if report is not None:
+        _check(job, report)
+    if exit_code == 0:
+        return Outcome(page=_page(title, said), report=report)
+    if exit_code == _FINDINGS:
+        reason, message = FailureReason.FINDINGS, f"there are findings of the severity `{job.inputs.fail_on}` or graver"
+    elif report is not None:
+        reason, message = FailureReason.AUDIT_FAILED, "not everything could be read; the report says what"
+    else:
+        reason, message = FailureReason.AUDIT_FAILED, "\n".join(problems)[:_LONGEST_ANNOTATION] or "the audit failed"
+    annotate("error", message, title=f"lancens: {reason}")
+    page = _page(f"{title}: {reason}", [*said, *problems])
+    return Outcome(page=page, exit_code=exit_code, failure=reason, message=message, report=report)
+
+
+def _run(job: Job, folder: Path) -> tuple[list[str], list[str], int]:
+    """Return the lines of the result, the lines beside it, which the log shows as they come, and the exit code."""
+    inputs = job.inputs
+    command = ["audit", *inputs.manifests, "--out", str(folder), "--fail-on", inputs.fail_on]
+    command += ["--parallelism", str(inputs.parallelism)]
+    for pair in inputs.variables.items():
+        command += ["--var", "=".join(pair)]
+    if inputs.history:
+        command += ["--history", inputs.history]
+    problems: list[str] = []
+    with tempfile.TemporaryFile("w+", errors="replace") as result, verbatim("Audit"):
+        with subprocess.Popen(  # noqa: S603 - our own interpreter, and no shell
+            [sys.executable, "-I", "-c", "from reconciler.cli import main; main()", *command],
+            stdout=result,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        ) as running:
+            for line in running.stderr or ():
+                problems.append(job.secrets.scrub(line.rstrip()))
+                print(problems[-1], flush=True)
+        result.seek(0)
+        said = job.secrets.scrub(result.read()).splitlines()
+        print(*said, sep="\n", flush=True)
+    return said, problems, running.returncode
+
+
+def _check(job: Job, report: Path) -> None:
+    """Leave no report behind that shows a secret of the job."""
+    try:
+        job.secrets.check_document("the report", (report / "audit.json").read_text(encoding="utf-8"))
+    except BaseException:
+        shutil.rmtree(report)
+        raise
+
+
+def _page(title: str, lines: list[str]) -> str:
+    return f"### {title}\n\n{fenced(lines)}"

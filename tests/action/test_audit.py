@@ -1,0 +1,87 @@
+"""Audits on a schedule: what they find, what they hand on, and what they keep to themselves."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+from tests.action.step import Step, Workspace
+
+SECRET = "hunter2hunter2"
+
+
+def audit(workspace: Workspace, **inputs: str) -> Step:
+    return workspace.event("schedule", {}, command="audit", **inputs)
+
+
+def apply(workspace: Workspace) -> Path:
+    """Make what the manifest says and return the catalog's root."""
+    assert workspace.push(command="apply", require_approved_plan="false").code == 0
+    return workspace.path / "lake"
+
+
+def test_findings_are_shown_kept_and_fail_the_step_where_that_is_asked_for(workspace: Workspace) -> None:
+    lake = apply(workspace)
+    [dataset] = [path.parent for path in lake.glob("*/_versions") if "users" in path.parent.name]
+    shutil.rmtree(dataset)
+    lance.write_dataset(pa.table({"id": [1]}), str(lake / "deep" / "forgotten.lance"))
+    history = workspace.path / "audits.lance"
+    failed = audit(workspace, fail_on="error", history=str(history))
+    assert (failed.code, failed.outputs["exit-code"], failed.outputs["failure-reason"]) == (1, "2", "findings")
+    assert "lancens audit of `store`: findings" in failed.summary
+    for rule in ("dangling", "orphan"):
+        assert rule in failed.summary
+    [error] = failed.commands("error")
+    assert "findings of the severity `error` or graver" in error
+    report = Path(failed.outputs["report"])
+    assert report.parent == Path(failed.outputs["folder"])
+    assert failed.outputs["artifact"] == "lancens-audit-default"
+    assert {path.name for path in report.iterdir()} == {"audit.html", "audit.json", "audit.sarif"}
+    [run] = json.loads((report / "audit.sarif").read_text())["runs"]
+    assert {result["ruleId"] for result in run["results"]} >= {"dangling", "orphan"}
+    assert lance.dataset(str(history)).count_rows() > 0
+    assert lance.dataset(str(lake / "deep" / "forgotten.lance")).count_rows() == 1
+
+
+def test_what_could_not_be_read_fails_the_step_with_a_report(workspace: Workspace) -> None:
+    lake = apply(workspace)
+    for version in (lake / "__manifest/_versions").iterdir():
+        version.write_bytes(b"no dataset")
+    failed = audit(workspace)
+    assert (failed.code, failed.outputs["exit-code"], failed.outputs["failure-reason"]) == (1, "1", "audit-failed")
+    assert "not everything could be read" in failed.commands("error")[0]
+    assert "__manifest" in failed.summary
+    assert (Path(failed.outputs["report"]) / "audit.html").exists()
+
+
+def test_a_report_that_would_show_a_secret_of_the_job_is_not_kept(workspace: Workspace) -> None:
+    workspace.environment["DB_PASSWORD"] = SECRET
+    workspace.edit("events: {}", f"{SECRET}: {{}}")
+    refused = audit(workspace)
+    assert (refused.code, refused.outputs["failure-reason"]) == (1, "refused")
+    assert "the report would show the value of the environment variable DB_PASSWORD" in refused.summary
+    assert refused.outputs.get("report", "") == ""
+    kept = [path for path in Path(refused.outputs["folder"]).rglob("*") if path.is_file()]
+    assert not [path for path in kept if SECRET in path.read_text()]
+    assert SECRET not in refused.log + refused.summary
+
+
+def test_an_audit_that_cannot_be_made_says_why(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    monkeypatch.setenv("PATH", "/nowhere")
+    failed = audit(workspace)
+    assert (failed.code, failed.outputs["failure-reason"]) == (1, "audit-failed")
+    assert "Java" in failed.commands("error")[0]
+    assert failed.outputs["report"] == ""
+
+
+def test_a_manifest_that_cannot_be_used_is_not_audited(workspace: Workspace) -> None:
+    workspace.edit("events: {}", "events: {propertys: {}}")
+    failed = audit(workspace)
+    assert (failed.code, failed.outputs["failure-reason"]) == (1, "invalid-manifest")
+    assert "line=12" in failed.commands("error")[0]
