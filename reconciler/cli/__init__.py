@@ -24,6 +24,7 @@ _COMMANDS: Mapping[str, str] = {
     "show": "Show a saved plan, or the journal of an apply.",
     "drift": "Tell whether the catalogs still are what the manifest says.",
     "import": "Write the manifest of what is there.",
+    "audit": "Look at every table and its data, and say what is wrong.",
     "inventory": "Write down everything that is there, read on Spark.",
     "serve": "Serve catalogs to anything that speaks Lance REST.",
     "schema": "Print the JSON Schema of manifests or plans.",

@@ -124,14 +124,14 @@ def searchable_roots(grounds: Collection[Ground], unread: Mapping[str, str]) -> 
         unread[ground.name] for ground in grounds if ground.name in unread and not ground.stays_under_root
     )
     if elsewhere:
-        why = f"orphans were not looked for: a table in {elsewhere[0]}, which could not be read, may be anywhere"
+        why = f"Orphans were not looked for: a table in {elsewhere[0]}, which could not be read, may be anywhere"
         return Search(reasons=(why,))
     reasons: list[str] = []
     roots: list[tuple[str, bool, Root]] = []
     for ground in grounds:
         reason = _reason_to_pass_over(ground, unread)
         if reason is not None and ground.roots:
-            reasons.append(f"orphans were not looked for below the roots of {ground.name}: {reason}")
+            reasons.append(f"Orphans were not looked for below the roots of {ground.name}: {reason}")
         roots += [
             (locations.normalise(root).rstrip("/") + "/", reason is None, Root(root, ground)) for root in ground.roots
         ]

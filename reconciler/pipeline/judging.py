@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from reconciler import locations, ownership
 from reconciler.names import Identifier, address, split
+from reconciler.pipeline.evidence import ENTRY_COLUMNS
 from reconciler.pipeline.grounds import Ground, RootIndex
 from reconciler.pipeline.records import Finding, Severity, Stored, TableRecord
+from reconciler.pipeline.report.document import ReportedFinding, ReportedTable
 from reconciler.pipeline.report.scales import AGES, SIZES, age_in_days
 from reconciler.pipeline.rules import Times, check
 from reconciler.state import DesiredTable, ForeignTable, LiveTable, StorageKind
@@ -19,27 +21,20 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["ENTRY_COLUMNS", "JUDGED", "Judge", "with_places"]
-
-ENTRY_COLUMNS = (
-    "catalog string, key string, live_location string, properties map<string,string>, foreign_location string, "
-    "foreign_format string, block binary"
-)
-"""What catalogs and manifest say of a table; ``key`` is its string identifier, ``block`` the pickled block."""
+__all__ = ["JUDGED", "Judge", "with_places"]
 
 _PLACES = "id array<string>, address string, location string, scheme string, place string, claimed string"
 
 JUDGED = (
-    "catalog string, namespace array<string>, name string, address string, location string, owner string, "
-    "live boolean, claimed string, closed boolean, kind string, version bigint, rows bigint, bytes bigint, "
-    "fragments bigint, committed timestamp, size_bin int, age_bin int, "
-    "found array<struct<rule: string, severity: string, gravity: int, finding: binary>>"
+    "catalog string, namespace array<string>, address string, owner string, live boolean, claimed string, "
+    "closed boolean, kind string, rows bigint, bytes bigint, fragments bigint, size_bin int, age_bin int, "
+    "reported string, found array<struct<rule: string, severity: string, gravity: int, finding: string>>"
 )
 """One table after the rules.
 
-``location`` is redacted. ``claimed`` is the normalised place that an entry or a block names, and ``closed`` whether
-nothing below it is to be searched. ``size_bin`` and ``age_bin`` are positions in the scales of the report, null where
-storage did not say. ``finding`` is a pickled :class:`Finding`.
+``claimed`` is the normalised place that an entry or a block names, and ``closed`` whether nothing below it is to be
+searched. ``size_bin`` and ``age_bin`` are positions in the scales of the report, null where storage did not say.
+``reported`` and ``finding`` are the JSON of a ``ReportedTable`` and a ``ReportedFinding``.
 """
 
 
@@ -47,7 +42,7 @@ storage did not say. ``finding`` is a pickled :class:`Finding`.
 
 
 def with_places(entries: DataFrame) -> DataFrame:
-    """Return ``entries`` with the columns of ``_PLACES``.
+    """Return ``entries``, a frame of ``ENTRY_COLUMNS``, with the columns of ``_PLACES``.
 
     ``location`` is where the table is as far as anybody says, and ``claimed`` that place normalised; ``scheme`` and
     ``place`` (normalised) are null for what is not a live Lance table at a place.
@@ -58,16 +53,11 @@ def with_places(entries: DataFrame) -> DataFrame:
 def _placed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
-    schema = pa.schema(
-        [
-            ("id", pa.list_(pa.string())),
-            *((name, pa.string()) for name in ("address", "location", "scheme", "place", "claimed")),
-        ]
-    )
-    needed = ("catalog", "key", "live_location", "foreign_location", "block")
+    texts = ("address", "location", "scheme", "place", "claimed")
+    schema = pa.schema([("id", pa.list_(pa.string())), *((name, pa.string()) for name in texts)])
+    needed = ["catalog", "key", "live_location", "foreign_location", "block"]
     for batch in batches:
-        rows = batch.select(list(needed)).to_pylist()
-        places = pa.RecordBatch.from_pylist([_place(row) for row in rows], schema=schema)
+        places = pa.RecordBatch.from_pylist([_place(row) for row in batch.select(needed).to_pylist()], schema=schema)
         yield pa.RecordBatch.from_arrays(
             [*batch.columns, *places.columns], names=[*batch.schema.names, *places.schema.names]
         )
@@ -79,7 +69,7 @@ def _place(row: Mapping[str, Any]) -> dict[str, Any]:
     if live is None:
         location = row["foreign_location"]
         if location is None and row["block"] is not None:
-            location = _block(row).location
+            location = _block(row["block"]).location
     return {
         "id": list(identifier),
         "address": address(row["catalog"], identifier),
@@ -90,12 +80,14 @@ def _place(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _block(row: Mapping[str, Any]) -> DesiredTable:
-    block: DesiredTable = pickle.loads(row["block"])  # noqa: S301 - our own
+def _block(pickled: bytes) -> DesiredTable:
+    block: DesiredTable = pickle.loads(pickled)  # noqa: S301 - our own
     return block
 
 
 # ---- judging ---------------------------------------------------------------------------------------------------------
+
+_GRAVITY = {severity: gravity for gravity, severity in enumerate(Severity)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,65 +117,57 @@ class Judge:
         schema = _judged_schema()
         roots = {name: RootIndex(ground.roots) for name, ground in self.grounds.items()}
         for batch in batches:
-            records = (self._record(row, roots) for row in batch.to_pylist())
-            judged = [self._judged(record, claimed) for record, claimed in records if self._is_known(record)]
+            records = ((self._record(row, roots[row["catalog"]]), row["claimed"]) for row in batch.to_pylist())
+            judged = [self._judged(record, claimed) for record, claimed in records if not self._is_unread(record)]
             if judged:
                 yield pa.RecordBatch.from_pylist(judged, schema=schema)
 
-    def _record(self, row: Mapping[str, Any], roots: Mapping[str, RootIndex]) -> tuple[TableRecord, str | None]:
+    def _record(self, row: Mapping[str, Any], roots: RootIndex) -> TableRecord:
         catalog, identifier, location = row["catalog"], tuple(row["id"]), row["location"]
-        said = row.get
-        live, form, place = said("live_location"), said("foreign_format"), said("foreign_location")
+        live, block, form = row.get("live_location"), row.get("block"), row.get("foreign_format")
         own = address(catalog, identifier)
-        record = TableRecord(
+        return TableRecord(
             catalog=catalog,
             id=identifier,
             owner=self.grounds[catalog].owner,
             location=location,
-            root=roots[catalog].of(location) if location else None,
-            desired=_block(row) if said("block") is not None else None,
+            root=roots.of(location) if location else None,
+            desired=None if block is None else _block(block),
             live=None if live is None else LiveTable(identifier, live, dict(row["properties"] or ())),
-            foreign=None if form is None else ForeignTable(identifier, place, form),
-            stored=pickle.loads(row["stored"]) if row["stored"] is not None else None,  # noqa: S301 - our own
-            sharing=tuple(other for other in said("sharing") or () if other != own),
-            schemes=tuple(said("schemes") or ()),
-            inside=tuple(said("inside") or ()),
+            foreign=None if form is None else ForeignTable(identifier, row["foreign_location"], form),
+            stored=None if row["stored"] is None else pickle.loads(row["stored"]),  # noqa: S301 - our own
+            sharing=tuple(other for other in row.get("sharing") or () if other != own),
+            schemes=tuple(row.get("schemes") or ()),
+            inside=tuple(row.get("inside") or ()),
         )
-        return record, row["claimed"]
 
-    def _is_known(self, record: TableRecord) -> bool:
-        """Return whether the table cannot be in a namespace that was not read."""
+    def _is_unread(self, record: TableRecord) -> bool:
+        """Return whether the table may be in a namespace that could not be read, so that nothing is known of it."""
         if record.live is not None or record.foreign is not None or record.desired is None:
-            return True
+            return False
         unread = self.unread.get(record.catalog, frozenset())
-        return not any(record.id[:depth] in unread for depth in range(len(record.id)))
+        return any(record.id[:depth] in unread for depth in range(len(record.id)))
 
     def _judged(self, record: TableRecord, claimed: str | None) -> dict[str, Any]:
         stored = record.stored or Stored(StorageKind.UNKNOWN)
-        committed = stored.committed
+        found = list(check(record, self.times, self.rules))
         return {
             "catalog": record.catalog,
             "namespace": list(record.id[:-1]),
-            "name": record.id[-1],
             "address": record.address,
-            "location": None if record.location is None else locations.redact(record.location),
             "owner": ownership.owner_of(record.properties),
             "live": record.live is not None,
             "claimed": claimed,
             "closed": record.foreign is not None or stored.kind not in (StorageKind.NOTHING, StorageKind.NOT_LANCE),
-            "kind": None if record.stored is None else stored.kind.value,
-            "version": stored.version,
+            "kind": stored.kind.value,
             "rows": stored.rows,
             "bytes": stored.bytes,
             "fragments": stored.fragments,
-            "committed": committed,
             "size_bin": None if stored.bytes is None else SIZES.bin_of(stored.bytes),
-            "age_bin": None if committed is None else AGES.bin_of(age_in_days(committed, self.times.now)),
-            "found": [_found(finding) for finding in check(record, self.times, self.rules)],
+            "age_bin": None if stored.committed is None else AGES.bin_of(age_in_days(stored.committed, self.times.now)),
+            "reported": ReportedTable.of(record, [finding.rule for finding in found]).model_dump_json(),
+            "found": list(map(_found, found)),
         }
-
-
-_GRAVITY = {severity: gravity for gravity, severity in enumerate(Severity)}
 
 
 def _found(finding: Finding) -> dict[str, Any]:
@@ -191,28 +175,31 @@ def _found(finding: Finding) -> dict[str, Any]:
         "rule": finding.rule,
         "severity": finding.severity.value,
         "gravity": _GRAVITY[finding.severity],
-        "finding": pickle.dumps(finding),
+        "finding": ReportedFinding.of(finding).model_dump_json(),
     }
 
 
 def _judged_schema() -> pa.Schema:
     import pyarrow as pa
 
-    text, number = pa.string(), pa.int64()
-    found = pa.struct([("rule", text), ("severity", text), ("gravity", pa.int32()), ("finding", pa.binary())])
+    text, number, small, flag = pa.string(), pa.int64(), pa.int32(), pa.bool_()
+    found = pa.struct([("rule", text), ("severity", text), ("gravity", small), ("finding", text)])
     return pa.schema(
         [
             ("catalog", text),
             ("namespace", pa.list_(text)),
-            *((name, text) for name in ("name", "address", "location", "owner")),
-            ("live", pa.bool_()),
+            ("address", text),
+            ("owner", text),
+            ("live", flag),
             ("claimed", text),
-            ("closed", pa.bool_()),
+            ("closed", flag),
             ("kind", text),
-            *((name, number) for name in ("version", "rows", "bytes", "fragments")),
-            ("committed", pa.timestamp("us", tz="UTC")),
-            ("size_bin", pa.int32()),
-            ("age_bin", pa.int32()),
+            ("rows", number),
+            ("bytes", number),
+            ("fragments", number),
+            ("size_bin", small),
+            ("age_bin", small),
+            ("reported", text),
             ("found", pa.list_(found)),
         ]
     )

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from reconciler.names import Identifier
 from reconciler.pipeline.records import Severity
-from reconciler.pipeline.report.document import (
-    Distribution,
-    ReportedFinding,
-    ReportedTable,
-)
-from reconciler.pipeline.report.scales import AGES, SIZES
+from reconciler.pipeline.report.document import Distribution, ReportedFinding, ReportedTable
+from reconciler.pipeline.report.scales import AGES, SIZES, Scale
 from reconciler.state import StorageKind
 
 if TYPE_CHECKING:
@@ -24,35 +18,35 @@ if TYPE_CHECKING:
 __all__ = ["Figures", "figures_of", "findings_of", "tables_of", "tallies_of"]
 
 _UNREADABLE = (StorageKind.DENIED.value, StorageKind.UNKNOWN.value)
-
-Tallies = Mapping[tuple[str, Severity, str, Identifier, str | None], int]
-"""How many findings there are of each group of ``FindingCounts.group_of``."""
+_AMOUNTS = ("rows", "bytes", "fragments")
 
 
 @dataclass(slots=True)
 class Figures:
-    """What is counted of live tables; those that storage did not let be read are ``unreadable``."""
+    """What is counted of live tables.
 
-    rows: int = 0
-    bytes: int = 0
-    fragments: int = 0
+    ``amounts`` are the rows, bytes and fragments of all; ``tables`` are those of each catalog, and ``unreadable`` those
+    of them that storage did not let be read.
+    """
+
+    amounts: Counter[str] = field(default_factory=Counter)
     tables: Counter[str] = field(default_factory=Counter)
     unreadable: Counter[str] = field(default_factory=Counter)
-    sizes: Counter[int | None] = field(default_factory=Counter)
-    ages: Counter[int | None] = field(default_factory=Counter)
+    _sizes: Counter[int | None] = field(default_factory=Counter)
+    _ages: Counter[int | None] = field(default_factory=Counter)
 
     @property
-    def size_distribution(self) -> Distribution:
+    def sizes(self) -> Distribution:
         """How many tables have which size."""
-        return _distribution(SIZES, self.sizes)
+        return _distribution(SIZES, self._sizes)
 
     @property
-    def age_distribution(self) -> Distribution:
+    def ages(self) -> Distribution:
         """How many tables had their last commit how long ago."""
-        return _distribution(AGES, self.ages)
+        return _distribution(AGES, self._ages)
 
 
-def _distribution(scale: Any, counted: Counter[int | None]) -> Distribution:
+def _distribution(scale: Scale, counted: Counter[int | None]) -> Distribution:
     known = {position: number for position, number in counted.items() if position is not None}
     return Distribution.of(scale, known, unknown=counted[None])
 
@@ -62,32 +56,32 @@ def figures_of(judged: DataFrame) -> Figures:
     from pyspark.sql import functions as f
 
     figures = Figures()
-    grouped = judged.filter("live").groupBy("catalog", "size_bin", "age_bin")
-    for row in grouped.agg(
-        f.count("*").alias("tables"),
-        f.count_if(f.col("kind").isin(*_UNREADABLE)).alias("unreadable"),
-        *(f.coalesce(f.sum(name), f.lit(0)).alias(f"all_{name}") for name in ("rows", "bytes", "fragments")),
-    ).collect():
-        figures.rows += row["all_rows"]
-        figures.bytes += row["all_bytes"]
-        figures.fragments += row["all_fragments"]
+    counted = judged.filter("live").groupBy("catalog", "size_bin", "age_bin")
+    sums = [f.coalesce(f.sum(name), f.lit(0)).alias(f"sum_of_{name}") for name in _AMOUNTS]
+    unreadable = f.count_if(f.col("kind").isin(*_UNREADABLE)).alias("unreadable")
+    for row in counted.agg(f.count("*").alias("tables"), unreadable, *sums).collect():
+        figures.amounts.update({name: row[f"sum_of_{name}"] for name in _AMOUNTS})
         figures.tables[row["catalog"]] += row["tables"]
         figures.unreadable[row["catalog"]] += row["unreadable"]
-        figures.sizes[row["size_bin"]] += row["tables"]
-        figures.ages[row["age_bin"]] += row["tables"]
+        figures._sizes[row["size_bin"]] += row["tables"]  # noqa: SLF001 - filled here and nowhere else
+        figures._ages[row["age_bin"]] += row["tables"]  # noqa: SLF001
     return figures
 
 
-def tallies_of(judged: DataFrame) -> Tallies:
-    """Return how many findings there are in ``judged``."""
+def tallies_of(judged: DataFrame) -> Counter[tuple[str, Severity, str, Identifier, str | None]]:
+    """Return how many findings there are in ``judged``, grouped as by ``FindingCounts.group_of``."""
     from pyspark.sql import functions as f
 
     found = judged.select("catalog", "namespace", "owner", f.explode("found").alias("one"))
-    counts = found.groupBy("one.rule", "one.severity", "catalog", "namespace", "owner").count().collect()
-    return {
-        (row["rule"], Severity(row["severity"]), row["catalog"], tuple(row["namespace"]), row["owner"]): row["count"]
-        for row in counts
-    }
+    grouped = found.groupBy("one.rule", "one.severity", "catalog", "namespace", "owner")
+    return Counter(
+        {
+            (row["rule"], Severity(row["severity"]), row["catalog"], tuple(row["namespace"]), row["owner"]): row[
+                "count"
+            ]
+            for row in grouped.count().collect()
+        }
+    )
 
 
 def findings_of(judged: DataFrame, most: int) -> list[ReportedFinding]:
@@ -96,16 +90,13 @@ def findings_of(judged: DataFrame, most: int) -> list[ReportedFinding]:
 
     found = judged.select("address", f.explode("found").alias("one"))
     urgent = found.orderBy("one.gravity", "one.rule", "address").limit(most).select("one.finding")
-    pickled = urgent.toArrow().column("finding").to_pylist()
-    return [ReportedFinding.of(pickle.loads(finding)) for finding in pickled]  # noqa: S301 - our own
+    return list(map(ReportedFinding.model_validate_json, urgent.toArrow().column("finding").to_pylist()))
 
 
 def tables_of(judged: DataFrame, most: int) -> list[ReportedTable]:
     """Return ``most`` live tables in ``judged``, those with findings before others, in the order of their addresses."""
     from pyspark.sql import functions as f
 
-    shown = ("catalog", "namespace", "name", "location", "owner", "rows", "bytes", "fragments", "version", "committed")
-    tables = judged.filter("live").withColumn("rules", f.array_distinct("found.rule"))
-    first = tables.orderBy(f.size("rules") == 0, "address").limit(most).select(*shown, "rules")
-    found = [ReportedTable.model_validate(row) for row in first.toArrow().to_pylist()]
-    return sorted(found, key=lambda table: table.address)
+    first = judged.filter("live").orderBy(f.size("found") == 0, "address").limit(most).select("reported")
+    tables = map(ReportedTable.model_validate_json, first.toArrow().column("reported").to_pylist())
+    return sorted(tables, key=lambda table: table.address)

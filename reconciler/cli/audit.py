@@ -1,0 +1,163 @@
+"""``lancens audit``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from reconciler.cli.options import load_manifest, manifest_arguments, variables_option, write_result
+from reconciler.cli.spark_options import spark_flags
+from reconciler.errors import LancensError
+from reconciler.output.wording import count
+from reconciler.pipeline.records import Severity
+from reconciler.pipeline.rules import RULES
+from reconciler.state import DEFAULT_PARALLELISM
+
+if TYPE_CHECKING:
+    from reconciler.pipeline.report.document import AuditDocument
+    from reconciler.pipeline.session import SparkOptions
+
+_MOST_NAMED = 10
+_SEVERITIES = [severity.value for severity in Severity]
+
+
+@click.command("audit")
+@manifest_arguments
+@click.option(
+    "--out", required=True, metavar="DIR", help="Write audit.html, audit.json and audit.sarif to this folder."
+)
+@click.option("--history", metavar="URI", help="Append the run to this Lance dataset; the report shows the trend.")
+@click.option(
+    "--stale-after",
+    type=click.IntRange(1),
+    default=180,
+    show_default=True,
+    metavar="DAYS",
+    help="A last commit older than this makes a table stale.",
+)
+@click.option(
+    "--rule", "rules", multiple=True, type=click.Choice(list(RULES)), help="Run this rule only. Can be repeated."
+)
+@click.option("--skip-rule", "skipped", multiple=True, type=click.Choice(list(RULES)), help="Leave this rule out.")
+@click.option(
+    "--fail-on",
+    type=click.Choice([*_SEVERITIES, "never"]),
+    default="never",
+    show_default=True,
+    help="Exit 2 when something as grave as this is found.",
+)
+@variables_option
+@spark_flags
+@click.option(
+    "--parallelism",
+    type=click.IntRange(1, 256),
+    default=DEFAULT_PARALLELISM,
+    show_default=True,
+    help="Requests to a catalog at once, of each task.",
+)
+def command(
+    manifests: tuple[str, ...],
+    out: str,
+    history: str | None,
+    stale_after: int,
+    rules: tuple[str, ...],
+    skipped: tuple[str, ...],
+    fail_on: Literal["error", "warning", "note", "never"],
+    variables: dict[str, str],
+    spark: SparkOptions,
+    parallelism: int,
+) -> None:
+    """Look at every table and its data, and say what is wrong and what to do about it. Nothing is changed.
+
+    It runs on Spark: on all cores of this machine, or where --master says. Exit 1 when something could not be read.
+
+    \b
+    Examples:
+      lancens audit --out report
+      lancens audit prod.yaml --out report --history s3://ops/audits.lance --fail-on error
+      lancens audit prod.yaml --out report --rule orphan --rule dangling
+    """
+    applied = [name for name in RULES if (name in rules or not rules) and name not in skipped]
+    if not applied:
+        raise click.UsageError("every rule is left out; give fewer --skip-rule")
+    manifest = load_manifest(manifests, variables)
+    folder = _made(out)
+    from reconciler.pipeline import history as runs
+    from reconciler.pipeline.audit import AuditOptions, audit
+    from reconciler.pipeline.session import spark_session
+
+    earlier = runs.read(history, {}) if history is not None else []
+    options = AuditOptions(
+        now=datetime.now(UTC), stale_after=timedelta(days=stale_after), rules=applied, parallelism=parallelism
+    )
+    with spark_session(spark) as session:
+        document = audit(session, manifest, options)
+    if history is not None:
+        document = runs.with_trend(document, earlier)
+    _write(document, folder)
+    click.echo("\n".join([*_summary(document), f"Report: {folder / 'audit.html'}"]))
+    for line in _failures(document):
+        click.echo(line, err=True)
+    if history is not None:
+        runs.append(history, document, {})
+    if not document.complete:
+        sys.exit(1)
+    grave = _SEVERITIES[: _SEVERITIES.index(fail_on) + 1] if fail_on != "never" else []
+    if any(getattr(document.totals.findings, severity) for severity in grave):
+        sys.exit(2)
+
+
+def _made(out: str) -> Path:
+    """Return the folder for the report, made now, so that a long audit does not end for want of it."""
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LancensError(f"{out} cannot be made: {error.strerror}; name a folder with --out") from None
+    return folder
+
+
+def _write(document: AuditDocument, folder: Path) -> None:
+    from reconciler.pipeline.report.html import render_html
+    from reconciler.pipeline.report.json import render_json
+    from reconciler.pipeline.report.sarif import render_sarif
+
+    for name, text in (
+        ("audit.json", render_json(document)),
+        ("audit.sarif", render_sarif(document)),
+        ("audit.html", render_html(document)),
+    ):
+        write_result(text, str(folder / name))
+
+
+def _summary(document: AuditDocument) -> Iterator[str]:
+    """Yield what could be read, then what was found, by rule."""
+    from reconciler.pipeline.report import figures
+
+    totals, found = document.totals, document.totals.findings
+    if not document.complete:
+        missing = count(len(document.failures), "part")
+        yield f"NOT COMPLETE: {missing} could not be read, and nothing is known of what is in there."
+    where = f"{count(totals.namespaces, 'namespace')} of {count(totals.catalogs, 'catalog')}"
+    yield f"Looked at {count(totals.tables, 'table')} in {where}, {figures.size(totals.bytes)} of data."
+    if not found.total:
+        yield "No findings."
+        return
+    yield ", ".join(count(getattr(found, severity), severity) for severity in _SEVERITIES) + ":"
+    width = max(len(counted.rule) for counted in document.counts.by_rule)
+    for counted in sorted(document.counts.by_rule, key=lambda rule: (-rule.error, -rule.warning, -rule.note)):
+        by_severity = [count(getattr(counted, one), one) for one in _SEVERITIES if getattr(counted, one)]
+        yield f"  {counted.rule:<{width}}  {', '.join(by_severity)}"
+
+
+def _failures(document: AuditDocument) -> Iterator[str]:
+    for failure in document.failures[:_MOST_NAMED]:
+        yield f"{failure.address}: {failure.message}"
+    more = len(document.failures) - _MOST_NAMED
+    if more > 0:
+        yield f"and {more:,} more, which are in the report"
