@@ -1,1 +1,28 @@
 """The data pipeline, on PySpark: what one process should not read, look at or compare alone."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from reconciler.pipeline.fleet import plan_on_spark
+    from reconciler.pipeline.session import SparkOptions, spark_session
+    from reconciler.pipeline.source import register
+
+__all__ = ["SparkOptions", "plan_on_spark", "register", "spark_session"]
+
+# Imported when asked for, so that an executor that compares tables does not import what reads catalogs.
+_HOMES: Mapping[str, str] = {
+    "SparkOptions": "session",
+    "plan_on_spark": "fleet",
+    "register": "source",
+    "spark_session": "session",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
