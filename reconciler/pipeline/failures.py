@@ -37,7 +37,7 @@ def spark_errors(log: str | None = None) -> Iterator[None]:
     where = "" if log is None else f"; its log is {log}"
     try:
         yield
-    except (Py4JNetworkError, ConnectionError) as error:
+    except (Py4JNetworkError, ConnectionRefusedError, ConnectionResetError) as error:
         raise LancensError(f"Spark failed: {_GONE}{where}") from error
     except (PySparkException, Py4JError) as error:
         text = str(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 PLUGINS = Path(__file__).with_name("plugins")
 """A folder as pip would make it: backends of the tests' own, which the processes of Spark find as well."""
+
+SETTINGS: Mapping[str, str] = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # a short life is not worth more
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "4",
+}
 
 
 @pytest.fixture(scope="session")
@@ -35,14 +41,18 @@ def spark_log(spark: SparkSession, spark_folder: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark(spark_folder: Path) -> Iterator[SparkSession]:
-    """Give a session on two cores."""
+def java() -> None:
+    """Skip what needs Java where there is none."""
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         missing("Java is not installed")
+
+
+@pytest.fixture(scope="session")
+def spark(java: None, spark_folder: Path) -> Iterator[SparkSession]:
+    """Give a session on two cores."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(PLUGINS), os.environ.get("PYTHONPATH")])))
         patch.syspath_prepend(str(PLUGINS))
         patch.setattr(tempfile, "tempdir", str(spark_folder))
-        settings = {"spark.sql.shuffle.partitions": "4", "spark.driver.memory": "1g"}
-        with spark_session(SparkOptions("local[2]", settings)) as session:
+        with spark_session(SparkOptions("local[2]", SETTINGS)) as session:
             yield session

@@ -1,0 +1,179 @@
+"""What a session needs, said in one line where it is missing, and what Spark fails of."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkRuntimeError, PySparkValueError
+
+from reconciler.errors import LancensError
+from reconciler.pipeline import session
+from reconciler.pipeline.failures import quiet, spark_errors
+from tests.cli.running import Ran, lancens
+
+Inventory = Callable[..., Ran]
+
+
+@pytest.fixture
+def inventory(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Inventory:
+    """Return a function that runs the command where no session is there yet."""
+    manifest = tmp_path / "lancens.yaml"
+    manifest.write_text("version: 1\nname: store\ncatalogs:\n  lake: {impl: dir, config: {root: ./lake}}\n")
+    monkeypatch.setattr(session, "_session_there", lambda: None)
+    for name in ("JAVA_HOME", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    return lambda *arguments: lancens(capsys, "inventory", manifest, *arguments)
+
+
+def java(folder: Path, script: str) -> Path:
+    """Make a Java that does no more than ``script``, and return its folder."""
+    folder.mkdir(parents=True)
+    (folder / "java").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "java").chmod(0o755)
+    return folder
+
+
+ADVICE = "install Java 17 or 21 and set JAVA_HOME to it, or name a server with --master sc://HOST"
+
+
+def test_java_is_needed(inventory: Inventory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    ran = inventory()
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.endswith(f"Spark needs Java, and there is no `java` on the PATH: {ADVICE}\n")
+
+
+@pytest.mark.parametrize(("version", "said"), [("11.0.2", "11"), ("1.8.0_292", "8")])
+def test_an_old_java_is_not_enough(
+    inventory: Inventory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str, said: str
+) -> None:
+    place = java(tmp_path / "old/bin", f"""echo 'openjdk version "{version}" 2019-01-15' >&2""")
+    monkeypatch.setenv("JAVA_HOME", str(place.parent))
+    assert inventory().err.endswith(f"Spark needs Java 17, and {place / 'java'} is Java {said}: {ADVICE}\n")
+
+
+def test_a_broken_java_is_none(inventory: Inventory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    place = java(tmp_path / "bin", "exit 1")
+    monkeypatch.setenv("PATH", str(place))
+    assert inventory().err.endswith(f"Spark needs Java, and {place / 'java'} does not run: {ADVICE}\n")
+
+
+@pytest.mark.parametrize("package", ["pyspark", "pandas"])
+def test_a_missing_package_names_the_pip_command(
+    inventory: Inventory, monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    ran = inventory()
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.endswith("Spark needs packages that are not installed: pip install 'lancens[spark]'\n")
+
+
+def test_an_old_pyspark_is_not_enough(inventory: Inventory, monkeypatch: pytest.MonkeyPatch) -> None:
+    old: Any = ModuleType("pyspark")
+    old.__version__, old.__spec__ = "4.0.1", SimpleNamespace()
+    monkeypatch.setitem(sys.modules, "pyspark", old)
+    assert inventory().err.endswith("PySpark 4.0.1 is too old, lancens needs 4.1: pip install -U 'lancens[spark]'\n")
+
+
+def test_spark_connect_needs_packages_of_its_own(inventory: Inventory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "grpc", None)
+    ran = inventory("--master", "sc://127.0.0.1:1")
+    assert (ran.code, ran.out) == (1, "")
+    (line,) = ran.err.splitlines()[-1:]
+    assert line.startswith("sc://127.0.0.1:1 is Spark Connect, which needs packages that are not installed: pip ins")
+
+
+@pytest.mark.parametrize(
+    ("given", "used"),
+    [
+        ("local", "local[1,4]"),
+        ("local[2]", "local[2,4]"),
+        ("local[*]", "local[*,4]"),
+        ("local[2,7]", "local[2,7]"),
+        ("local-cluster[2,1,1024]", "local-cluster[2,1,1024]"),
+        ("spark://host:7077", "spark://host:7077"),
+    ],
+)
+def test_local_tasks_are_tried_again(given: str, used: str) -> None:
+    assert session._with_retries(given) == used
+
+
+@pytest.mark.parametrize(
+    ("settings", "attempts"),
+    [
+        ({"spark.master": "local[2]"}, 1),
+        ({"spark.master": "local"}, 1),
+        ({"spark.master": "local[2, 3]"}, 3),
+        ({"spark.master": "spark://host:7077"}, 4),
+        ({"spark.master": "yarn", "spark.task.maxFailures": "9"}, 9),
+        ({}, 4),
+    ],
+)
+def test_how_often_a_task_is_tried_is_known(settings: dict[str, str], attempts: int) -> None:
+    spark: Any = SimpleNamespace(conf=settings)
+    assert session.task_attempts(spark) == attempts
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            PySparkValueError(
+                "\nAn exception was thrown from the Python worker:\nTraceback (most recent call last):\n"
+                '  File "x.py", line 9, in f\n    raise it\nreconciler.errors.CatalogError: no answer.\n'
+            ),
+            "no answer",
+        ),
+        (
+            Py4JError(
+                "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.\n"
+                ": org.apache.spark.SparkException: Could not parse Master URL: 'local[x,4]'\n\tat org.apache.Spark\n"
+            ),
+            "Could not parse Master URL: 'local[x,4]'",
+        ),
+        (PySparkRuntimeError("just this"), "just this"),
+        (
+            Py4JNetworkError("gone"),
+            "its JVM has ended, mostly for want of memory (--spark-conf spark.driver.memory=4g)",
+        ),
+        (ConnectionRefusedError(111, "refused"), "its JVM has ended, mostly for want of memory"),
+    ],
+)
+def test_a_failure_is_one_line(error: Exception, said: str) -> None:
+    with pytest.raises(LancensError) as refused, spark_errors("/tmp/spark.log"):
+        raise error
+    assert str(refused.value).startswith(f"Spark failed: {said}")
+    assert str(refused.value).endswith("; its log is /tmp/spark.log")
+
+
+def test_why_no_jvm_came_up_stands_in_its_log(tmp_path: Path) -> None:
+    log = tmp_path / "spark.log"
+    log.write_text('WARNING: something\nException in thread "main" org.apache.spark.SparkException: Master must be\n')
+    with pytest.raises(LancensError, match=r"^Spark failed: Master must be; its log is"), spark_errors(str(log)):
+        raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+
+
+def test_errors_of_others_stay_what_they_are() -> None:
+    for error in (LancensError("mine"), BrokenPipeError(), KeyboardInterrupt()):
+        with pytest.raises(type(error)) as raised, spark_errors():
+            raise error
+        assert raised.value is error
+
+
+def test_what_pyspark_logs_of_a_failure_is_kept_off_the_terminal(caplog: pytest.LogCaptureFixture) -> None:
+    def log(module: str) -> None:
+        root = logging.getLogger()
+        root.handle(root.makeRecord("root", logging.ERROR, f"/lib/{module}.py", 1, f"of {module}", (), None))
+
+    with quiet():
+        log("clientserver")
+        log("mine")
+    log("java_gateway")
+    assert [record.message for record in caplog.records] == ["of mine", "of java_gateway"]
