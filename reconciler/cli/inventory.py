@@ -58,8 +58,8 @@ def command(
 ) -> None:
     """Write everything that is in the catalogs to one file or dataset, read on Spark.
 
-    It holds a row for each namespace, table and note, and one for each namespace that was read or could not be; then
-    the exit code is 1. No value that looks like a secret is in it.
+    It holds a row for each namespace, table and note, and for each namespace one that says whether what is in it was
+    read, with the error if not; the exit code is 1 then. No value that looks like a secret is in it.
 
     \b
     Examples:

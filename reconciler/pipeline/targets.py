@@ -52,40 +52,51 @@ def opened(out: str | None, form: Form, columns: Mapping[str, str]) -> Iterator[
     """
     if out is not None and (problem := locations.check(out)) is not None:
         raise LancensError(f"{locations.redact(out)}: {problem}")
-    if form == "lance" and out is not None:
-        opening = _dataset(out, columns)
-    else:
-        opening = _file(None if out is None else Path(out), form, columns)
-    try:
-        with opening as target:
-            yield target
-    except OSError as error:
-        if error.filename is None:
-            raise
-        raise LancensError(f"{error.filename} cannot be written: {error.strerror}") from None
+    opening = _dataset(out, columns) if form == "lance" and out is not None else _file(out, form, columns)
+    with opening as target:
+        yield target
 
 
 @contextmanager
-def _file(out: Path | None, form: Form, columns: Mapping[str, str]) -> Iterator[Target]:
+def _folder_beside(out: Path | None) -> Iterator[Path]:
+    """Give a folder that is gone in the end, on the same disk as ``out`` so that what is in it can be moved there."""
+    with _writing(out):
+        folder = tempfile.TemporaryDirectory(prefix=_PREFIX, dir=None if out is None else out.parent.absolute())
+    with folder as name:
+        yield Path(name)
+
+
+@contextmanager
+def _writing(out: Path | None) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:  # whoever read stdout has gone, which is no fault
+        raise
+    except OSError as error:
+        raise LancensError(f"{out or 'stdout'} cannot be written: {error.strerror}") from None
+
+
+@contextmanager
+def _file(out: str | None, form: Form, columns: Mapping[str, str]) -> Iterator[Target]:
     """Keep the parts in a folder beside the file, which is replaced at the end."""
-    if out is not None and out.is_dir():
+    path = None if out is None else Path(out)
+    if path is not None and path.is_dir():
         raise LancensError(f"{out} is a folder; name a file, or --format lance for a dataset")
     write, join = (_write_json, _join_json) if form == "json" else (_write_parquet, _join_parquet)
 
     def finish(parts: Sequence[str]) -> None:
         found = [folder / part for part in parts]
-        if out is None:
-            join(found, sys.stdout.buffer, columns)
-            return
-        whole = folder / "whole"
-        with whole.open("wb") as file:
-            join(found, file, columns)
-        whole.replace(out)
+        with _writing(path):
+            if path is None:
+                join(found, sys.stdout.buffer, columns)
+                return
+            whole = folder / "whole"
+            with whole.open("wb") as file:
+                join(found, file, columns)
+            whole.replace(path)
 
-    beside = None if out is None else out.parent.absolute()
-    with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=beside) as name:
-        folder = Path(name)
-        yield Target(partial(_part_in, name, write, columns), finish)
+    with _folder_beside(path) as folder:
+        yield Target(partial(_part_in, str(folder), write, columns), finish)
 
 
 def _part_in(
@@ -160,12 +171,13 @@ def _dataset(out: str, columns: Mapping[str, str]) -> Iterator[Target]:
     if version is not None:
         yield Target(partial(_write_fragments, place, columns), partial(_commit, place, columns, version))
         return
-    with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=local.absolute().parent) as folder:
-        made = str(Path(folder, local.name))
+    with _folder_beside(local) as folder:
+        made = str(folder / local.name)
 
         def finish(parts: Sequence[str]) -> None:
             _commit(made, columns, None, parts)
-            Path(made).replace(place)
+            with _writing(local):
+                Path(made).replace(place)
 
         yield Target(partial(_write_fragments, made, columns), finish)
 
