@@ -128,7 +128,7 @@ def _judged_orphans(
         if found.is_cut_short:
             coverage.notes.append(f"Orphans were not looked for more than {DEEPEST} directories below a root")
         orphans = kept(_looked_at(dataset_rows(spark, found.datasets, judge.grounds), judge), stack)
-        running.note(f"{count(orphans.count(), 'dataset')} without an entry")
+        running.note(count(orphans.filter(f.size("found") > 0).count(), "orphan"))
     return orphans
 
 

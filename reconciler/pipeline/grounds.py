@@ -108,7 +108,7 @@ class RootIndex:
         while place not in self._by_place:
             above = place.rpartition("/")[0]
             if not above:
-                return self._by_place.get("/", self._first)
+                return self._by_place.get("/", self._first) if place.startswith("/") else self._first
             place = above
         return self._by_place[place]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from reconciler import locations, ownership
-from reconciler.pipeline.records import Severity, TableRecord
+from reconciler.pipeline.records import Severity, Stored, TableRecord
 from reconciler.pipeline.rules.rule import Rule, Times, Verdict
 from reconciler.state import StorageKind
 
@@ -35,8 +35,8 @@ def _dangling(record: TableRecord, _: Times) -> Iterator[Verdict]:
         yield Verdict(
             f"nothing is at {_shown(record)}: the manifest declares the table, and nobody has written to it yet or its "
             "data is gone",
-            "Write the first rows to it. Had it some already, restore them from a copy.",
-            Severity.NOTE,
+            "Write the first rows to it. If it had some already, restore them from a copy.",
+            Severity.WARNING,
         )
     else:
         yield Verdict(
@@ -62,7 +62,7 @@ DANGLING = Rule(
     "The table is registered, and nothing is at its location",
     "Every query of the table fails. The data was deleted or moved, the location is wrong, or nothing was ever written "
     "there. Restore the data, correct the location, or take the entry out of the catalog. A place that is marked as "
-    "reserved for a declared table is no defect; a table that the manifest only declares is a note.",
+    "reserved for a declared table is no defect; a table that the manifest only declares is a warning.",
     _dangling,
 )
 
@@ -150,7 +150,18 @@ def _orphan(record: TableRecord, _: Times) -> Iterator[Verdict]:
         "Register it if it is needed: a block with this `location` in a manifest, then `lancens apply`. Otherwise find "
         "out who wrote it and whether something outside these catalogs reads it, before anybody deletes it; lancens "
         "never does.",
+        details=dict(_measures(record.stored)),
     )
+
+
+def _measures(stored: Stored) -> Iterator[tuple[str, str]]:
+    """Yield what tells whether a dataset is worth keeping."""
+    if stored.rows is not None:
+        yield "rows", f"{stored.rows:,}"
+    if stored.bytes is not None:
+        yield "bytes", f"{stored.bytes:,}"
+    if stored.committed is not None:
+        yield "last commit", f"{stored.committed:%Y-%m-%d}"
 
 
 ORPHAN = Rule(

@@ -79,8 +79,8 @@ def test_a_place_that_is_reserved_for_a_declared_table_does_not_dangle() -> None
     assert found_in(replace(SOUND, stored=Stored(StorageKind.NOTHING, reserved=True))) == []
 
 
-def test_a_table_that_the_manifest_declares_is_a_note_until_it_is_written() -> None:
-    assert only(replace(SOUND, stored=Stored(StorageKind.NOTHING)), "dangling").severity is Severity.NOTE
+def test_a_table_that_the_manifest_declares_is_a_warning_until_it_is_written() -> None:
+    assert only(replace(SOUND, stored=Stored(StorageKind.NOTHING)), "dangling").severity is Severity.WARNING
 
 
 @pytest.mark.parametrize(
@@ -143,6 +143,12 @@ def test_a_dataset_without_an_entry_is_an_orphan() -> None:
     assert finding.severity is Severity.WARNING
     assert (finding.address, finding.location) == ("lake/old/x.lance", "s3://lake/old/x.lance")
     assert "never" in finding.remedy
+
+
+def test_an_orphan_comes_with_what_tells_whether_it_is_worth_keeping() -> None:
+    stored = Stored(StorageKind.DATASET, rows=1200, bytes=34000, committed=NOW)
+    finding = only(replace(orphan(StorageKind.DATASET), stored=stored), "orphan")
+    assert finding.details == {"rows": "1,200", "bytes": "34,000", "last commit": "2026-06-01"}
 
 
 def test_a_damaged_dataset_without_an_entry_is_an_orphan_too() -> None:

@@ -1,0 +1,417 @@
+"""A lake of real datasets in two catalogs, a directory and a Hive Metastore, with defects planted in it.
+
+Datasets are copies of a few that pylance wrote: with several versions, deletions, an index, or nothing in them. Each
+kind of defect is planted several times in each catalog that can have it, among tables that are sound although they
+look odd. What an audit should find is written down while planting.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import lance
+import lance_namespace
+import pyarrow as pa
+
+from reconciler.names import Identifier, address
+from reconciler.ownership import KEYS, MANAGED_BY
+from tests.catalogs.hive.raw import plain_table, raw
+
+__all__ = ["Planted", "plant"]
+
+NAME = "store"
+SCHEMA = [{"name": "id", "type": "int64"}, {"name": "score", "type": "float64"}]
+PROPERTIES = {"tier": "gold"}
+LAKE, PROD = "lake", "prod"
+LAKE_NAMESPACES: tuple[Identifier, ...] = (("sales",), ("sales", "eu"), ("ml",))
+DATABASES: tuple[Identifier, ...] = (("hive", "crm"), ("hive", "web"))
+
+
+@dataclass
+class Planted:
+    """What was planted: the ``manifest``, the moment that parts stale from fresh, and the findings as (rule, address).
+
+    ``tables`` are the live tables of each catalog.
+    """
+
+    manifest: Path
+    cut: datetime
+    datasets: int = 0
+    tables: Counter[str] = field(default_factory=Counter)
+    expected: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+
+class Prototypes:
+    """The datasets that all others are copies of."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._write("stale", 5)
+        self.cut = datetime.now(UTC)
+        self._write("plain", 10)
+        self._write("empty", 0)
+        grown = self._write("grown", 10)
+        for _ in range(3):
+            lance.write_dataset(_rows(5), grown, mode="append")
+        lance.dataset(grown).delete("id < 3")
+        indexed = self._write("indexed", 300)
+        lance.dataset(indexed).create_scalar_index("id", "BTREE")
+        lance.write_dataset(pa.table({"id": ["one"]}), str(folder / "other"))
+        self.sound = ("plain", "empty", "grown", "indexed")
+
+    def _write(self, name: str, rows: int) -> str:
+        place = str(self._folder / name)
+        lance.write_dataset(_rows(rows), place)
+        return place
+
+    def copy(self, name: str, place: Path) -> None:
+        """Put a copy at ``place``; the files are shared, so what is spoilt has to be a file of its own."""
+        shutil.copytree(self._folder / name, place, copy_function=os.link, dirs_exist_ok=True)
+
+
+def _rows(number: int) -> pa.Table:
+    return pa.table({"id": pa.array(range(number), pa.int64()), "score": pa.array([0.5] * number, pa.float64())})
+
+
+def _corrupt(place: Path) -> None:
+    """Damage the latest version, and that only."""
+    newest = min(path for path in (place / "_versions").iterdir() if path.suffix == ".manifest")
+    newest.unlink()
+    newest.write_bytes(b"damaged")
+    (place / "_versions/latest_version_hint.json").unlink(missing_ok=True)
+
+
+@dataclass
+class Catalog:
+    """One catalog being filled; subclasses enter tables."""
+
+    name: str
+    root: Path
+    namespaces: tuple[Identifier, ...]
+    prototypes: Prototypes
+    planted: Planted
+    blocks: dict[Identifier, dict[str, Any]] = field(default_factory=dict)
+    entries: dict[Identifier, tuple[str, dict[str, str]]] = field(default_factory=dict)
+    _number: int = 0
+
+    def new(self) -> tuple[Identifier, Path]:
+        """Return a name that is not used yet, and a place for its data."""
+        self._number += 1
+        namespace = self.namespaces[self._number % len(self.namespaces)]
+        return (*namespace, f"t{self._number:05}"), self.root / "data" / f"{self._number:05}.lance"
+
+    def dataset(self, place: Path, prototype: str | None = None) -> Path:
+        """Put a dataset at ``place``, of a kind that comes next if it does not matter."""
+        kinds = self.prototypes.sound
+        self.prototypes.copy(prototype or kinds[self.planted.datasets % len(kinds)], place)
+        self.planted.datasets += 1
+        return place
+
+    def enter(self, identifier: Identifier, location: Path | str, **properties: str) -> None:
+        """Enter a live table."""
+        self.entries[identifier] = (str(location), properties)
+        self.planted.tables[self.name] += 1
+
+    def owned(self, identifier: Identifier, location: Path | str, **more: str) -> None:
+        """Enter a live table exactly as its block says, which is put into the manifest."""
+        marks = {MANAGED_BY: f"{NAME}/{self.name}", KEYS: json.dumps(sorted(PROPERTIES))}
+        self.enter(identifier, location, **{**marks, **PROPERTIES, **more})
+        self.blocks[identifier] = {"properties": dict(PROPERTIES)}
+
+    def expect(self, rule: str, identifier: Iterable[str]) -> None:
+        """Write down that ``rule`` finds something in a table."""
+        self.planted.expected[rule, address(self.name, tuple(identifier))] += 1
+
+    # ---- what is sound although it looks odd --------------------------------------------------------------------
+
+    def sound(self) -> None:
+        identifier, place = self.new()
+        self.owned(identifier, self.dataset(place))
+        if self._number % 3 == 0:
+            self.blocks[identifier]["schema"] = SCHEMA
+
+    def reserved(self) -> None:
+        identifier, place = self.new()
+        place.mkdir(parents=True)
+        (place / ".lance-reserved").touch()
+        self.owned(identifier, place)
+
+    def others(self) -> None:
+        """A table that another manifest manages."""
+        identifier, place = self.new()
+        self.enter(identifier, self.dataset(place), **{MANAGED_BY: f"other/{self.name}"})
+
+    def unmarked(self) -> None:
+        """A table that equals its block, and that nobody marked."""
+        identifier, place = self.new()
+        self.enter(identifier, self.dataset(place), **PROPERTIES)
+        self.blocks[identifier] = {"properties": dict(PROPERTIES)}
+
+    def hidden(self) -> None:
+        """Datasets that are no orphans: what a directory with `_` or `.` holds is somebody's own affair."""
+        _, place = self.new()
+        self.dataset(place.parent / "_staging" / place.name)
+        self.dataset(place.parent / ".trash" / place.name)
+
+    def cut_off(self) -> None:
+        """What a first write leaves that never came to its commit, with nobody waiting for it."""
+        _, place = self.new()
+        (place / "_versions").mkdir(parents=True)
+        (place / "data").mkdir()
+        (place / "data/1.lance").touch()
+
+    # ---- defects -------------------------------------------------------------------------------------------------
+
+    def nowhere(self) -> None:
+        identifier, place = self.new()
+        self.owned(identifier, place)
+        self.blocks[identifier]["schema"] = SCHEMA
+        self.expect("dangling", identifier)
+
+    def empty_directory(self) -> None:
+        identifier, place = self.new()
+        place.mkdir(parents=True)
+        self.owned(identifier, place)
+        self.expect("dangling", identifier)
+
+    def other_files(self) -> None:
+        identifier, place = self.new()
+        place.mkdir(parents=True)
+        (place / "part-0.csv").write_text("id\n1\n")
+        self.owned(identifier, place)
+        self.expect("not-lance", identifier)
+
+    def corrupt(self) -> None:
+        identifier, place = self.new()
+        _corrupt(self.dataset(place, "grown"))
+        self.owned(identifier, place)
+        self.expect("unreadable", identifier)
+
+    def shared(self) -> None:
+        (one, place), (other, _) = self.new(), self.new()
+        self.dataset(place)
+        for identifier in (one, other):
+            self.owned(identifier, place)
+            self.expect("shared-location", identifier)
+
+    def nested(self) -> None:
+        (outer, place), (inner, _) = self.new(), self.new()
+        self.owned(outer, self.dataset(place))
+        self.owned(inner, self.dataset(place / "parts" / "inner.lance"))
+        self.expect("nested-location", inner)
+
+    def missing(self) -> None:
+        identifier, _ = self.new()
+        self.blocks[identifier] = {}
+        self.expect("missing", identifier)
+
+    def unmanaged(self) -> None:
+        identifier, place = self.new()
+        self.enter(identifier, self.dataset(place), color="red")
+        self.expect("unmanaged", identifier)
+
+    def drifted(self) -> None:
+        identifier, place = self.new()
+        self.owned(identifier, self.dataset(place), tier="silver")
+        self.expect("property-drift", identifier)
+
+    def taken(self) -> None:
+        """A table that two manifests name."""
+        identifier, place = self.new()
+        self.owned(identifier, self.dataset(place), **{MANAGED_BY: f"other/{self.name}"})
+        self.expect("property-drift", identifier)
+
+    def moved(self) -> None:
+        identifier, place = self.new()
+        self.owned(identifier, self.dataset(place))
+        self.blocks[identifier]["location"] = str(place.with_name(f"elsewhere-{place.name}"))
+        self.expect("property-drift", identifier)
+
+    def other_schema(self) -> None:
+        identifier, place = self.new()
+        self.owned(identifier, self.dataset(place, "other"))
+        self.blocks[identifier]["schema"] = SCHEMA
+        self.expect("schema-drift", identifier)
+
+    def stale(self) -> None:
+        identifier, place = self.new()
+        self.owned(identifier, self.dataset(place, "stale"))
+        self.expect("stale", identifier)
+
+    def orphan(self) -> None:
+        _, place = self.new()
+        self._orphan(self.dataset(place))
+
+    def deep_orphan(self) -> None:
+        _, place = self.new()
+        self._orphan(self.dataset(place.parent / "left" / "over 100%" / place.name))
+
+    def damaged_orphan(self) -> None:
+        _, place = self.new()
+        _corrupt(self.dataset(place, "plain"))
+        self._orphan(place)
+
+    def _orphan(self, place: Path) -> None:
+        self.expect("orphan", place.relative_to(self.root).parts)
+
+    def two_defects(self) -> None:
+        identifier, place = self.new()
+        self.enter(identifier, self.dataset(place, "stale"))
+        self.expect("stale", identifier)
+        self.expect("unmanaged", identifier)
+
+
+ODD: tuple[Callable[[Catalog], None], ...] = (
+    Catalog.reserved,
+    Catalog.others,
+    Catalog.unmarked,
+    Catalog.hidden,
+    Catalog.cut_off,
+)
+DEFECTS: tuple[Callable[[Catalog], None], ...] = (
+    Catalog.nowhere,
+    Catalog.empty_directory,
+    Catalog.other_files,
+    Catalog.corrupt,
+    Catalog.shared,
+    Catalog.nested,
+    Catalog.missing,
+    Catalog.unmanaged,
+    Catalog.drifted,
+    Catalog.taken,
+    Catalog.moved,
+    Catalog.other_schema,
+    Catalog.stale,
+    Catalog.orphan,
+    Catalog.deep_orphan,
+    Catalog.damaged_orphan,
+    Catalog.two_defects,
+)
+
+
+# ---- the two catalogs ------------------------------------------------------------------------------------------------
+
+
+def _fill_lake(lake: Catalog, uses: int, outside: Path) -> None:
+    """Plant what only a directory can have, and write the entries the way pylance keeps them, all at once."""
+    for number in range(uses):
+        known = lake.dataset(lake.root / f"listed{number}.lance")  # a table without an entry
+        lake.planted.tables[lake.name] += 1
+        lake.expect("unmanaged", [known.stem])
+        gone = lake.dataset(lake.root / f"deregistered{number}.lance")
+        (gone / ".lance-deregistered").touch()
+        lake.expect("orphan", [gone.name])
+        grouped = lake.dataset(lake.root / "group" / f"{number}.lance")
+        lake.expect("orphan", ["group", grouped.name])
+        identifier, _ = lake.new()  # Lance has a second name for local files, which no engine has
+        lake.owned(identifier, f"file-object-store://{lake.dataset(outside / f'{number}.lance')}")
+        lake.expect("scheme-mismatch", identifier)
+
+    client = lance_namespace.connect("dir", {"root": str(lake.root)})
+    for namespace in lake.namespaces:
+        client.create_namespace(lance_namespace.CreateNamespaceRequest(id=list(namespace)))
+    listing = lance.dataset(str(lake.root / "__manifest"))
+    rows = [
+        {
+            "object_id": "$".join(identifier),
+            "object_type": "table",
+            "location": location.removeprefix(f"{lake.root}/"),
+            "metadata": json.dumps(properties),
+        }
+        for identifier, (location, properties) in lake.entries.items()
+    ]
+    lance.write_dataset(pa.Table.from_pylist(rows, schema=listing.schema), listing.uri, mode="append")
+
+
+def _fill_prod(prod: Catalog, uses: int, uri: str) -> None:
+    """Plant what only a metastore can have, and create the tables in it as other writers do."""
+    from reconciler.backends.hive.gen.ttypes import Database
+
+    external = {"EXTERNAL": "TRUE"}
+    others = []
+    for _ in range(uses):
+        managed, place = prod.new()
+        prod.owned(managed, prod.dataset(place))
+        prod.expect("wrong-table-type", managed)
+        others.append(plain_table(managed, str(place), _lance(prod.entries.pop(managed)[1]), "MANAGED_TABLE"))
+        unmarked, place = prod.new()
+        others.append(plain_table(unmarked, str(prod.dataset(place)), external))
+        prod.expect("wrong-table-type", unmarked)
+        text, place = prod.new()
+        place.mkdir(parents=True)
+        (place / "part-0.csv").write_text("id\n1\n")
+        others.append(plain_table(text, str(place), external))
+        empty, place = prod.new()
+        others.append(plain_table(empty, str(place), external))
+    with raw(uri) as client:
+        for namespace in prod.namespaces:
+            home = f"{prod.root}/{namespace[-1]}.db"
+            client.create_database(Database(name=namespace[-1], catalogName=namespace[0], locationUri=home))
+        for table in others:
+            client.create_table(table)
+        for identifier, (location, properties) in prod.entries.items():
+            client.create_table(plain_table(identifier, location, {**_lance(properties), **external}))
+
+
+def _lance(properties: Mapping[str, str]) -> dict[str, str]:
+    return {**properties, "table_type": "lance"}
+
+
+def _across(lake: Catalog, prod: Catalog) -> None:
+    """Register one dataset in both catalogs, and one below the lake's root in the other catalog only."""
+    (one, place), (other, _) = lake.new(), prod.new()
+    lake.owned(one, lake.dataset(place))
+    prod.owned(other, place)
+    lake.expect("shared-location", one)
+    prod.expect("shared-location", other)
+    (_, place), (guest, _) = lake.new(), prod.new()
+    prod.owned(guest, lake.dataset(place))
+
+
+def plant(folder: Path, uri: str, datasets: int) -> Planted:
+    """Fill ``folder`` and the metastore at ``uri`` with about ``datasets`` datasets, and write the manifest."""
+    (folder / "prototypes").mkdir()
+    prototypes = Prototypes(folder / "prototypes")
+    planted = Planted(folder / "lancens.yaml", prototypes.cut)
+    lake = Catalog(LAKE, folder / "lake", LAKE_NAMESPACES, prototypes, planted)
+    prod = Catalog(PROD, folder / "warehouse", DATABASES, prototypes, planted)
+    uses = max(1, datasets // 200)
+    for catalog in (lake, prod):
+        for _ in range(uses):
+            for put in (*ODD, *DEFECTS):
+                put(catalog)
+        _across(lake, prod)
+    while planted.datasets < datasets - 6 * uses:
+        lake.sound()
+        prod.sound()
+    _fill_lake(lake, uses, folder / "outside")
+    _fill_prod(prod, uses, uri)
+    document = {
+        "version": 1,
+        "name": NAME,
+        "catalogs": {
+            LAKE: {"impl": "dir", "config": {"root": str(lake.root)}, **_tree(lake.blocks)},
+            PROD: {"impl": "hive3", "config": {"uri": uri, "root": str(prod.root)}, **_tree(prod.blocks)},
+        },
+    }
+    planted.manifest.write_text(json.dumps(document, indent=1), encoding="utf-8")  # which is YAML too
+    return planted
+
+
+def _tree(blocks: Mapping[Identifier, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the blocks as a manifest nests them."""
+    tree: dict[str, Any] = {}
+    for identifier, block in blocks.items():
+        below = tree
+        for name in identifier[:-1]:
+            below = below.setdefault("namespaces", {}).setdefault(name, {})
+        below.setdefault("tables", {})[identifier[-1]] = block
+    return tree

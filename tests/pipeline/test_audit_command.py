@@ -1,0 +1,124 @@
+"""``lancens audit`` as a user meets it: what it prints, what it writes, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+from reconciler.backends.dir import DirBackend
+from tests.cli.running import lancens
+from tests.pipeline.troubled import SECRET, Troubled
+
+pytestmark = pytest.mark.usefixtures("spark")
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a manifest and a catalog in which one table dangles and one is fine."""
+    monkeypatch.chdir(tmp_path)
+    backend = DirBackend(root=str(tmp_path / "lake"))
+    backend.insert_namespace(("ns",), {})
+    lance.write_dataset(pa.table({"id": [1]}), str(tmp_path / "lake/data/good"))
+    backend.insert_table(("ns", "good"), str(tmp_path / "lake/data/good"), {"api-key": SECRET})
+    backend.insert_table(("ns", "bad"), str(tmp_path / "lake/data/bad"), {})
+    Path("lancens.yaml").write_text(
+        "version: 1\nname: store\ncatalogs: {lake: {impl: dir, config: {root: ./lake}, "
+        f"namespaces: {{ns: {{tables: {{good: {{properties: {{api-key: {SECRET}-wanted}}}}}}}}}}}}}}\n"
+    )
+    return tmp_path
+
+
+def test_a_report_is_written_and_summed_up(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ran = lancens(capsys, "audit", "--out", "report")
+    (data,) = (lake / "lake/data/good/data").iterdir()
+    assert ran.out.splitlines() == [
+        f"Looked at 2 tables in 1 namespace of 1 catalog, {data.stat().st_size} B of data.",
+        "1 error, 1 warning, 1 note:",
+        "  dangling        1 error",
+        "  property-drift  1 warning",
+        "  unmanaged       1 note",
+        "Report: report/audit.html",
+    ]
+    assert ran.code == 0
+    assert [line.partition("  ")[0] for line in ran.err.splitlines()] == [
+        "Reading 1 catalog: 2 tables",
+        "Comparing locations",
+        "Looking at 2 tables in storage",
+        "Searching 1 root for orphans: 0 orphans",
+        "Adding up",
+    ]
+    written = {path.name: path.read_text("utf-8") for path in Path("report").iterdir()}
+    assert sorted(written) == ["audit.html", "audit.json", "audit.sarif"]
+    assert not any(SECRET in text for text in written.values())
+    document = json.loads(written["audit.json"])
+    assert [finding["address"] for finding in document["findings"]] == ["lake/ns/bad", "lake/ns/good", "lake/ns/bad"]
+    results = json.loads(written["audit.sarif"])["runs"][0]["results"]
+    assert [result["ruleId"] for result in results] == ["dangling", "property-drift", "unmanaged"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--fail-on", "error"], 2),
+        (["--fail-on", "error", "--rule", "unmanaged"], 0),
+        (["--fail-on", "note", "--rule", "unmanaged", "--rule", "stale"], 2),
+        (["--fail-on", "note", "--rule", "stale"], 0),
+    ],
+)
+def test_findings_that_are_grave_enough_fail_the_command(
+    lake: Path, capsys: pytest.CaptureFixture[str], options: list[str], code: int
+) -> None:
+    ran = lancens(capsys, "audit", "--out", "report", *options)
+    assert ran.code == code
+    assert ("No findings." in ran.out) == ("stale" in options and "unmanaged" not in options)
+
+
+def test_each_run_is_in_the_history_and_the_report_shows_it(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["audit", "--out", "report", "--history", "runs.lance", "--rule", "dangling"]
+    assert lancens(capsys, *command).code == 0
+    Path("lake/data/bad").mkdir()
+    (lake / "lake/data/bad/.lance-reserved").touch()
+    assert lancens(capsys, *command).code == 0
+    history = json.loads(Path("report/audit.json").read_text("utf-8"))["history"]
+    assert [run["totals"]["findings"]["error"] for run in history] == [1, 0]
+    assert lance.dataset("runs.lance").count_rows() == 2
+
+
+def test_what_could_not_be_read_comes_first_and_fails_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    catalog = Troubled(tmp_path, times=100).make()
+    ran = lancens(capsys, "audit", catalog.path, "--out", tmp_path / "report", "--fail-on", "error")
+    assert ran.code == 1
+    assert ran.out.startswith("NOT COMPLETE: 1 part could not be read, and nothing is known of what is in there.\n")
+    assert "lake/b: lake (troubled): no answer to (redacted)\n" in ran.err
+    assert SECRET not in ran.out + ran.err + (tmp_path / "report/audit.html").read_text("utf-8")
+
+
+# ---- what is wrong with the command comes before anything is read ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Missing option '--out'"),
+        (["--out", "report", "--rule", "dangle"], "'dangle' is not one of 'dangling', 'orphan'"),
+        (["--out", "report", "--rule", "stale", "--skip-rule", "stale"], "every rule is left out"),
+        (["--out", "report", "--stale-after", "0"], "0 is not in the range x>=1"),
+        (["--out", "lancens.yaml"], "lancens.yaml cannot be made: File exists; name a folder with --out"),
+        (["--out", "report", "--history", "lake"], "lake cannot be used as the history of audits"),
+        (["--out", "report", "elsewhere.yaml"], "elsewhere.yaml"),
+    ],
+)
+def test_a_command_that_cannot_work_says_so_at_once(
+    lake: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    ran = lancens(capsys, "audit", *arguments)
+    assert (ran.code, ran.out) == (1, "")
+    assert message in ran.err
+    assert "Reading" not in ran.err
+    assert "Traceback" not in ran.err

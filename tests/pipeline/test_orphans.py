@@ -1,0 +1,108 @@
+"""The search for datasets that nobody registered, on this machine and by URI."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import lance
+import pyarrow as pa
+import pytest
+
+from reconciler import locations
+from reconciler.names import EVERYTHING
+from reconciler.pipeline import orphans
+from reconciler.pipeline.catalogs import CatalogSpec
+from reconciler.pipeline.grounds import Ground, Root, Search
+from reconciler.pipeline.orphans import Unregistered, dataset_rows, find_unregistered
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ODD_NAMES = ("plain", "a b", "100%", "k%20z", "q?x", "h#y", "ü", "a:b")
+
+
+def ground(name: str, *roots: str) -> Ground:
+    return Ground(CatalogSpec(name, "dir", {}, (), EVERYTHING), f"store/{name}", {}, roots)
+
+
+def dataset(place: Path) -> None:
+    lance.write_dataset(pa.table({"id": [1]}), str(place))
+
+
+def search(
+    spark: SparkSession, grounds: list[Ground], claims: dict[str, bool] | None = None, closed: tuple[str, ...] = ()
+) -> Unregistered:
+    roots = [Root(root, ground) for ground in grounds for root in ground.roots]
+    rows = [(locations.normalise(place), is_closed) for place, is_closed in (claims or {}).items()]
+    frame = spark.createDataFrame(rows, "claimed string, closed boolean")
+    return find_unregistered(spark, Search(roots, closed), {one.name: one for one in grounds}, frame)
+
+
+def paths(found: Unregistered, root: Path) -> list[str]:
+    return [str(Path(locations.normalise(place.location)).relative_to(root)) for place in found.datasets]
+
+
+def test_what_is_claimed_is_no_orphan_and_what_is_closed_is_not_gone_into(spark: SparkSession, tmp_path: Path) -> None:
+    for name in ("a", "b/c", "b/mine", "csv/inner", "closed/inner", "table", "table/inner", "_tmp/x", ".trash/x"):
+        dataset(tmp_path / name)
+    claims = {
+        f"{tmp_path}/b/mine/": False,
+        f"file:{tmp_path}/csv": True,
+        f"{tmp_path}/table": True,
+        f"{tmp_path}": True,
+    }
+    found = search(spark, [ground("lake", str(tmp_path))], claims, closed=(f"file://{tmp_path}/closed/",))
+    assert paths(found, tmp_path) == ["a", "b/c"]
+    assert (found.failures, found.is_cut_short) == ([], False)
+
+
+@pytest.mark.parametrize("scheme", ["", "file://", "file-object-store://"])
+def test_any_name_is_found_and_can_be_opened(spark: SparkSession, tmp_path: Path, scheme: str) -> None:
+    for name in ODD_NAMES:
+        if scheme != "file-object-store://" or ":" not in name:
+            dataset(tmp_path / "deep" / name)
+    catalog = ground("lake", f"{scheme}{tmp_path}")
+    found = search(spark, [catalog])
+    rows = dataset_rows(spark, found.datasets, {"lake": catalog}).collect()
+    wanted = sorted(path.name for path in (tmp_path / "deep").iterdir())
+    assert sorted(row["id"][-1] for row in rows) == wanted
+    assert {tuple(row["id"][:-1]) for row in rows} == {("deep",)}
+    for place in found.datasets:
+        assert lance.dataset(place.location).count_rows() == 1
+
+
+def test_a_dataset_is_called_by_its_path_below_the_innermost_root(spark: SparkSession, tmp_path: Path) -> None:
+    outer, inner = ground("outer", str(tmp_path / "lake")), ground("inner", f"file:{tmp_path}/lake/inner/")
+    both = {"outer": outer, "inner": inner}
+    places = [orphans.Place("outer", str(tmp_path / "lake" / name)) for name in ("a/b", "inner/c", "inner")]
+    rows = dataset_rows(spark, [*places, orphans.Place("outer", str(tmp_path / "lake"))], both).collect()
+    assert sorted((row["catalog"], *row["id"]) for row in rows) == [
+        ("inner", "c"),
+        ("inner", "inner"),
+        ("outer", "a", "b"),
+        ("outer", "lake"),
+    ]
+
+
+def test_links_are_not_followed(spark: SparkSession, tmp_path: Path) -> None:
+    dataset(tmp_path / "lake/a")
+    (tmp_path / "lake/loop").symlink_to(tmp_path / "lake")
+    assert paths(search(spark, [ground("lake", str(tmp_path / "lake"))]), tmp_path / "lake") == ["a"]
+
+
+def test_the_search_ends_and_says_when_it_went_no_deeper(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(orphans, "DEEPEST", 2)
+    dataset(tmp_path / "1/2")
+    within = search(spark, [ground("lake", str(tmp_path))])
+    assert (paths(within, tmp_path), within.is_cut_short) == (["1/2"], False)
+    dataset(tmp_path / "1/b/3")
+    beyond = search(spark, [ground("lake", str(tmp_path))])
+    assert (paths(beyond, tmp_path), beyond.is_cut_short) == (["1/2"], True)
+
+
+def test_a_root_that_is_not_there_holds_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    found = search(spark, [ground("lake", str(tmp_path / "nowhere")), ground("none")])
+    assert (found.datasets, found.failures) == ([], [])

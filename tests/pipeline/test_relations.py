@@ -1,0 +1,85 @@
+"""Shared and nested locations, against comparing every pair."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+import pytest
+
+from reconciler import locations
+from reconciler.pipeline.relations import MOST_NAMED, with_relations
+from tests.soak import count, seeded
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Related = dict[str, tuple[list[str], list[str], list[str]]]
+
+
+def related(spark: SparkSession, tables: list[tuple[str, str | None]]) -> Related:
+    """Return what Spark says of (address, location) pairs: who shares the place, its schemes, and who is around it."""
+    rows = [
+        (address, location and locations.scheme(location), location and locations.normalise(location))
+        for address, location in tables
+    ]
+    frame = with_relations(spark.createDataFrame(rows, "address string, scheme string, place string"))
+    return {
+        row["address"]: (row["sharing"] or [], row["schemes"] or [], row["inside"] or []) for row in frame.collect()
+    }
+
+
+def by_pairs(tables: list[tuple[str, str | None]]) -> Related:
+    """Return the same by looking at every pair."""
+    found: Related = {}
+    for address, location in tables:
+        others = [(other, place) for other, place in tables if place and location]
+        same = [(other, place) for other, place in others if locations.same(place, location)]
+        around = [other for other, place in others if locations.is_under(place, location or "")]
+        around = [other for other in around if other not in dict(same)]
+        shared = len(same) > 1
+        found[address] = (
+            sorted(other for other, _ in same)[: MOST_NAMED + 1] if shared else [],
+            sorted({locations.scheme(place) for _, place in same}) if shared else [],
+            sorted(around)[:MOST_NAMED],
+        )
+    return found
+
+
+def test_a_prefix_of_a_name_is_not_a_directory_above(spark: SparkSession) -> None:
+    tables: list[tuple[str, str | None]] = [
+        ("a", "s3://b/t"),
+        ("b", "s3://b/t2"),
+        ("c", "s3://b/t/x"),
+        ("d", "s3://bt"),
+    ]
+    assert {address: inside for address, (_, _, inside) in related(spark, tables).items() if inside} == {"c": ["a"]}
+
+
+def test_everything_is_inside_the_root_of_the_machine_and_nothing_is_inside_itself(spark: SparkSession) -> None:
+    tables: list[tuple[str, str | None]] = [("root", "/"), ("a", "/a"), ("deep", "file:///a//b/c/"), ("none", None)]
+    assert {address: inside for address, (_, _, inside) in related(spark, tables).items()} == {
+        "root": [],
+        "a": ["root"],
+        "deep": ["a", "root"],
+        "none": [],
+    }
+
+
+def test_of_many_at_one_place_a_few_are_named(spark: SparkSession) -> None:
+    tables: list[tuple[str, str | None]] = [(f"t{number}", "/a") for number in range(9)]
+    sharing, schemes, _ = related(spark, [*tables, ("inner", "/a/b")])["t8"]
+    assert (sharing, schemes) == ([f"t{number}" for number in range(MOST_NAMED + 1)], ["file"])
+
+
+@pytest.mark.soak
+def test_grouping_finds_what_comparing_every_pair_finds(spark: SparkSession) -> None:
+    random = seeded("relations")
+    for _ in range(count(2, 20)):
+        tables: list[tuple[str, str | None]] = []
+        for number in range(150):
+            start = random.choice(("s3://b", "s3a://b", "s3n://b/", "gs://b", "/b", "file:///b", "file:/b/", "", "/"))
+            path = PurePosixPath(*random.choices(("a", "ab", "x y", "z"), k=random.randrange(5)))
+            location = f"{start}/{path}" if path.parts else start
+            tables.append((f"t{number:03}", location or None))
+        assert related(spark, tables) == by_pairs(tables)
