@@ -8,9 +8,11 @@ not when their module is, so that ``backend_class`` works without them.
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib.metadata import EntryPoint, entry_points
+from functools import cache
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import TYPE_CHECKING
 
 from reconciler.errors import ConfigError, MissingExtraError
@@ -25,7 +27,7 @@ GROUP = "lancens.backends"
 
 def names() -> list[str]:
     """Return the names usable as ``impl``, in order."""
-    return sorted({entry.name for entry in entry_points(group=GROUP)})
+    return sorted({entry.name for entry in _registered(tuple(sys.path))})
 
 
 def backend_class(impl: str) -> type[Backend]:
@@ -65,15 +67,22 @@ def register_impls() -> None:
     """
     from lance_namespace import NATIVE_IMPLS, register_namespace_impl
 
-    for entry in entry_points(group=GROUP):
+    for entry in _registered(tuple(sys.path)):
         path = f"{entry.module}.{entry.attr}"
         register_namespace_impl(f"lancens.{entry.name}", path)
         if entry.name not in NATIVE_IMPLS:
             register_namespace_impl(entry.name, path)
 
 
+@cache
+def _registered(path: tuple[str, ...]) -> EntryPoints:
+    """Return what is installed on ``path``; looking through every package takes as long as reading a namespace."""
+    del path  # entry_points looks at sys.path itself
+    return entry_points(group=GROUP)
+
+
 def _entry(impl: str) -> EntryPoint:
-    for entry in entry_points(group=GROUP, name=impl):
+    for entry in _registered(tuple(sys.path)).select(name=impl):
         return entry
     known = names()
     nearest = difflib.get_close_matches(impl, known, n=1)
