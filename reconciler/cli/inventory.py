@@ -95,7 +95,9 @@ def _show_unread(found: Inventory) -> None:
     from reconciler.output.wording import count
 
     for one in found.unread[:_MOST_NAMED]:
-        click.echo(f"{address(one.catalog, one.namespace)}: {one.error}", err=True)
+        # The error begins with the catalog as well, as everywhere.
+        said = one.error.partition("): ")[2] if one.error.startswith(f"{one.catalog} (") else one.error
+        click.echo(f"{address(one.catalog, one.namespace)}: {said}", err=True)
     more = len(found.unread) - _MOST_NAMED
     rest = f", of which {more:,} are not shown" if more > 0 else ""
     click.echo(f"Not complete: {count(len(found.unread), 'namespace')} could not be read{rest}.", err=True)

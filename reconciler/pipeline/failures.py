@@ -19,6 +19,7 @@ _JAVA = re.compile(
     r"^(?:: |Caused by: |Exception in thread \"[^\"]*\" )?(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): *(\S.*)$",
     re.MULTILINE,
 )
+_GRPC = re.compile(r'^\s*details = "(.*\S)"$', re.MULTILINE)
 _LONGEST = 500
 _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 _GONE = "its JVM has ended, mostly for want of memory (--spark-conf spark.driver.memory=4g)"
@@ -74,6 +75,6 @@ def _is_no_bridge(record: logging.LogRecord) -> bool:
 def _cause(text: str) -> str:
     """Return the line of ``text`` that says most: the innermost error of Python or, where there is none, of Java."""
     before, traceback, worker = text.rpartition(_TRACEBACK)
-    found: list[str] = _PYTHON.findall(worker)[:1] if traceback else _JAVA.findall(text)[-1:]
+    found: list[str] = _PYTHON.findall(worker)[:1] if traceback else [*_GRPC.findall(text), *_JAVA.findall(text)][-1:]
     lines = [*found, *(line for line in (before or text).splitlines() if line.strip()), "it gave no reason"]
     return lines[0].strip().removesuffix(".")[:_LONGEST]

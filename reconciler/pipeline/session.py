@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,32 +16,34 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from reconciler.errors import LancensError, MissingExtraError
+from reconciler.errors import LancensError
 from reconciler.pipeline.failures import quiet, spark_errors
 from reconciler.pipeline.progress import stage
+from reconciler.pipeline.requirements import require_answer, require_java, require_packages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["SparkOptions", "spark_session", "task_attempts"]
 
-_OLDEST_PYSPARK = (4, 1)
-_OLDEST_JAVA = 17
 _ATTEMPTS = 4
 _SECONDS_TO_END = 10
 
 _SETTINGS: Mapping[str, str] = {
-    "spark.app.name": "lancens",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
+}
+_OWN_SETTINGS: Mapping[str, str] = {
+    **_SETTINGS,
+    "spark.app.name": "lancens",
     "spark.ui.showConsoleProgress": "false",
 }
 _LOCAL_SETTINGS: Mapping[str, str] = {
+    **_OWN_SETTINGS,
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), "lancens-warehouse")),  # or it is made right here
@@ -76,7 +77,7 @@ def spark_session(options: SparkOptions | None = None) -> Iterator[SparkSession]
             block; the message names Spark's log.
     """
     options = options or SparkOptions()
-    _require_packages()
+    require_packages()
     there = _session_there()
     if there is not None:
         with spark_errors():
@@ -117,16 +118,16 @@ def _connected(url: str, options: SparkOptions) -> Iterator[SparkSession]:
     """Use the Spark Connect server at ``url``."""
     from pyspark.sql import SparkSession
 
-    settings = {**_SETTINGS, **options.conf}
+    require_answer(url)
     builder = SparkSession.builder.remote(url)
-    for key, value in settings.items():
+    for key, value in {**_SETTINGS, **options.conf}.items():
         builder = builder.config(key, value)
     with spark_errors():
         try:
             spark = builder.getOrCreate()
         except ImportError as error:
             raise LancensError(
-                f"{url} is Spark Connect, which needs packages that are not installed: "
+                "Spark Connect needs packages that are not installed: "
                 f"pip install 'pyspark[connect]=={version('pyspark')}'"
             ) from error
         try:
@@ -141,7 +142,7 @@ def _submitted(options: SparkOptions) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder
-    for key, value in {**_SETTINGS, **options.conf}.items():
+    for key, value in {**_OWN_SETTINGS, **options.conf}.items():
         builder = builder.config(key, value)
     with spark_errors():
         spark = builder.getOrCreate()
@@ -158,10 +159,10 @@ def _launched(master: str, options: SparkOptions) -> Iterator[SparkSession]:
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    _require_java()
+    require_java()
     local = master.startswith("local")
     conf = SparkConf(loadDefaults=False)
-    for key, value in {**_SETTINGS, **(_LOCAL_SETTINGS if local else {}), **options.conf}.items():
+    for key, value in {**(_LOCAL_SETTINGS if local else _OWN_SETTINGS), **options.conf}.items():
         conf.set(key, value)
     conf.set("spark.master", _with_retries(master))
     with _log(options) as log, _same_python(local), ExitStack() as stack:
@@ -228,32 +229,3 @@ def _same_python(local: bool) -> Iterator[None]:
         yield
     finally:
         del os.environ["PYSPARK_PYTHON"]
-
-
-def _require_packages() -> None:
-    if find_spec("pyspark") is None or find_spec("pandas") is None:  # PySpark takes no Arrow without pandas
-        raise MissingExtraError("Spark", "spark")
-    import pyspark
-
-    found = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
-    if found < _OLDEST_PYSPARK:
-        oldest = ".".join(map(str, _OLDEST_PYSPARK))
-        raise LancensError(
-            f"PySpark {pyspark.__version__} is too old, lancens needs {oldest}: pip install -U 'lancens[spark]'"
-        )
-
-
-def _require_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home, "bin/java")) if home else shutil.which("java")
-    advice = f"install Java {_OLDEST_JAVA} or 21 and set JAVA_HOME to it, or name a server with --master sc://HOST"
-    if java is None:
-        raise LancensError(f"Spark needs Java, and there is no `java` on the PATH: {advice}")
-    try:
-        # What it prints begins with: openjdk version "17.0.15" 2025-04-15
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True, timeout=60).stderr  # noqa: S603
-    except (OSError, subprocess.SubprocessError):
-        raise LancensError(f"Spark needs Java, and {java} does not run: {advice}") from None
-    found = re.search(r'version "(?:1\.)?(\d+)', said)
-    if found is not None and int(found[1]) < _OLDEST_JAVA:
-        raise LancensError(f"Spark needs Java {_OLDEST_JAVA}, and {java} is Java {found[1]}: {advice}")

@@ -63,7 +63,7 @@ def test_what_cannot_be_read_is_said_and_written(capsys: pytest.CaptureFixture[s
     ran = lancens(capsys, "inventory", catalog.path, "-o", out)
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.splitlines()[-2:] == [
-        "lake/b: lake (troubled): no answer to (redacted)",
+        "lake/b: no answer to (redacted)",
         "Not complete: 1 namespace could not be read.",
     ]
     errors = {row["namespace"]: row["error"] for row in rows_in(out) if "error" in row}

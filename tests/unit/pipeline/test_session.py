@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkRuntimeError, PySparkValueError
 
 from reconciler.errors import LancensError
-from reconciler.pipeline import session
+from reconciler.pipeline import requirements, session
 from reconciler.pipeline.failures import quiet, spark_errors
 from tests.cli.running import Ran, lancens
 
@@ -27,6 +28,7 @@ def inventory(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     manifest = tmp_path / "lancens.yaml"
     manifest.write_text("version: 1\nname: store\ncatalogs:\n  lake: {impl: dir, config: {root: ./lake}}\n")
     monkeypatch.setattr(session, "_session_there", lambda: None)
+    monkeypatch.setattr(requirements, "getproxies", dict)
     for name in ("JAVA_HOME", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"):
         monkeypatch.delenv(name, raising=False)
     return lambda *arguments: lancens(capsys, "inventory", manifest, *arguments)
@@ -84,10 +86,23 @@ def test_an_old_pyspark_is_not_enough(inventory: Inventory, monkeypatch: pytest.
 
 def test_spark_connect_needs_packages_of_its_own(inventory: Inventory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "grpc", None)
-    ran = inventory("--master", "sc://127.0.0.1:1")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ran = inventory("--master", f"sc://127.0.0.1:{server.getsockname()[1]}/;token=hunter2")
     assert (ran.code, ran.out) == (1, "")
-    (line,) = ran.err.splitlines()[-1:]
-    assert line.startswith("sc://127.0.0.1:1 is Spark Connect, which needs packages that are not installed: pip ins")
+    assert ran.err.startswith("Spark Connect needs packages that are not installed: pip install 'pyspark[connect]==")
+    assert "hunter2" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("sc://127.0.0.1:1/;token=hunter2", "no Spark Connect server answers at 127.0.0.1:1: Connection refused\n"),
+        ("sc://127.0.0.1:hunter2", "--master is no address of Spark Connect: expected sc://HOST:PORT\n"),
+    ],
+)
+def test_a_server_that_does_not_answer_is_not_waited_for(inventory: Inventory, url: str, said: str) -> None:
+    ran = inventory("--master", url)
+    assert (ran.code, ran.out, ran.err) == (1, "", said)
 
 
 @pytest.mark.parametrize(
@@ -137,6 +152,13 @@ def test_how_often_a_task_is_tried_is_known(settings: dict[str, str], attempts: 
                 ": org.apache.spark.SparkException: Could not parse Master URL: 'local[x,4]'\n\tat org.apache.Spark\n"
             ),
             "Could not parse Master URL: 'local[x,4]'",
+        ),
+        (
+            PySparkRuntimeError(
+                "<_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE\n"
+                '\tdetails = "no address for h"\n\tdebug_error_string = "x"\n>'
+            ),
+            "no address for h",
         ),
         (PySparkRuntimeError("just this"), "just this"),
         (
