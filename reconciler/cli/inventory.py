@@ -92,12 +92,13 @@ def _form_of(out: str | None) -> Form:
 
 
 def _show_unread(found: Inventory) -> None:
+    from reconciler.output.shown import printable
     from reconciler.output.wording import count
 
     for one in found.unread[:_MOST_NAMED]:
         # The error begins with the catalog as well, as everywhere.
         said = one.error.partition("): ")[2] if one.error.startswith(f"{one.catalog} (") else one.error
-        click.echo(f"{address(one.catalog, one.namespace)}: {said}", err=True)
+        click.echo(printable(f"{address(one.catalog, one.namespace)}: {said}"), err=True)
     more = len(found.unread) - _MOST_NAMED
     rest = f", of which {more:,} are not shown" if more > 0 else ""
     click.echo(f"Not complete: {count(len(found.unread), 'namespace')} could not be read{rest}.", err=True)

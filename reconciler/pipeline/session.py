@@ -13,7 +13,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -208,14 +208,20 @@ def _with_retries(master: str) -> str:
 
 @contextmanager
 def _log(options: SparkOptions) -> Iterator[IO[bytes] | None]:
-    """Give a file for Spark's log, kept when the block fails; None where the log is to be seen."""
+    """Give a file for Spark's log, kept when an error names it; None where the log is to be seen."""
     if options.show_log:
         yield None
         return
+    named = False
     with tempfile.NamedTemporaryFile(prefix="lancens-spark-", suffix=".log", delete=False) as log:
-        yield log
-    with suppress(OSError):
-        Path(log.name).unlink()
+        try:
+            yield log
+        except LancensError as error:
+            named = log.name in str(error)
+            raise
+        finally:
+            if not named:
+                Path(log.name).unlink(missing_ok=True)
 
 
 @contextmanager
