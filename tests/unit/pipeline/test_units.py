@@ -15,8 +15,9 @@ from lance_namespace.errors import InternalError, PermissionDeniedError
 
 from reconciler.backends.memory import MemoryBackend
 from reconciler.errors import CatalogError, ConfigError, LancensError
+from reconciler.manifest import load
 from reconciler.names import EVERYTHING, ChildrenOf, Identifier, Only, Scope
-from reconciler.pipeline.catalogs import CatalogSpec
+from reconciler.pipeline.catalogs import CatalogSpec, catalog_specs
 from reconciler.pipeline.reading import read_unit, rows_in
 from reconciler.pipeline.rows import COVERAGE, NAMESPACE, NOTE, TABLE, Row, namespace_of, table_of
 from reconciler.pipeline.units import Unit, list_units, units_of
@@ -171,6 +172,19 @@ def test_a_unit_travels() -> None:
     units = units_of(small(), spec_of(Scope(("a/**",))), size=2)
     assert pickle.loads(pickle.dumps(units)) == units  # noqa: S301 - its own
     assert SECRET not in repr(units)
+
+
+def test_a_catalog_that_cannot_list_its_outermost_level_hears_what_the_manifest_names(tmp_path: Path) -> None:
+    path = tmp_path / "lancens.yaml"
+    path.write_text(
+        "version: 1\nname: store\ncatalogs:\n  lake:\n    impl: memory\n"
+        '    scope: ["main/**", "dev", "*/x"]\n    namespaces: {main: {}, more: {namespaces: {x: {}}}}\n'
+    )
+    (spec,) = catalog_specs(load(path))
+    assert spec.roots == {"main", "dev", "more"}
+    catalog = fill(Catalog(), [("main",), ("more", "x")], [])
+    read(catalog, units_of(catalog, spec, size=1))
+    assert catalog.scopes[0].outermost == {"main", "dev"}
 
 
 # ---- what changes while it is read -----------------------------------------------------------------------------------
