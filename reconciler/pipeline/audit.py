@@ -22,7 +22,7 @@ from reconciler.pipeline.evidence import Coverage, kept, read_entries
 from reconciler.pipeline.grounds import Ground, grounds_of, searchable_roots
 from reconciler.pipeline.judging import JUDGED, Judge, with_places
 from reconciler.pipeline.orphans import DEEPEST, dataset_rows, find_unregistered
-from reconciler.pipeline.packs import task_count
+from reconciler.pipeline.packs import look_tasks, row_tasks
 from reconciler.pipeline.progress import stage
 from reconciler.pipeline.relations import with_relations
 from reconciler.pipeline.report.document import (
@@ -98,7 +98,7 @@ def _judged_tables(spark: SparkSession, entries: DataFrame, judge: Judge, stack:
         placed = kept(with_places(entries), stack)
         number = placed.count()
     with stage(spark, f"Looking at {count(number, 'table')} in storage"):
-        related = with_relations(placed).repartition(task_count(number))
+        related = with_relations(placed).repartition(look_tasks(number))
         judged = kept(_looked_at(related, judge), stack)
         judged.count()
     return judged
@@ -122,7 +122,7 @@ def _judged_orphans(
     coverage.notes += search.reasons
     with stage(spark, f"Searching {count(len(search.roots), 'root')} for orphans") as running:
         places = judged.filter(f.col("claimed").isNotNull()).groupBy("claimed").agg(f.max("closed").alias("closed"))
-        claims = kept(places.repartition(task_count(places.count())), stack)
+        claims = kept(places.repartition(row_tasks(places.count())), stack)
         found = find_unregistered(spark, search, judge.grounds, claims)
         coverage.failures += [Failure(catalog=catalog, message=message) for catalog, message in found.failures]
         if found.is_cut_short:

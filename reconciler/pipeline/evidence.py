@@ -13,7 +13,7 @@ from reconciler.output.wording import count
 from reconciler.pipeline import rows
 from reconciler.pipeline.foreign import foreign_rows
 from reconciler.pipeline.grounds import Ground
-from reconciler.pipeline.packs import task_count
+from reconciler.pipeline.packs import look_tasks, row_tasks
 from reconciler.pipeline.progress import stage
 from reconciler.pipeline.report.document import Failure
 from reconciler.pipeline.source import live_rows
@@ -106,7 +106,7 @@ def read_entries(
     columns = [column.split()[0] for column in ENTRY_COLUMNS.split(", ")]
     most = coverage.tables + sum(len(catalog.tables) for catalog in desired)
     # Said outright, as Spark does not put the many small parts of a join together where the result is kept.
-    return joined.select(*columns).repartition(task_count(most)), coverage
+    return joined.select(*columns).repartition(row_tasks(most)), coverage
 
 
 def _read(spark: SparkSession, grounds: Mapping[str, Ground], coverage: Coverage, stack: ExitStack) -> DataFrame:
@@ -140,7 +140,7 @@ def _read_foreign(
         is_read = (f.col("kind") == rows.COVERAGE) & f.col("message").isNull()
         namespaces = live.filter(is_read & f.col("catalog").isin([ground.name for ground in grounds]))
         namespaces = namespaces.select("catalog", "namespace").distinct()
-        asked = namespaces.repartition(task_count(namespaces.count()))
+        asked = namespaces.repartition(look_tasks(namespaces.count()))
         found = kept(foreign_rows(spark, asked, [ground.spec for ground in grounds]), stack)
         tables = found.filter(f.col("error").isNull())
         number = tables.count()

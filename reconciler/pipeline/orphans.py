@@ -16,7 +16,7 @@ from lance_namespace.errors import LanceNamespaceError
 from reconciler import locations, storage
 from reconciler.backends.parallel import in_parallel
 from reconciler.pipeline.grounds import Ground, RootIndex, Search
-from reconciler.pipeline.packs import opened, packed, task_count
+from reconciler.pipeline.packs import look_tasks, opened, packed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,7 +94,7 @@ def _search_level(
 
     The driver holds them between levels. A frame of frames would do without, and its plan doubles with every level.
     """
-    listed = packed(spark, level, _LISTINGS_AT_ONCE).repartition(task_count(len(level))).mapInArrow(lister, _COLUMNS)
+    listed = packed(spark, level, _LISTINGS_AT_ONCE).repartition(look_tasks(len(level))).mapInArrow(lister, _COLUMNS)
     below: list[Place] = []
     for row in listed.join(claims, "claimed", "left").toArrow().to_pylist():
         place = Place(row["catalog"], row["location"])
@@ -176,7 +176,7 @@ def dataset_rows(spark: SparkSession, datasets: list[Place], grounds: Mapping[st
             named = [_named(place, index, catalogs) for place in places]
             yield pa.RecordBatch.from_pylist(named, schema=schema)
 
-    frame = packed(spark, datasets, _LISTINGS_AT_ONCE).repartition(task_count(len(datasets)))
+    frame = packed(spark, datasets, _LISTINGS_AT_ONCE).repartition(look_tasks(len(datasets)))
     return frame.mapInArrow(rows, "catalog string, id array<string>, location string, claimed string")
 
 

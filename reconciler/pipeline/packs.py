@@ -15,11 +15,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["opened", "packed", "task_count"]
+__all__ = ["look_tasks", "opened", "packed", "row_tasks"]
 
 _COLUMN = "pack"
-_ITEMS_A_TASK = 500
-_FEWEST_ITEMS_A_TASK = 16
 _FEW_TASKS = 64
 
 
@@ -41,9 +39,19 @@ def opened(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Any]]:
             yield pickle.loads(zlib.decompress(pack))  # noqa: S301 - our own
 
 
-def task_count(items: int) -> int:
-    """Return into how many tasks to part ``items`` that take some milliseconds each.
+def look_tasks(places: int) -> int:
+    """Return into how many tasks to part ``places`` to be looked at or listed, which takes a millisecond or many."""
+    return _tasks(places, fewest=128, most=4_000)
 
-    There are enough of them to keep many cores busy to the end, and none is too small to be worth its start.
+
+def row_tasks(rows: int) -> int:
+    """Return into how many tasks to part ``rows`` that take some microseconds each."""
+    return _tasks(rows, fewest=10_000, most=50_000)
+
+
+def _tasks(items: int, *, fewest: int, most: int) -> int:
+    """Return enough tasks to keep many cores busy to the end, none of them too small to be worth its start.
+
+    The start of a task in Python takes some fifty milliseconds, as long as a hundred looks at local datasets.
     """
-    return max(1, min(_FEW_TASKS, -(-items // _FEWEST_ITEMS_A_TASK)), -(-items // _ITEMS_A_TASK))
+    return max(1, min(_FEW_TASKS, -(-items // fewest)), -(-items // most))
