@@ -116,7 +116,7 @@ def _judged_orphans(
     from pyspark.sql import functions as f
 
     unread: dict[str, str] = {}
-    for failure in (*coverage.unread, *coverage.failures):
+    for failure in coverage.unread:
         unread.setdefault(failure.catalog, failure.address)
     search = searchable_roots(tuple(judge.grounds.values()), unread)
     coverage.notes += search.reasons

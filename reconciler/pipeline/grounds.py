@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from reconciler import locations
 from reconciler.backends.contract import Contract
-from reconciler.connections import catalog_errors
 from reconciler.errors import CatalogError
+from reconciler.pipeline.reading import tried
 from reconciler.state import LocationPolicy
 
 if TYPE_CHECKING:
@@ -81,18 +81,17 @@ def grounds_of(manifest: Manifest, specs: Collection[CatalogSpec]) -> dict[str, 
 
 
 def _ground(spec: CatalogSpec, owner: str) -> Ground:
-    problem: str | None = None
-    roots: Sequence[str] = ()
     with spec.connect() as backend:
-        try:
-            with catalog_errors(spec.name, spec.impl, spec.secrets):
-                roots = backend.roots()
-        except CatalogError as error:
-            problem = str(error)
-        options = backend.storage_options()
-        stays = backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT
-        has_foreign = type(backend).foreign_tables is not Contract.foreign_tables
-    return Ground(spec, owner, options, tuple(dict.fromkeys(roots)), problem, stays, has_foreign)
+        roots = tried(spec, backend.roots)
+        return Ground(
+            spec=spec,
+            owner=owner,
+            options=backend.storage_options(),
+            roots=() if isinstance(roots, CatalogError) else tuple(dict.fromkeys(roots)),
+            problem=str(roots) if isinstance(roots, CatalogError) else None,
+            stays_under_root=backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT,
+            has_foreign=type(backend).foreign_tables is not Contract.foreign_tables,
+        )
 
 
 class RootIndex:

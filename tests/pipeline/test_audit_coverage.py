@@ -99,6 +99,55 @@ def test_only_what_is_in_scope_is_audited(spark: SparkSession, tmp_path: Path) -
     )
 
 
+def mixed(folder: Path, silent: str = "") -> Path:
+    """Make a catalog with a table of another kind in each namespace, and an orphan below its root."""
+    backend = DirBackend(root=str(folder / "lake"))
+    for name in ("a", "b", "gone"):
+        backend.insert_namespace((name,), {})
+    dataset(folder / "lake/group/lost.lance")
+    path = folder / "lancens.yaml"
+    path.write_text(
+        "version: 1\nname: store\ncatalogs:\n  lake:\n    impl: mixed\n"
+        f"    config: {{root: ./lake, silent: '{silent}', password: {SECRET}, foreign: '{dataset(folder / 'csv')}'}}\n"
+        "    scope: ['**']\n    namespaces: {b: {tables: {gone: {}}}}\n"
+    )
+    return path
+
+
+def test_tables_of_other_kinds_are_judged_by_what_is_at_their_places(spark: SparkSession, tmp_path: Path) -> None:
+    document = audit(spark, load(mixed(tmp_path)), AuditOptions(NOW))
+    assert found_in(document, "wrong-table-type", "missing", "orphan") == [
+        ("missing", "lake/b/gone"),
+        ("orphan", "lake/group/lost.lance"),
+        ("wrong-table-type", "lake/a/csv"),
+        ("wrong-table-type", "lake/b/csv"),
+        ("wrong-table-type", "lake/csv"),
+    ]
+    assert (document.complete, document.totals.tables) == (True, 0)
+
+
+def test_an_entry_that_was_not_told_may_be_anywhere_and_of_any_name(spark: SparkSession, tmp_path: Path) -> None:
+    document = audit(spark, load(mixed(tmp_path, silent="b")), AuditOptions(NOW))
+    assert found_in(document, "wrong-table-type", "missing", "orphan", "unreadable") == [
+        ("unreadable", "lake/b"),
+        ("wrong-table-type", "lake/a/csv"),
+        ("wrong-table-type", "lake/csv"),
+    ]
+    assert [failure.message for failure in document.failures] == ["lake (mixed): no answer to (redacted)"]
+    assert document.notes == (
+        "Orphans were not looked for: a table in lake/b, which could not be read, may be anywhere",
+    )
+
+
+def test_roots_that_are_not_known_are_said_to_be(spark: SparkSession, tmp_path: Path) -> None:
+    document = audit(spark, load(mixed(tmp_path, silent="roots")), AuditOptions(NOW))
+    assert found_in(document, "missing", "orphan", "unreadable") == [("missing", "lake/b/gone")]
+    assert [(failure.address, failure.message) for failure in document.failures] == [
+        ("lake", "lake (mixed): no answer to (redacted)")
+    ]
+    assert not document.complete
+
+
 def test_a_directory_that_cannot_be_listed_makes_the_search_incomplete(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "lancens.yaml").write_text(

@@ -88,6 +88,8 @@ NOT_LANCE = Rule(
 
 
 def _unreadable(record: TableRecord, _: Times) -> Iterator[Verdict]:
+    if record.desired is not None and not record.desired.probe:
+        return
     if _holds(record, StorageKind.DENIED):
         yield Verdict(
             f"storage does not let {_shown(record)} be read: {_detail(record)}",
@@ -107,8 +109,9 @@ UNREADABLE = Rule(
     Severity.ERROR,
     "The dataset or the namespace cannot be read",
     "A dataset that cannot be opened (damaged, denied, or storage did not answer) is useless to everybody with the "
-    "same rights, and the audit says nothing more about it. Of a namespace that cannot be read, none of the tables is "
-    "known: nothing that may be in it is reported as missing, and no dataset that it may register as an orphan.",
+    "same rights, and the audit says nothing more about it; `probe: false` in its block says that this is expected. Of "
+    "a namespace that cannot be read, none of the tables is known: nothing that may be in it is reported as missing, "
+    "and no dataset that it may register as an orphan.",
     _unreadable,
 )
 

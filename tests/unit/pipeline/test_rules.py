@@ -112,6 +112,11 @@ def test_a_dataset_that_cannot_be_read(kind: StorageKind, reason: str, remedy: s
     assert remedy in finding.remedy
 
 
+def test_a_dataset_that_the_manifest_says_not_to_open_may_stay_shut() -> None:
+    for kind in (StorageKind.DENIED, StorageKind.UNKNOWN):
+        assert found_in(replace(SOUND, desired=replace(DESIRED, probe=False), stored=Stored(kind))) == []
+
+
 def test_a_namespace_that_cannot_be_read() -> None:
     finding = unread_namespace("lake", ("sales",), "timed out")
     assert (finding.rule, finding.severity) == ("unreadable", Severity.ERROR)

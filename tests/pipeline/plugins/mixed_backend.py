@@ -1,0 +1,43 @@
+"""A directory catalog that has tables of another kind as well, and cannot always say which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lance_namespace.errors import InternalError, NamespaceNotFoundError
+from pydantic import Field
+
+from reconciler.backends.dir import DirBackend, DirConfig
+from reconciler.names import Identifier, split
+from reconciler.state import Capabilities, ForeignTable
+
+
+class MixedConfig(DirConfig):
+    """``foreign`` is where those are; ``silent`` is the namespace, or ``roots``, that nothing is told of."""
+
+    foreign: str
+    silent: str = ""
+    password: str = Field(default="", repr=False)
+
+
+class MixedBackend(DirBackend):
+    """Takes tables anywhere, and has ``csv`` in each namespace."""
+
+    impl = "mixed"
+    config_model = MixedConfig  # type: ignore[assignment] # made with other keys as well
+    config: MixedConfig
+    capabilities = Capabilities()
+
+    def foreign_tables(self, namespace: Identifier) -> Sequence[ForeignTable]:
+        """Return the one that is in ``namespace``."""
+        if namespace == ("gone",):
+            raise NamespaceNotFoundError("mixed: it has just been dropped")
+        if namespace and namespace == split(self.config.silent):
+            raise InternalError(f"mixed: no answer to {self.config.password}")
+        return [ForeignTable((*namespace, "csv"), self.config.foreign, "csv")]
+
+    def roots(self) -> Sequence[str]:
+        """Return the root."""
+        if self.config.silent == "roots":
+            raise InternalError(f"mixed: no answer to {self.config.password}")
+        return super().roots()
