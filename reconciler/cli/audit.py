@@ -19,14 +19,15 @@ from reconciler.pipeline.rules import RULES
 from reconciler.state import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:
-    from reconciler.pipeline.report.document import AuditDocument
+    from reconciler.pipeline.report.document import AuditDocument, SeverityCounts
     from reconciler.pipeline.session import SparkOptions
 
 _MOST_NAMED = 10
 _SEVERITIES = [severity.value for severity in Severity]
+_RULE = click.Choice(list(RULES))
 
 
-@click.command("audit")
+@click.command("audit", epilog=f"Rules: {', '.join(RULES)}.")
 @manifest_arguments
 @click.option(
     "--out", required=True, metavar="DIR", help="Write audit.html, audit.json and audit.sarif to this folder."
@@ -40,10 +41,8 @@ _SEVERITIES = [severity.value for severity in Severity]
     metavar="DAYS",
     help="A last commit older than this makes a table stale.",
 )
-@click.option(
-    "--rule", "rules", multiple=True, type=click.Choice(list(RULES)), help="Run this rule only. Can be repeated."
-)
-@click.option("--skip-rule", "skipped", multiple=True, type=click.Choice(list(RULES)), help="Leave this rule out.")
+@click.option("--rule", "rules", multiple=True, type=_RULE, metavar="RULE", help="Run this rule only. Can be repeated.")
+@click.option("--skip-rule", "skipped", multiple=True, type=_RULE, metavar="RULE", help="Leave this rule out.")
 @click.option(
     "--fail-on",
     type=click.Choice([*_SEVERITIES, "never"]),
@@ -101,7 +100,7 @@ def command(
         document = runs.with_trend(document, earlier)
     _write(document, folder)
     click.echo("\n".join([*_summary(document), f"Report: {folder / 'audit.html'}"]))
-    for line in _failures(document):
+    for line in _remarks(document):
         click.echo(line, err=True)
     if history is not None:
         runs.append(history, document, {})
@@ -148,16 +147,20 @@ def _summary(document: AuditDocument) -> Iterator[str]:
     if not found.total:
         yield "No findings."
         return
-    yield ", ".join(count(getattr(found, severity), severity) for severity in _SEVERITIES) + ":"
+    yield f"{_by_severity(found)}:"
     width = max(len(counted.rule) for counted in document.counts.by_rule)
     for counted in sorted(document.counts.by_rule, key=lambda rule: (-rule.error, -rule.warning, -rule.note)):
-        by_severity = [count(getattr(counted, one), one) for one in _SEVERITIES if getattr(counted, one)]
-        yield f"  {counted.rule:<{width}}  {', '.join(by_severity)}"
+        yield f"  {counted.rule:<{width}}  {_by_severity(counted)}"
 
 
-def _failures(document: AuditDocument) -> Iterator[str]:
-    for failure in document.failures[:_MOST_NAMED]:
-        yield f"{failure.address}: {failure.message}"
-    more = len(document.failures) - _MOST_NAMED
-    if more > 0:
-        yield f"and {more:,} more, which are in the report"
+def _by_severity(found: SeverityCounts) -> str:
+    return ", ".join(count(getattr(found, one), one) for one in _SEVERITIES if getattr(found, one))
+
+
+def _remarks(document: AuditDocument) -> Iterator[str]:
+    """Yield what was left out and what could not be read."""
+    failures = [f"{failure.address}: {failure.message}" for failure in document.failures]
+    for lines in (document.notes, failures):
+        yield from lines[:_MOST_NAMED]
+        if len(lines) > _MOST_NAMED:
+            yield f"and {len(lines) - _MOST_NAMED:,} more, which are in the report"

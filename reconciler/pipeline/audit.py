@@ -120,6 +120,8 @@ def _judged_orphans(
         unread.setdefault(failure.catalog, failure.address)
     search = searchable_roots(tuple(judge.grounds.values()), unread)
     coverage.notes += search.reasons
+    if not search.roots:
+        return spark.createDataFrame([], JUDGED)
     with stage(spark, f"Searching {count(len(search.roots), 'root')} for orphans") as running:
         places = judged.filter(f.col("claimed").isNotNull()).groupBy("claimed").agg(f.max("closed").alias("closed"))
         claims = kept(places.repartition(row_tasks(places.count())), stack)
