@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from reconciler import locations, ownership
+from reconciler import locations
 from reconciler.names import Identifier, address, split
 from reconciler.pipeline.evidence import ENTRY_COLUMNS
 from reconciler.pipeline.grounds import Ground, RootIndex
@@ -155,7 +155,7 @@ class Judge:
             "catalog": record.catalog,
             "namespace": list(record.id[:-1]),
             "address": record.address,
-            "owner": ownership.owner_of(record.properties),
+            "owner": record.manager,
             "live": record.live is not None,
             "claimed": claimed,
             "closed": record.foreign is not None or stored.kind not in (StorageKind.NOTHING, StorageKind.NOT_LANCE),

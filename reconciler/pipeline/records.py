@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import Enum
 
 from reconciler.names import Identifier, address
+from reconciler.ownership import owner_of
 from reconciler.state import DesiredTable, ForeignTable, LiveTable, Schema, Source, StorageKind
 
 __all__ = ["Finding", "ForeignTable", "Severity", "Stored", "TableRecord"]
@@ -82,6 +83,13 @@ class TableRecord:
     def properties(self) -> Mapping[str, str]:
         """Return the live properties; none where there is no entry."""
         return self.live.properties if self.live else {}
+
+    @property
+    def manager(self) -> str | None:
+        """Return the manifest that manages the table, or would if it were there; None when nobody does."""
+        if self.live is None and self.desired is not None:
+            return self.owner
+        return owner_of(self.properties)
 
 
 @dataclass(frozen=True, slots=True)

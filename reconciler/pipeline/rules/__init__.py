@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from reconciler import locations, ownership
+from reconciler import locations
 from reconciler.names import Identifier, address
 from reconciler.pipeline.records import Finding, TableRecord
 from reconciler.pipeline.rules.drift import PROPERTY_DRIFT, SCHEMA_DRIFT
@@ -52,7 +52,7 @@ def check(record: TableRecord, times: Times, names: Collection[str]) -> Iterator
                 reason=verdict.reason,
                 remedy=verdict.remedy,
                 location=None if record.location is None else locations.redact(record.location),
-                owner=ownership.owner_of(record.properties),
+                owner=record.manager,
                 source=record.desired.source if record.desired is not None else None,
                 details=verdict.details,
             )

@@ -240,7 +240,8 @@ def test_a_table_of_another_format_is_none_of_our_business() -> None:
 
 def test_a_block_without_an_entry_is_missing() -> None:
     record = replace(SOUND, live=None, location=None, stored=None)
-    assert only(record, "missing").source == SOURCE
+    finding = only(record, "missing")
+    assert (finding.source, finding.owner) == (SOURCE, OWNER)
     assert found_in(replace(record, desired=replace(DESIRED, absent=True))) == []
 
 
