@@ -1,8 +1,10 @@
 """One core against two on the storage probe: `python -m benchmarks.probe [DATASETS]`.
 
 Local datasets of three shapes are opened on Spark, by a process that may use one core and by one that may use two,
-in turns. The efficiency is how much faster two cores are, by two: of each round, and of the fastest round of each,
-which other work on the machine disturbed least.
+in turns. The efficiency is how much faster two cores are, by two.
+
+Two cores of a machine that does other work as well are not two. So plain computing, which needs nothing in common, is
+parted among the same cores in every round, and the efficiency is also given of what that gets out of them.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from time import perf_counter
 DATASETS = 2_000
 ROUNDS = 9
 WARM_UPS = 2
+COMPUTING = 40_000_000
 
 
 def make_datasets(folder: Path, number: int) -> None:
@@ -47,10 +50,8 @@ def serve(cores: int, folder: Path, number: int) -> None:
 
     places = [("lake", str(folder / "data" / f"{position}.lance")) for position in range(number)]
     with spark_session(SparkOptions(f"local[{cores}]", {"spark.driver.memory": "1g"})) as spark:
-        frame = (
-            spark.createDataFrame(places, "catalog string, location string").repartition(look_tasks(number)).persist()
-        )
-        frame.count()
+        frame = spark.createDataFrame(places, "catalog string, location string").repartition(look_tasks(number))
+        frame.persist().count()
         looked = with_stored(frame, {"lake": {}})
         for _ in sys.stdin:
             started = perf_counter()
@@ -58,48 +59,60 @@ def serve(cores: int, folder: Path, number: int) -> None:
             print(json.dumps(perf_counter() - started), flush=True)
 
 
-def started(cores: int, folder: Path, number: int) -> subprocess.Popen[str]:
-    """Start :func:`serve` on the first ``cores`` cores of the machine, the JVM and its Python workers with it."""
-    command = [sys.executable, "-m", "benchmarks.probe", "--serve", str(cores), str(folder), str(number)]
-    allowed = sorted(os.sched_getaffinity(0))[:cores]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    os.sched_setaffinity(process.pid, allowed)
+def on_cores(cores: int, *command: str) -> subprocess.Popen[str]:
+    """Start a process that may use the first ``cores`` cores, and all that it starts as well."""
+    process = subprocess.Popen([sys.executable, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    os.sched_setaffinity(process.pid, sorted(os.sched_getaffinity(0))[:cores])
     return process
 
 
-def seconds(process: subprocess.Popen[str]) -> float:
-    """Let a server look at all datasets once."""
-    ask, answer = process.stdin, process.stdout
-    assert ask is not None
-    assert answer is not None
-    ask.write("\n")
-    ask.flush()
-    return float(json.loads(answer.readline()))
+def probing(server: subprocess.Popen[str]) -> float:
+    """Return how long a server takes to look at all datasets."""
+    assert server.stdin is not None
+    assert server.stdout is not None
+    server.stdin.write("\n")
+    server.stdin.flush()
+    return float(json.loads(server.stdout.readline()))
+
+
+def computing(cores: int) -> float:
+    """Return how long a fixed amount of counting takes on ``cores`` cores, parted evenly."""
+    started = perf_counter()
+    counting = [on_cores(cores, "-c", f"for _ in range({COMPUTING // cores}): pass") for _ in range(cores)]
+    for process in counting:
+        process.communicate()
+    return perf_counter() - started
+
+
+def measure(servers: dict[int, subprocess.Popen[str]], number: int) -> None:
+    for _ in range(WARM_UPS):
+        for server in servers.values():
+            probing(server)
+    print("| round | 1 core s | 2 cores s | datasets/s on 2 | times faster | plain computing |")
+    print("|---:|---:|---:|---:|---:|---:|")
+    probed, computed = [], []
+    for turn in range(1, ROUNDS + 1):
+        one, two = probing(servers[1]), probing(servers[2])
+        probed.append(one / two)
+        computed.append(computing(1) / computing(2))
+        cells = f"{one:.2f} | {two:.2f} | {number / two:,.0f} | {probed[-1]:.2f} | {computed[-1]:.2f}"
+        print(f"| {turn} | {cells} |", flush=True)
+    times, possible = median(probed), median(computed)
+    print(
+        f"\nefficiency on two cores: {times / 2:.2f}; of what plain computing gets out of them: {times / possible:.2f}"
+    )
 
 
 def main(number: int) -> None:
     with tempfile.TemporaryDirectory(prefix="lancens-bench-") as name:
         make_datasets(Path(name), number)
-        servers = {cores: started(cores, Path(name), number) for cores in (1, 2)}
+        serving = ("-m", "benchmarks.probe", "--serve")
+        servers = {cores: on_cores(cores, *serving, str(cores), name, str(number)) for cores in (1, 2)}
         try:
-            for _ in range(WARM_UPS):
-                for server in servers.values():
-                    seconds(server)
-            print("| round | 1 core s | 2 cores s | datasets/s on 2 | efficiency |")
-            print("|---:|---:|---:|---:|---:|")
-            taken = []
-            for turn in range(1, ROUNDS + 1):
-                one, two = seconds(servers[1]), seconds(servers[2])
-                taken.append((one, two))
-                print(f"| {turn} | {one:.2f} | {two:.2f} | {number / two:,.0f} | {one / two / 2:.2f} |", flush=True)
-            least = [min(each) for each in zip(*taken, strict=True)]
-            middle = median(one / two / 2 for one, two in taken)
-            print(f"\nefficiency on two cores: {least[0] / least[1] / 2:.2f} (median of the rounds {middle:.2f})")
+            measure(servers, number)
         finally:
             for server in servers.values():
-                assert server.stdin is not None
-                server.stdin.close()
-                server.wait()
+                server.communicate()
 
 
 if __name__ == "__main__":
