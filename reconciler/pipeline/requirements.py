@@ -7,6 +7,7 @@ import re
 import shutil
 import socket
 import subprocess
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -14,12 +15,13 @@ from urllib.request import getproxies
 
 from reconciler.errors import LancensError, MissingExtraError
 
-__all__ = ["require_answer", "require_java", "require_packages"]
+__all__ = ["require_answer", "require_connect", "require_java", "require_packages"]
 
 _OLDEST_PYSPARK = (4, 1)
 _OLDEST_JAVA = 17
 _CONNECT_PORT = 15002
 _SECONDS_TO_ANSWER = 10
+_CONNECT_PACKAGES = ("grpc", "grpc_status", "google.rpc")
 
 
 def require_packages() -> None:
@@ -33,6 +35,18 @@ def require_packages() -> None:
         oldest = ".".join(map(str, _OLDEST_PYSPARK))
         raise LancensError(
             f"PySpark {pyspark.__version__} is too old, lancens needs {oldest}: pip install -U 'lancens[spark]'"
+        )
+
+
+def require_connect() -> None:
+    """Raise a LancensError when what Spark Connect needs is not installed; PySpark itself may just exit then."""
+    try:
+        found = all(map(find_spec, _CONNECT_PACKAGES))
+    except ModuleNotFoundError:  # of the package around it
+        found = False
+    if not found:
+        raise LancensError(
+            f"Spark Connect needs packages that are not installed: pip install 'pyspark[connect]=={version('pyspark')}'"
         )
 
 

@@ -15,14 +15,13 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from reconciler.errors import LancensError
 from reconciler.pipeline.failures import quiet, spark_errors
 from reconciler.pipeline.progress import stage
-from reconciler.pipeline.requirements import require_answer, require_java, require_packages
+from reconciler.pipeline.requirements import require_answer, require_connect, require_java, require_packages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -119,17 +118,12 @@ def _connected(url: str, options: SparkOptions) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     require_answer(url)
+    require_connect()
     builder = SparkSession.builder.remote(url)
     for key, value in {**_SETTINGS, **options.conf}.items():
         builder = builder.config(key, value)
     with spark_errors():
-        try:
-            spark = builder.getOrCreate()
-        except ImportError as error:
-            raise LancensError(
-                "Spark Connect needs packages that are not installed: "
-                f"pip install 'pyspark[connect]=={version('pyspark')}'"
-            ) from error
+        spark = builder.getOrCreate()
         try:
             yield spark
         finally:
