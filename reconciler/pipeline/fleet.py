@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plan_on_spark"]
 
-_PAIRS_A_PARTITION = 10_000
+_PAIRS_A_PARTITION = 50_000
 _SHUFFLE = "spark.sql.shuffle.partitions"
 _KEY = f"array_join(concat(namespace, array(name)), '{DELIMITER}')"
 _COMPARED = "catalog string, part binary, error string, code int"
