@@ -13,7 +13,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -112,31 +112,26 @@ def _session_there() -> SparkSession | None:
         return None
 
 
-@contextmanager
-def _connected(url: str, options: SparkOptions) -> Iterator[SparkSession]:
+def _connected(url: str, options: SparkOptions) -> AbstractContextManager[SparkSession]:
     """Use the Spark Connect server at ``url``."""
     from pyspark.sql import SparkSession
 
     require_answer(url)
     require_connect()
-    builder = SparkSession.builder.remote(url)
-    for key, value in {**_SETTINGS, **options.conf}.items():
-        builder = builder.config(key, value)
-    with spark_errors():
-        spark = builder.getOrCreate()
-        try:
-            yield spark
-        finally:
-            spark.stop()
+    return _built(SparkSession.builder.remote(url), {**_SETTINGS, **options.conf})
 
 
-@contextmanager
-def _submitted(options: SparkOptions) -> Iterator[SparkSession]:
+def _submitted(options: SparkOptions) -> AbstractContextManager[SparkSession]:
     """Use the JVM that ``spark-submit`` started, with the master it was told."""
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder
-    for key, value in {**_OWN_SETTINGS, **options.conf}.items():
+    return _built(SparkSession.builder, {**_OWN_SETTINGS, **options.conf})
+
+
+@contextmanager
+def _built(builder: SparkSession.Builder, settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """Have ``builder`` make a session, and stop it."""
+    for key, value in settings.items():
         builder = builder.config(key, value)
     with spark_errors():
         spark = builder.getOrCreate()
