@@ -55,8 +55,10 @@ class CatalogSpec:
                 backend.close()
 
 
-def catalog_specs(manifest: Manifest, parallelism: int = DEFAULT_PARALLELISM) -> list[CatalogSpec]:
-    """Return how to reach each catalog of ``manifest``, in the order of their names.
+def catalog_specs(
+    manifest: Manifest, parallelism: int = DEFAULT_PARALLELISM, names: Collection[str] | None = None
+) -> list[CatalogSpec]:
+    """Return how to reach each catalog of ``manifest``, or those in ``names`` only, in the order of their names.
 
     Raises:
         ManifestError: placeholders of a ``config`` cannot be resolved, or two catalogs are one service.
@@ -73,7 +75,7 @@ def catalog_specs(manifest: Manifest, parallelism: int = DEFAULT_PARALLELISM) ->
             roots=_roots(manifest.catalogs[name].desired),
             parallelism=parallelism,
         )
-        for name, config in resolve_configs(manifest, sorted(manifest.catalogs)).items()
+        for name, config in resolve_configs(manifest, sorted(manifest.catalogs if names is None else names)).items()
     ]
 
 

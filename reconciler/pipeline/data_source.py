@@ -138,11 +138,10 @@ class _Reader(DataSourceReader):
             raise LancensError('no manifest is given: spark.read.format("lancens").option("manifest", "lancens.yaml")')
         loaded = load(manifest, variables=self._variables())
         selected = Scope((self._options.get("catalog", "*"),))
-        specs = catalog_specs(loaded, self._number("parallelism", DEFAULT_PARALLELISM))
-        found = [spec for spec in specs if selected.contains((spec.name,))]
-        if not found:
-            raise LancensError(f"the option `catalog` matches none of {', '.join(spec.name for spec in specs)}")
-        return found
+        names = [name for name in loaded.catalogs if selected.contains((name,))]
+        if not names:
+            raise LancensError(f"the option `catalog` matches none of {', '.join(sorted(loaded.catalogs))}")
+        return catalog_specs(loaded, self._number("parallelism", DEFAULT_PARALLELISM), names)
 
     def _variables(self) -> dict[str, str]:
         text = self._options.get("variables", "{}")

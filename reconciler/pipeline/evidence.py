@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from reconciler.names import DELIMITER, Identifier
+from reconciler.names import Identifier
 from reconciler.output.wording import count
 from reconciler.pipeline import rows
 from reconciler.pipeline.foreign import foreign_rows
@@ -93,9 +93,10 @@ def read_entries(
 
     coverage = Coverage()
     live = _read(spark, grounds, coverage, stack)
-    key = f.array_join(f.concat("namespace", f.array("name")), DELIMITER).alias("key")
     tables = live.filter(f.col("kind") == rows.TABLE)
-    tables = tables.select("catalog", key, f.col("location").alias("live_location"), "properties")
+    tables = tables.select(
+        "catalog", f.expr(rows.KEY).alias("key"), f.col("location").alias("live_location"), "properties"
+    )
     desired = [catalog.desired for catalog in manifest.catalogs.values()]
     joined = wanted_tables(spark, desired).join(tables, ["catalog", "key"], "full_outer")
     mixed = [ground for ground in grounds.values() if ground.has_foreign]

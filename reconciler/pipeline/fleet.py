@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Any
 from reconciler import locations
 from reconciler.connections import Connection, catalog_errors, open_connections
 from reconciler.errors import CatalogError
-from reconciler.names import DELIMITER, Identifier, split
+from reconciler.names import Identifier, split
+from reconciler.output.wording import count
+from reconciler.pipeline import rows
 from reconciler.pipeline.catalogs import CatalogSpec, catalog_specs
 from reconciler.pipeline.live_state import LiveState, TablesOnSpark, Wanted
 from reconciler.pipeline.progress import stage
@@ -44,7 +46,6 @@ __all__ = ["plan_on_spark"]
 
 _PAIRS_A_PARTITION = 50_000
 _SHUFFLE = "spark.sql.shuffle.partitions"
-_KEY = f"array_join(concat(namespace, array(name)), '{DELIMITER}')"
 _COMPARED = "catalog string, part binary, error string, code int"
 
 
@@ -84,7 +85,7 @@ def plan_on_spark(
     The other arguments and the errors raised are those of :func:`reconciler.plan`.
     """
     selection, concerned = selected_catalogs(manifest, select)
-    specs = [spec for spec in catalog_specs(manifest, parallelism) if spec.name in concerned]
+    specs = catalog_specs(manifest, parallelism, concerned)
     with open_connections(manifest, concerned, parallelism=parallelism) as connections, LiveState(spark, specs) as live:
         live.read(_catalogs(specs))
         sources = {
@@ -164,7 +165,7 @@ def _compare(
     pairs = live.table_count + sum(len(catalog.tables) for catalog in desired)
     partitions = ceil(pairs / _PAIRS_A_PARTITION) or 1
     wanted = wanted_tables(spark, desired)
-    there = live.tables.selectExpr("catalog", f"{_KEY} AS key", "location", "properties")
+    there = live.tables.selectExpr("catalog", f"{rows.KEY} AS key", "location", "properties")
     comparisons = {name: comparison_of(source) for name, source in sources.items()}
     worker = _Worker(comparisons, {spec.name: spec for spec in specs})
     tables = wanted.join(there, ["catalog", "key"], "full_outer")
@@ -180,7 +181,7 @@ def _compare(
                     raise CatalogError(row["error"], row["code"])
                 parts[row["catalog"]].merge(pickle.loads(row["part"]))  # noqa: S301 - our own
             changes = sum(len(part.outcomes.changes) for part in parts.values())
-            progress.note(f"{changes:,} {'change' if changes == 1 else 'changes'}")
+            progress.note(count(changes, "change"))
     finally:
         compared.unpersist()
     return parts

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from reconciler import locations
 from reconciler.errors import CatalogError
 from reconciler.names import Identifier, Scope, join
+from reconciler.output.wording import count
 from reconciler.pipeline import rows
 from reconciler.pipeline.progress import stage
 from reconciler.pipeline.source import live_rows
@@ -67,7 +68,7 @@ class LiveState:
             self._others = self._rows.filter(self._rows.kind != rows.TABLE).collect()
             coverage = [row for row in self._others if row["kind"] == rows.COVERAGE]
             self.table_count = sum(row["tables"] for row in coverage)
-            progress.note(f"{self.table_count:,} tables")
+            progress.note(count(self.table_count, "table"))
         failed = [row for row in coverage if row["message"] is not None]
         if failed:
             first = min(failed, key=lambda row: (row["catalog"], row["namespace"]))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from reconciler.errors import CatalogError
-from reconciler.names import Identifier
+from reconciler.names import DELIMITER, Identifier
 from reconciler.state import LiveNamespace, LiveTable, Snapshot
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "COLUMNS",
     "COVERAGE",
+    "KEY",
     "NAMESPACE",
     "NOTE",
     "TABLE",
@@ -53,6 +54,9 @@ a note. ``namespaces`` and ``tables`` count what was found, in a row of coverage
 and, in a row of coverage, the error: null where everything was read; ``code`` is then the error's
 (``lance_namespace.errors.ErrorCode``).
 """
+
+KEY = f"array_join(concat(namespace, array(name)), '{DELIMITER}')"
+"""The string identifier of a table or namespace, as an expression of Spark's over these columns."""
 
 Row = dict[str, Any]
 

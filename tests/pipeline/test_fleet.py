@@ -201,6 +201,17 @@ def test_what_removes_too_much_is_refused_as_the_local_engine_does(spark: SparkS
     assert message.startswith("SafetyError: ")
 
 
+def test_what_is_not_selected_needs_no_configuration(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "lancens.yaml"
+    path.write_text(
+        "version: 1\nname: store\ncatalogs:\n  lake: {impl: dir, config: {root: ./lake}, tables: {x: {}}}\n"
+        '  far: {impl: dir, config: {root: "${env:LANCENS_NOT_SET}"}}\n'
+    )
+    options = Options(select=["lake/**"])
+    assert spark_plan(spark, load(path), options) == local_plan(load(path), options)
+    assert '"declare-table"' in local_plan(load(path), options)
+
+
 def test_a_catalog_in_the_memory_of_one_process_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "lancens.yaml"
     path.write_text("version: 1\nname: store\ncatalogs: {lake: {impl: memory, config: {name: shelf}}}\n")
