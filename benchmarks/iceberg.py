@@ -23,7 +23,7 @@ from typing import Any
 
 from benchmarks.peer import PEER, environment
 from reconciler.backends.iceberg import IcebergBackend
-from reconciler.backends.parallel import in_parallel
+from reconciler.concurrency import in_parallel
 from reconciler.state import DEFAULT_PARALLELISM
 from tests.servers.iceberg import iceberg_server
 from tests.servers.slow_proxy import slow_proxy

@@ -31,13 +31,13 @@ from reconciler.errors import (
 
 if TYPE_CHECKING:
     from reconciler.applier import ApplyReport
-    from reconciler.applying import apply
     from reconciler.backends.base import Backend
     from reconciler.backends.registry import connect, register_impls
-    from reconciler.importing import import_
     from reconciler.manifest import Manifest, load
+    from reconciler.operations.apply import apply
+    from reconciler.operations.import_ import import_
+    from reconciler.operations.plan import plan
     from reconciler.planner.plan import Plan
-    from reconciler.planning import plan
 
 __all__ = [
     "ApplyError",
@@ -69,11 +69,11 @@ _LAZY = {
     "Backend": "reconciler.backends.base",
     "Manifest": "reconciler.manifest",
     "Plan": "reconciler.planner.plan",
-    "apply": "reconciler.applying",
+    "apply": "reconciler.operations.apply",
     "connect": "reconciler.backends.registry",
-    "import_": "reconciler.importing",
+    "import_": "reconciler.operations.import_",
     "load": "reconciler.manifest",
-    "plan": "reconciler.planning",
+    "plan": "reconciler.operations.plan",
     "register_impls": "reconciler.backends.registry",
 }
 

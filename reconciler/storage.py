@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconciler import locations
-from reconciler.backends.parallel import in_parallel
+from reconciler.concurrency import in_parallel
 from reconciler.redaction import scrub
 from reconciler.state import Field, Schema, Storage, StorageKind
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from reconciler.applier.live import load
-from reconciler.applier.standing import Difference, Standing, differences, standing
+from reconciler.applier.precondition import Difference, Standing, differences, standing
 from reconciler.backends.base import Backend
-from reconciler.connections import catalog_errors
 from reconciler.errors import StalePlanError
 from reconciler.names import Identifier
+from reconciler.operations.connections import catalog_errors
 from reconciler.output import shown
 from reconciler.output.wording import count
 from reconciler.planner.plan import Change, Fingerprint, Kind, ObjectView, Plan, view_of

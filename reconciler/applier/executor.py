@@ -14,9 +14,9 @@ from lance_namespace.errors import ErrorCode, LanceNamespaceError
 from reconciler.applier.journal import Journal
 from reconciler.applier.live import load_namespace, load_table
 from reconciler.applier.namespace_steps import step_of_namespace
+from reconciler.applier.precondition import Standing
 from reconciler.applier.report import ApplyReport, Event, Finished, Result, Started, Status
 from reconciler.applier.schedule import Schedule
-from reconciler.applier.standing import Standing
 from reconciler.applier.step import LiveT, MovedError, Outcome, Step, Target
 from reconciler.applier.table_steps import step_of_table
 from reconciler.backends.base import Backend
@@ -54,7 +54,7 @@ def execute(
     backends repeat what is safe to repeat, and a second apply goes on where this one ended.
 
     Args:
-        plan: with its sensitive values (see ``reconciler.applying.with_sensitive_values`` for a plan read from a file).
+        plan: with its sensitive values (see ``operations.apply.with_sensitive_values`` for a plan read from a file).
         backends: the connection of every catalog of the plan, by the catalog's name.
         journal: where intents and outcomes are recorded.
         stop: once set, what is in flight ends and nothing new starts; the rest is skipped, without an event each.

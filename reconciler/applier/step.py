@@ -8,9 +8,9 @@ from typing import Generic, TypeAlias, TypeVar
 
 from lance_namespace.errors import LanceNamespaceError
 
+from reconciler.applier.precondition import Standing, differences, moved_text, standing
 from reconciler.applier.properties import property_changes
 from reconciler.applier.report import Status
-from reconciler.applier.standing import Standing, differences, moved_text, standing
 from reconciler.backends.base import Backend
 from reconciler.names import Identifier
 from reconciler.planner.plan import Action, Change, ObjectView, view_of

@@ -13,8 +13,8 @@ from lance_namespace.errors import (
 from reconciler import locations
 from reconciler.applier.datasets import add_missing_columns, ensure_dataset, expect_data, expect_no_data
 from reconciler.applier.live import load_table
+from reconciler.applier.precondition import Standing, moved_text
 from reconciler.applier.report import Status
-from reconciler.applier.standing import Standing, moved_text
 from reconciler.applier.step import MovedError, Outcome, Step, Steps, Target
 from reconciler.ownership import REQUESTED_LOCATION
 from reconciler.planner.plan import Action

@@ -125,8 +125,8 @@ def _interruptible(stop: StopSignal) -> Iterator[None]:
 
 def _carry_out(plan: Plan, manifest: Manifest, flags: PlanFlags, journal: str) -> None:
     from reconciler.applier import summary_line
-    from reconciler.applying import apply
     from reconciler.cli.progress import Progress
+    from reconciler.operations.apply import apply
 
     stop = StopSignal()
     with Progress(plan) as progress, _interruptible(stop):

@@ -40,7 +40,7 @@ def command(
     """
     from pathlib import Path
 
-    from reconciler.importing import import_
+    from reconciler.operations.import_ import import_
 
     if out is not None and Path(out).exists():
         raise click.UsageError(f"{out} exists; import does not overwrite a manifest")

@@ -16,7 +16,7 @@ from reconciler.state import DEFAULT_PARALLELISM
 if TYPE_CHECKING:
     from reconciler.pipeline.inventory import Inventory
     from reconciler.pipeline.session import SparkOptions
-    from reconciler.pipeline.targets import Form
+    from reconciler.pipeline.sinks import Form
 
 _MOST_NAMED = 10
 _SUFFIXES: dict[str, Form] = {".lance": "lance", ".parquet": "parquet", ".json": "json", ".jsonl": "json"}

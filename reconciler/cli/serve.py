@@ -95,7 +95,7 @@ def command(
 def _opened(
     impl: str | None, config: dict[str, str], manifests: tuple[str, ...], variables: dict[str, str]
 ) -> Iterator[Catalogs]:
-    from reconciler.connections import catalog_errors, open_connections
+    from reconciler.operations.connections import catalog_errors, open_connections
     from reconciler.server import ManyCatalogs, OneCatalog
 
     if impl is not None:

@@ -48,7 +48,7 @@ def make_plan(flags: PlanFlags, manifest: Manifest, spark: SparkOptions | None =
 
 
 def _plan_here(flags: PlanFlags, manifest: Manifest) -> Plan:
-    from reconciler.planning import plan
+    from reconciler.operations.plan import plan
 
     with _reading(manifest):
         return plan(
@@ -62,7 +62,7 @@ def _plan_here(flags: PlanFlags, manifest: Manifest) -> Plan:
 
 
 def _plan_on_spark(flags: PlanFlags, manifest: Manifest, options: SparkOptions) -> Plan:
-    from reconciler.pipeline.fleet import plan_on_spark
+    from reconciler.pipeline.engine import plan_on_spark
     from reconciler.pipeline.session import spark_session
 
     with spark_session(options) as spark:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from reconciler.conformance.check import Check, registered
-from reconciler.conformance.ground import AddForeign
+from reconciler.conformance.context import AddForeign
 from reconciler.conformance.report import Outcome, Report, Result, run_check
 from reconciler.conformance.report import run as _run
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from reconciler.conformance.ground import Ground, NotApplicable
+from reconciler.conformance.context import Ground, NotApplicable
 
 if TYPE_CHECKING:
     from lance_namespace.errors import LanceNamespaceError

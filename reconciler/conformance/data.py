@@ -15,7 +15,7 @@ from lance_namespace.errors import (
 
 from reconciler import locations
 from reconciler.conformance.check import check, equal, need, raises
-from reconciler.conformance.ground import Ground
+from reconciler.conformance.context import Ground
 from reconciler.names import Identifier
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from lance_namespace.errors import (
 )
 
 from reconciler.conformance.check import FaultError, check, equal, need, raises
-from reconciler.conformance.ground import Ground
+from reconciler.conformance.context import Ground
 from reconciler.names import Identifier
 from reconciler.state import PropertyChanges
 

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from reconciler.conformance.check import Check
-from reconciler.conformance.ground import AddForeign, NotApplicable, prepared
+from reconciler.conformance.context import AddForeign, NotApplicable, prepared
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend

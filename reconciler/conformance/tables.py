@@ -14,7 +14,7 @@ from lance_namespace.errors import (
 
 from reconciler import locations
 from reconciler.conformance.check import FaultError, check, equal, need, raises
-from reconciler.conformance.ground import Ground
+from reconciler.conformance.context import Ground
 from reconciler.conformance.namespaces import PROPERTIES
 from reconciler.state import LocationPolicy, PropertyChanges
 

@@ -10,7 +10,7 @@ from lance_namespace.errors import NamespaceAlreadyExistsError, TableAlreadyExis
 from reconciler import locations
 from reconciler.backends.scoping import snapshot_within
 from reconciler.conformance.check import FaultError, check, equal, need
-from reconciler.conformance.ground import Ground
+from reconciler.conformance.context import Ground
 from reconciler.names import ChildrenOf, Only, Scope
 
 _THREADS = 8

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from reconciler.applier import ApplyReport, Event, Finished, Status, result_line, summary_line
-from reconciler.applying import apply as carry_out
 from reconciler.errors import PlanFileError, StalePlanError
 from reconciler.github.approval import Approval, approval_in, marker
 from reconciler.github.comments import find_comment, is_untouched
@@ -19,6 +18,7 @@ from reconciler.github.job import Job
 from reconciler.github.outcome import Outcome
 from reconciler.github.pages import applied_page, difference, plan_summary
 from reconciler.github.workflow import annotate, verbatim
+from reconciler.operations.apply import apply as carry_out
 from reconciler.output import shown
 from reconciler.planner.plan import Plan
 

@@ -76,9 +76,9 @@ class Job:
         Raises:
             LancensError: there is no plan, or it would show a secret of the job.
         """
+        from reconciler.operations.plan import plan
         from reconciler.output import render
         from reconciler.output.wording import closing_line, read_line
-        from reconciler.planning import plan
 
         inputs, started = self.inputs, monotonic()
         made = plan(self.manifest, select=inputs.select, allow_mass_removal=True, parallelism=inputs.parallelism)

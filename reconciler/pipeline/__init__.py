@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reconciler.pipeline.fleet import plan_on_spark
+    from reconciler.pipeline.engine import plan_on_spark
     from reconciler.pipeline.session import SparkOptions, spark_session
     from reconciler.pipeline.source import register
 

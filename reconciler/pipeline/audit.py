@@ -16,11 +16,12 @@ from importlib.metadata import version
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from reconciler.operations.plan import reference
 from reconciler.output.wording import count
+from reconciler.pipeline.catalog_info import Ground, grounds_of, searchable_roots
 from reconciler.pipeline.catalogs import catalog_specs
-from reconciler.pipeline.evidence import Coverage, kept, read_entries
-from reconciler.pipeline.grounds import Ground, grounds_of, searchable_roots
-from reconciler.pipeline.judging import JUDGED, Judge, with_places
+from reconciler.pipeline.entries import Coverage, kept, read_entries
+from reconciler.pipeline.evaluate import JUDGED, Judge, with_places
 from reconciler.pipeline.orphans import DEEPEST, dataset_rows, find_unregistered
 from reconciler.pipeline.packs import look_tasks, row_tasks
 from reconciler.pipeline.progress import stage
@@ -39,7 +40,6 @@ from reconciler.pipeline.report.document import (
 from reconciler.pipeline.rules import RULES, Times, unread_namespace
 from reconciler.pipeline.storage_probe import with_stored
 from reconciler.pipeline.totals import figures_of, findings_of, tables_of, tallies_of
-from reconciler.planning import reference
 from reconciler.state import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:

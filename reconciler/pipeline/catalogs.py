@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from reconciler.connections import catalog_errors
 from reconciler.names import Scope
+from reconciler.operations.connections import catalog_errors
 from reconciler.state import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def catalog_specs(
     Raises:
         ManifestError: placeholders of a ``config`` cannot be resolved, or two catalogs are one service.
     """
-    from reconciler.connections import resolve_configs
+    from reconciler.operations.connections import resolve_configs
 
     return [
         CatalogSpec(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lance_namespace.errors import NamespaceNotFoundError
 
-from reconciler.backends.parallel import in_parallel
+from reconciler.concurrency import in_parallel
 from reconciler.errors import CatalogError
 from reconciler.names import Identifier, join
 from reconciler.pipeline.reading import LASTING, require_unicode, tried

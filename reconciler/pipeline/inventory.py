@@ -14,8 +14,8 @@ from reconciler.pipeline.catalogs import catalog_specs
 from reconciler.pipeline.progress import stage
 from reconciler.pipeline.rows import COVERAGE, NAMESPACE, TABLE, record_batch, spark_schema
 from reconciler.pipeline.session import SparkOptions, spark_session
+from reconciler.pipeline.sinks import Form, opened
 from reconciler.pipeline.source import each_unit
-from reconciler.pipeline.targets import Form, opened
 from reconciler.pipeline.units import DEFAULT_PARTITIONS, DEFAULT_SPLIT, list_units
 from reconciler.pipeline.views import INVENTORY
 from reconciler.state import DEFAULT_PARALLELISM

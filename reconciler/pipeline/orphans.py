@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from lance_namespace.errors import LanceNamespaceError
 
 from reconciler import locations, storage
-from reconciler.backends.parallel import in_parallel
-from reconciler.pipeline.grounds import Ground, RootIndex, Search
+from reconciler.concurrency import in_parallel
+from reconciler.pipeline.catalog_info import Ground, RootIndex, Search
 from reconciler.pipeline.packs import look_tasks, opened, packed
 
 if TYPE_CHECKING:

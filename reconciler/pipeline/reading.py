@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from lance_namespace.errors import ErrorCode
 
-from reconciler.connections import catalog_errors
 from reconciler.errors import CatalogError, LancensError
 from reconciler.names import ChildrenOf, Identifier, Only, address
+from reconciler.operations.connections import catalog_errors
 from reconciler.pipeline.rows import coverage_row, rows_of
 from reconciler.pipeline.units import Unit
 from reconciler.redaction import scrub

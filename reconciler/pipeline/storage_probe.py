@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lance_namespace.errors import LanceNamespaceError
 
 from reconciler import storage
-from reconciler.backends.parallel import in_parallel
+from reconciler.concurrency import in_parallel
 from reconciler.pipeline.records import Stored
 from reconciler.state import StorageKind
 

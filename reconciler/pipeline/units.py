@@ -15,7 +15,7 @@ from itertools import chain
 from math import ceil
 from typing import TYPE_CHECKING
 
-from reconciler.backends.parallel import in_parallel
+from reconciler.concurrency import in_parallel
 from reconciler.errors import LancensError
 from reconciler.names import ChildrenOf, Identifier, check_name
 

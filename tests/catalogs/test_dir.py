@@ -24,9 +24,9 @@ from lance_namespace.errors import (
 )
 
 from reconciler import storage
-from reconciler.backends import directory_manifest
 from reconciler.backends.dir import DirBackend
-from reconciler.backends.directory_manifest import Contents, Manifest, Row
+from reconciler.backends.dir import manifest as directory_manifest
+from reconciler.backends.dir.manifest import Contents, Manifest, Row
 from reconciler.backends.directory_places import Places
 from reconciler.names import Scope
 from reconciler.state import PropertyChanges

@@ -25,7 +25,7 @@ from lance_namespace import (
 from lance_namespace.errors import TableNotFoundError
 
 from reconciler.backends.dir import DirBackend
-from reconciler.backends.directory_manifest import Manifest, Row
+from reconciler.backends.dir.manifest import Manifest, Row
 from reconciler.backends.directory_places import Places
 from reconciler.state import PropertyChanges
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from reconciler.backends.dir import DirBackend
-from reconciler.backends.directory_listing import Directory
-from reconciler.backends.directory_manifest import Contents, Manifest, Row
+from reconciler.backends.dir.listing import Directory
+from reconciler.backends.dir.manifest import Contents, Manifest, Row
 from reconciler.backends.directory_places import Places
 from reconciler.state import PropertyChanges
 

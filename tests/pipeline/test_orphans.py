@@ -12,8 +12,8 @@ import pytest
 from reconciler import locations
 from reconciler.names import EVERYTHING
 from reconciler.pipeline import orphans
+from reconciler.pipeline.catalog_info import Ground, Root, Search
 from reconciler.pipeline.catalogs import CatalogSpec
-from reconciler.pipeline.grounds import Ground, Root, Search
 from reconciler.pipeline.orphans import Unregistered, dataset_rows, find_unregistered
 
 if TYPE_CHECKING:

@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 
 from reconciler.applier import ApplyReport, Journal, check_plan, execute
 from reconciler.backends.memory import MemoryBackend
-from reconciler.connections import Connection
 from reconciler.errors import PlanError
 from reconciler.names import EVERYTHING, Identifier
+from reconciler.operations.connections import Connection
+from reconciler.operations.plan import read_catalog
 from reconciler.planner import make_plan
 from reconciler.planner.facts import PlanOptions
 from reconciler.planner.plan import ManifestRef, Plan
-from reconciler.planning import read_catalog
 from reconciler.state import (
     DesiredCatalog,
     LiveNamespace,

@@ -39,7 +39,7 @@ from reconciler.backends.http import (
     endpoint_problem,
     path,
 )
-from reconciler.backends.parallel import in_parallel
+from reconciler.concurrency import in_parallel
 
 TOKEN = "tok-3f9ab2c4d5"
 NOW = 1_700_000_000.0

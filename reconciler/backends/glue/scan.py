@@ -21,7 +21,7 @@ from reconciler.backends.glue.structures import (
     live_table,
     table_oddity,
 )
-from reconciler.backends.parallel import in_parallel
+from reconciler.concurrency import in_parallel
 from reconciler.names import Identifier, Scope, join
 from reconciler.state import LiveNamespace, LiveTable, Snapshot
 

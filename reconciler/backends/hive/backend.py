@@ -23,7 +23,7 @@ from reconciler.backends.hive.entries import (
 )
 from reconciler.backends.hive.metastore import Metastore
 from reconciler.backends.hive.tables import Tables
-from reconciler.backends.parallel import in_parallel
+from reconciler.concurrency import in_parallel
 from reconciler.names import Identifier, Scope, check_name, join
 from reconciler.state import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot
 

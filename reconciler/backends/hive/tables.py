@@ -27,7 +27,7 @@ from reconciler.backends.hive.entries import (
     unique_name,
 )
 from reconciler.backends.hive.faults import creating, detail, translated
-from reconciler.backends.parallel import in_parallel
+from reconciler.concurrency import in_parallel
 from reconciler.state import PropertyChanges
 
 if TYPE_CHECKING:

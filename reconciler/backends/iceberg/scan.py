@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lance_namespace.errors import NamespaceNotFoundError, TableNotFoundError
 
 from reconciler.backends.iceberg.warehouse import TableEntry, Warehouse
-from reconciler.backends.parallel import in_parallel
+from reconciler.concurrency import in_parallel
 from reconciler.names import Identifier, Scope, check_name, join
 from reconciler.state import LiveNamespace, LiveTable, Snapshot
 

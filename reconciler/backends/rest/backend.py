@@ -26,10 +26,10 @@ from lance_namespace.errors import (
 from reconciler import locations
 from reconciler.backends.base import Backend
 from reconciler.backends.http import HttpClient, RetryPolicy, StaticToken
-from reconciler.backends.parallel import in_parallel
 from reconciler.backends.rest.config import RestConfig
 from reconciler.backends.rest.refusals import translate
 from reconciler.backends.rest.server import Server
+from reconciler.concurrency import in_parallel
 from reconciler.names import EVERYTHING, Identifier, Scope, check_name, join
 from reconciler.state import (
     Capabilities,

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from lance_namespace.errors import InternalError, NamespaceNotFoundError
 
-from reconciler.backends.parallel import in_parallel
 from reconciler.backends.unity.names import name_problem
 from reconciler.backends.unity.service import TableInfo, UnityService
+from reconciler.concurrency import in_parallel
 from reconciler.names import Identifier, Scope, join
 from reconciler.state import ForeignTable, LiveNamespace, LiveTable, Snapshot
 

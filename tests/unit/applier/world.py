@@ -12,11 +12,12 @@ from typing import Any, TypeVar
 import pytest
 from lance_namespace.errors import LanceNamespaceError, TableAlreadyExistsError
 
-from reconciler import locations, planning, storage
+from reconciler import locations, storage
 from reconciler.applier import ApplyReport, Event, Journal, Status, StopSignal, check_plan, execute
 from reconciler.backends.memory import MemoryBackend
-from reconciler.connections import Connection
 from reconciler.names import Identifier, join
+from reconciler.operations import plan as planning
+from reconciler.operations.connections import Connection
 from reconciler.planner import make_plan
 from reconciler.planner.facts import PlanOptions
 from reconciler.planner.plan import ManifestRef, Plan

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from reconciler.names import Identifier
 from reconciler.output.wording import count
 from reconciler.pipeline import rows
+from reconciler.pipeline.catalog_info import Ground
 from reconciler.pipeline.foreign import foreign_rows
-from reconciler.pipeline.grounds import Ground
 from reconciler.pipeline.packs import look_tasks, row_tasks
 from reconciler.pipeline.progress import stage
 from reconciler.pipeline.report.document import Failure

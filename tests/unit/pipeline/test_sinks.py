@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.errors import LancensError
-from reconciler.pipeline.targets import Form, opened
+from reconciler.pipeline.sinks import Form, opened
 
 COLUMNS: Mapping[str, str] = {"name": "string", "tables": "bigint", "properties": "map<string,string>"}
 FORMS: list[Form] = ["json", "parquet", "lance"]

@@ -16,9 +16,11 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from reconciler import locations
-from reconciler.connections import Connection, catalog_errors, open_connections
 from reconciler.errors import CatalogError
 from reconciler.names import Identifier, split
+from reconciler.operations.connections import Connection, catalog_errors, open_connections
+from reconciler.operations.facts import ask_occupants, ask_storage, check_selection, schemas_to_show
+from reconciler.operations.plan import plan_options, reference, selected_catalogs
 from reconciler.output.wording import count
 from reconciler.pipeline import rows
 from reconciler.pipeline.catalogs import CatalogSpec, catalog_specs
@@ -32,8 +34,6 @@ from reconciler.planner.facts import CatalogInput, Facts, StorageQuestion, stora
 from reconciler.planner.live_tables import LiveTables, TablesInMemory
 from reconciler.planner.plan import Action, Plan
 from reconciler.planner.safety import check_removals
-from reconciler.planning import plan_options, reference, selected_catalogs
-from reconciler.questions import ask_occupants, ask_storage, check_selection, schemas_to_show
 from reconciler.state import DEFAULT_PARALLELISM, DesiredTable, LiveTable, Schema
 
 if TYPE_CHECKING:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from reconciler.connections import Connection, open_connections, read_all
 from reconciler.names import EVERYTHING, Scope
+from reconciler.operations.connections import Connection, open_connections, read_all
+from reconciler.operations.facts import ask_occupants, ask_storage, check_selection, schemas_to_show
 from reconciler.planner import make_plan
 from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, storage_questions
 from reconciler.planner.live_tables import TablesInMemory
 from reconciler.planner.plan import ManifestRef, Plan
 from reconciler.planner.safety import check_removals
-from reconciler.questions import ask_occupants, ask_storage, check_selection, schemas_to_show
 from reconciler.state import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
 """``impl: dir``: a directory, local or in an object store, is the catalog.
 
 Namespaces and tables have entries in the dataset ``__manifest`` that pylance's own directory namespace keeps
-(:mod:`~reconciler.backends.directory_manifest`), and what lies under the root without one is a table as well
-(:mod:`~reconciler.backends.directory_listing`; Lance Namespace specification, "Lance Directory Namespace").
+(:mod:`~reconciler.backends.dir.manifest`), and what lies under the root without one is a table as well
+(:mod:`~reconciler.backends.dir.listing`; Lance Namespace specification, "Lance Directory Namespace").
 
 A table directly under the root whose location is a directory directly under the root exists as long as that
 directory does, unmarked: pylance sees it so, and an entry that was cut off halfway counts as not made.
@@ -28,9 +28,9 @@ from pydantic import AliasChoices, Field, field_validator
 from reconciler import locations, storage
 from reconciler.backends.base import Backend, NotLanceTableError
 from reconciler.backends.config import BackendConfig, Root
-from reconciler.backends.directory_listing import SUFFIX, Directory, Taken
-from reconciler.backends.directory_manifest import NAMESPACE, TABLE, Contents, Manifest, Row, metadata_of
-from reconciler.backends.directory_parts import Part, first_fault, namespaces_in_use, part_of
+from reconciler.backends.dir.listing import SUFFIX, Directory, Taken
+from reconciler.backends.dir.manifest import NAMESPACE, TABLE, Contents, Manifest, Row, metadata_of
+from reconciler.backends.dir.parts import Part, first_fault, namespaces_in_use, part_of
 from reconciler.backends.directory_places import MANIFEST, Places, first_directory
 from reconciler.backends.scoping import snapshot_within
 from reconciler.names import DELIMITER, EVERYTHING, ChildrenOf, Identifier, Scope, check_name, join

@@ -17,7 +17,7 @@ from reconciler.backends.dir import DirBackend
 from reconciler.errors import LancensError
 from reconciler.manifest import Manifest
 from reconciler.names import Identifier
-from reconciler.pipeline.fleet import plan_on_spark
+from reconciler.pipeline.engine import plan_on_spark
 from reconciler.planner.facts import PlanOptions
 from reconciler.state import Capabilities, DesiredCatalog, Field, Snapshot
 from reconciler.storage import create_empty

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from reconciler import storage
-from reconciler.backends.parallel import in_parallel
+from reconciler.concurrency import in_parallel
 from reconciler.errors import SelectionError
 from reconciler.names import Identifier, Scope
 from reconciler.planner.catalog import droppable_namespaces

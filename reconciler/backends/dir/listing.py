@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote
 
 from reconciler import locations, storage
-from reconciler.backends.parallel import in_parallel
+from reconciler.concurrency import in_parallel
 from reconciler.names import DELIMITER, check_name
 
 if TYPE_CHECKING:

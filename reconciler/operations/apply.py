@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from reconciler.connections import Connection, open_connections
 from reconciler.errors import PlanFileError, StalePlanError
+from reconciler.operations.connections import Connection, open_connections
 from reconciler.planner.integrity import check_integrity
 from reconciler.planner.plan import Change, Plan
 from reconciler.planner.safety import check_removals

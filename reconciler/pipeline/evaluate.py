@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from reconciler import locations
 from reconciler.names import Identifier, address, split
-from reconciler.pipeline.evidence import ENTRY_COLUMNS
-from reconciler.pipeline.grounds import Ground, RootIndex
+from reconciler.pipeline.catalog_info import Ground, RootIndex
+from reconciler.pipeline.entries import ENTRY_COLUMNS
 from reconciler.pipeline.records import Finding, Severity, Stored, TableRecord
 from reconciler.pipeline.report.document import ReportedFinding, ReportedTable
 from reconciler.pipeline.report.scales import AGES, SIZES, age_in_days

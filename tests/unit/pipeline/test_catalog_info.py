@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from reconciler.names import EVERYTHING, Scope
+from reconciler.pipeline.catalog_info import Ground, RootIndex, searchable_roots
 from reconciler.pipeline.catalogs import CatalogSpec
-from reconciler.pipeline.grounds import Ground, RootIndex, searchable_roots
 
 
 def ground(name: str, *roots: str, stays: bool = False, scope: Scope = EVERYTHING) -> Ground:
