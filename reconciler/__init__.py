@@ -32,8 +32,8 @@ from reconciler.errors import (
 if TYPE_CHECKING:
     from reconciler.applier import ApplyReport
     from reconciler.backends.base import Backend
-    from reconciler.backends.registry import connect, register_impls
     from reconciler.manifest import Manifest, load
+    from reconciler.namespace import connect, register_impls
     from reconciler.operations.apply import apply
     from reconciler.operations.import_ import import_
     from reconciler.operations.plan import plan
@@ -70,11 +70,11 @@ _LAZY = {
     "Manifest": "reconciler.manifest",
     "Plan": "reconciler.planner.plan",
     "apply": "reconciler.operations.apply",
-    "connect": "reconciler.backends.registry",
+    "connect": "reconciler.namespace",
     "import_": "reconciler.operations.import_",
     "load": "reconciler.manifest",
     "plan": "reconciler.operations.plan",
-    "register_impls": "reconciler.backends.registry",
+    "register_impls": "reconciler.namespace",
 }
 
 

@@ -1,28 +1,52 @@
 """The error tree of lancens.
 
 Every error a user can cause or meet is a :class:`LancensError`; its text is complete (what, where, what to do)
-and safe to print: it never holds a secret. Backends raise ``lance_namespace.errors`` types instead, because they
-are Lance namespaces in their own right; :class:`CatalogError` is how the rest of lancens reports those.
+and safe to print: it never holds a secret. A backend raises a :class:`BackendError` of the kind that the Lance
+Namespace specification names, with that specification's code; :class:`CatalogError` is how a user reads of it, and
+``reconciler.namespace`` turns it into the errors of ours type of the same code for other tools.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 
 __all__ = [
     "ApplyError",
+    "BackendError",
     "CatalogError",
+    "ConcurrentModificationError",
     "ConfigError",
+    "ErrorCode",
+    "InternalError",
+    "InvalidInputError",
+    "InvalidTableStateError",
     "LancensError",
     "ManifestError",
     "MissingExtraError",
+    "NamespaceAlreadyExistsError",
+    "NamespaceNotEmptyError",
+    "NamespaceNotFoundError",
+    "NotLanceTableError",
+    "PermissionDeniedError",
     "PlanError",
     "PlanFileError",
     "Problem",
     "SafetyError",
     "SelectionError",
+    "ServiceUnavailableError",
     "StalePlanError",
+    "TableAlreadyExistsError",
+    "TableBranchNotFoundError",
+    "TableNotFoundError",
+    "TableSchemaValidationError",
+    "TableTagNotFoundError",
+    "TableVersionNotFoundError",
+    "ThrottlingError",
+    "UnauthenticatedError",
+    "UnsupportedOperationError",
+    "error_type",
 ]
 
 
@@ -80,10 +104,10 @@ class MissingExtraError(LancensError):
 class CatalogError(LancensError):
     """A catalog could not be read completely, or refused a change.
 
-    ``code`` is the ``lance_namespace`` error code (see ``lance_namespace.errors.ErrorCode``).
+    ``code`` is that of the backend's error.
     """
 
-    def __init__(self, message: str, code: int) -> None:
+    def __init__(self, message: str, code: ErrorCode) -> None:
         super().__init__(message)
         self.code = code
 
@@ -114,3 +138,165 @@ class StalePlanError(LancensError):
 
 class ApplyError(LancensError):
     """Apply could not start, or some changes failed."""
+
+
+# ---- what a backend raises (Lance Namespace specification, "Error Codes") --------------------------------------------
+
+
+class ErrorCode(IntEnum):
+    """The specification's error codes, as far as a backend raises them or a server may answer them."""
+
+    UNSUPPORTED = 0
+    NAMESPACE_NOT_FOUND = 1
+    NAMESPACE_ALREADY_EXISTS = 2
+    NAMESPACE_NOT_EMPTY = 3
+    TABLE_NOT_FOUND = 4
+    TABLE_ALREADY_EXISTS = 5
+    TABLE_INDEX_NOT_FOUND = 6
+    TABLE_INDEX_ALREADY_EXISTS = 7
+    TABLE_TAG_NOT_FOUND = 8
+    TABLE_TAG_ALREADY_EXISTS = 9
+    TRANSACTION_NOT_FOUND = 10
+    TABLE_VERSION_NOT_FOUND = 11
+    TABLE_COLUMN_NOT_FOUND = 12
+    INVALID_INPUT = 13
+    CONCURRENT_MODIFICATION = 14
+    PERMISSION_DENIED = 15
+    UNAUTHENTICATED = 16
+    SERVICE_UNAVAILABLE = 17
+    INTERNAL = 18
+    INVALID_TABLE_STATE = 19
+    TABLE_SCHEMA_VALIDATION_ERROR = 20
+    THROTTLING = 21
+    TABLE_BRANCH_NOT_FOUND = 22
+    TABLE_BRANCH_ALREADY_EXISTS = 23
+
+
+class BackendError(Exception):
+    """Base of what a backend raises; its text names the implementation and the object, and holds no secret."""
+
+    code: ErrorCode = ErrorCode.INTERNAL
+
+
+class UnsupportedOperationError(BackendError):
+    """The catalog has no such operation."""
+
+    code = ErrorCode.UNSUPPORTED
+
+
+class NamespaceNotFoundError(BackendError):
+    """A namespace does not exist."""
+
+    code = ErrorCode.NAMESPACE_NOT_FOUND
+
+
+class NamespaceAlreadyExistsError(BackendError):
+    """A namespace of this name exists."""
+
+    code = ErrorCode.NAMESPACE_ALREADY_EXISTS
+
+
+class NamespaceNotEmptyError(BackendError):
+    """A namespace that is to be dropped holds something."""
+
+    code = ErrorCode.NAMESPACE_NOT_EMPTY
+
+
+class TableNotFoundError(BackendError):
+    """A table does not exist."""
+
+    code = ErrorCode.TABLE_NOT_FOUND
+
+
+class TableAlreadyExistsError(BackendError):
+    """A table of this name, or a dataset at this location, exists."""
+
+    code = ErrorCode.TABLE_ALREADY_EXISTS
+
+
+class TableTagNotFoundError(BackendError):
+    """A dataset has no tag of this name."""
+
+    code = ErrorCode.TABLE_TAG_NOT_FOUND
+
+
+class TableVersionNotFoundError(BackendError):
+    """A dataset has no such version."""
+
+    code = ErrorCode.TABLE_VERSION_NOT_FOUND
+
+
+class TableBranchNotFoundError(BackendError):
+    """A dataset has no branch of this name."""
+
+    code = ErrorCode.TABLE_BRANCH_NOT_FOUND
+
+
+class InvalidInputError(BackendError):
+    """The request, or the configuration, is not possible."""
+
+    code = ErrorCode.INVALID_INPUT
+
+
+class ConcurrentModificationError(BackendError):
+    """Somebody else changed the object meanwhile."""
+
+    code = ErrorCode.CONCURRENT_MODIFICATION
+
+
+class PermissionDeniedError(BackendError):
+    """The credentials do not allow it."""
+
+    code = ErrorCode.PERMISSION_DENIED
+
+
+class UnauthenticatedError(BackendError):
+    """There are no credentials, or the service does not know them."""
+
+    code = ErrorCode.UNAUTHENTICATED
+
+
+class ServiceUnavailableError(BackendError):
+    """The service cannot be reached, or cannot answer now."""
+
+    code = ErrorCode.SERVICE_UNAVAILABLE
+
+
+class InternalError(BackendError):
+    """The service failed, or answered what it must not."""
+
+    code = ErrorCode.INTERNAL
+
+
+class InvalidTableStateError(BackendError):
+    """The location holds no Lance dataset that can be used."""
+
+    code = ErrorCode.INVALID_TABLE_STATE
+
+
+class TableSchemaValidationError(BackendError):
+    """The data has another schema than it should."""
+
+    code = ErrorCode.TABLE_SCHEMA_VALIDATION_ERROR
+
+
+class ThrottlingError(BackendError):
+    """The service asks for fewer requests."""
+
+    code = ErrorCode.THROTTLING
+
+
+class NotLanceTableError(TableNotFoundError):
+    """A table of another format has the name.
+
+    To lancens such a table is not there. The operations that name one table answer InvalidInput instead, as the
+    catalogs' specifications say under "DescribeTable" and "DeregisterTable".
+    """
+
+
+_BY_CODE: dict[int, type[BackendError]] = {cls.code: cls for cls in BackendError.__subclasses__()}
+
+
+def error_type(code: int) -> type[BackendError]:
+    """Return the error that ``code`` stands for; an unknown code, or one no backend raises, is an InternalError."""
+    return _BY_CODE.get(code, InternalError)

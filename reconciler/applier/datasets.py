@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lance_namespace.errors import TableAlreadyExistsError
-
 from reconciler import locations, storage
 from reconciler.applier.step import MovedError
 from reconciler.backends.base import Backend
+from reconciler.errors import TableAlreadyExistsError
 from reconciler.planner.plan import Column
 from reconciler.planner.schemas import compare
 from reconciler.state import Evolve, Field, Schema, Storage, StorageKind

@@ -9,8 +9,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
-from lance_namespace.errors import ErrorCode, LanceNamespaceError
-
 from reconciler.applier.journal import Journal
 from reconciler.applier.live import load_namespace, load_table
 from reconciler.applier.namespace_steps import step_of_namespace
@@ -20,7 +18,7 @@ from reconciler.applier.schedule import Schedule
 from reconciler.applier.step import LiveT, MovedError, Outcome, Step, Target
 from reconciler.applier.table_steps import step_of_table
 from reconciler.backends.base import Backend
-from reconciler.errors import ApplyError
+from reconciler.errors import ApplyError, BackendError, ErrorCode
 from reconciler.planner.plan import Action, Plan
 from reconciler.redaction import REDACTED, is_sensitive_key, is_stand_in, scrub
 from reconciler.state import DEFAULT_PARALLELISM
@@ -173,7 +171,7 @@ class _Run:
             return self._carry_out(position)
         except (MovedError, ApplyError) as error:
             return Outcome(Status.FAILED, str(error))
-        except LanceNamespaceError as error:
+        except BackendError as error:
             advice = "; run apply again" if error.code in _WORTH_REPEATING else ""
             return Outcome(Status.FAILED, f"{error}{advice}")
         except Exception as error:  # noqa: BLE001 - a fault in one change must not take the others along

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lance_namespace.errors import NamespaceNotFoundError, TableNotFoundError
-
 from reconciler.backends.base import Backend
+from reconciler.errors import NamespaceNotFoundError, TableNotFoundError
 from reconciler.planner.plan import Kind
 from reconciler.state import LiveNamespace, LiveTable
 
@@ -33,6 +32,6 @@ def load(backend: Backend, kind: Kind, identifier: Sequence[str]) -> LiveNamespa
     """Return the object of ``kind`` at ``identifier``, None when it does not exist.
 
     Raises:
-        LanceNamespaceError: the catalog could not be asked.
+        BackendError: the catalog could not be asked.
     """
     return load_namespace(backend, identifier) if kind == "namespace" else load_table(backend, identifier)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from lance_namespace.errors import NamespaceAlreadyExistsError, NamespaceNotEmptyError, NamespaceNotFoundError
-
 from reconciler.applier.live import load_namespace
 from reconciler.applier.report import Status
 from reconciler.applier.step import Outcome, Step, Steps, Target
+from reconciler.errors import NamespaceAlreadyExistsError, NamespaceNotEmptyError, NamespaceNotFoundError
 from reconciler.planner.plan import Action
 from reconciler.state import LiveNamespace
 

@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
-from lance_namespace.errors import LanceNamespaceError
-
 from reconciler.applier.precondition import Standing, differences, moved_text, standing
 from reconciler.applier.properties import property_changes
 from reconciler.applier.report import Status
 from reconciler.backends.base import Backend
+from reconciler.errors import BackendError
 from reconciler.names import Identifier
 from reconciler.planner.plan import Action, Change, ObjectView, view_of
 from reconciler.state import LiveNamespace, LiveTable, PropertyChanges
@@ -69,12 +68,12 @@ class Target(Generic[LiveT]):
         if self.standing is Standing.MOVED:
             raise MovedError(f"moved: {moved_text(self.change.before, self._view(self.live))}")
 
-    def accept(self, found: LiveT | None, error: LanceNamespaceError) -> LiveT:
+    def accept(self, found: LiveT | None, error: BackendError) -> LiveT:
         """Return ``found``, which has the name that a creation was refused with ``error``, when it is equal.
 
         Raises:
             MovedError: it is something else.
-            LanceNamespaceError: ``error`` itself, when what has the name cannot be described.
+            BackendError: ``error`` itself, when what has the name cannot be described.
         """
         if found is None:
             raise error

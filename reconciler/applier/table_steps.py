@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from lance_namespace.errors import (
-    InvalidInputError,
-    LanceNamespaceError,
-    NamespaceNotFoundError,
-    TableAlreadyExistsError,
-    TableNotFoundError,
-)
-
 from reconciler import locations
 from reconciler.applier.datasets import add_missing_columns, ensure_dataset, expect_data, expect_no_data
 from reconciler.applier.live import load_table
 from reconciler.applier.precondition import Standing, moved_text
 from reconciler.applier.report import Status
 from reconciler.applier.step import MovedError, Outcome, Step, Steps, Target
+from reconciler.errors import (
+    BackendError,
+    InvalidInputError,
+    NamespaceNotFoundError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
 from reconciler.ownership import REQUESTED_LOCATION
 from reconciler.planner.plan import Action
 from reconciler.state import LiveTable, PropertyChanges
@@ -157,7 +156,7 @@ def _replace(target: Target[LiveTable]) -> Outcome:
     except TableAlreadyExistsError as error:
         target.accept(load_table(backend, target.identifier), error)
         return Outcome(Status.ALREADY)
-    except LanceNamespaceError as error:
+    except BackendError as error:
         raise type(error)(f"{error}; {_put_back(target, live)}") from error
     return _settled(target, made)
 
@@ -166,7 +165,7 @@ def _put_back(target: Target[LiveTable], live: LiveTable) -> str:
     """Make the entry again as it was; return how that went."""
     try:
         target.backend.insert_table(target.identifier, live.location, live.properties)
-    except LanceNamespaceError as error:
+    except BackendError as error:
         return f"the old entry could not be put back ({error}), the journal has it"
     return "the old entry was put back"
 

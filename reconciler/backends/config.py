@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from reconciler import locations
+from reconciler.errors import InvalidInputError
 
 __all__ = ["BackendConfig", "ConfigProblem", "Root", "check_config", "known_keys", "parse_config"]
 
@@ -112,8 +113,6 @@ def parse_config(model: type[ConfigT], impl: str, properties: Mapping[str, str])
     """
     config, problems = _parse(model, impl, properties)
     if config is None:
-        from lance_namespace.errors import InvalidInputError
-
         raise InvalidInputError(f"{impl}: " + "; ".join(problem.message for problem in problems))
     return config
 

@@ -10,9 +10,8 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from lance_namespace.errors import InvalidInputError
-
 from reconciler import locations, storage
+from reconciler.errors import InvalidInputError
 
 __all__ = ["MANIFEST", "Places"]
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lance_namespace.errors import InvalidInputError
-
+from reconciler.errors import InvalidInputError
 from reconciler.names import Identifier, check_name, join
 from reconciler.state import Capabilities
 

@@ -8,19 +8,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
-from lance_namespace.errors import (
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    TableAlreadyExistsError,
-    TableNotFoundError,
-)
 from pydantic import Field, PrivateAttr
 
 from reconciler import locations
-from reconciler.backends.base import Backend, NotLanceTableError
+from reconciler.backends.base import Backend
 from reconciler.backends.config import BackendConfig, Root
 from reconciler.backends.scoping import snapshot_within
+from reconciler.errors import (
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    NotLanceTableError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
 from reconciler.names import EVERYTHING, Identifier, Scope, join
 from reconciler.state import Capabilities, ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot
 

@@ -20,7 +20,7 @@ from reconciler.errors import ConfigError, MissingExtraError
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
 
-__all__ = ["GROUP", "backend_class", "connect", "names", "register_impls"]
+__all__ = ["GROUP", "backend_class", "connect", "names"]
 
 GROUP = "lancens.backends"
 
@@ -57,21 +57,6 @@ def connect(impl: str, properties: Mapping[str, str]) -> Backend:
     cls = backend_class(impl)
     with _missing_packages_named(_entry(impl)):
         return cls(**properties)
-
-
-def register_impls() -> None:
-    """Make every backend usable in ``lance_namespace.connect``.
-
-    Each is known as ``lancens.<impl>``. Where lance_namespace has no implementation of its own under the plain name
-    (it has ``dir`` and ``rest``), that works too, and takes the place of what another package registered there.
-    """
-    from lance_namespace import NATIVE_IMPLS, register_namespace_impl
-
-    for entry in _registered(tuple(sys.path)):
-        path = f"{entry.module}.{entry.attr}"
-        register_namespace_impl(f"lancens.{entry.name}", path)
-        if entry.name not in NATIVE_IMPLS:
-            register_namespace_impl(entry.name, path)
 
 
 @cache

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeAlias
 
-from reconciler.conformance.context import Ground, NotApplicable
+from lance_namespace.errors import LanceNamespaceError
 
-if TYPE_CHECKING:
-    from lance_namespace.errors import LanceNamespaceError
+from reconciler.conformance.context import CheckContext, NotApplicable
+from reconciler.errors import BackendError
 
 __all__ = ["Check", "FaultError", "check", "equal", "need", "raises", "registered"]
 
@@ -25,7 +25,7 @@ class Check:
     name: str
     operation: str
     title: str
-    run: Callable[[Ground], None]
+    run: Callable[[CheckContext], None]
 
     def __str__(self) -> str:
         return self.name
@@ -33,8 +33,8 @@ class Check:
 
 _registered: list[Check] = []
 
-CheckFunction = Callable[[Ground], None]
-E_ = TypeVar("E_", bound="LanceNamespaceError")
+CheckFunction = Callable[[CheckContext], None]
+_Coded: TypeAlias = type[LanceNamespaceError] | type[BackendError]
 
 
 def check(operation: str) -> Callable[[CheckFunction], CheckFunction]:
@@ -65,7 +65,7 @@ def equal(what: str, actual: object, wanted: object) -> None:
         raise FaultError(f"{what}: expected {wanted!r}, got {actual!r}")
 
 
-def raises(wanted: type[E_] | tuple[type[E_], ...], call: Callable[[], object]) -> None:
+def raises(wanted: _Coded | tuple[_Coded, ...], call: Callable[[], object]) -> None:
     """Find fault unless ``call`` raises ``wanted`` with the code that belongs to it."""
     kinds = wanted if isinstance(wanted, tuple) else (wanted,)
     names = " or ".join(kind.__name__ for kind in kinds)

@@ -1,4 +1,4 @@
-"""The ground a check stands on: a namespace of its own in the catalog under test, and places for real data."""
+"""What a check works with: a namespace of its own in the catalog under test, and places for real data."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from lance_namespace import (
 
 from reconciler import locations, storage
 from reconciler.names import Identifier
+from reconciler.namespace import CatalogNamespace
 from reconciler.state import LocationPolicy
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from reconciler.backends.base import Backend
 
-__all__ = ["AddForeign", "Ground", "NotApplicable", "prepared"]
+__all__ = ["AddForeign", "CheckContext", "NotApplicable", "prepared"]
 
 AddForeign = Callable[["Backend", Identifier], Callable[[], None]]
 """Puts an object that is no Lance table at an identifier, past the backend, and returns what takes it away again."""
@@ -42,7 +43,7 @@ class NotApplicable(Exception):  # noqa: N818 - it is no error
 
 
 @dataclass(frozen=True)
-class Ground:
+class CheckContext:
     """Where a check works. ``base`` is an empty namespace that can hold tables, made for this check alone.
 
     The methods are the operations in short: identifiers in, plain values out, errors as the backend raises them.
@@ -53,6 +54,11 @@ class Ground:
     base: Identifier
     scratch: str
     add_foreign: AddForeign | None = None
+
+    @property
+    def namespace(self) -> CatalogNamespace:
+        """The backend as other Lance tools take it."""
+        return CatalogNamespace(self.backend)
 
     # ---- what can be done here -----------------------------------------------------------------------------------
 
@@ -87,11 +93,19 @@ class Ground:
 
     def write(self, location: str, rows: int = 3) -> None:
         """Write a real dataset with ``rows`` rows."""
+        self._write(location, rows, "create")
+
+    def append(self, location: str, rows: int) -> None:
+        """Append ``rows`` rows to a real dataset: its next version."""
+        self._write(location, rows, "append")
+
+    def _write(self, location: str, rows: int, mode: str) -> None:
         import lance
         import pyarrow as pa
 
         options = self.backend.storage_options() or None
-        lance.write_dataset(pa.table({"id": list(range(rows))}), storage.pylance_uri(location), storage_options=options)
+        data = pa.table({"id": list(range(rows))})
+        lance.write_dataset(data, storage.pylance_uri(location), mode=mode, storage_options=options)
 
     def real_table(self, identifier: Sequence[str], rows: int = 3) -> str:
         """Register a real dataset with ``rows`` rows and return where it is.
@@ -132,23 +146,23 @@ class Ground:
         request = CreateNamespaceRequest(
             id=list(identifier), properties=None if properties is None else dict(properties), mode=mode
         )
-        return self.backend.create_namespace(request).properties or {}
+        return self.namespace.create_namespace(request).properties or {}
 
     def drop(self, identifier: Sequence[str], mode: str | None = None, behavior: str | None = None) -> object:
         """DropNamespace."""
-        return self.backend.drop_namespace(DropNamespaceRequest(id=list(identifier), mode=mode, behavior=behavior))
+        return self.namespace.drop_namespace(DropNamespaceRequest(id=list(identifier), mode=mode, behavior=behavior))
 
-    def namespace(self, identifier: Sequence[str]) -> dict[str, str]:
+    def namespace_properties(self, identifier: Sequence[str]) -> dict[str, str]:
         """DescribeNamespace; returns the properties."""
-        return self.backend.describe_namespace(DescribeNamespaceRequest(id=list(identifier))).properties or {}
+        return self.namespace.describe_namespace(DescribeNamespaceRequest(id=list(identifier))).properties or {}
 
     def namespaces(self, parent: Sequence[str]) -> list[str]:
         """ListNamespaces; returns the names of all pages."""
-        return self.backend.list_namespaces(ListNamespacesRequest(id=list(parent))).namespaces
+        return self.namespace.list_namespaces(ListNamespacesRequest(id=list(parent))).namespaces
 
     def tables(self, parent: Sequence[str]) -> list[str]:
         """ListTables; returns the names of all pages."""
-        return self.backend.list_tables(ListTablesRequest(id=list(parent))).tables
+        return self.namespace.list_tables(ListTablesRequest(id=list(parent))).tables
 
     def declare(
         self, identifier: Sequence[str], properties: Mapping[str, str] | None = None, location: str | None = None
@@ -159,7 +173,7 @@ class Ground:
             location=location or self._needed_location(identifier),
             properties=None if properties is None else dict(properties),
         )
-        return self.backend.declare_table(request).location or ""
+        return self.namespace.declare_table(request).location or ""
 
     def register(
         self,
@@ -175,15 +189,15 @@ class Ground:
             mode=mode,
             properties=None if properties is None else dict(properties),
         )
-        return self.backend.register_table(request).location or ""
+        return self.namespace.register_table(request).location or ""
 
     def deregister(self, identifier: Sequence[str]) -> Any:
         """DeregisterTable."""
-        return self.backend.deregister_table(DeregisterTableRequest(id=list(identifier)))
+        return self.namespace.deregister_table(DeregisterTableRequest(id=list(identifier)))
 
     def describe(self, identifier: Sequence[str], **request: Any) -> DescribeTableResponse:
         """DescribeTable."""
-        return self.backend.describe_table(DescribeTableRequest(id=list(identifier), **request))
+        return self.namespace.describe_table(DescribeTableRequest(id=list(identifier), **request))
 
     def properties(self, identifier: Sequence[str], keys: Mapping[str, str]) -> dict[str, str]:
         """Return those of a table's properties that ``keys`` names; engines add others."""
@@ -209,7 +223,7 @@ def prepared(
     namespace: Identifier,
     scratch: str,
     add_foreign: AddForeign | None = None,
-) -> Iterator[Ground]:
+) -> Iterator[CheckContext]:
     """Give a check a new namespace below ``namespace`` and take away all entries it left there.
 
     Data is never deleted, so what a check writes under the catalog's own root stays.
@@ -217,10 +231,11 @@ def prepared(
     fewest = backend.capabilities.table_depths[0]
     levels = max(1, fewest - len(namespace), backend.capabilities.fixed_levels + 1 - len(namespace))
     base = (*namespace, *(f"lancens_check_{uuid.uuid4().hex[:12]}" for _ in range(levels)))
+    offered = CatalogNamespace(backend)
     for depth in range(len(namespace) + 1, len(base) + 1):
-        backend.create_namespace(CreateNamespaceRequest(id=list(base[:depth])))
+        offered.create_namespace(CreateNamespaceRequest(id=list(base[:depth])))
     try:
-        yield Ground(backend, connect, base, scratch, add_foreign)
+        yield CheckContext(backend, connect, base, scratch, add_foreign)
     finally:
         for depth in range(len(base), len(namespace), -1):
-            backend.drop_namespace(DropNamespaceRequest(id=list(base[:depth]), mode="skip", behavior="cascade"))
+            offered.drop_namespace(DropNamespaceRequest(id=list(base[:depth]), mode="skip", behavior="cascade"))

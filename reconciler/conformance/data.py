@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lance_namespace import CreateTableRequest, CreateTableResponse, DropTableRequest
+from lance_namespace import (
+    CreateTableRequest,
+    CreateTableResponse,
+    DeclareTableRequest,
+    DropTableRequest,
+    TableExistsRequest,
+)
 from lance_namespace.errors import (
+    InvalidInputError,
     InvalidTableStateError,
     TableAlreadyExistsError,
-    TableNotFoundError,
+    TableBranchNotFoundError,
+    TableTagNotFoundError,
     TableVersionNotFoundError,
     UnsupportedOperationError,
 )
 
-from reconciler import locations
+from reconciler import locations, storage
 from reconciler.conformance.check import check, equal, need, raises
-from reconciler.conformance.context import Ground
+from reconciler.conformance.context import CheckContext
 from reconciler.names import Identifier
 
 if TYPE_CHECKING:
@@ -31,174 +39,218 @@ def _ipc(table: pa.Table) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
-def _create(ground: Ground, table: Identifier, rows: int, mode: str | None = None) -> CreateTableResponse:
+def _create(context: CheckContext, table: Identifier, rows: int, mode: str | None = None) -> CreateTableResponse:
     import pyarrow as pa
 
-    need(ground.backend.default_location(table) is not None, "the catalog has no default location to create at")
-    return ground.backend.create_table(
+    need(context.backend.default_location(table) is not None, "the catalog has no default location to create at")
+    return context.namespace.create_table(
         CreateTableRequest(id=list(table), mode=mode), _ipc(pa.table({"id": list(range(rows))}))
     )
 
 
 @check("RegisterTable")
-def real_data_is_registered(ground: Ground) -> None:
+def real_data_is_registered(context: CheckContext) -> None:
     """Data that is there is registered where it is, and stays as it was."""
-    table = (*ground.base, "real")
-    place = ground.place(table)
-    ground.write(place)
-    before = ground.data(place)
-    ground.register(table, place)
-    if not ground.backend.capabilities.ignores_location:
-        equal("the location", locations.same(ground.describe(table).location, place), wanted=True)
-    equal("the data files", ground.data(place), before)
+    table = (*context.base, "real")
+    place = context.place(table)
+    context.write(place)
+    before = context.data(place)
+    context.register(table, place)
+    if not context.backend.capabilities.ignores_location:
+        equal("the location", locations.same(context.describe(table).location, place), wanted=True)
+    equal("the data files", context.data(place), before)
 
 
 @check("RegisterTable")
-def a_second_register_is_refused(ground: Ground) -> None:
+def a_second_register_is_refused(context: CheckContext) -> None:
     """Registering a taken name raises TableAlreadyExists, whatever the location."""
-    table = (*ground.base, "twice")
-    place = ground.place(table)
-    ground.write(place)
-    ground.register(table, place)
-    raises(TableAlreadyExistsError, lambda: ground.register(table, place))
-    raises(TableAlreadyExistsError, lambda: ground.register(table, ground.place(table, "b"), mode="CREATE"))
+    table = (*context.base, "twice")
+    place = context.place(table)
+    context.write(place)
+    context.register(table, place)
+    raises(TableAlreadyExistsError, lambda: context.register(table, place))
+    raises(TableAlreadyExistsError, lambda: context.register(table, context.place(table, "b"), mode="CREATE"))
 
 
 @check("RegisterTable")
-def overwrite_moves_the_entry(ground: Ground) -> None:
+def overwrite_moves_the_entry(context: CheckContext) -> None:
     """Mode overwrite points the entry at the new location; the data stays at both."""
-    able = ground.backend.capabilities
+    able = context.backend.capabilities
     need(able.alter_table and able.relocate_table, "the location of a table cannot be changed")
     need(not able.ignores_location, "the catalog chooses the location itself")
-    table = (*ground.base, "moved")
-    old, new = ground.place(table, "old"), ground.place(table, "new")
-    ground.write(old)
-    ground.write(new)
-    before = ground.data(old), ground.data(new)
-    ground.register(table, old, {"kept": "no"})
-    ground.register(table, new, {"tier": "gold"}, mode="Overwrite")
-    equal("the location", locations.same(ground.describe(table).location, new), wanted=True)
+    table = (*context.base, "moved")
+    old, new = context.place(table, "old"), context.place(table, "new")
+    context.write(old)
+    context.write(new)
+    before = context.data(old), context.data(new)
+    context.register(table, old, {"kept": "no"})
+    context.register(table, new, {"tier": "gold"}, mode="Overwrite")
+    equal("the location", locations.same(context.describe(table).location, new), wanted=True)
     if able.table_markers:
-        equal("the properties", ground.properties(table, {"kept": "", "tier": ""}), {"tier": "gold"})
-    equal("the data files", (ground.data(old), ground.data(new)), before)
+        equal("the properties", context.properties(table, {"kept": "", "tier": ""}), {"tier": "gold"})
+    equal("the data files", (context.data(old), context.data(new)), before)
 
 
 @check("DescribeTable")
-def metadata_comes_from_the_dataset(ground: Ground) -> None:
+def metadata_comes_from_the_dataset(context: CheckContext) -> None:
     """With load_detailed_metadata, version and schema are the dataset's; an unknown version is TableVersionNotFound."""
-    table = (*ground.base, "real")
-    ground.real_table(table)
-    found = ground.describe(table, load_detailed_metadata=True)
+    table = (*context.base, "real")
+    context.real_table(table)
+    found = context.describe(table, load_detailed_metadata=True)
     equal("the version", found.version, 1)
     fields = found.var_schema.fields if found.var_schema else []
     equal("the fields", [(field.name, field.type.type) for field in fields], [("id", "int64")])
-    raises(TableVersionNotFoundError, lambda: ground.describe(table, version=99))
+    raises(TableVersionNotFoundError, lambda: context.describe(table, version=99))
 
 
 @check("DescribeTable")
-def metadata_of_no_dataset_is_an_error(ground: Ground) -> None:
+def metadata_of_no_dataset_is_an_error(context: CheckContext) -> None:
     """Where a table's location holds no dataset, its entry is described and its metadata is InvalidTableState."""
-    table = (*ground.base, "declared")
-    ground.declare(table)
-    ground.describe(table)
-    raises(InvalidTableStateError, lambda: ground.describe(table, load_detailed_metadata=True))
+    table = (*context.base, "declared")
+    context.declare(table)
+    context.describe(table)
+    raises(InvalidTableStateError, lambda: context.describe(table, load_detailed_metadata=True))
 
 
 @check("DeregisterTable")
-def deregistering_keeps_the_data(ground: Ground) -> None:
+def deregistering_keeps_the_data(context: CheckContext) -> None:
     """Every data file is byte for byte what it was, and can be registered again."""
-    table = (*ground.base, "real")
-    place = ground.real_table(table)
-    before = ground.data(place)
-    ground.deregister(table)
-    equal("the data files", ground.data(place), before)
-    ground.register(table, place)
-    equal("the data files after another register", ground.data(place), before)
+    table = (*context.base, "real")
+    place = context.real_table(table)
+    before = context.data(place)
+    context.deregister(table)
+    equal("the data files", context.data(place), before)
+    context.register(table, place)
+    equal("the data files after another register", context.data(place), before)
+
+
+@check("DescribeTable")
+def a_tag_and_a_branch_are_resolved(context: CheckContext) -> None:
+    """A tag, a branch and a version on a branch show that very version, never silently the latest."""
+    table = (*context.base, "tagged")
+    place = context.real_table(table)
+    options = context.backend.storage_options()
+    dataset = storage.open_dataset(place, options)
+    dataset.tags.create("first", dataset.version)
+    dataset.create_branch("dev", dataset.version)
+    context.append(place, rows=2)
+    equal("the latest version", context.describe(table, load_detailed_metadata=True).version, 2)
+    equal("the version of the tag", context.describe(table, tag="first").version, 1)
+    equal("the version of the branch", context.describe(table, branch="dev").version, 1)
+    raises(TableTagNotFoundError, lambda: context.describe(table, tag="missing"))
+    raises(TableBranchNotFoundError, lambda: context.describe(table, branch="missing"))
+    raises(TableVersionNotFoundError, lambda: context.describe(table, branch="dev", version=99))
+    raises(InvalidInputError, lambda: context.describe(table, tag="first", version=2))
+
+
+@check("TableExists")
+def a_version_exists_or_not(context: CheckContext) -> None:
+    """Asked for a version, TableExists answers for that version."""
+    table = (*context.base, "versioned")
+    context.real_table(table)
+    context.namespace.table_exists(TableExistsRequest(id=list(table), version=1))
+    missing = TableExistsRequest(id=list(table), version=99)
+    raises(TableVersionNotFoundError, lambda: context.namespace.table_exists(missing))
 
 
 @check("CreateTable")
-def a_table_is_created_from_a_stream(ground: Ground) -> None:
+def a_table_is_created_from_a_stream(context: CheckContext) -> None:
     """The rows of an Arrow stream are at the location the entry names."""
-    table = (*ground.base, "created")
-    answer = _create(ground, table, rows=4)
+    table = (*context.base, "created")
+    answer = _create(context, table, rows=4)
     equal("the version", answer.version, 1)
-    equal("the rows", ground.rows(ground.describe(table).location or ""), 4)
+    equal("the rows", context.rows(context.describe(table).location or ""), 4)
 
 
 @check("CreateTable")
-def creating_what_exists(ground: Ground) -> None:
+def creating_what_exists(context: CheckContext) -> None:
     """A taken name raises TableAlreadyExists; mode exist_ok leaves what is there."""
-    table = (*ground.base, "created")
-    place = _create(ground, table, rows=4).location or ""
-    before = ground.data(place)
-    raises(TableAlreadyExistsError, lambda: _create(ground, table, rows=1))
-    _create(ground, table, rows=1, mode="exist_ok")
-    equal("the data files", ground.data(place), before)
+    table = (*context.base, "created")
+    place = _create(context, table, rows=4).location or ""
+    before = context.data(place)
+    raises(TableAlreadyExistsError, lambda: _create(context, table, rows=1))
+    _create(context, table, rows=1, mode="exist_ok")
+    equal("the data files", context.data(place), before)
 
 
 @check("CreateTable")
-def data_in_the_way_is_left_alone(ground: Ground) -> None:
-    """Where data is already at the place, creating is refused, and neither data nor catalog changes."""
-    need(not ground.backend.capabilities.ignores_location, "the catalog chooses the location itself")
-    table = (*ground.base, "created")
-    place = ground.backend.default_location(table)
+def data_in_the_way_is_left_alone(context: CheckContext) -> None:
+    """Where data is already at the default place, the table goes to another one, and the data stays as it is."""
+    need(not context.backend.capabilities.ignores_location, "the catalog chooses the location itself")
+    table = (*context.base, "created")
+    place = context.backend.default_location(table)
     need(place is not None, "the catalog has no default location to create at")
-    ground.write(place or "")
-    before = ground.data(place or "")
-    raises(TableAlreadyExistsError, lambda: _create(ground, table, rows=1))
-    equal("the data files", ground.data(place or ""), before)
-    raises(TableNotFoundError, lambda: ground.describe(table))
+    context.write(place or "")
+    before = context.data(place or "")
+    location = _create(context, table, rows=1).location or ""
+    equal("the data files", context.data(place or ""), before)
+    equal("the rows of the new table", context.rows(location), 1)
+    equal("the location", locations.same(context.describe(table).location, location), wanted=True)
+
+
+@check("DeclareTable")
+def a_table_made_again_has_no_old_rows(context: CheckContext) -> None:
+    """A table that is deregistered and declared again under its name does not show the rows it had."""
+    need(not context.backend.capabilities.ignores_location, "the catalog chooses the location itself")
+    table = (*context.base, "again")
+    need(context.backend.default_location(table) is not None, "the catalog has no default location to declare at")
+    old = _create(context, table, rows=3).location or ""
+    context.deregister(table)
+    new = context.namespace.declare_table(DeclareTableRequest(id=list(table))).location or ""
+    equal("the new table is at the old place", locations.same(new, old), wanted=False)
+    equal("the old rows", context.rows(old), 3)
+    equal("the table is only declared", context.describe(table, check_declared=True).is_only_declared, wanted=True)
 
 
 @check("CreateTable")
-def creating_never_overwrites(ground: Ground) -> None:
+def creating_never_overwrites(context: CheckContext) -> None:
     """Mode overwrite would delete data: Unsupported, and the data stays."""
-    table = (*ground.base, "created")
-    place = _create(ground, table, rows=4).location or ""
-    before = ground.data(place)
-    raises(UnsupportedOperationError, lambda: _create(ground, table, rows=1, mode="Overwrite"))
-    equal("the data files", ground.data(place), before)
+    table = (*context.base, "created")
+    place = _create(context, table, rows=4).location or ""
+    before = context.data(place)
+    raises(UnsupportedOperationError, lambda: _create(context, table, rows=1, mode="Overwrite"))
+    equal("the data files", context.data(place), before)
 
 
 @check("DropTable")
-def tables_are_never_dropped(ground: Ground) -> None:
+def tables_are_never_dropped(context: CheckContext) -> None:
     """DropTable would delete data: Unsupported, and data and entry stay."""
-    table = (*ground.base, "real")
-    place = ground.real_table(table)
-    before = ground.data(place)
-    raises(UnsupportedOperationError, lambda: ground.backend.drop_table(DropTableRequest(id=list(table))))
-    equal("the data files", ground.data(place), before)
-    ground.describe(table)
+    table = (*context.base, "real")
+    place = context.real_table(table)
+    before = context.data(place)
+    raises(UnsupportedOperationError, lambda: context.namespace.drop_table(DropTableRequest(id=list(table))))
+    equal("the data files", context.data(place), before)
+    context.describe(table)
 
 
 @check("pylance")
-def pylance_writes_and_reads(ground: Ground) -> None:
+def pylance_writes_and_reads(context: CheckContext) -> None:
     """write_dataset and dataset work with namespace_client=backend: create, read and append."""
     import lance
     import pyarrow as pa
 
-    table = (*ground.base, "through_pylance")
-    need(ground.backend.default_location(table) is not None, "the catalog has no default location to write at")
+    table = (*context.base, "through_pylance")
+    need(context.backend.default_location(table) is not None, "the catalog has no default location to write at")
     data = pa.table({"id": [1, 2, 3]})
-    lance.write_dataset(data, namespace_client=ground.backend, table_id=list(table))
-    equal("the tables", ground.tables(ground.base), ["through_pylance"])
-    dataset = lance.dataset(namespace_client=ground.backend, table_id=list(table))
+    lance.write_dataset(data, namespace_client=context.namespace, table_id=list(table))
+    equal("the tables", context.tables(context.base), ["through_pylance"])
+    dataset = lance.dataset(namespace_client=context.namespace, table_id=list(table))
     equal("what was written", dataset.to_table().to_pydict(), data.to_pydict())
-    lance.write_dataset(data, namespace_client=ground.backend, table_id=list(table), mode="append")
-    again = lance.dataset(namespace_client=ground.backend, table_id=list(table))
+    lance.write_dataset(data, namespace_client=context.namespace, table_id=list(table), mode="append")
+    again = lance.dataset(namespace_client=context.namespace, table_id=list(table))
     equal("the rows after an append", again.count_rows(), 6)
 
 
 @check("pylance")
-def pylance_reads_what_was_registered(ground: Ground) -> None:
+def pylance_reads_what_was_registered(context: CheckContext) -> None:
     """A registered dataset is read, and appended to, with namespace_client=backend."""
     import lance
     import pyarrow as pa
 
-    table = (*ground.base, "registered")
-    place = ground.real_table(table, rows=7)
-    found = lance.dataset(namespace_client=ground.backend, table_id=list(table))
+    table = (*context.base, "registered")
+    place = context.real_table(table, rows=7)
+    found = lance.dataset(namespace_client=context.namespace, table_id=list(table))
     equal("the rows", found.count_rows(), 7)
     more = pa.table({"id": [7]})
-    lance.write_dataset(more, namespace_client=ground.backend, table_id=list(table), mode="append")
-    equal("the rows after an append", ground.rows(place), 8)
+    lance.write_dataset(more, namespace_client=context.namespace, table_id=list(table), mode="append")
+    equal("the rows after an append", context.rows(place), 8)

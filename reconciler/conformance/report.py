@@ -81,8 +81,8 @@ def run_check(
     where the catalog has no default location. ``add_foreign`` makes objects that are no Lance tables.
     """
     try:
-        with prepared(backend, connect, tuple(namespace), scratch, add_foreign) as ground:
-            check.run(ground)
+        with prepared(backend, connect, tuple(namespace), scratch, add_foreign) as context:
+            check.run(context)
     except NotApplicable as reason:
         return Result(check, Outcome.NOT_APPLICABLE, str(reason))
     except AssertionError as fault:

@@ -12,9 +12,10 @@ from lance_namespace.errors import (
     TableNotFoundError,
 )
 
+from reconciler import errors as ours
 from reconciler import locations
 from reconciler.conformance.check import FaultError, check, equal, need, raises
-from reconciler.conformance.context import Ground
+from reconciler.conformance.context import CheckContext
 from reconciler.conformance.namespaces import PROPERTIES
 from reconciler.state import LocationPolicy, PropertyChanges
 
@@ -23,149 +24,151 @@ _UNLIKELY_NAMES = ("with space", "with.dot", "with-dash", "UPPER", "ünïcode", 
 
 
 @check("DeclareTable")
-def a_table_is_declared_and_found(ground: Ground) -> None:
+def a_table_is_declared_and_found(context: CheckContext) -> None:
     """A declared table exists, is listed, and is described with the location the answer named."""
-    table = (*ground.base, "declared")
-    location = ground.declare(table)
-    ground.backend.table_exists(TableExistsRequest(id=list(table)))
-    equal("the tables", ground.tables(ground.base), ["declared"])
-    found = ground.describe(table, with_table_uri=True)
+    table = (*context.base, "declared")
+    location = context.declare(table)
+    context.namespace.table_exists(TableExistsRequest(id=list(table)))
+    equal("the tables", context.tables(context.base), ["declared"])
+    found = context.describe(table, with_table_uri=True)
     equal("the location is the one of the answer", locations.same(found.location, location), wanted=True)
-    equal("name and namespace", (found.table, found.namespace), ("declared", list(ground.base)))
+    equal("name and namespace", (found.table, found.namespace), ("declared", list(context.base)))
 
 
 @check("DeclareTable")
-def a_given_location_is_kept(ground: Ground) -> None:
+def a_given_location_is_kept(context: CheckContext) -> None:
     """The location asked for is the one in force."""
-    need(not ground.backend.capabilities.ignores_location, "the catalog chooses the location itself")
-    table = (*ground.base, "placed")
-    place = ground.place(table, "here")
+    need(not context.backend.capabilities.ignores_location, "the catalog chooses the location itself")
+    table = (*context.base, "placed")
+    place = context.place(table, "here")
     equal(
-        "the answered location", locations.normalise(ground.declare(table, location=place)), locations.normalise(place)
+        "the answered location", locations.normalise(context.declare(table, location=place)), locations.normalise(place)
     )
-    equal("the location", locations.normalise(ground.describe(table).location or ""), locations.normalise(place))
+    equal("the location", locations.normalise(context.describe(table).location or ""), locations.normalise(place))
 
 
 @check("DeclareTable")
-def table_properties_round_trip(ground: Ground) -> None:
+def table_properties_round_trip(context: CheckContext) -> None:
     """Properties come back as given: unicode, quotes and long values."""
-    need(ground.backend.capabilities.table_markers, "tables keep no properties")
-    table = (*ground.base, "described")
-    ground.declare(table, PROPERTIES)
-    equal("the properties", ground.properties(table, PROPERTIES), PROPERTIES)
+    need(context.backend.capabilities.table_markers, "tables keep no properties")
+    table = (*context.base, "described")
+    context.declare(table, PROPERTIES)
+    equal("the properties", context.properties(table, PROPERTIES), PROPERTIES)
 
 
 @check("DeclareTable")
-def a_second_declare_is_refused(ground: Ground) -> None:
+def a_second_declare_is_refused(context: CheckContext) -> None:
     """Declaring what exists raises TableAlreadyExists and changes nothing."""
-    table = (*ground.base, "twice")
-    location = ground.declare(table, {"first": "yes"})
-    raises(TableAlreadyExistsError, lambda: ground.declare(table, {"first": "no"}, location=ground.place(table, "b")))
-    equal("the location", locations.same(ground.describe(table).location, location), wanted=True)
-    if ground.backend.capabilities.table_markers:
-        equal("the properties", ground.properties(table, {"first": ""}), {"first": "yes"})
+    table = (*context.base, "twice")
+    location = context.declare(table, {"first": "yes"})
+    raises(TableAlreadyExistsError, lambda: context.declare(table, {"first": "no"}, location=context.place(table, "b")))
+    equal("the location", locations.same(context.describe(table).location, location), wanted=True)
+    if context.backend.capabilities.table_markers:
+        equal("the properties", context.properties(table, {"first": ""}), {"first": "yes"})
 
 
 @check("DeclareTable")
-def a_table_needs_its_namespace(ground: Ground) -> None:
+def a_table_needs_its_namespace(context: CheckContext) -> None:
     """Declaring in a namespace that does not exist raises NamespaceNotFound and creates nothing."""
-    missing = (*ground.base[:-1], ground.base[-1] + "_missing")
-    place = ground.place((*ground.base, "elsewhere"))
-    raises(NamespaceNotFoundError, lambda: ground.declare((*missing, "table"), location=place))
-    raises(NamespaceNotFoundError, lambda: ground.namespace(missing))
+    missing = (*context.base[:-1], context.base[-1] + "_missing")
+    place = context.place((*context.base, "elsewhere"))
+    raises(NamespaceNotFoundError, lambda: context.declare((*missing, "table"), location=place))
+    raises(NamespaceNotFoundError, lambda: context.namespace_properties(missing))
 
 
 @check("DeclareTable")
-def names_that_cannot_be_are_refused(ground: Ground) -> None:
+def names_that_cannot_be_are_refused(context: CheckContext) -> None:
     """Empty names, and names with a separator or control character, raise InvalidInput."""
     for name in ("", "a$b", "a/b", "..", "tab\tbed", "x" * 300):
-        raises(InvalidInputError, partial(ground.declare, (*ground.base, name)))
-    raises(InvalidInputError, lambda: ground.declare([]))
-    equal("the tables", ground.tables(ground.base), [])
+        raises(InvalidInputError, partial(context.declare, (*context.base, name)))
+    raises(InvalidInputError, lambda: context.declare([]))
+    equal("the tables", context.tables(context.base), [])
 
 
 @check("DeclareTable")
-def names_the_rule_excludes_are_refused(ground: Ground) -> None:
+def names_the_rule_excludes_are_refused(context: CheckContext) -> None:
     """Names the catalog's rule excludes raise InvalidInput before anything is sent."""
-    rule = ground.backend.capabilities.name_rule
+    rule = context.backend.capabilities.name_rule
     need(rule is not None, "the catalog has no rule of its own for names")
     assert rule is not None
-    folded = [name.lower() if ground.backend.capabilities.folds_case else name for name in _UNLIKELY_NAMES]
+    folded = [name.lower() if context.backend.capabilities.folds_case else name for name in _UNLIKELY_NAMES]
     refused = [name for name in folded if not rule.pattern.fullmatch(name)]
     need(bool(refused), "the rule takes every name tried")
     for name in refused:
-        raises(InvalidInputError, partial(ground.declare, (*ground.base, name)))
+        raises(InvalidInputError, partial(context.declare, (*context.base, name)))
 
 
 @check("DeclareTable")
-def case_is_folded_or_kept(ground: Ground) -> None:
+def case_is_folded_or_kept(context: CheckContext) -> None:
     """Where names fold case, both spellings are one table; elsewhere they are two."""
-    ground.declare((*ground.base, "mixedcase"))
-    spelled = (*ground.base, "MixedCase")
-    if ground.backend.capabilities.folds_case:
-        ground.describe(spelled)
-        raises(TableAlreadyExistsError, lambda: ground.declare(spelled, location=ground.place((*ground.base, "x"))))
+    context.declare((*context.base, "mixedcase"))
+    spelled = (*context.base, "MixedCase")
+    if context.backend.capabilities.folds_case:
+        context.describe(spelled)
+        raises(TableAlreadyExistsError, lambda: context.declare(spelled, location=context.place((*context.base, "x"))))
     else:
-        rule = ground.backend.capabilities.name_rule
+        rule = context.backend.capabilities.name_rule
         need(rule is None or rule.pattern.fullmatch("MixedCase") is not None, "names have no upper case here")
-        raises(TableNotFoundError, lambda: ground.describe(spelled))
+        raises(TableNotFoundError, lambda: context.describe(spelled))
 
 
 @check("DeclareTable")
-def depths_that_cannot_be_are_refused(ground: Ground) -> None:
+def depths_that_cannot_be_are_refused(context: CheckContext) -> None:
     """Identifiers with too few or too many namespaces for a table raise InvalidInput."""
-    fewest, most = ground.backend.capabilities.table_depths
+    fewest, most = context.backend.capabilities.table_depths
     need(fewest > 0 or most is not None, "tables stand at every depth")
     if fewest > 0:
-        raises(InvalidInputError, lambda: ground.describe([*["level"] * (fewest - 1), "table"]))
+        raises(InvalidInputError, lambda: context.describe([*["level"] * (fewest - 1), "table"]))
     if most is not None:
-        raises(InvalidInputError, lambda: ground.describe([*["level"] * (most + 1), "table"]))
+        raises(InvalidInputError, lambda: context.describe([*["level"] * (most + 1), "table"]))
 
 
 @check("DeclareTable")
-def default_locations_differ(ground: Ground) -> None:
+def default_locations_differ(context: CheckContext) -> None:
     """Each table has a default location of its own, and it stays the same."""
-    first, second = ((*ground.base, name) for name in ("first", "second"))
-    places = [ground.backend.default_location(table) for table in (first, second)]
+    first, second = ((*context.base, name) for name in ("first", "second"))
+    places = [context.backend.default_location(table) for table in (first, second)]
     need(None not in places, "the catalog has no default location")
     equal("two tables in one place", locations.same(places[0], places[1]), wanted=False)
-    equal("the default location asked again", ground.backend.default_location(first), places[0])
-    if not ground.backend.capabilities.ignores_location:
-        equal("the location in force", locations.same(ground.declare(first), places[0]), wanted=True)
+    equal("the default location asked again", context.backend.default_location(first), places[0])
+    if not context.backend.capabilities.ignores_location:
+        equal("the location in force", locations.same(context.declare(first), places[0]), wanted=True)
 
 
 @check("DeclareTable")
-def locations_outside_the_root_are_refused(ground: Ground) -> None:
+def locations_outside_the_root_are_refused(context: CheckContext) -> None:
     """Where tables stay under a root, a location elsewhere, or one that climbs out, raises InvalidInput."""
-    need(ground.backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT, "every location is taken")
-    table = (*ground.base, "outside")
-    inside = ground.place(table)
+    need(context.backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT, "every location is taken")
+    table = (*context.base, "outside")
+    inside = context.place(table)
     for place in ("/somewhere/else.lance", "s3://another-bucket/x.lance", f"{inside}/../../../../out.lance"):
-        raises(InvalidInputError, partial(ground.declare, table, location=place))
-    equal("the tables", ground.tables(ground.base), [])
+        raises(InvalidInputError, partial(context.declare, table, location=place))
+    equal("the tables", context.tables(context.base), [])
 
 
 @check("DescribeTable")
-def a_missing_table_is_not_found(ground: Ground) -> None:
+def a_missing_table_is_not_found(context: CheckContext) -> None:
     """A missing table is TableNotFound; in a missing namespace NamespaceNotFound does as well."""
-    missing = (*ground.base, "missing")
-    raises(TableNotFoundError, lambda: ground.describe(missing))
-    raises(TableNotFoundError, lambda: ground.backend.table_exists(TableExistsRequest(id=list(missing))))
-    nowhere = (*ground.base[:-1], ground.base[-1] + "_missing", "table")
-    raises(_MISSING, lambda: ground.describe(nowhere))
+    missing = (*context.base, "missing")
+    raises(TableNotFoundError, lambda: context.describe(missing))
+    raises(TableNotFoundError, lambda: context.namespace.table_exists(TableExistsRequest(id=list(missing))))
+    nowhere = (*context.base[:-1], context.base[-1] + "_missing", "table")
+    raises(_MISSING, lambda: context.describe(nowhere))
 
 
 @check("ListTables")
-def tables_are_listed_in_pages(ground: Ground) -> None:
+def tables_are_listed_in_pages(context: CheckContext) -> None:
     """Pages of any size together hold every table once, in order."""
     names = [f"t{number}" for number in range(5)]
     for name in reversed(names):
-        ground.declare((*ground.base, name))
+        context.declare((*context.base, name))
     for limit in (1, 2, 5, 100):
         found: list[str] = []
         token = None
         while True:
-            page = ground.backend.list_tables(ListTablesRequest(id=list(ground.base), limit=limit, page_token=token))
+            page = context.namespace.list_tables(
+                ListTablesRequest(id=list(context.base), limit=limit, page_token=token)
+            )
             if len(page.tables) > limit:
                 raise FaultError(f"a page of {len(page.tables)} names where {limit} were asked for")
             found += page.tables
@@ -173,111 +176,114 @@ def tables_are_listed_in_pages(ground: Ground) -> None:
             if not token:
                 break
         equal(f"the tables in pages of {limit}", found, names)
-    raises(InvalidInputError, lambda: ground.backend.list_tables(ListTablesRequest(id=list(ground.base), limit=-1)))
+    raises(InvalidInputError, lambda: context.namespace.list_tables(ListTablesRequest(id=list(context.base), limit=-1)))
 
 
 @check("ListTables")
-def declared_tables_can_be_left_out(ground: Ground) -> None:
+def declared_tables_can_be_left_out(context: CheckContext) -> None:
     """With include_declared false, only tables with data are listed."""
-    ground.real_table((*ground.base, "real"))
-    ground.declare((*ground.base, "declared"))
-    request = ListTablesRequest(id=list(ground.base), include_declared=False)
-    equal("the tables with data", ground.backend.list_tables(request).tables, ["real"])
-    equal("all tables", ground.tables(ground.base), ["declared", "real"])
+    context.real_table((*context.base, "real"))
+    context.declare((*context.base, "declared"))
+    request = ListTablesRequest(id=list(context.base), include_declared=False)
+    equal("the tables with data", context.namespace.list_tables(request).tables, ["real"])
+    equal("all tables", context.tables(context.base), ["declared", "real"])
     equal(
         "real is only declared",
-        ground.describe((*ground.base, "real"), check_declared=True).is_only_declared,
+        context.describe((*context.base, "real"), check_declared=True).is_only_declared,
         wanted=False,
     )
     equal(
         "declared is only declared",
-        ground.describe((*ground.base, "declared"), check_declared=True).is_only_declared,
+        context.describe((*context.base, "declared"), check_declared=True).is_only_declared,
         wanted=True,
     )
 
 
 @check("ListAllTables")
-def all_tables_are_listed(ground: Ground) -> None:
+def all_tables_are_listed(context: CheckContext) -> None:
     """ListAllTables holds the string identifiers of tables at every depth."""
-    tables = [(*ground.base, "outer")]
-    if ground.nests and ground.backend.capabilities.table_depths[1] is None:
-        ground.create(ground.nested())
-        tables.append((*ground.nested(), "inner"))
+    tables = [(*context.base, "outer")]
+    if context.nests and context.backend.capabilities.table_depths[1] is None:
+        context.create(context.nested())
+        tables.append((*context.nested(), "inner"))
     for table in tables:
-        ground.declare(table)
-    found = set(ground.backend.list_all_tables(ListTablesRequest()).tables)
+        context.declare(table)
+    found = set(context.namespace.list_all_tables(ListTablesRequest()).tables)
     equal("what is missing", {"$".join(table) for table in tables} - found, set())
 
 
 @check("AlterTable")
-def altering_a_table_merges(ground: Ground) -> None:
+def altering_a_table_merges(context: CheckContext) -> None:
     """Keys that are set or removed change; every other key and the location stay."""
-    able = ground.backend.capabilities
+    able = context.backend.capabilities
     need(able.alter_table and able.table_markers, "the properties of a table cannot be changed")
-    table = (*ground.base, "altered")
-    location = ground.declare(table, {"unknown": "stays", "old": "1", "both": "1"})
+    table = (*context.base, "altered")
+    location = context.declare(table, {"unknown": "stays", "old": "1", "both": "1"})
     changes = PropertyChanges({"both": "2", "new": "größer"}, frozenset({"old", "never there"}))
-    answer = ground.backend.alter_table(table, changes)
+    answer = context.backend.alter_table(table, changes)
     wanted = {"unknown": "stays", "both": "2", "new": "größer"}
-    equal("the properties", ground.properties(table, {**wanted, "old": ""}), wanted)
+    equal("the properties", context.properties(table, {**wanted, "old": ""}), wanted)
     equal("the answer", {key: answer.properties.get(key) for key in wanted}, wanted)
-    equal("the location", locations.same(ground.describe(table).location, location), wanted=True)
+    equal("the location", locations.same(context.describe(table).location, location), wanted=True)
 
 
 @check("AlterTable")
-def a_table_is_relocated(ground: Ground) -> None:
+def a_table_is_relocated(context: CheckContext) -> None:
     """The entry moves to the new location; properties stay, and the data at both places does too."""
-    able = ground.backend.capabilities
+    able = context.backend.capabilities
     need(able.relocate_table, "the location of a table cannot be changed")
     need(not able.ignores_location, "the catalog chooses the location itself")
-    table = (*ground.base, "moved")
-    old, new = ground.place(table, "old"), ground.place(table, "new")
-    ground.write(old)
-    ground.write(new, rows=5)
-    before = ground.data(old), ground.data(new)
-    ground.register(table, old, {"kept": "yes"})
-    answer = ground.backend.alter_table(table, PropertyChanges(), new)
+    table = (*context.base, "moved")
+    old, new = context.place(table, "old"), context.place(table, "new")
+    context.write(old)
+    context.write(new, rows=5)
+    before = context.data(old), context.data(new)
+    context.register(table, old, {"kept": "yes"})
+    answer = context.backend.alter_table(table, PropertyChanges(), new)
     equal("the answered location", locations.normalise(answer.location), locations.normalise(new))
-    equal("the location", locations.same(ground.describe(table).location, new), wanted=True)
+    equal("the location", locations.same(context.describe(table).location, new), wanted=True)
     if able.table_markers:
-        equal("the properties", ground.properties(table, {"kept": ""}), {"kept": "yes"})
-    equal("the data files", (ground.data(old), ground.data(new)), before)
+        equal("the properties", context.properties(table, {"kept": ""}), {"kept": "yes"})
+    equal("the data files", (context.data(old), context.data(new)), before)
 
 
 @check("AlterTable")
-def altering_a_missing_table_is_not_found(ground: Ground) -> None:
+def altering_a_missing_table_is_not_found(context: CheckContext) -> None:
     """A missing table cannot be altered: TableNotFound, and it is not created."""
-    need(ground.backend.capabilities.alter_table, "the properties of a table cannot be changed")
-    raises(_MISSING, lambda: ground.backend.alter_table((*ground.base, "missing"), PropertyChanges({"a": "b"})))
-    equal("the tables", ground.tables(ground.base), [])
+    need(context.backend.capabilities.alter_table, "the properties of a table cannot be changed")
+    raises(
+        (ours.TableNotFoundError, ours.NamespaceNotFoundError),
+        lambda: context.backend.alter_table((*context.base, "missing"), PropertyChanges({"a": "b"})),
+    )
+    equal("the tables", context.tables(context.base), [])
 
 
 @check("DeregisterTable")
-def a_table_is_deregistered(ground: Ground) -> None:
+def a_table_is_deregistered(context: CheckContext) -> None:
     """The entry goes and the answer says where the table was; then the name is free again."""
-    table = (*ground.base, "gone")
-    location = ground.declare(table)
-    answer = ground.deregister(table)
+    table = (*context.base, "gone")
+    location = context.declare(table)
+    answer = context.deregister(table)
     equal("the answered location", locations.same(answer.location, location), wanted=True)
-    raises(TableNotFoundError, lambda: ground.describe(table))
-    raises(TableNotFoundError, lambda: ground.deregister(table))
-    equal("the tables", ground.tables(ground.base), [])
-    ground.declare(table)
-    equal("the tables after another declare", ground.tables(ground.base), ["gone"])
+    raises(TableNotFoundError, lambda: context.describe(table))
+    raises(TableNotFoundError, lambda: context.deregister(table))
+    equal("the tables", context.tables(context.base), [])
+    context.declare(table)
+    equal("the tables after another declare", context.tables(context.base), ["gone"])
 
 
 @check("DeregisterTable")
-def only_lance_tables_are_deregistered(ground: Ground) -> None:
+def only_lance_tables_are_deregistered(context: CheckContext) -> None:
     """A foreign object is not listed, not described and not deregistered, and its name is taken."""
-    need(ground.add_foreign is not None, "no way was given to make a foreign object")
-    assert ground.add_foreign is not None
-    foreign = (*ground.base, "theirs")
-    take_away = ground.add_foreign(ground.backend, foreign)
+    need(context.add_foreign is not None, "no way was given to make a foreign object")
+    assert context.add_foreign is not None
+    foreign = (*context.base, "theirs")
+    take_away = context.add_foreign(context.backend, foreign)
     try:
-        equal("the tables", ground.tables(ground.base), [])
-        raises((TableNotFoundError, InvalidInputError), lambda: ground.describe(foreign))
-        raises((TableNotFoundError, InvalidInputError), lambda: ground.deregister(foreign))
-        raises(TableAlreadyExistsError, lambda: ground.declare(foreign, location=ground.place((*ground.base, "x"))))
-        equal("the tables of a scan", [table for table in ground.backend.scan().tables if table == foreign], [])
+        equal("the tables", context.tables(context.base), [])
+        raises((TableNotFoundError, InvalidInputError), lambda: context.describe(foreign))
+        raises((TableNotFoundError, InvalidInputError), lambda: context.deregister(foreign))
+        raises(TableAlreadyExistsError, lambda: context.declare(foreign, location=context.place((*context.base, "x"))))
+        equal("the tables of a scan", [table for table in context.backend.scan().tables if table == foreign], [])
     finally:
         take_away()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
-from reconciler.errors import CatalogError, ManifestError, Problem, SelectionError
+from reconciler.errors import BackendError, CatalogError, ManifestError, Problem, SelectionError
 from reconciler.redaction import scrub
 from reconciler.state import DEFAULT_PARALLELISM
 
@@ -43,18 +43,16 @@ class Connection:
 
 @contextmanager
 def catalog_errors(name: str, impl: str, secrets: Collection[str] = ()) -> Iterator[None]:
-    """Turn an error of the Lance namespace into one that names the catalog and holds no secret.
+    """Turn an error of a backend into one that names the catalog and holds no secret.
 
     Raises:
-        CatalogError: for every ``LanceNamespaceError`` raised inside.
+        CatalogError: for every ``BackendError`` raised inside.
     """
-    from lance_namespace.errors import LanceNamespaceError
-
     try:
         yield
-    except LanceNamespaceError as error:
+    except BackendError as error:
         message = scrub(str(error), secrets).removeprefix(f"{impl}: ")
-        raise CatalogError(f"{name} ({impl}): {message}", int(error.code)) from error
+        raise CatalogError(f"{name} ({impl}): {message}", error.code) from error
 
 
 @contextmanager

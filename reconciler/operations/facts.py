@@ -28,7 +28,7 @@ def ask_storage(
     """Return what storage holds for each table in question, where it is or would be.
 
     Raises:
-        LanceNamespaceError: the catalog could not say where a table goes.
+        BackendError: the catalog could not say where a table goes.
     """
     asked = list(questions)
     places = dict(
@@ -70,7 +70,7 @@ def ask_occupants(backend: Backend, source: CatalogInput, parallelism: int) -> M
     That is foreign objects, and what the manifest's scope leaves out.
 
     Raises:
-        LanceNamespaceError: the catalog could not say.
+        BackendError: the catalog could not say.
     """
     candidates = droppable_namespaces(source)
     names = in_parallel(lambda identifier: _occupants(backend, source, identifier), candidates, parallelism)

@@ -67,7 +67,7 @@ def read_catalog(connection: Connection, options: PlanOptions, parallelism: int)
     """Return all the planner has to know of one catalog: its entries, its storage and what its namespaces hold.
 
     Raises:
-        LanceNamespaceError: something could not be read.
+        BackendError: something could not be read.
     """
     desired, backend = connection.desired, connection.backend
     live = backend.scan(desired.scope)

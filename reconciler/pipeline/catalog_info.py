@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reconciler import locations
-from reconciler.backends.contract import Contract
+from reconciler.backends.base import Backend
 from reconciler.errors import CatalogError
 from reconciler.pipeline.reading import tried
 from reconciler.state import LocationPolicy
@@ -90,7 +90,7 @@ def _ground(spec: CatalogSpec, owner: str) -> Ground:
             roots=() if isinstance(roots, CatalogError) else tuple(dict.fromkeys(roots)),
             problem=str(roots) if isinstance(roots, CatalogError) else None,
             stays_under_root=backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT,
-            has_foreign=type(backend).foreign_tables is not Contract.foreign_tables,
+            has_foreign=type(backend).foreign_tables is not Backend.foreign_tables,
         )
 
 

@@ -25,7 +25,7 @@ class CatalogSpec:
     """One catalog of a manifest without its tables; ``properties`` are resolved and may be secret.
 
     ``scope`` is the manifest's; ``roots`` are the names it uses on the outermost level, in its scope too (see
-    ``Contract.expect_roots``); ``parallelism`` is how many requests one partition has in flight.
+    ``Backend.expect_roots``); ``parallelism`` is how many requests one partition has in flight.
     """
 
     name: str

@@ -7,10 +7,8 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lance_namespace.errors import NamespaceNotFoundError
-
 from reconciler.concurrency import in_parallel
-from reconciler.errors import CatalogError
+from reconciler.errors import CatalogError, NamespaceNotFoundError
 from reconciler.names import Identifier, join
 from reconciler.pipeline.reading import LASTING, require_unicode, tried
 from reconciler.pipeline.session import task_attempts

@@ -137,9 +137,9 @@ def _is_cut_off(uri: str, options: Mapping[str, str]) -> bool:
 def _commit(rows: pa.Table, uri: str, options: Mapping[str, str], *, mode: str) -> bool:
     """Write ``rows``, or return False when somebody else made the dataset or committed to it in the meantime."""
     import lance
-    from lance_namespace.errors import ConcurrentModificationError, TableAlreadyExistsError
 
     from reconciler import storage
+    from reconciler.errors import ConcurrentModificationError, TableAlreadyExistsError
 
     try:
         with storage.translated(uri, options):
@@ -152,11 +152,11 @@ def _commit(rows: pa.Table, uri: str, options: Mapping[str, str], *, mode: str) 
 @contextmanager
 def _errors(uri: str) -> Iterator[None]:
     """Turn what storage answers inside the block into the one error that a user reads."""
-    from lance_namespace.errors import LanceNamespaceError
+    from reconciler.errors import BackendError
 
     try:
         yield
-    except LanceNamespaceError as error:
+    except BackendError as error:
         raise _unusable(uri, str(error)) from None
 
 

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lance_namespace.errors import LanceNamespaceError
-
 from reconciler import locations, storage
 from reconciler.concurrency import in_parallel
+from reconciler.errors import BackendError
 from reconciler.pipeline.catalog_info import Ground, RootIndex, Search
 from reconciler.pipeline.packs import look_tasks, opened, packed
 
@@ -139,7 +138,7 @@ class _Lister:
         try:
             with storage.translated(directory, options):
                 names = storage.list_directories(directory, options)
-        except LanceNamespaceError as error:
+        except BackendError as error:
             message = f"{locations.redact(directory)} could not be searched for orphans: {error}"
             yield {**place._asdict(), "kind": _FAILURE, "message": message}
             return

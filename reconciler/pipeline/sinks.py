@@ -212,14 +212,15 @@ def _write_fragments(place: str, columns: Mapping[str, str], rows: Iterable[Row]
 def _commit(place: str, columns: Mapping[str, str], version: int | None, parts: Sequence[str]) -> None:
     import lance
     from lance.fragment import FragmentMetadata
-    from lance_namespace.errors import LanceNamespaceError
+
+    from reconciler.errors import BackendError
 
     fragments = [FragmentMetadata.from_json(json.dumps(one)) for part in parts for one in json.loads(part)]
     whole = lance.LanceOperation.Overwrite(_marked(columns), fragments)
     try:
         with storage.translated(place, {}):
             lance.LanceDataset.commit(storage.pylance_uri(place), whole, read_version=version)
-    except LanceNamespaceError as error:
+    except BackendError as error:
         raise LancensError(f"{locations.redact(place)} cannot be written: {error}") from None
 
 

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from lance_namespace.errors import LanceNamespaceError
-
 from reconciler import storage
 from reconciler.concurrency import in_parallel
+from reconciler.errors import BackendError
 from reconciler.pipeline.records import Stored
 from reconciler.state import StorageKind
 
@@ -62,7 +61,7 @@ def _nothing(location: str, options: Mapping[str, str]) -> Stored:
     try:
         with storage.translated(location, options):
             reserved = storage.RESERVED_MARKER in storage.list_directory(location, options)
-    except LanceNamespaceError as error:
+    except BackendError as error:
         return Stored(StorageKind.UNKNOWN, str(error))
     return Stored(StorageKind.NOTHING, reserved=reserved)
 

@@ -134,7 +134,7 @@ class _Server:
 
     async def _list_operations(self, request: Request) -> Response:
         request.state.operation = "ListOperations"
-        return JSONResponse({"operations": offered(self._catalogs.backends)})
+        return JSONResponse({"operations": offered(self._catalogs.namespaces)})
 
     async def _health(self, request: Request) -> Response:
         request.state.operation = "probe"
@@ -161,8 +161,8 @@ class _Server:
         return True
 
     def _ask_all(self) -> None:
-        for backend in self._catalogs.backends:
-            backend.list_namespaces(ListNamespacesRequest(id=[], limit=1))
+        for namespace in self._catalogs.namespaces:
+            namespace.list_namespaces(ListNamespacesRequest(id=[], limit=1))
 
     async def _measured(self, request: Request) -> Response:
         request.state.operation = "probe"

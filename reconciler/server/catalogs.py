@@ -18,8 +18,9 @@ from lance_namespace.errors import InvalidInputError, NamespaceNotFoundError, Un
 from pydantic import BaseModel
 
 from reconciler.backends.base import Backend
-from reconciler.backends.paging import page_of
 from reconciler.names import DELIMITER
+from reconciler.namespace import CatalogNamespace
+from reconciler.namespace.paging import page_of
 from reconciler.redaction import scrub
 from reconciler.server.operations import Operation
 
@@ -30,7 +31,7 @@ class Catalogs(Protocol):
     """Answers operations; safe to use from several threads."""
 
     @property
-    def backends(self) -> Collection[Backend]:
+    def namespaces(self) -> Collection[CatalogNamespace]:
         """The catalogs behind it."""
         ...
 
@@ -51,13 +52,13 @@ class OneCatalog:
     """A catalog whose root is the server's."""
 
     def __init__(self, backend: Backend, secrets: Collection[str] = ()) -> None:
-        self.backends: Collection[Backend] = (backend,)
-        self._backend = backend
+        self._namespace = CatalogNamespace(backend)
+        self.namespaces: Collection[CatalogNamespace] = (self._namespace,)
         self._secrets = tuple(secrets)
 
     def answer(self, operation: Operation, request: BaseModel, data: bytes) -> BaseModel:
         """Return the catalog's own answer."""
-        return operation.run(self._backend, request, data)
+        return operation.run(self._namespace, request, data)
 
     def without_secrets(self, text: str) -> str:
         """Return ``text`` with every secret of the catalog's configuration replaced."""
@@ -68,8 +69,8 @@ class ManyCatalogs:
     """Several catalogs; the first level of an identifier is the catalog's name."""
 
     def __init__(self, backends: Mapping[str, Backend], secrets: Collection[str] = ()) -> None:
-        self.backends: Collection[Backend] = tuple(backends.values())
-        self._named = dict(backends)
+        self._named = {name: CatalogNamespace(backend) for name, backend in backends.items()}
+        self.namespaces: Collection[CatalogNamespace] = tuple(self._named.values())
         self._secrets = tuple(secrets)
 
     def answer(self, operation: Operation, request: BaseModel, data: bytes) -> BaseModel:
@@ -111,8 +112,8 @@ class ManyCatalogs:
     def _all_tables(self) -> list[str]:
         return [
             f"{name}{DELIMITER}{table}"
-            for name, backend in self._named.items()
-            for table in backend.list_all_tables(ListTablesRequest()).tables
+            for name, namespace in self._named.items()
+            for table in namespace.list_all_tables(ListTablesRequest()).tables
         ]
 
     def without_secrets(self, text: str) -> str:

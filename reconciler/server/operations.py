@@ -1,4 +1,4 @@
-"""The operations that are served, in one table: names, routes, models, and what each asks of a backend."""
+"""The operations that are served, in one table: names, routes, models, and what each asks of a catalog."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ from lance_namespace.errors import InvalidInputError
 from pydantic import BaseModel, ConfigDict, Field, StrictStr
 
 from reconciler import locations
-from reconciler.backends.base import Backend
+from reconciler.namespace import CatalogNamespace
+from reconciler.namespace.requests import specification_errors
 from reconciler.state import PropertyChanges
 
 __all__ = ["ALIASES", "OPERATIONS", "Operation", "offered"]
@@ -72,7 +73,7 @@ class Operation:
     """One operation of the specification.
 
     ``path`` is today's route, with ``{id}`` where the identifier stands, None for one that has none; every operation
-    is at ``POST /<name>`` as well. ``run`` takes the backend, the request and the body that is no JSON.
+    is at ``POST /<name>`` as well. ``run`` takes the catalog, the request and the body that is no JSON.
     """
 
     name: str
@@ -81,7 +82,7 @@ class Operation:
     path: str | None
     request: type[BaseModel]
     response: type[BaseModel]
-    run: Callable[[Backend, Any, bytes], BaseModel]
+    run: Callable[[CatalogNamespace, Any, bytes], BaseModel]
     writes: bool = False
     takes_data: bool = False
 
@@ -91,15 +92,18 @@ class Operation:
         return self.name.endswith("Table") or self.name == "TableExists"
 
 
-def _alter_namespace(backend: Backend, request: AlterNamespaceRequest, _data: bytes) -> BaseModel:
-    identifier = backend.namespace_id_of(request.id, root=False)
-    live = backend.alter_namespace(identifier, request.changes)
+def _alter_namespace(namespace: CatalogNamespace, request: AlterNamespaceRequest, _data: bytes) -> BaseModel:
+    with specification_errors():
+        identifier = namespace.backend.namespace_id_of(request.id, root=False)
+        live = namespace.backend.alter_namespace(identifier, request.changes)
     return DescribeNamespaceResponse(properties=dict(live.properties))
 
 
-def _alter_table(backend: Backend, request: AlterTableRequest, _data: bytes) -> BaseModel:
-    identifier = backend.table_id(request.id)
-    live = backend.alter_table(identifier, request.changes, _checked(request.location))
+def _alter_table(namespace: CatalogNamespace, request: AlterTableRequest, _data: bytes) -> BaseModel:
+    location = _checked(request.location)
+    with specification_errors():
+        identifier = namespace.backend.table_id(request.id)
+        live = namespace.backend.alter_table(identifier, request.changes, location)
     return DescribeTableResponse(
         table=identifier[-1],
         namespace=list(identifier[:-1]),
@@ -108,20 +112,20 @@ def _alter_table(backend: Backend, request: AlterTableRequest, _data: bytes) -> 
     )
 
 
-def _declare_table(backend: Backend, request: DeclareTableRequest, _data: bytes) -> BaseModel:
+def _declare_table(namespace: CatalogNamespace, request: DeclareTableRequest, _data: bytes) -> BaseModel:
     _checked(request.location)
-    return backend.declare_table(request)
+    return namespace.declare_table(request)
 
 
-def _register_table(backend: Backend, request: RegisterTableRequest, _data: bytes) -> BaseModel:
+def _register_table(namespace: CatalogNamespace, request: RegisterTableRequest, _data: bytes) -> BaseModel:
     _checked(request.location)
-    return backend.register_table(request)
+    return namespace.register_table(request)
 
 
-def _create_table(backend: Backend, request: CreateTableRequest, data: bytes) -> BaseModel:
+def _create_table(namespace: CatalogNamespace, request: CreateTableRequest, data: bytes) -> BaseModel:
     if request.storage_options:
         raise InvalidInputError("storage options of a client are not used here: the server writes with its own")
-    return backend.create_table(request, data)
+    return namespace.create_table(request, data)
 
 
 def _checked(location: str | None) -> str | None:
@@ -131,9 +135,11 @@ def _checked(location: str | None) -> str | None:
     return location
 
 
-def _plain(method: Callable[[Backend, RequestT], BaseModel]) -> Callable[[Backend, RequestT, bytes], BaseModel]:
-    def run(backend: Backend, request: RequestT, _data: bytes) -> BaseModel:
-        return method(backend, request)
+def _plain(
+    method: Callable[[CatalogNamespace, RequestT], BaseModel],
+) -> Callable[[CatalogNamespace, RequestT, bytes], BaseModel]:
+    def run(namespace: CatalogNamespace, request: RequestT, _data: bytes) -> BaseModel:
+        return method(namespace, request)
 
     return run
 
@@ -149,7 +155,7 @@ OPERATIONS: tuple[Operation, ...] = (
         f"{_NAMESPACE}/list",
         ListNamespacesRequest,
         ListNamespacesResponse,
-        _plain(lambda backend, request: backend.list_namespaces(request)),
+        _plain(lambda namespace, request: namespace.list_namespaces(request)),
     ),
     Operation(
         "DescribeNamespace",
@@ -158,7 +164,7 @@ OPERATIONS: tuple[Operation, ...] = (
         f"{_NAMESPACE}/describe",
         DescribeNamespaceRequest,
         DescribeNamespaceResponse,
-        _plain(lambda backend, request: backend.describe_namespace(request)),
+        _plain(lambda namespace, request: namespace.describe_namespace(request)),
     ),
     Operation(
         "NamespaceExists",
@@ -167,7 +173,7 @@ OPERATIONS: tuple[Operation, ...] = (
         f"{_NAMESPACE}/exists",
         NamespaceExistsRequest,
         NamespaceExistsResponse,
-        _plain(lambda backend, request: backend.namespace_exists(request)),
+        _plain(lambda namespace, request: namespace.namespace_exists(request)),
     ),
     Operation(
         "CreateNamespace",
@@ -176,7 +182,7 @@ OPERATIONS: tuple[Operation, ...] = (
         f"{_NAMESPACE}/create",
         CreateNamespaceRequest,
         CreateNamespaceResponse,
-        _plain(lambda backend, request: backend.create_namespace(request)),
+        _plain(lambda namespace, request: namespace.create_namespace(request)),
         writes=True,
     ),
     Operation(
@@ -196,7 +202,7 @@ OPERATIONS: tuple[Operation, ...] = (
         f"{_NAMESPACE}/drop",
         DropNamespaceRequest,
         DropNamespaceResponse,
-        _plain(lambda backend, request: backend.drop_namespace(request)),
+        _plain(lambda namespace, request: namespace.drop_namespace(request)),
         writes=True,
     ),
     Operation(
@@ -206,7 +212,7 @@ OPERATIONS: tuple[Operation, ...] = (
         f"{_NAMESPACE}/table/list",
         ListTablesRequest,
         ListTablesResponse,
-        _plain(lambda backend, request: backend.list_tables(request)),
+        _plain(lambda namespace, request: namespace.list_tables(request)),
     ),
     Operation(
         "ListAllTables",
@@ -215,7 +221,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "/v1/table",
         ListTablesRequest,
         ListTablesResponse,
-        _plain(lambda backend, request: backend.list_all_tables(request)),
+        _plain(lambda namespace, request: namespace.list_all_tables(request)),
     ),
     Operation(
         "DescribeTable",
@@ -224,7 +230,7 @@ OPERATIONS: tuple[Operation, ...] = (
         f"{_TABLE}/describe",
         DescribeTableRequest,
         DescribeTableResponse,
-        _plain(lambda backend, request: backend.describe_table(request)),
+        _plain(lambda namespace, request: namespace.describe_table(request)),
     ),
     Operation(
         "TableExists",
@@ -233,7 +239,7 @@ OPERATIONS: tuple[Operation, ...] = (
         f"{_TABLE}/exists",
         TableExistsRequest,
         TableExistsResponse,
-        _plain(lambda backend, request: backend.table_exists(request)),
+        _plain(lambda namespace, request: namespace.table_exists(request)),
     ),
     Operation(
         "DeclareTable",
@@ -283,7 +289,7 @@ OPERATIONS: tuple[Operation, ...] = (
         f"{_TABLE}/deregister",
         DeregisterTableRequest,
         DeregisterTableResponse,
-        _plain(lambda backend, request: backend.deregister_table(request)),
+        _plain(lambda namespace, request: namespace.deregister_table(request)),
         writes=True,
     ),
     Operation(
@@ -293,7 +299,7 @@ OPERATIONS: tuple[Operation, ...] = (
         f"{_TABLE}/drop",
         DropTableRequest,
         DropTableResponse,
-        _plain(lambda backend, request: backend.drop_table(request)),
+        _plain(lambda namespace, request: namespace.drop_table(request)),
         writes=True,
     ),
 )
@@ -302,9 +308,9 @@ ALIASES = {"GetNamespace": "DescribeNamespace", "GetTable": "DescribeTable"}
 """Early names of operations (Lance Namespace specification, "Namespace Operations")."""
 
 
-def offered(backends: Collection[Backend]) -> list[str]:
-    """Return the names for ListOperations: what every one of ``backends`` can do."""
-    able = [backend.capabilities for backend in backends]
+def offered(namespaces: Collection[CatalogNamespace]) -> list[str]:
+    """Return the names for ListOperations: what every one of ``namespaces`` can do."""
+    able = [namespace.backend.capabilities for namespace in namespaces]
     excluded = {"DropTable"}
     if not all(capabilities.alter_namespace for capabilities in able):
         excluded.add("AlterNamespace")

@@ -11,24 +11,24 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
-from lance_namespace import DescribeTableRequest, ListTablesRequest, TableExistsRequest
-from lance_namespace.errors import (
-    InternalError,
-    InvalidInputError,
-    InvalidTableStateError,
-    LanceNamespaceError,
-    NamespaceAlreadyExistsError,
-    NamespaceNotFoundError,
-    TableAlreadyExistsError,
-    TableNotFoundError,
-)
+from lance_namespace import DescribeTableRequest, ListTablesRequest, TableExistsRequest, errors
 
 from reconciler import storage
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.dir import manifest as directory_manifest
 from reconciler.backends.dir.manifest import Contents, Manifest, Row
 from reconciler.backends.directory_places import Places
+from reconciler.errors import (
+    BackendError,
+    InternalError,
+    InvalidInputError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotFoundError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
 from reconciler.names import Scope
+from reconciler.namespace import CatalogNamespace
 from reconciler.state import PropertyChanges
 
 
@@ -71,10 +71,10 @@ def test_a_directory_is_a_table_whatever_it_holds(lake: Path, backend: DirBacken
     _write(lake / "suffixed.lance")
     (lake / "file.lance").write_text("a file is no table")
     names = ["bare", "empty", "junk", "suffixed"]
-    assert backend.list_tables(ListTablesRequest(id=[])).tables == names
+    assert CatalogNamespace(backend).list_tables(ListTablesRequest(id=[])).tables == names
     assert sorted(identifier[0] for identifier in backend.scan().tables) == names
     for name in names:
-        backend.table_exists(TableExistsRequest(id=[name]))
+        CatalogNamespace(backend).table_exists(TableExistsRequest(id=[name]))
     assert backend.load_table(("bare",)).location == f"{lake}/bare"
     assert backend.load_table(("suffixed",)).location == f"{lake}/suffixed.lance"
 
@@ -84,9 +84,9 @@ def test_metadata_of_such_a_directory_is_an_error_that_says_why(lake: Path, back
     (lake / name).mkdir()
     if name == "junk":
         (lake / name / "notes.txt").write_text("mine")
-    backend.describe_table(DescribeTableRequest(id=[name]))
-    with pytest.raises(InvalidTableStateError, match="is not a Lance dataset"):
-        backend.describe_table(DescribeTableRequest(id=[name], load_detailed_metadata=True))
+    CatalogNamespace(backend).describe_table(DescribeTableRequest(id=[name]))
+    with pytest.raises(errors.InvalidTableStateError, match="is not a Lance dataset"):
+        CatalogNamespace(backend).describe_table(DescribeTableRequest(id=[name], load_detailed_metadata=True))
 
 
 def test_some_directories_are_no_tables(lake: Path, backend: DirBackend) -> None:
@@ -162,7 +162,7 @@ def test_only_what_is_in_scope_is_read(lake: Path, backend: DirBackend) -> None:
 def test_a_root_that_does_not_exist_is_empty_until_something_is_written(tmp_path: Path) -> None:
     backend = DirBackend(root=str(tmp_path / "deep" / "lake"))
     assert backend.scan().tables == {}
-    assert backend.list_tables(ListTablesRequest(id=[])).tables == []
+    assert CatalogNamespace(backend).list_tables(ListTablesRequest(id=[])).tables == []
     with pytest.raises(NamespaceNotFoundError):
         backend.child_tables(("eu",))
     assert not (tmp_path / "deep").exists()
@@ -204,7 +204,7 @@ def test_a_list_that_cannot_be_read_is_an_error_that_names_it(lake: Path, backen
             version.write_text("damaged")
     else:
         _put(lake, Row("eu", "namespace", None, "[1, 2]"))
-    with pytest.raises(LanceNamespaceError, match="__manifest"):
+    with pytest.raises(BackendError, match="__manifest"):
         DirBackend(root=str(lake)).scan()
 
 
@@ -212,7 +212,7 @@ def test_data_without_versions_in_the_lists_place_is_not_an_empty_catalog(lake: 
     backend.insert_namespace(("eu",), {})
     for version in (lake / "__manifest" / "_versions").iterdir():
         version.unlink()
-    with pytest.raises(LanceNamespaceError, match="__manifest"):
+    with pytest.raises(BackendError, match="__manifest"):
         DirBackend(root=str(lake)).scan()
 
 
@@ -408,7 +408,7 @@ def test_a_list_that_makes_pylance_panic_is_an_error_that_names_it(
 
 def test_errors_hold_no_storage_option() -> None:
     backend = DirBackend(root="zz://bucket/lake", **{"storage.secret": "hunter2hunter2"})
-    with pytest.raises(LanceNamespaceError) as raised:
+    with pytest.raises(BackendError) as raised:
         backend.scan()
     assert "zz://bucket/lake/__manifest" in str(raised.value)
     assert "hunter2" not in str(raised.value)

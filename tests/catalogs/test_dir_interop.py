@@ -21,12 +21,13 @@ from lance_namespace import (
     ListNamespacesRequest,
     ListTablesRequest,
     RegisterTableRequest,
+    errors,
 )
-from lance_namespace.errors import TableNotFoundError
 
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.dir.manifest import Manifest, Row
 from reconciler.backends.directory_places import Places
+from reconciler.namespace import CatalogNamespace
 from reconciler.state import PropertyChanges
 
 ODD_NAMES = ["a b", "x+y", "with.dot", "x:y"]
@@ -82,11 +83,11 @@ def test_what_pylance_makes_we_see(lake: Path, ours: DirBackend, theirs: LanceNa
 
 
 def test_what_we_make_pylance_sees(ours: DirBackend, theirs: LanceNamespace) -> None:
-    ours.create_namespace(CreateNamespaceRequest(id=["eu"], properties={"owner": "größer"}))
-    ours.create_namespace(CreateNamespaceRequest(id=["eu", "west"]))
-    ours.declare_table(DeclareTableRequest(id=["eu", "west", "users"], properties={"tier": "gold"}))
-    ours.declare_table(DeclareTableRequest(id=["root"]))
-    lance.write_dataset(pa.table({"id": [1, 2]}), namespace_client=ours, table_id=["eu", "written"])
+    CatalogNamespace(ours).create_namespace(CreateNamespaceRequest(id=["eu"], properties={"owner": "größer"}))
+    CatalogNamespace(ours).create_namespace(CreateNamespaceRequest(id=["eu", "west"]))
+    CatalogNamespace(ours).declare_table(DeclareTableRequest(id=["eu", "west", "users"], properties={"tier": "gold"}))
+    CatalogNamespace(ours).declare_table(DeclareTableRequest(id=["root"]))
+    lance.write_dataset(pa.table({"id": [1, 2]}), namespace_client=CatalogNamespace(ours), table_id=["eu", "written"])
     assert theirs.list_namespaces(ListNamespacesRequest(id=[])).namespaces == ["eu"]
     assert theirs.list_namespaces(ListNamespacesRequest(id=["eu"])).namespaces == ["west"]
     described = theirs.describe_namespace(DescribeNamespaceRequest(id=["eu"]))
@@ -96,7 +97,7 @@ def test_what_we_make_pylance_sees(ours: DirBackend, theirs: LanceNamespace) -> 
     assert (users.properties, users.is_only_declared) == ({"tier": "gold"}, True)
     assert lance.dataset(namespace_client=theirs, table_id=["eu", "written"]).count_rows() == 2
     lance.write_dataset(pa.table({"id": [3]}), namespace_client=theirs, table_id=["eu", "written"], mode="append")
-    assert lance.dataset(namespace_client=ours, table_id=["eu", "written"]).count_rows() == 3
+    assert lance.dataset(namespace_client=CatalogNamespace(ours), table_id=["eu", "written"]).count_rows() == 3
 
 
 def test_changes_of_either_side_are_the_others_state(ours: DirBackend, theirs: LanceNamespace) -> None:
@@ -116,14 +117,14 @@ def test_changes_of_either_side_are_the_others_state(ours: DirBackend, theirs: L
 def test_a_table_we_deregister_comes_back_to_neither(lake: Path, ours: DirBackend, theirs: LanceNamespace) -> None:
     for name in ("entered", "plain"):
         lance.write_dataset(pa.table({"id": [1]}), str(lake / f"{name}.lance"))
-    ours.register_table(RegisterTableRequest(id=["entered"], location="entered.lance"))
+    CatalogNamespace(ours).register_table(RegisterTableRequest(id=["entered"], location="entered.lance"))
     for name in ("entered", "plain"):
-        ours.deregister_table(DeregisterTableRequest(id=[name]))
-        with pytest.raises(TableNotFoundError):
+        CatalogNamespace(ours).deregister_table(DeregisterTableRequest(id=[name]))
+        with pytest.raises(errors.TableNotFoundError):
             theirs.describe_table(DescribeTableRequest(id=[name]))
-    assert (_tables(ours), _tables(theirs)) == ([], [])
-    ours.register_table(RegisterTableRequest(id=["plain"], location=str(lake / "plain.lance")))
-    assert (_tables(ours), _tables(theirs)) == (["plain"], ["plain"])
+    assert (_tables(CatalogNamespace(ours)), _tables(theirs)) == ([], [])
+    CatalogNamespace(ours).register_table(RegisterTableRequest(id=["plain"], location=str(lake / "plain.lance")))
+    assert (_tables(CatalogNamespace(ours)), _tables(theirs)) == (["plain"], ["plain"])
     assert lance.dataset(namespace_client=theirs, table_id=["plain"]).count_rows() == 1
 
 
@@ -145,19 +146,21 @@ def test_a_table_in_a_namespace_that_was_never_made(ours: DirBackend, theirs: La
 
 @pytest.mark.parametrize("name", [*ODD_NAMES, *ENCODED_NAMES])
 def test_odd_names_are_the_same_to_both(ours: DirBackend, theirs: LanceNamespace, name: str) -> None:
-    ours.create_namespace(CreateNamespaceRequest(id=["eu"]))
-    lance.write_dataset(pa.table({"id": [1]}), namespace_client=ours, table_id=["eu", name])
+    CatalogNamespace(ours).create_namespace(CreateNamespaceRequest(id=["eu"]))
+    lance.write_dataset(pa.table({"id": [1]}), namespace_client=CatalogNamespace(ours), table_id=["eu", name])
     assert lance.dataset(namespace_client=theirs, table_id=["eu", name]).to_table().to_pydict() == {"id": [1]}
     lance.write_dataset(pa.table({"id": [2]}), namespace_client=theirs, table_id=["eu", name + "2"])
-    assert lance.dataset(namespace_client=ours, table_id=["eu", name + "2"]).to_table().to_pydict() == {"id": [2]}
-    assert _tables(ours, "eu") == _tables(theirs, "eu") == sorted([name, name + "2"])
+    assert lance.dataset(
+        namespace_client=CatalogNamespace(ours), table_id=["eu", name + "2"]
+    ).to_table().to_pydict() == {"id": [2]}
+    assert _tables(CatalogNamespace(ours), "eu") == _tables(theirs, "eu") == sorted([name, name + "2"])
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)
 def test_odd_names_under_the_root_are_the_same_to_both(ours: DirBackend, theirs: LanceNamespace, name: str) -> None:
-    lance.write_dataset(pa.table({"id": [1]}), namespace_client=ours, table_id=[name])
+    lance.write_dataset(pa.table({"id": [1]}), namespace_client=CatalogNamespace(ours), table_id=[name])
     assert lance.dataset(namespace_client=theirs, table_id=[name]).to_table().to_pydict() == {"id": [1]}
-    assert _tables(ours) == _tables(theirs) == [name]
+    assert _tables(CatalogNamespace(ours)) == _tables(theirs) == [name]
 
 
 def test_declared_with_an_odd_name_by_pylance_is_one_table_to_us(ours: DirBackend, theirs: LanceNamespace) -> None:
@@ -199,7 +202,9 @@ def test_tables_outside_the_root_are_where_their_entries_say(lake: Path, ours: D
 
 
 def _declare(impl: str, root: str, names: list[str]) -> None:
-    namespace = DirBackend(root=root) if impl == "ours" else lance_namespace.connect("dir", {"root": root})
+    namespace = (
+        CatalogNamespace(DirBackend(root=root)) if impl == "ours" else lance_namespace.connect("dir", {"root": root})
+    )
     for name in names:
         namespace.declare_table(DeclareTableRequest(id=["eu", name], properties={"by": impl}))
 
@@ -217,4 +222,4 @@ def test_writers_in_several_processes_lose_nothing(lake: Path, ours: DirBackend)
     for writer in writers:
         writer.join(60)
     assert [writer.exitcode for writer in writers] == [0, 0, 0]
-    assert _tables(ours, "eu") == sorted(name for names in wanted.values() for name in names)
+    assert _tables(CatalogNamespace(ours), "eu") == sorted(name for names in wanted.values() for name in names)

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lance_namespace import CreateNamespaceRequest, DropNamespaceRequest
-from lance_namespace.errors import LanceNamespaceError
+from lance_namespace import CreateNamespaceRequest, DropNamespaceRequest, errors
 
 from reconciler.backends.base import Backend
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.memory import MemoryBackend
+from reconciler.errors import BackendError
 from reconciler.names import Identifier
+from reconciler.namespace import CatalogNamespace
 from reconciler.state import PropertyChanges
 from tests.soak import count
 
@@ -34,12 +35,12 @@ def _insert_table(identifier: Identifier, properties: dict[str, str]) -> Step:
 
 def _drop(identifier: Identifier, mode: str, behavior: str) -> Step:
     request = DropNamespaceRequest(id=list(identifier), mode=mode, behavior=behavior)
-    return lambda backend: backend.drop_namespace(request)
+    return lambda backend: CatalogNamespace(backend).drop_namespace(request)
 
 
 def _create(identifier: Identifier, properties: dict[str, str], mode: str) -> Step:
     request = CreateNamespaceRequest(id=list(identifier), properties=properties, mode=mode)
-    return lambda backend: backend.create_namespace(request)
+    return lambda backend: CatalogNamespace(backend).create_namespace(request)
 
 
 _steps = st.one_of(
@@ -60,7 +61,7 @@ def _answer(step: Step, backend: Backend) -> Any:
     """Return the kind of error, or lists as they are; other answers show in the scan."""
     try:
         found = step(backend)
-    except LanceNamespaceError as error:
+    except (BackendError, errors.LanceNamespaceError) as error:
         return error.code
     return found if isinstance(found, list) else None
 

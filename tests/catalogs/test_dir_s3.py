@@ -8,13 +8,13 @@ from typing import Any
 
 import boto3
 import pytest
-from lance_namespace.errors import LanceNamespaceError
 from moto.server import ThreadedMotoServer
 
 from reconciler import storage
 from reconciler.backends import registry
 from reconciler.backends.dir import DirBackend
 from reconciler.conformance import Check, checks, verify
+from reconciler.errors import BackendError
 from reconciler.state import StorageKind
 from tests.soak import count
 
@@ -107,6 +107,6 @@ def test_an_iceberg_catalogs_metadata_is_told_apart(
 
 def test_a_bucket_that_does_not_exist_is_an_error_without_secrets(options: dict[str, str]) -> None:
     assert storage.probe("s3://absent-bucket/x", options).kind is StorageKind.UNKNOWN
-    with pytest.raises(LanceNamespaceError, match="NoSuchBucket") as raised:
+    with pytest.raises(BackendError, match="NoSuchBucket") as raised:
         DirBackend(**_config("s3://absent-bucket/x", options)).scan()
     assert SECRET not in str(raised.value)

@@ -12,6 +12,7 @@ from lance_namespace import CreateNamespaceRequest, DeclareTableRequest, Describ
 
 from reconciler import locations
 from reconciler.backends.memory import MemoryBackend
+from reconciler.namespace import CatalogNamespace
 
 
 @pytest.fixture
@@ -28,10 +29,12 @@ def test_connections_of_one_name_share_one_catalog(name: str) -> None:
 
 def test_datasets_need_no_disk(name: str) -> None:
     backend = MemoryBackend(name=name)
-    backend.create_namespace(CreateNamespaceRequest(id=["eu"]))
-    lance.write_dataset(pa.table({"id": [1, 2]}), namespace_client=backend, table_id=["eu", "a b/é".replace("/", "-")])
+    CatalogNamespace(backend).create_namespace(CreateNamespaceRequest(id=["eu"]))
+    lance.write_dataset(
+        pa.table({"id": [1, 2]}), namespace_client=CatalogNamespace(backend), table_id=["eu", "a b/é".replace("/", "-")]
+    )
     other = MemoryBackend(name=name)
-    assert lance.dataset(namespace_client=other, table_id=["eu", "a b-é"]).count_rows() == 2
+    assert lance.dataset(namespace_client=CatalogNamespace(other), table_id=["eu", "a b-é"]).count_rows() == 2
     location = other.load_table(("eu", "a b-é")).location
     assert location.startswith(f"shared-memory://{name}/")
     assert locations.check(location) is None
@@ -39,8 +42,11 @@ def test_datasets_need_no_disk(name: str) -> None:
 
 def test_datasets_go_under_the_root_where_one_is_given(tmp_path: Path) -> None:
     backend = MemoryBackend(root=str(tmp_path))
-    backend.declare_table(DeclareTableRequest(id=["users"]))
-    assert backend.describe_table(DescribeTableRequest(id=["users"])).location == f"{tmp_path}/users.lance"
+    CatalogNamespace(backend).declare_table(DeclareTableRequest(id=["users"]))
+    assert (
+        CatalogNamespace(backend).describe_table(DescribeTableRequest(id=["users"])).location
+        == f"{tmp_path}/users.lance"
+    )
 
 
 def test_no_two_tables_share_a_default_location() -> None:

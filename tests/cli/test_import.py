@@ -10,6 +10,7 @@ import pytest
 
 import reconciler
 from reconciler import ownership
+from reconciler.backends import registry
 from reconciler.backends.base import Backend
 from tests.cli.running import Ran, lancens
 
@@ -40,7 +41,7 @@ def managed(folder: Path, name: str, catalog: str, *tables: str, properties: str
 
 
 def lake(folder: Path) -> Backend:
-    return reconciler.connect("dir", {"root": str(folder / "lake")})
+    return registry.connect("dir", {"root": str(folder / "lake")})
 
 
 def plans_nothing(capsys: pytest.CaptureFixture[str], path: str | Path) -> None:

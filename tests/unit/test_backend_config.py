@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from lance_namespace.errors import InvalidInputError
 
 from reconciler.backends import registry
 from reconciler.backends.config import check_config, known_keys, parse_config
 from reconciler.backends.dir import DirConfig
 from reconciler.backends.memory import MemoryConfig
+from reconciler.errors import InvalidInputError
 
 _REQUIRED = {
     "hive2": {"uri": "thrift://localhost"},

@@ -15,19 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lance_namespace.errors import (
-    ConcurrentModificationError,
-    InternalError,
-    InvalidInputError,
-    LanceNamespaceError,
-    PermissionDeniedError,
-    ServiceUnavailableError,
-    TableAlreadyExistsError,
-    TableNotFoundError,
-    ThrottlingError,
-    UnauthenticatedError,
-    UnsupportedOperationError,
-)
 
 from reconciler.backends.http import (
     HttpClient,
@@ -40,6 +27,19 @@ from reconciler.backends.http import (
     path,
 )
 from reconciler.concurrency import in_parallel
+from reconciler.errors import (
+    BackendError,
+    ConcurrentModificationError,
+    InternalError,
+    InvalidInputError,
+    PermissionDeniedError,
+    ServiceUnavailableError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    ThrottlingError,
+    UnauthenticatedError,
+    UnsupportedOperationError,
+)
 
 TOKEN = "tok-3f9ab2c4d5"
 NOW = 1_700_000_000.0
@@ -138,10 +138,10 @@ def answer(status: int, body: object = None, **headers: str) -> tuple[int, dict[
 
 
 def refused(
-    client: HttpClient, kind: type[LanceNamespaceError], method: str = "GET", target: str = "/t", **options: Any
+    client: HttpClient, kind: type[BackendError], method: str = "GET", target: str = "/t", **options: Any
 ) -> str:
     """Return the text of the error, which is exactly of ``kind``."""
-    with pytest.raises(LanceNamespaceError) as caught:
+    with pytest.raises(BackendError) as caught:
         client.json(method, target, doing="read the table `a$b`", **options)
     assert type(caught.value) is kind, caught.value
     return str(caught.value)
@@ -225,7 +225,7 @@ def test_what_did_not_change_is_not_sent_again(script: Script) -> None:
 
 def test_an_unchanged_answer_nobody_asked_for_is_an_error(script: Script) -> None:
     script.answers = [answer(304)]
-    with pytest.raises(LanceNamespaceError, match="304"):
+    with pytest.raises(BackendError, match="304"):
         script.client().reread("/t", Tagged(1, None), number, doing="read it")
 
 
@@ -282,7 +282,7 @@ def test_an_answer_cut_off_in_the_middle_is_read_again(script: Script) -> None:
     ],
 )
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_redirects_are_not_followed(script: Script, status: int, target: str, kind: type[LanceNamespaceError]) -> None:
+def test_redirects_are_not_followed(script: Script, status: int, target: str, kind: type[BackendError]) -> None:
     script.answers = [answer(status, Location=target)]
     text = refused(script.client(), kind)
     assert len(script.seen) == 1
@@ -315,7 +315,7 @@ def test_redirects_are_not_followed(script: Script, status: int, target: str, ki
     ],
 )
 def test_a_status_decides_where_nothing_else_does(
-    script: Script, status: int, kind: type[LanceNamespaceError], remedy: str
+    script: Script, status: int, kind: type[BackendError], remedy: str
 ) -> None:
     script.answers = [answer(status, {"message": "as the service says it"})]
     text = refused(script.client(retry=script.retry(max_retries=0)), kind)
@@ -559,7 +559,7 @@ def test_a_token_that_cannot_be_renewed_is_an_error_that_says_so(script: Script)
 def test_no_error_shows_a_secret(script: Script, reply: tuple[int, dict[str, str], bytes]) -> None:
     script.answers = [reply]
     client = script.client(tokens=Tokens(TOKEN), secrets=["k3y-of-tenant"])
-    with pytest.raises(LanceNamespaceError) as caught:
+    with pytest.raises(BackendError) as caught:
         client.json("POST", "/t", doing="x")
     shown = f"{caught.value} {caught.value!r} {caught.value.__cause__!r}"
     assert TOKEN[:6] not in shown

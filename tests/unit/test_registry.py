@@ -9,12 +9,12 @@ from pathlib import Path
 
 import lance_namespace
 import pytest
-from lance_namespace.errors import InvalidInputError
 
 from reconciler.backends import registry
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.memory import MemoryBackend
-from reconciler.errors import ConfigError, MissingExtraError
+from reconciler.errors import ConfigError, InvalidInputError, MissingExtraError
+from reconciler.namespace import CatalogNamespace, register_impls
 
 
 def _install(monkeypatch: pytest.MonkeyPatch, *entries: tuple[str, str]) -> None:
@@ -64,10 +64,12 @@ def test_connecting_with_faulty_properties_names_them() -> None:
 
 
 def test_lance_namespace_connects_to_ours(tmp_path: Path) -> None:
-    registry.register_impls()
-    assert isinstance(lance_namespace.connect("lancens.dir", {"root": str(tmp_path)}), DirBackend)
-    assert isinstance(lance_namespace.connect("memory", {"name": "x"}), MemoryBackend)
-    assert not isinstance(lance_namespace.connect("dir", {"root": str(tmp_path)}), DirBackend)
+    register_impls()
+    ours = lance_namespace.connect("lancens.dir", {"root": str(tmp_path)})
+    assert isinstance(ours, CatalogNamespace)
+    assert isinstance(ours.backend, DirBackend)
+    assert isinstance(lance_namespace.connect("memory", {"name": "x"}), CatalogNamespace)
+    assert not isinstance(lance_namespace.connect("dir", {"root": str(tmp_path)}), CatalogNamespace)
 
 
 def test_finding_a_class_loads_nothing_heavy() -> None:

@@ -12,18 +12,20 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
-from lance_namespace.errors import (
+
+from reconciler import storage
+from reconciler.errors import (
     InternalError,
     InvalidInputError,
     InvalidTableStateError,
     PermissionDeniedError,
     ServiceUnavailableError,
     TableAlreadyExistsError,
+    TableBranchNotFoundError,
     TableSchemaValidationError,
+    TableTagNotFoundError,
     TableVersionNotFoundError,
 )
-
-from reconciler import storage
 from reconciler.state import Field, Schema, Storage, StorageKind
 
 SCHEMA: Schema = (
@@ -241,12 +243,47 @@ def test_metadata_is_that_of_the_version_asked_for(tmp_path: Path) -> None:
     place = str(tmp_path / "a.lance")
     _write(tmp_path / "a.lance", rows=2)
     lance.write_dataset(pa.table({"id": [9]}), place, mode="append")
-    latest, first = storage.describe(place, {}), storage.describe(place, {}, version=1)
-    assert (latest.version, latest.metadata["total_rows"], latest.stats.num_fragments) == (2, "3", 2)
-    assert (first.version, first.metadata["total_rows"], first.stats.num_fragments) == (1, "2", 1)
-    assert first.arrow_schema.to_dict() == {"fields": [{"name": "id", "nullable": True, "type": {"type": "int64"}}]}
+    latest, first = storage.describe(place, {}), storage.describe(place, {}, storage.Reference(version=1))
+    assert (latest.version, latest.summary["total_rows"], latest.num_fragments) == (2, "3", 2)
+    assert (first.version, first.summary["total_rows"], first.num_fragments) == (1, "2", 1)
+    assert first.schema == pa.schema({"id": pa.int64()})
     with pytest.raises(TableVersionNotFoundError, match="no version 7; the latest is 2"):
-        storage.describe(place, {}, version=7)
+        storage.describe(place, {}, storage.Reference(version=7))
+
+
+def test_metadata_is_that_of_the_tag_or_branch_asked_for(tmp_path: Path) -> None:
+    place = str(tmp_path / "a.lance")
+    _write(tmp_path / "a.lance", rows=2)
+    dataset = lance.dataset(place)
+    dataset.tags.create("v1", 1)
+    branch = dataset.create_branch("dev", 1)
+    lance.write_dataset(pa.table({"id": [9]}), place, mode="append")
+    lance.write_dataset(pa.table({"id": [7, 8, 9]}), branch.uri, mode="append")
+
+    def rows(reference: storage.Reference) -> str:
+        return storage.describe(place, {}, reference).summary["total_rows"]
+
+    assert rows(storage.Reference()) == rows(storage.Reference(branch="main")) == "3"
+    assert rows(storage.Reference(tag="v1")) == rows(storage.Reference(branch="main", version=1)) == "2"
+    assert rows(storage.Reference(branch="dev")) == "5"
+    assert rows(storage.Reference(branch="dev", version=1)) == "2"
+
+
+@pytest.mark.parametrize(
+    ("reference", "kind", "text"),
+    [
+        (storage.Reference(tag="v9"), TableTagNotFoundError, "has no tag `v9`"),
+        (storage.Reference(branch="dev"), TableBranchNotFoundError, "has no branch `dev`"),
+        (storage.Reference(branch="main", version=7), TableVersionNotFoundError, "has no version 7; the latest is 1"),
+        (storage.Reference(tag="v1", version=1), InvalidInputError, "no version or branch beside it"),
+    ],
+)
+def test_a_reference_to_what_is_not_there_is_an_error(
+    tmp_path: Path, reference: storage.Reference, kind: type[Exception], text: str
+) -> None:
+    _write(tmp_path / "a.lance", rows=2)
+    with pytest.raises(kind, match=text):
+        storage.describe(str(tmp_path / "a.lance"), {}, reference)
 
 
 def test_metadata_of_no_dataset_says_so(tmp_path: Path) -> None:

@@ -16,23 +16,24 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from lance_namespace.errors import (
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    TableAlreadyExistsError,
-    TableNotFoundError,
-)
 from pydantic import AliasChoices, Field, field_validator
 
 from reconciler import locations, storage
-from reconciler.backends.base import Backend, NotLanceTableError
+from reconciler.backends.base import Backend
 from reconciler.backends.config import BackendConfig, Root
 from reconciler.backends.dir.listing import SUFFIX, Directory, Taken
 from reconciler.backends.dir.manifest import NAMESPACE, TABLE, Contents, Manifest, Row, metadata_of
 from reconciler.backends.dir.parts import Part, first_fault, namespaces_in_use, part_of
 from reconciler.backends.directory_places import MANIFEST, Places, first_directory
 from reconciler.backends.scoping import snapshot_within
+from reconciler.errors import (
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    NotLanceTableError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
 from reconciler.names import DELIMITER, EVERYTHING, ChildrenOf, Identifier, Scope, check_name, join
 from reconciler.state import Capabilities, LiveNamespace, LiveTable, LocationPolicy, PropertyChanges, Snapshot
 

@@ -16,10 +16,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lance_namespace.errors import ConcurrentModificationError, InternalError
-
 from reconciler import locations, storage
 from reconciler.backends.directory_places import MANIFEST, Places
+from reconciler.errors import ConcurrentModificationError, InternalError
 from reconciler.names import DELIMITER, Identifier, split
 from reconciler.state import PropertyChanges, StorageKind
 
@@ -248,7 +247,7 @@ class Manifest:
             row_filter: a condition in Lance's SQL. What was read before and is still so may be more than it wants.
 
         Raises:
-            LanceNamespaceError: it is there and cannot be read.
+            BackendError: it is there and cannot be read.
         """
         with storage.translated(self._location, self._options):
             dataset = self._open()
@@ -293,7 +292,7 @@ class Manifest:
 
         Raises:
             ConcurrentModificationError: somebody was faster every time.
-            LanceNamespaceError: what ``change`` raises, or storage refused.
+            BackendError: what ``change`` raises, or storage refused.
         """
         with self._lock:
             for attempt in range(_TRIES):

@@ -9,17 +9,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lance_namespace import DescribeTableRequest, DescribeTableResponse
-from lance_namespace.errors import (
-    InvalidInputError,
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    UnsupportedOperationError,
-)
-
 from reconciler import locations
-from reconciler.backends.base import Backend, NotLanceTableError
+from reconciler.backends.base import Backend
 from reconciler.backends.glue.config import GlueConfig
 from reconciler.backends.glue.places import Place, name_fault
 from reconciler.backends.glue.refusals import RepeatedError
@@ -38,6 +29,14 @@ from reconciler.backends.glue.structures import (
     new_table,
     table_oddity,
     with_state,
+)
+from reconciler.errors import (
+    InvalidInputError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    NotLanceTableError,
+    UnsupportedOperationError,
 )
 from reconciler.names import EVERYTHING, Identifier, Scope, join
 from reconciler.state import Capabilities, ForeignTable, LiveNamespace, LiveTable, NameRule, PropertyChanges, Snapshot
@@ -147,13 +146,10 @@ class GlueBackend(Backend):
             if table_oddity(table) is not None
         ]
 
-    def describe_table(self, request: DescribeTableRequest) -> DescribeTableResponse:
-        """DescribeTable: as everywhere, with what the table's ``storage.*`` parameters say about opening it."""
-        response = super().describe_table(request)
-        properties = response.properties or {}
-        own = {key.removeprefix(_STORAGE): value for key, value in properties.items() if key.startswith(_STORAGE)}
-        response.storage_options = {**self.storage_options(), **own} or None
-        return response
+    def table_storage_options(self, table: LiveTable) -> dict[str, str]:
+        """Return the configured options, with what the table's ``storage.*`` parameters say about opening it."""
+        own = {key.removeprefix(_STORAGE): value for key, value in table.properties.items() if key.startswith(_STORAGE)}
+        return {**self.storage_options(), **own}
 
     # ---- namespaces ----------------------------------------------------------------------------------------------
 
@@ -277,7 +273,7 @@ class GlueBackend(Backend):
                 raise repeated.refusal from None
         return altered
 
-    def _required_location(self, identifier: Identifier) -> str:
+    def direct_location(self, identifier: Identifier) -> str:
         """Return where a table made directly goes: below the location of its database, where that has one."""
         database = self._database(identifier[:-1])
         if database is None:

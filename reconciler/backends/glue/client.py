@@ -6,7 +6,7 @@ import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from lance_namespace.errors import UnauthenticatedError
+from reconciler.errors import UnauthenticatedError
 
 if TYPE_CHECKING:
     from boto3 import Session

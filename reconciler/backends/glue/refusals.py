@@ -7,18 +7,17 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from lance_namespace.errors import (
+from reconciler.errors import (
+    BackendError,
     ConcurrentModificationError,
     InternalError,
     InvalidInputError,
-    LanceNamespaceError,
     PermissionDeniedError,
     ServiceUnavailableError,
     ThrottlingError,
     UnauthenticatedError,
     UnsupportedOperationError,
 )
-
 from reconciler.redaction import scrub
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ _DENIED_ACTION = re.compile(r"not authorized to perform: ([\w:*]+)(?: on resourc
 class RepeatedError(Exception):
     """The service refused a write as done already, after botocore had repeated it: the first try may have done it."""
 
-    def __init__(self, refusal: LanceNamespaceError) -> None:
+    def __init__(self, refusal: BackendError) -> None:
         super().__init__(str(refusal))
         self.refusal = refusal
 
@@ -65,7 +64,7 @@ _THROTTLED = {
     "RequestLimitExceeded",
     "SlowDown",
 }
-_OTHERS: dict[str, type[LanceNamespaceError]] = {
+_OTHERS: dict[str, type[BackendError]] = {
     "ConcurrentModificationException": ConcurrentModificationError,
     "VersionMismatchException": ConcurrentModificationError,
     "ConcurrentRunsExceededException": ThrottlingError,
@@ -93,8 +92,8 @@ def translated(
     subject: str,
     secrets: Collection[str] = (),
     *,
-    missing: LanceNamespaceError | None = None,
-    exists: LanceNamespaceError | None = None,
+    missing: BackendError | None = None,
+    exists: BackendError | None = None,
     done: str | None = None,
 ) -> Iterator[None]:
     """Turn every error of botocore inside into one of the Lance namespace.
@@ -108,7 +107,7 @@ def translated(
         done: the code that a repeated request gets when its first try has done the work.
 
     Raises:
-        LanceNamespaceError: of the fitting type. It has no cause, since botocore's own texts may quote credentials.
+        BackendError: of the fitting type. It has no cause, since botocore's own texts may quote credentials.
         RepeatedError: the service answered ``done`` to a repeated request.
     """
     from botocore.exceptions import BotoCoreError, ClientError
@@ -148,9 +147,9 @@ def _refusal(
     subject: str,
     error: ClientError,
     secrets: Collection[str],
-    missing: LanceNamespaceError | None,
-    exists: LanceNamespaceError | None,
-) -> LanceNamespaceError:
+    missing: BackendError | None,
+    exists: BackendError | None,
+) -> BackendError:
     """Return the error for an answer of the service."""
     code = _code(error)
     message = str(error.response.get("Error", {}).get("Message", ""))
@@ -182,7 +181,7 @@ def _lacking(message: str, operation: str) -> str:
     return f"the credentials lack {action}{f' on {resource}' if resource else ''}"
 
 
-def _failure(operation: str, subject: str, error: BotoCoreError, secrets: Collection[str]) -> LanceNamespaceError:
+def _failure(operation: str, subject: str, error: BotoCoreError, secrets: Collection[str]) -> BackendError:
     """Return the error for a request that got no answer, or none that can be read."""
     from botocore import exceptions
 

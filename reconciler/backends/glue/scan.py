@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from lance_namespace.errors import NamespaceNotFoundError
-
 from reconciler.backends.glue.places import Place, name_fault
 from reconciler.backends.glue.structures import (
     catalog_oddity,
@@ -22,6 +20,7 @@ from reconciler.backends.glue.structures import (
     table_oddity,
 )
 from reconciler.concurrency import in_parallel
+from reconciler.errors import NamespaceNotFoundError
 from reconciler.names import Identifier, Scope, join
 from reconciler.state import LiveNamespace, LiveTable, Snapshot
 
@@ -41,7 +40,7 @@ def scan(service: Service, root: Place, scope: Scope, parallelism: int) -> Snaps
     """Return everything below ``root`` within ``scope``, with ``parallelism`` requests in flight.
 
     Raises:
-        LanceNamespaceError: naming the call and what it was about; never returns a part.
+        BackendError: naming the call and what it was about; never returns a part.
     """
     reading = _Reading(service, scope, parallelism)
     catalogs = reading.read_catalogs(root)

@@ -9,18 +9,17 @@ from contextlib import AbstractContextManager
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
-from lance_namespace.errors import (
+from reconciler.backends.glue import client
+from reconciler.backends.glue.refusals import translated
+from reconciler.backends.glue.structures import as_input
+from reconciler.errors import (
+    BackendError,
     InternalError,
-    LanceNamespaceError,
     NamespaceAlreadyExistsError,
     NamespaceNotFoundError,
     TableAlreadyExistsError,
     TableNotFoundError,
 )
-
-from reconciler.backends.glue import client
-from reconciler.backends.glue.refusals import translated
-from reconciler.backends.glue.structures import as_input
 
 if TYPE_CHECKING:
     from mypy_boto3_glue import GlueClient
@@ -92,18 +91,18 @@ def _at_version(table: TableTypeDef) -> _AtVersion:
     return {"VersionId": table["VersionId"]} if "VersionId" in table else {}
 
 
-def _no_namespace(label: str) -> LanceNamespaceError:
+def _no_namespace(label: str) -> BackendError:
     return NamespaceNotFoundError(f"glue: namespace {label} does not exist")
 
 
-def _no_table(label: str) -> LanceNamespaceError:
+def _no_table(label: str) -> BackendError:
     return TableNotFoundError(f"glue: table {label} does not exist")
 
 
 class Service:
     """Glue, as one configuration reaches it. Connects at the first call; safe to use from several threads.
 
-    Every method raises ``lance_namespace.errors`` types only, and ``refusals.RepeatedError`` where it says so.
+    Every method raises errors of :mod:`reconciler.errors` only, and ``refusals.RepeatedError`` where it says so.
     """
 
     def __init__(self, config: GlueConfig) -> None:
@@ -269,8 +268,8 @@ class Service:
         operation: str,
         subject: str,
         *,
-        missing: LanceNamespaceError | None = None,
-        exists: LanceNamespaceError | None = None,
+        missing: BackendError | None = None,
+        exists: BackendError | None = None,
         done: str | None = None,
     ) -> AbstractContextManager[None]:
         _log.debug("glue: %s on %s", operation, subject)

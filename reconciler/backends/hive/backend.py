@@ -8,8 +8,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lance_namespace.errors import InvalidInputError, NamespaceNotFoundError
-
 from reconciler import locations
 from reconciler.backends.base import Backend
 from reconciler.backends.hive.config import HiveConfig
@@ -24,6 +22,7 @@ from reconciler.backends.hive.entries import (
 from reconciler.backends.hive.metastore import Metastore
 from reconciler.backends.hive.tables import Tables
 from reconciler.concurrency import in_parallel
+from reconciler.errors import InvalidInputError, NamespaceNotFoundError
 from reconciler.names import Identifier, Scope, check_name, join
 from reconciler.state import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot
 
@@ -178,7 +177,7 @@ class HiveBackend(Backend):
         """Return the table's place in its database's directory under ``root``; None without ``root``."""
         return None if self.config.root is None else self._place(self.config.root, identifier)
 
-    def _required_location(self, identifier: Identifier) -> str:
+    def direct_location(self, identifier: Identifier) -> str:
         """Return where a table made directly goes: under the current directory where there is no ``root``."""
         return self._place(self.config.root or Path.cwd().as_posix(), identifier)
 

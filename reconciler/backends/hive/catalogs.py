@@ -9,19 +9,6 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lance_namespace.errors import (
-    ConcurrentModificationError,
-    InternalError,
-    InvalidInputError,
-    LanceNamespaceError,
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    PermissionDeniedError,
-    ServiceUnavailableError,
-    UnsupportedOperationError,
-)
-
 from reconciler.backends.hive.databases import Databases
 from reconciler.backends.hive.entries import (
     CATALOG_LOCATION,
@@ -35,6 +22,18 @@ from reconciler.backends.hive.entries import (
     parked_at,
 )
 from reconciler.backends.hive.faults import creating, translated
+from reconciler.errors import (
+    BackendError,
+    ConcurrentModificationError,
+    InternalError,
+    InvalidInputError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    PermissionDeniedError,
+    ServiceUnavailableError,
+    UnsupportedOperationError,
+)
 from reconciler.state import LiveNamespace, PropertyChanges
 
 if TYPE_CHECKING:
@@ -182,7 +181,7 @@ class Catalogs:
         try:
             if self._fetch(catalog.name).locationUri == parked.locationUri:
                 self._write(catalog.name, catalog)
-        except LanceNamespaceError as error:
+        except BackendError as error:
             _log.warning("%s: catalog `%s` could not be restored: %s", self.impl, catalog.name, error)
         self._restore_default(default)
 
@@ -194,7 +193,7 @@ class Catalogs:
             if self._default(default.catalogName) is None:
                 with translated(self.impl, "restoring `default`", missing=NamespaceNotFoundError):
                     self.metastore.write(lambda client: client.create_database(default))
-        except LanceNamespaceError as error:
+        except BackendError as error:
             _log.warning("%s: `default` of `%s` could not be restored: %s", self.impl, default.catalogName, error)
 
     def _fetch(self, name: str) -> Catalog:

@@ -7,7 +7,7 @@ import socket
 import ssl
 from typing import TYPE_CHECKING, Any
 
-from lance_namespace.errors import InvalidInputError
+from reconciler.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.config import Address, HiveConfig

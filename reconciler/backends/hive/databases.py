@@ -10,14 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lance_namespace.errors import (
-    InternalError,
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    UnsupportedOperationError,
-)
-
 from reconciler import locations
 from reconciler.backends.hive.entries import (
     DEFAULT_CATALOG,
@@ -29,6 +21,13 @@ from reconciler.backends.hive.entries import (
     unique_name,
 )
 from reconciler.backends.hive.faults import creating, translated
+from reconciler.errors import (
+    InternalError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    UnsupportedOperationError,
+)
 from reconciler.state import LiveNamespace, PropertyChanges
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from lance_namespace.errors import InvalidInputError
-
 from reconciler import locations
+from reconciler.errors import InvalidInputError
 from reconciler.names import Identifier, join
 from reconciler.state import ForeignTable, LiveNamespace, LiveTable, PropertyChanges
 

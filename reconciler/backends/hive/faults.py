@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from lance_namespace.errors import (
+from reconciler.errors import (
+    BackendError,
     InternalError,
     InvalidInputError,
-    LanceNamespaceError,
     NamespaceNotFoundError,
     PermissionDeniedError,
     TableNotFoundError,
@@ -38,11 +38,11 @@ def translated(
     impl: str,
     what: str,
     *,
-    missing: type[LanceNamespaceError],
-    exists: type[LanceNamespaceError] = InternalError,
-    refused: type[LanceNamespaceError] = InvalidInputError,
+    missing: type[BackendError],
+    exists: type[BackendError] = InternalError,
+    refused: type[BackendError] = InvalidInputError,
 ) -> Iterator[None]:
-    """Turn what the metastore raises inside into ``lance_namespace.errors``.
+    """Turn what the metastore raises inside into errors of ours.
 
     Args:
         impl: the first word of every message.
@@ -52,7 +52,7 @@ def translated(
         refused: raised where the server finds the operation impossible in the present state.
 
     Raises:
-        LanceNamespaceError: ``missing``, ``exists`` and ``refused`` as said; InvalidInputError for an object the
+        BackendError: ``missing``, ``exists`` and ``refused`` as said; InvalidInputError for an object the
             server does not take, PermissionDeniedError for what it does not allow, UnsupportedOperationError for a
             call it does not know and InternalError for the rest. Whatever is one of these already passes.
     """
@@ -79,7 +79,7 @@ def translated(
 
 
 @contextmanager
-def creating(impl: str, what: str, *, exists: type[LanceNamespaceError], look: Callable[[], object]) -> Iterator[None]:
+def creating(impl: str, what: str, *, exists: type[BackendError], look: Callable[[], object]) -> Iterator[None]:
     """Turn what the metastore raises when an object is created, as :func:`translated` does.
 
     Of two that create an object at once, the slower one is told of a duplicate key in the server's database and no
@@ -95,7 +95,7 @@ def creating(impl: str, what: str, *, exists: type[LanceNamespaceError], look: C
         raise
 
 
-def _of_meta_exception(what: str, error: Exception) -> LanceNamespaceError:
+def _of_meta_exception(what: str, error: Exception) -> BackendError:
     """Return the error behind Hive's catch-all, which says what happened in its text only."""
     text = str(error).lower()
     if any(word in text for word in _DENIED):

@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from lance_namespace.errors import InvalidInputError, NamespaceNotFoundError
-
 from reconciler import locations
 from reconciler.backends.hive.backend import HiveBackend
 from reconciler.backends.hive.catalogs import Catalogs
 from reconciler.backends.hive.entries import DEFAULT_CATALOG, DEFAULT_DATABASE, DatabaseName
+from reconciler.errors import InvalidInputError, NamespaceNotFoundError
 from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.state import Capabilities, LiveNamespace, NameRule, PropertyChanges, Snapshot
 

@@ -9,9 +9,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from lance_namespace.errors import ServiceUnavailableError
-
 from reconciler.backends.hive.connection import Connection, connect
+from reconciler.errors import ServiceUnavailableError
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.config import HiveConfig

@@ -9,15 +9,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from lance_namespace.errors import (
-    ConcurrentModificationError,
-    NamespaceNotFoundError,
-    TableAlreadyExistsError,
-    TableNotFoundError,
-)
-
 from reconciler import locations
-from reconciler.backends.base import NotLanceTableError
 from reconciler.backends.hive.entries import (
     DatabaseName,
     is_lance,
@@ -28,6 +20,13 @@ from reconciler.backends.hive.entries import (
 )
 from reconciler.backends.hive.faults import creating, detail, translated
 from reconciler.concurrency import in_parallel
+from reconciler.errors import (
+    ConcurrentModificationError,
+    NamespaceNotFoundError,
+    NotLanceTableError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
 from reconciler.state import PropertyChanges
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ class Tables:
         No other table is loaded, as far as the server picks the Lance tables by itself.
 
         Raises:
-            LanceNamespaceError: naming what could not be read.
+            BackendError: naming what could not be read.
         """
 
         def names_in(database: DatabaseName) -> list[str]:

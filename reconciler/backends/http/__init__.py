@@ -1,7 +1,7 @@
 """The one way lancens speaks HTTP: Unity Catalog, Iceberg REST and Lance REST all go through here.
 
 A backend makes one :class:`HttpClient` and calls :meth:`~HttpClient.json` or :meth:`~HttpClient.done`. What it gets
-is a decoded JSON object or a ``lance_namespace`` error whose text names the call, the cause and a remedy, and never
+is a decoded JSON object or an error of ours whose text names the call, the cause and a remedy, and never
 holds a secret. The vendor's own error bodies are read by the ``translate`` function the backend hands in.
 """
 

@@ -10,16 +10,6 @@ from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
-from lance_namespace.errors import (
-    InternalError,
-    InvalidInputError,
-    LanceNamespaceError,
-    PermissionDeniedError,
-    ServiceUnavailableError,
-    ThrottlingError,
-    UnauthenticatedError,
-)
-
 from reconciler.backends.http.failures import Failure
 from reconciler.backends.http.refusals import (
     Refusal,
@@ -33,6 +23,15 @@ from reconciler.backends.http.refusals import (
 )
 from reconciler.backends.http.retry import RetryPolicy, is_repeatable, may_repeat_status
 from reconciler.backends.http.tokens import StaticToken, TokenSource
+from reconciler.errors import (
+    BackendError,
+    InternalError,
+    InvalidInputError,
+    PermissionDeniedError,
+    ServiceUnavailableError,
+    ThrottlingError,
+    UnauthenticatedError,
+)
 from reconciler.redaction import REDACTED, scrub
 
 if TYPE_CHECKING:
@@ -137,7 +136,7 @@ class HttpClient:
         query: Mapping[str, str] | None = None,
         body: object = None,
         form: Mapping[str, str] | None = None,
-        errors: Mapping[int, type[LanceNamespaceError]] | None = None,
+        errors: Mapping[int, type[BackendError]] | None = None,
     ) -> dict[str, Any]:
         """Send a request and return the JSON object it is answered with.
 
@@ -150,7 +149,7 @@ class HttpClient:
             errors: what statuses mean to this call, such as ``{404: TableNotFoundError}``.
 
         Raises:
-            LanceNamespaceError: what the translator, ``errors`` or the status say; ServiceUnavailableError when no
+            BackendError: what the translator, ``errors`` or the status say; ServiceUnavailableError when no
                 answer came; InternalError when it is not a JSON object.
         """
         answer, where = self._answer(method, path, doing, query, body, form, errors or {})
@@ -164,7 +163,7 @@ class HttpClient:
         *,
         doing: str,
         query: Mapping[str, str] | None = None,
-        errors: Mapping[int, type[LanceNamespaceError]] | None = None,
+        errors: Mapping[int, type[BackendError]] | None = None,
     ) -> Tagged[ValueT]:
         """GET a JSON object and return what ``parse`` makes of it; ``known`` where it is still so.
 
@@ -206,7 +205,7 @@ class HttpClient:
         doing: str,
         query: Mapping[str, str] | None = None,
         body: object = None,
-        errors: Mapping[int, type[LanceNamespaceError]] | None = None,
+        errors: Mapping[int, type[BackendError]] | None = None,
     ) -> None:
         """Send a request for its effect; any 2xx is success, whatever is in it but a web page. See :meth:`json`."""
         self._refuse_page(*self._answer(method, path, doing, query, body, None, errors or {}))
@@ -219,7 +218,7 @@ class HttpClient:
         query: Mapping[str, str] | None,
         body: object,
         form: Mapping[str, str] | None,
-        errors: Mapping[int, type[LanceNamespaceError]],
+        errors: Mapping[int, type[BackendError]],
         headers: Mapping[str, str] | None = None,
     ) -> tuple[Response, str]:
         """Return a 2xx answer, or the 304 that ``headers`` ask for, and the prefix of any error about it."""
@@ -306,9 +305,9 @@ class HttpClient:
         answer: Response,
         where: str,
         attempt: int,
-        errors: Mapping[int, type[LanceNamespaceError]],
+        errors: Mapping[int, type[BackendError]],
         token: str | None,
-    ) -> LanceNamespaceError:
+    ) -> BackendError:
         refusal = Refusal(answer.status_code, decode(answer.content), answer.text, answer.headers)
         vendor = self._translate(refusal) if self._translate and refusal.body is not None else None
         kind = kind_of(refusal, vendor, errors)
@@ -322,7 +321,7 @@ class HttpClient:
         remedy = self._remedy(kind, refusal, token)
         return self._error(kind, f"{text}; {remedy}" if remedy else text)
 
-    def _remedy(self, kind: type[LanceNamespaceError], refusal: Refusal, token: str | None) -> str:
+    def _remedy(self, kind: type[BackendError], refusal: Refusal, token: str | None) -> str:
         if 300 <= refusal.status < 400:
             return "check " + " and ".join(f"`{key}`" for key in (self._endpoint_key, self._token_key) if key)
         if issubclass(kind, UnauthenticatedError) and self._token_key:
@@ -337,7 +336,7 @@ class HttpClient:
             return f"there is no such service at {self._endpoint}: check `{self._endpoint_key}`"
         return ""
 
-    def _error(self, kind: type[LanceNamespaceError], text: str) -> LanceNamespaceError:
+    def _error(self, kind: type[BackendError], text: str) -> BackendError:
         return kind(self._without_secrets(text))
 
     def _without_secrets(self, text: str) -> str:

@@ -1,4 +1,4 @@
-"""What an answer that is no success means: the lance_namespace error, and a line a person can act on.
+"""What an answer that is not a success means: the error, and a line a person can act on.
 
 Status codes decide where the vendor's own error body says nothing (RFC 9110, section 15).
 """
@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit, urlunsplit
 
-from lance_namespace.errors import (
+from reconciler.errors import (
+    BackendError,
     ConcurrentModificationError,
     InternalError,
     InvalidInputError,
-    LanceNamespaceError,
     PermissionDeniedError,
     ServiceUnavailableError,
     ThrottlingError,
@@ -27,7 +27,7 @@ from lance_namespace.errors import (
 __all__ = ["Refusal", "UnknownRouteError", "VendorError", "decode", "excerpt", "is_html", "kind_of", "redirect_target"]
 
 _LONGEST_EXCERPT = 400
-_BY_STATUS: Mapping[int, type[LanceNamespaceError]] = {
+_BY_STATUS: Mapping[int, type[BackendError]] = {
     400: InvalidInputError,
     401: UnauthenticatedError,
     403: PermissionDeniedError,
@@ -74,7 +74,7 @@ class VendorError:
     """
 
     message: str
-    kind: type[LanceNamespaceError] | None = None
+    kind: type[BackendError] | None = None
     status: int | None = None
 
 
@@ -83,8 +83,8 @@ class UnknownRouteError(InternalError):
 
 
 def kind_of(
-    refusal: Refusal, vendor: VendorError | None, expected: Mapping[int, type[LanceNamespaceError]]
-) -> type[LanceNamespaceError]:
+    refusal: Refusal, vendor: VendorError | None, expected: Mapping[int, type[BackendError]]
+) -> type[BackendError]:
     """Return the type of error for ``refusal``; ``expected`` is what the statuses mean to this very call.
 
     A page or a bare text says nothing about the object that was asked for: it comes from a proxy, or from a server

@@ -14,7 +14,7 @@ class TokenSource(Protocol):
         """Return the token to send now; None to send none.
 
         Raises:
-            LanceNamespaceError: one is needed and none could be got.
+            BackendError: one is needed and none could be got.
         """
         ...
 

@@ -8,22 +8,21 @@ from itertools import count
 from pathlib import Path
 from typing import ClassVar
 
-from lance_namespace import DropNamespaceRequest, DropNamespaceResponse
-from lance_namespace.errors import (
-    ConcurrentModificationError,
-    InvalidInputError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    UnsupportedOperationError,
-)
-
 from reconciler import locations
-from reconciler.backends.base import Backend, NotLanceTableError
+from reconciler.backends.base import Backend
 from reconciler.backends.http import RetryPolicy
 from reconciler.backends.iceberg.config import IcebergConfig
 from reconciler.backends.iceberg.scan import all_tables, scan_warehouses
 from reconciler.backends.iceberg.server import Server
 from reconciler.backends.iceberg.warehouse import TABLE_TYPE, TableEntry, Warehouse
+from reconciler.errors import (
+    ConcurrentModificationError,
+    InvalidInputError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    NotLanceTableError,
+    UnsupportedOperationError,
+)
 from reconciler.names import EVERYTHING, Identifier, Scope, join
 from reconciler.state import Capabilities, ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot
 
@@ -42,6 +41,7 @@ class IcebergBackend(Backend):
     config: IcebergConfig
     capabilities = Capabilities(table_depths=(2, None), fixed_levels=1, ignores_location=True)
     reads_by_name = True
+    drops_missing = True
 
     commit_retry: ClassVar[RetryPolicy] = RetryPolicy(max_retries=8, base=0.05, cap=2.0)
     """How often, and after which pause, a change is made again on top of a change that came first."""
@@ -157,10 +157,6 @@ class IcebergBackend(Backend):
             warehouse.update_properties(identifier[1:], changes)
         return self.load_namespace(identifier)
 
-    def drop_namespace(self, request: DropNamespaceRequest) -> DropNamespaceResponse:
-        """DropNamespace; without a mode, one that is not there counts as dropped, as the specification has it."""
-        return super().drop_namespace(request if request.mode else request.model_copy(update={"mode": "skip"}))
-
     # ---- tables --------------------------------------------------------------------------------------------------
 
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
@@ -204,7 +200,7 @@ class IcebergBackend(Backend):
 
     # ---- within --------------------------------------------------------------------------------------------------
 
-    def _required_location(self, identifier: Identifier) -> str:
+    def direct_location(self, identifier: Identifier) -> str:
         """Return where a table goes that names no location: below the working directory where there is no root."""
         return self.default_location(identifier) or locations.join(str(Path.cwd()), *identifier)
 

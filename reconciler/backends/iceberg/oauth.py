@@ -7,9 +7,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lance_namespace.errors import InternalError, UnauthenticatedError
-
 from reconciler.backends.http import HttpClient
+from reconciler.errors import InternalError, UnauthenticatedError
 
 __all__ = ["ClientCredentials"]
 
@@ -50,7 +49,7 @@ class ClientCredentials:
 
         Raises:
             UnauthenticatedError: the client id or secret is wrong.
-            LanceNamespaceError: no token could be got.
+            BackendError: no token could be got.
         """
         with self._lock:
             if self._current is None or self._clock() >= self._current.renew_at:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from lance_namespace.errors import (
+from reconciler.backends.http import Refusal, VendorError
+from reconciler.errors import (
+    BackendError,
     ConcurrentModificationError,
     InvalidInputError,
-    LanceNamespaceError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
     PermissionDeniedError,
@@ -18,12 +19,10 @@ from lance_namespace.errors import (
     UnsupportedOperationError,
 )
 
-from reconciler.backends.http import Refusal, VendorError
-
 __all__ = ["read_catalog_error", "read_oauth_error"]
 
 # What exists already, and what a conflict is about, only the call knows.
-_KINDS: Mapping[str, type[LanceNamespaceError]] = {
+_KINDS: Mapping[str, type[BackendError]] = {
     "NoSuchNamespaceException": NamespaceNotFoundError,
     "NoSuchTableException": TableNotFoundError,
     "NamespaceNotEmptyException": NamespaceNotEmptyError,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lance_namespace.errors import NamespaceNotFoundError, TableNotFoundError
-
 from reconciler.backends.iceberg.warehouse import TableEntry, Warehouse
 from reconciler.concurrency import in_parallel
+from reconciler.errors import NamespaceNotFoundError, TableNotFoundError
 from reconciler.names import Identifier, Scope, check_name, join
 from reconciler.state import LiveNamespace, LiveTable, Snapshot
 
@@ -40,7 +39,7 @@ def scan_warehouses(warehouses: Iterable[Warehouse], scope: Scope, parallelism: 
     """Return every namespace and Lance table of ``warehouses`` within ``scope``.
 
     Raises:
-        LanceNamespaceError: naming what could not be read.
+        BackendError: naming what could not be read.
     """
     namespaces: dict[Identifier, LiveNamespace] = {}
     listed: list[tuple[_Place, str]] = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 
-from lance_namespace.errors import InvalidInputError, NamespaceNotFoundError
 from pydantic import SecretStr
 
 from reconciler.backends.http import HttpClient, RetryPolicy, StaticToken, TokenSource, UnknownRouteError
@@ -13,6 +12,7 @@ from reconciler.backends.iceberg.oauth import ClientCredentials
 from reconciler.backends.iceberg.refusals import read_catalog_error, read_oauth_error
 from reconciler.backends.iceberg.routes import CONFIG, Routes, announced_prefix, encode
 from reconciler.backends.iceberg.warehouse import Warehouse
+from reconciler.errors import InvalidInputError, NamespaceNotFoundError
 
 __all__ = ["Server"]
 

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
-from lance_namespace.errors import (
+from reconciler.backends.http import HttpClient, Tagged, UnknownRouteError
+from reconciler.backends.iceberg.routes import Routes
+from reconciler.errors import (
     ConcurrentModificationError,
     InternalError,
     InvalidInputError,
@@ -21,9 +23,6 @@ from lance_namespace.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-
-from reconciler.backends.http import HttpClient, Tagged, UnknownRouteError
-from reconciler.backends.iceberg.routes import Routes
 from reconciler.names import join
 from reconciler.state import PropertyChanges
 

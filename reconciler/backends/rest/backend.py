@@ -9,20 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
-from lance_namespace import DeclareTableRequest, DeclareTableResponse
-from lance_namespace.errors import (
-    ConcurrentModificationError,
-    InternalError,
-    InvalidInputError,
-    LanceNamespaceError,
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    TableAlreadyExistsError,
-    TableNotFoundError,
-    UnsupportedOperationError,
-)
-
 from reconciler import locations
 from reconciler.backends.base import Backend
 from reconciler.backends.http import HttpClient, RetryPolicy, StaticToken
@@ -30,6 +16,18 @@ from reconciler.backends.rest.config import RestConfig
 from reconciler.backends.rest.refusals import translate
 from reconciler.backends.rest.server import Server
 from reconciler.concurrency import in_parallel
+from reconciler.errors import (
+    BackendError,
+    ConcurrentModificationError,
+    InternalError,
+    InvalidInputError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
 from reconciler.names import EVERYTHING, Identifier, Scope, check_name, join
 from reconciler.state import (
     Capabilities,
@@ -232,20 +230,11 @@ class RestBackend(Backend):
         _require_shown(changes, altered.properties)
         return altered
 
-    def declare_table(self, request: DeclareTableRequest) -> DeclareTableResponse:
-        """DeclareTable; without a location and a ``root`` the server chooses the place."""
-        if request.location is not None or self.config.root is not None:
-            return super().declare_table(request)
-        identifier = self.table_id(request.id)
-        properties = request.properties or {}
+    def insert_table_anywhere(self, identifier: Identifier, properties: Mapping[str, str]) -> LiveTable:
+        """Create the entry of a table where the server chooses to."""
         self._server.require_namespace(identifier[:-1])
         self._server.declare_table(identifier, None, properties)
-        table = self._checked(identifier, None, properties)
-        return DeclareTableResponse(
-            location=table.location,
-            properties=dict(table.properties),
-            storage_options=self.storage_options() or None,
-        )
+        return self._checked(identifier, None, properties)
 
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
         """Create the entry of a table.
@@ -278,7 +267,7 @@ class RestBackend(Backend):
             self._register(identifier, location, properties, refusal)
 
     def _register(
-        self, identifier: Identifier, location: str, properties: Mapping[str, str], refusal: LanceNamespaceError
+        self, identifier: Identifier, location: str, properties: Mapping[str, str], refusal: BackendError
     ) -> None:
         try:
             self._server.register_table(identifier, location, properties)

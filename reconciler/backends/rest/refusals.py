@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from lance_namespace.errors import ErrorCode, InternalError, UnsupportedOperationError, from_error_code
-
 from reconciler.backends.http import Refusal, VendorError
+from reconciler.errors import ErrorCode, InternalError, UnsupportedOperationError, error_type
 
 __all__ = ["translate"]
 
@@ -25,7 +24,7 @@ def translate(refusal: Refusal) -> VendorError | None:
         known = ErrorCode(code)
     except ValueError:
         return VendorError(f"{text} (code {code})")
-    kind = type(from_error_code(known, ""))
+    kind = error_type(known)
     if kind is InternalError and text.startswith("Not supported"):
         kind = UnsupportedOperationError
     return VendorError(f"{known.name}: {text}" if text else known.name, kind)

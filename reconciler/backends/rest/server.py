@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lance_namespace.errors import (
+from reconciler.backends.http import HttpClient, UnknownRouteError, path
+from reconciler.errors import (
     InternalError,
     InvalidInputError,
     NamespaceAlreadyExistsError,
@@ -15,8 +16,6 @@ from lance_namespace.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-
-from reconciler.backends.http import HttpClient, UnknownRouteError, path
 from reconciler.names import Identifier, join
 from reconciler.state import LiveNamespace, LiveTable, PropertyChanges
 
@@ -24,7 +23,7 @@ __all__ = ["Server"]
 
 
 class Server:
-    """Calls one server. Errors are ``lance_namespace`` errors; lists go to their last page."""
+    """Calls one server. Errors are those of :mod:`reconciler.errors`; lists go to their last page."""
 
     def __init__(self, http: HttpClient, delimiter: str) -> None:
         self.http = http

@@ -9,16 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from lance_namespace import DescribeTableRequest, DescribeTableResponse
-from lance_namespace.errors import (
-    InvalidInputError,
-    NamespaceNotEmptyError,
-    NamespaceNotFoundError,
-    UnsupportedOperationError,
-)
-
 from reconciler import locations, storage
-from reconciler.backends.base import Backend, NotLanceTableError
+from reconciler.backends.base import Backend
 from reconciler.backends.http import HttpClient, RetryPolicy, StaticToken
 from reconciler.backends.unity import columns
 from reconciler.backends.unity.config import UnityConfig
@@ -26,6 +18,13 @@ from reconciler.backends.unity.names import NAME_RULE, name_problem
 from reconciler.backends.unity.refusals import translate
 from reconciler.backends.unity.scan import foreign_table, live_table, scan_catalog
 from reconciler.backends.unity.service import TableInfo, UnityService
+from reconciler.errors import (
+    InvalidInputError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    NotLanceTableError,
+    UnsupportedOperationError,
+)
 from reconciler.names import EVERYTHING, Identifier, Scope, join
 from reconciler.state import Capabilities, ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Schema, Snapshot
 
@@ -132,16 +131,9 @@ class UnityBackend(Backend):
             if not info.is_lance
         ]
 
-    def describe_table(self, request: DescribeTableRequest) -> DescribeTableResponse:
-        """DescribeTable: with the schema that the catalog shows, where the dataset's own was not asked for."""
-        response = super().describe_table(request)
-        if response.var_schema is None:
-            from reconciler.arrow_types import to_arrow_schema
-            from reconciler.json_arrow import to_json_schema
-
-            shown = columns.schema_of(self._lance_table(self.table_id(request.id)).columns)
-            response.var_schema = to_json_schema(to_arrow_schema(shown)) if shown else None
-        return response
+    def shown_schema(self, identifier: Identifier) -> Schema | None:
+        """Return the columns of the table's entry as the nearest Arrow types; None where it has none."""
+        return columns.schema_of(self._lance_table(identifier).columns) or None
 
     def schema_notes(self, schemas: Iterable[Schema]) -> Sequence[str]:
         """Return which Arrow types Unity shows as others."""
@@ -203,7 +195,7 @@ class UnityBackend(Backend):
         """Return the place below ``root``, None without one."""
         return None if self.config.root is None else _place(self.config.root, identifier)
 
-    def _required_location(self, identifier: Identifier) -> str:
+    def direct_location(self, identifier: Identifier) -> str:
         """Return the place of a table made directly: below the current directory where there is no ``root``."""
         return _place(self.config.root or Path.cwd().as_posix(), identifier)
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lance_namespace.errors import (
+from reconciler.backends.http import Refusal, UnknownRouteError, VendorError
+from reconciler.errors import (
+    BackendError,
     ConcurrentModificationError,
     InternalError,
     InvalidInputError,
-    LanceNamespaceError,
     NamespaceAlreadyExistsError,
     NamespaceNotFoundError,
     PermissionDeniedError,
@@ -24,11 +25,9 @@ from lance_namespace.errors import (
     UnsupportedOperationError,
 )
 
-from reconciler.backends.http import Refusal, UnknownRouteError, VendorError
-
 __all__ = ["translate"]
 
-_KINDS: Mapping[str, type[LanceNamespaceError]] = {
+_KINDS: Mapping[str, type[BackendError]] = {
     "CATALOG_NOT_FOUND": NamespaceNotFoundError,
     "CATALOG_DOES_NOT_EXIST": NamespaceNotFoundError,
     "SCHEMA_NOT_FOUND": NamespaceNotFoundError,

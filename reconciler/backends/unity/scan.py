@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lance_namespace.errors import InternalError, NamespaceNotFoundError
-
 from reconciler.backends.unity.names import name_problem
 from reconciler.backends.unity.service import TableInfo, UnityService
 from reconciler.concurrency import in_parallel
+from reconciler.errors import InternalError, NamespaceNotFoundError
 from reconciler.names import Identifier, Scope, join
 from reconciler.state import ForeignTable, LiveNamespace, LiveTable, Snapshot
 
@@ -30,7 +29,7 @@ def scan_catalog(service: UnityService, catalog: str, scope: Scope, parallelism:
     """Return the catalog, its schemas and their Lance tables within ``scope``, ``parallelism`` schemas at a time.
 
     Raises:
-        LanceNamespaceError: naming what could not be read.
+        BackendError: naming what could not be read.
     """
     root: Identifier = (catalog,)
     if not scope.contains(root) and not scope.reaches(root):

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lance_namespace.errors import (
+from reconciler.backends.http import HttpClient, UnknownRouteError, path
+from reconciler.backends.unity.names import full_name
+from reconciler.errors import (
     InternalError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
@@ -14,9 +16,6 @@ from lance_namespace.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
-
-from reconciler.backends.http import HttpClient, UnknownRouteError, path
-from reconciler.backends.unity.names import full_name
 from reconciler.names import Identifier, join
 
 __all__ = ["TableInfo", "UnityService"]
@@ -70,7 +69,7 @@ class SchemaInfo:
 
 
 class UnityService:
-    """Calls one service. Errors are ``lance_namespace`` errors; lists go to their last page."""
+    """Calls one service. Errors are those of :mod:`reconciler.errors`; lists go to their last page."""
 
     def __init__(self, http: HttpClient) -> None:
         self._http = http

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from lance_namespace.errors import PermissionDeniedError, UnauthenticatedError
 
 from reconciler.backends import registry
 from reconciler.backends.glue import GlueBackend, GlueConfig
+from reconciler.errors import PermissionDeniedError, UnauthenticatedError
 from tests.catalogs.glue.conftest import Connect
 from tests.catalogs.glue.seeding import databases
 from tests.servers.glue import ACCESS_KEY, GlueServer

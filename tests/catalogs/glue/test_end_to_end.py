@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import reconciler
+from reconciler.namespace import CatalogNamespace
 from reconciler.planner.plan import Action, Plan
 from tests.catalogs.glue.conftest import Connect
 from tests.catalogs.glue.seeding import catalog_id, databases, lance_table
@@ -90,8 +91,8 @@ def test_the_first_apply_makes_everything_and_the_second_nothing(
     assert client.get_catalog(CatalogId=catalog_id("sales"))["Catalog"]["Parameters"]["owner"] == "sales-platform"
     assert client.get_database(CatalogId=catalog_id("sales"), Name="eu")["Database"]["Name"] == "eu"
     backend = connect()
-    assert lance.dataset(namespace_client=backend, table_id=["analytics", "clicks"]).count_rows() == 2
-    assert lance.dataset(namespace_client=backend, table_id=["analytics", "users"]).count_rows() == 0
+    assert lance.dataset(namespace_client=CatalogNamespace(backend), table_id=["analytics", "clicks"]).count_rows() == 2
+    assert lance.dataset(namespace_client=CatalogNamespace(backend), table_id=["analytics", "users"]).count_rows() == 0
 
 
 def test_the_whole_life_of_a_manifest(glue: GlueServer, connect: Connect, manifest: Path, tmp_path: Path) -> None:
@@ -108,7 +109,7 @@ def test_the_whole_life_of_a_manifest(glue: GlueServer, connect: Connect, manife
         ("sales", Action.UPDATE_NAMESPACE),
     ]
     backend = connect()
-    assert lance.dataset(namespace_client=backend, table_id=["analytics", "clicks"]).count_rows() == 1
+    assert lance.dataset(namespace_client=CatalogNamespace(backend), table_id=["analytics", "clicks"]).count_rows() == 1
     assert "owner" not in backend.load_namespace(("analytics",)).properties
 
     manifest.write_text(manifest.read_text().partition("      # It holds a namespace")[0])

@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from lance_namespace import CreateNamespaceRequest, DropNamespaceRequest, ListNamespacesRequest
-from lance_namespace.errors import (
+from lance_namespace import CreateNamespaceRequest, DropNamespaceRequest, ListNamespacesRequest, errors
+
+from reconciler.backends.glue import GlueBackend
+from reconciler.errors import (
     InvalidInputError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
     UnsupportedOperationError,
 )
-
-from reconciler.backends.glue import GlueBackend
+from reconciler.namespace import CatalogNamespace
 from reconciler.state import LiveNamespace, PropertyChanges
 from tests.catalogs.glue.conftest import Connect
 from tests.catalogs.glue.seeding import catalog_id, databases, lance_table, tables
@@ -32,14 +33,20 @@ class TestKinds:
         assert client.get_database(CatalogId=catalog_id("sales"), Name="crm")["Database"]["Name"] == "crm"
 
     def test_a_lance_client_asks_with_a_property(self, backend: GlueBackend) -> None:
-        made = backend.create_namespace(CreateNamespaceRequest(id=["Sales"], properties={"lancens.kind": "catalog"}))
+        made = CatalogNamespace(backend).create_namespace(
+            CreateNamespaceRequest(id=["Sales"], properties={"lancens.kind": "catalog"})
+        )
         assert made.properties == {}
         assert backend.load_namespace(("sales",)) == LiveNamespace(("sales",), {}, "catalog")
         again = {"lancens.kind": "catalog", "a": "b"}
-        backend.create_namespace(CreateNamespaceRequest(id=["sales"], properties=again, mode="overwrite"))
+        CatalogNamespace(backend).create_namespace(
+            CreateNamespaceRequest(id=["sales"], properties=again, mode="overwrite")
+        )
         assert backend.load_namespace(("sales",)) == LiveNamespace(("sales",), {"a": "b"}, "catalog")
-        with pytest.raises(InvalidInputError, match="a namespace is a catalog or a database, not a `schema`"):
-            backend.create_namespace(CreateNamespaceRequest(id=["x"], properties={"lancens.kind": "schema"}))
+        with pytest.raises(errors.InvalidInputError, match="a namespace is a catalog or a database, not a `schema`"):
+            CatalogNamespace(backend).create_namespace(
+                CreateNamespaceRequest(id=["x"], properties={"lancens.kind": "schema"})
+            )
 
     def test_glue_makes_no_catalog_inside_a_catalog(
         self, glue: GlueServer, backend: GlueBackend, connect: Connect
@@ -75,17 +82,19 @@ class TestKinds:
             glue.add_catalog(f"sales/c{number}")
         for number in range(120):
             glue.add_tables(f"d{number:03}", [], catalog_id("sales"))
-        first = backend.list_namespaces(ListNamespacesRequest(id=["sales"], limit=5))
+        first = CatalogNamespace(backend).list_namespaces(ListNamespacesRequest(id=["sales"], limit=5))
         assert first.namespaces == ["c0", "c1", "c2", "d000", "d001"]
-        rest = backend.list_namespaces(ListNamespacesRequest(id=["sales"], page_token=first.page_token))
+        rest = CatalogNamespace(backend).list_namespaces(
+            ListNamespacesRequest(id=["sales"], page_token=first.page_token)
+        )
         assert len(rest.namespaces) == 118
-        assert backend.list_namespaces(ListNamespacesRequest(id=[])).namespaces == ["sales"]
+        assert CatalogNamespace(backend).list_namespaces(ListNamespacesRequest(id=[])).namespaces == ["sales"]
 
     def test_names_are_folded(self, backend: GlueBackend) -> None:
-        backend.create_namespace(CreateNamespaceRequest(id=["Web"]))
-        with pytest.raises(NamespaceAlreadyExistsError):
-            backend.create_namespace(CreateNamespaceRequest(id=["WEB"]))
-        assert backend.list_namespaces(ListNamespacesRequest(id=[])).namespaces == ["web"]
+        CatalogNamespace(backend).create_namespace(CreateNamespaceRequest(id=["Web"]))
+        with pytest.raises(errors.NamespaceAlreadyExistsError):
+            CatalogNamespace(backend).create_namespace(CreateNamespaceRequest(id=["WEB"]))
+        assert CatalogNamespace(backend).list_namespaces(ListNamespacesRequest(id=[])).namespaces == ["web"]
 
 
 class TestUpdates:
@@ -145,8 +154,8 @@ class TestDrops:
     ) -> None:
         databases(glue, ["web"])
         tables(glue, "web", [entry])
-        with pytest.raises(NamespaceNotEmptyError, match=f"`web` is not empty: it holds `{entry['Name']}`"):
-            backend.drop_namespace(DropNamespaceRequest(id=["web"]))
+        with pytest.raises(errors.NamespaceNotEmptyError, match=f"`web` is not empty: it holds `{entry['Name']}`"):
+            CatalogNamespace(backend).drop_namespace(DropNamespaceRequest(id=["web"]))
         assert glue.counts()["DeleteDatabase"] == 0
 
     def test_a_database_with_a_function_stays(self, glue: GlueServer, backend: GlueBackend) -> None:
@@ -180,8 +189,8 @@ class TestDrops:
         glue.add_catalog("sales")
         glue.add_catalog("sales/federated", {"FederatedCatalog": {"ConnectionName": "aws:s3tables"}})
         databases(glue, ["crm"], catalog_id("sales"))
-        with pytest.raises(NamespaceNotEmptyError, match="holds what is not managed here: federated"):
-            backend.drop_namespace(DropNamespaceRequest(id=["sales"], behavior="cascade"))
+        with pytest.raises(errors.NamespaceNotEmptyError, match="holds what is not managed here: federated"):
+            CatalogNamespace(backend).drop_namespace(DropNamespaceRequest(id=["sales"], behavior="cascade"))
         assert backend.load_namespace(("sales", "crm")).kind == "database"
 
     def test_a_cascade_empties_catalogs_in_catalogs(self, glue: GlueServer, backend: GlueBackend) -> None:
@@ -189,7 +198,7 @@ class TestDrops:
         glue.add_catalog("sales/eu")
         databases(glue, ["crm"], catalog_id("sales", "eu"))
         tables(glue, "crm", [lance_table("leads")], catalog_id("sales", "eu"))
-        backend.drop_namespace(DropNamespaceRequest(id=["sales"], behavior="cascade"))
+        CatalogNamespace(backend).drop_namespace(DropNamespaceRequest(id=["sales"], behavior="cascade"))
         assert backend.scan().namespaces == {}
 
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import pytest
-from lance_namespace.errors import (
+
+from reconciler.backends import registry
+from reconciler.backends.glue import GlueBackend
+from reconciler.errors import (
+    BackendError,
     ConcurrentModificationError,
     ErrorCode,
     InternalError,
     InvalidInputError,
-    LanceNamespaceError,
     PermissionDeniedError,
     ServiceUnavailableError,
     ThrottlingError,
     UnauthenticatedError,
     UnsupportedOperationError,
 )
-
-from reconciler.backends import registry
-from reconciler.backends.glue import GlueBackend
 from reconciler.state import PropertyChanges
 from tests.catalogs.glue.conftest import Connect
 from tests.catalogs.glue.seeding import databases
@@ -40,15 +40,15 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bucket.TokenBucket, "acquire", no_limit)
 
 
-def _refused(backend: GlueBackend) -> LanceNamespaceError:
-    with pytest.raises(LanceNamespaceError) as raised:
+def _refused(backend: GlueBackend) -> BackendError:
+    with pytest.raises(BackendError) as raised:
         backend.load_namespace(("web",))
     assert "\n" not in str(raised.value)
     assert str(raised.value).startswith("glue: ")
     return raised.value
 
 
-ROWS: list[tuple[str, int, type[LanceNamespaceError], str]] = [
+ROWS: list[tuple[str, int, type[BackendError], str]] = [
     ("AccessDeniedException", 15, PermissionDeniedError, "the credentials lack glue:GetDatabase; the least policy"),
     ("ExpiredTokenException", 16, UnauthenticatedError, "the credentials have expired; renew them"),
     ("ExpiredToken", 16, UnauthenticatedError, "the credentials have expired; renew them"),
@@ -75,7 +75,7 @@ ROWS: list[tuple[str, int, type[LanceNamespaceError], str]] = [
 
 @pytest.mark.parametrize(("code", "number", "kind", "text"), ROWS, ids=[row[0] for row in ROWS])
 def test_each_answer_has_its_code_and_one_line(
-    glue: GlueServer, backend: GlueBackend, code: str, number: int, kind: type[LanceNamespaceError], text: str
+    glue: GlueServer, backend: GlueBackend, code: str, number: int, kind: type[BackendError], text: str
 ) -> None:
     glue.fail("glue:GetDatabase", code, "what AWS says")
     error = _refused(backend)

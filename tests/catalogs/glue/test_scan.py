@@ -8,14 +8,14 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from lance_namespace.errors import (
+
+from reconciler.backends.glue import GlueBackend
+from reconciler.errors import (
     InternalError,
     NamespaceNotFoundError,
     PermissionDeniedError,
     UnsupportedOperationError,
 )
-
-from reconciler.backends.glue import GlueBackend
 from reconciler.names import ChildrenOf, Only, Scope
 from tests.catalogs.glue.conftest import Connect
 from tests.catalogs.glue.seeding import catalog_id, databases, lance_table, tables

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lance_namespace.errors import LanceNamespaceError
 
 from reconciler.backends import registry
+from reconciler.errors import BackendError
 from tests.catalogs.glue.seeding import databases
 from tests.cli.running import lancens
 from tests.servers.glue import ACCESS_KEY, GlueServer
@@ -122,7 +122,7 @@ def test_nothing_shows_in_the_traceback_of_an_error(glue: GlueServer, folder: Pa
             glue.answer("glue:GetCatalogs", f"no JSON: {SECRETS['GLUE_TOKEN']}")
         else:
             glue.fail("glue:GetCatalogs", code, QUOTED)
-        with pytest.raises(LanceNamespaceError) as raised:
+        with pytest.raises(BackendError) as raised:
             registry.connect("glue", config).scan()
         _check("".join(traceback.format_exception(raised.value)), repr(raised.value))
 
@@ -146,7 +146,7 @@ def test_nothing_shows_when_a_role_cannot_be_renewed(
         f"<ErrorResponse><Error><Code>SignatureDoesNotMatch</Code><Message>{QUOTED}</Message></Error></ErrorResponse>"
     )
     glue.answer("sts:AssumeRole", refusal, status=403)
-    with pytest.raises(LanceNamespaceError, match="AssumeRole: the signature does not fit") as raised:
+    with pytest.raises(BackendError, match="AssumeRole: the signature does not fit") as raised:
         backend.scan()
     shown = capfd.readouterr()
     _check(shown.out, shown.err, caplog.text, "".join(traceback.format_exception(raised.value)))

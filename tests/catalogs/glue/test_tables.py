@@ -16,18 +16,19 @@ from lance_namespace import (
     DropNamespaceRequest,
     ListTablesRequest,
     RegisterTableRequest,
-)
-from lance_namespace.errors import (
-    ConcurrentModificationError,
-    InvalidInputError,
-    NamespaceNotFoundError,
-    TableAlreadyExistsError,
-    TableNotFoundError,
+    errors,
 )
 
 from reconciler.backends.glue import GlueBackend
 from reconciler.backends.glue.places import Place
 from reconciler.backends.glue.service import Service
+from reconciler.errors import (
+    ConcurrentModificationError,
+    NamespaceNotFoundError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
+from reconciler.namespace import CatalogNamespace
 from reconciler.state import LiveTable, PropertyChanges
 from tests.catalogs.glue.seeding import catalog_id, databases, lance_table, tables
 from tests.servers.glue import GlueServer
@@ -44,7 +45,7 @@ def web(glue: GlueServer) -> str:
 
 class TestEntries:
     def test_a_new_entry_is_what_the_specification_says(self, glue: GlueServer, backend: GlueBackend, web: str) -> None:
-        backend.declare_table(
+        CatalogNamespace(backend).declare_table(
             DeclareTableRequest(id=[web, "Clicks"], location="s3://lake/clicks.lance", properties={"tier": "gold"})
         )
         found = glue.client.get_table(DatabaseName=web, Name="clicks")["Table"]
@@ -56,13 +57,17 @@ class TestEntries:
         self, glue: GlueServer, backend: GlueBackend, web: str
     ) -> None:
         tables(glue, web, [lance_table("iceberg", Parameters={"table_type": "ICEBERG"})])
-        with pytest.raises(InvalidInputError, match=r"`web\$iceberg` is no Lance table here: it is a table of another"):
-            backend.describe_table(DescribeTableRequest(id=[web, "iceberg"]))
-        with pytest.raises(InvalidInputError):
-            backend.deregister_table(DeregisterTableRequest(id=[web, "iceberg"]))
-        with pytest.raises(TableAlreadyExistsError):
-            backend.declare_table(DeclareTableRequest(id=[web, "iceberg"], location="s3://lake/x.lance"))
-        assert backend.list_tables(ListTablesRequest(id=[web])).tables == []
+        with pytest.raises(
+            errors.InvalidInputError, match=r"`web\$iceberg` is no Lance table here: it is a table of another"
+        ):
+            CatalogNamespace(backend).describe_table(DescribeTableRequest(id=[web, "iceberg"]))
+        with pytest.raises(errors.InvalidInputError):
+            CatalogNamespace(backend).deregister_table(DeregisterTableRequest(id=[web, "iceberg"]))
+        with pytest.raises(errors.TableAlreadyExistsError):
+            CatalogNamespace(backend).declare_table(
+                DeclareTableRequest(id=[web, "iceberg"], location="s3://lake/x.lance")
+            )
+        assert CatalogNamespace(backend).list_tables(ListTablesRequest(id=[web])).tables == []
         assert glue.counts()["DeleteTable"] == 0
 
     def test_every_entry_that_is_no_lance_table_is_foreign(self, glue: GlueServer, backend: GlueBackend) -> None:
@@ -98,7 +103,7 @@ class TestEntries:
     ) -> None:
         parameters = {"table_type": "lance", "storage.aws_region": "eu-west-1"}
         tables(glue, web, [lance_table("clicks", Parameters=parameters)])
-        described = backend.describe_table(DescribeTableRequest(id=[web, "clicks"]))
+        described = CatalogNamespace(backend).describe_table(DescribeTableRequest(id=[web, "clicks"]))
         assert described.storage_options == {"aws_region": "eu-west-1"}
 
     def test_a_table_needs_its_database(self, glue: GlueServer, backend: GlueBackend) -> None:
@@ -168,7 +173,9 @@ class TestUpdates:
 
     def test_register_over_an_entry_moves_it(self, backend: GlueBackend, web: str) -> None:
         backend.insert_table((web, "t"), "s3://lake/old.lance", {"a": "1"})
-        backend.register_table(RegisterTableRequest(id=[web, "t"], location="s3://lake/new.lance", mode="overwrite"))
+        CatalogNamespace(backend).register_table(
+            RegisterTableRequest(id=[web, "t"], location="s3://lake/new.lance", mode="overwrite")
+        )
         assert backend.load_table((web, "t")) == LiveTable((web, "t"), "s3://lake/new.lance", {})
 
 
@@ -207,11 +214,13 @@ class TestData:
     def test_no_operation_deletes_data(self, backend: GlueBackend, web: str, tmp_path: Path) -> None:
         for name in ("one", "two", "three"):
             lance.write_dataset(pa.table({"id": [1, 2, 3]}), str(tmp_path / f"{name}.lance"))
-            backend.register_table(RegisterTableRequest(id=[web, name], location=str(tmp_path / f"{name}.lance")))
+            CatalogNamespace(backend).register_table(
+                RegisterTableRequest(id=[web, name], location=str(tmp_path / f"{name}.lance"))
+            )
         before = self._digest(tmp_path)
-        backend.deregister_table(DeregisterTableRequest(id=[web, "one"]))
+        CatalogNamespace(backend).deregister_table(DeregisterTableRequest(id=[web, "one"]))
         backend.alter_table((web, "two"), PropertyChanges(), str(tmp_path / "three.lance"))
-        backend.drop_namespace(DropNamespaceRequest(id=[web], behavior="cascade"))
+        CatalogNamespace(backend).drop_namespace(DropNamespaceRequest(id=[web], behavior="cascade"))
         assert backend.scan().tables == {}
         assert self._digest(tmp_path) == before
 
@@ -220,15 +229,17 @@ class TestData:
     ) -> None:
         databases(glue, ["lake"], LocationUri=str(tmp_path))
         rows = pa.table({"id": [1, 2, 3]})
-        lance.write_dataset(rows, namespace_client=backend, table_id=["lake", "t"], mode="create")
-        lance.write_dataset(rows, namespace_client=backend, table_id=["lake", "t"], mode="append")
-        assert lance.dataset(namespace_client=backend, table_id=["lake", "t"]).count_rows() == 6
+        lance.write_dataset(rows, namespace_client=CatalogNamespace(backend), table_id=["lake", "t"], mode="create")
+        lance.write_dataset(rows, namespace_client=CatalogNamespace(backend), table_id=["lake", "t"], mode="append")
+        assert lance.dataset(namespace_client=CatalogNamespace(backend), table_id=["lake", "t"]).count_rows() == 6
         assert backend.load_table(("lake", "t")).location == f"{tmp_path}/t.lance"
         assert (tmp_path / "t.lance").is_dir()
 
     def test_a_table_without_any_location_is_refused(self, backend: GlueBackend, web: str) -> None:
-        with pytest.raises(InvalidInputError, match=r"table `web\$t` needs a location: neither it nor its database"):
-            backend.declare_table(DeclareTableRequest(id=[web, "t"]))
-        with pytest.raises(NamespaceNotFoundError, match="namespace `nope` does not exist"):
-            backend.declare_table(DeclareTableRequest(id=["nope", "t"]))
+        with pytest.raises(
+            errors.InvalidInputError, match=r"table `web\$t` needs a location: neither it nor its database"
+        ):
+            CatalogNamespace(backend).declare_table(DeclareTableRequest(id=[web, "t"]))
+        with pytest.raises(errors.NamespaceNotFoundError, match="namespace `nope` does not exist"):
+            CatalogNamespace(backend).declare_table(DeclareTableRequest(id=["nope", "t"]))
         assert backend.default_location((web, "t")) is None

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from lance_namespace.errors import ErrorCode, InvalidInputError, ServiceUnavailableError
 from thrift.transport.TTransport import TTransportException
 
 from reconciler.backends.config import check_config, parse_config
@@ -21,6 +20,7 @@ from reconciler.backends.hive import metastore
 from reconciler.backends.hive.config import HiveConfig
 from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.backends.hive.metastore import Metastore
+from reconciler.errors import ErrorCode, InvalidInputError, ServiceUnavailableError
 from tests.servers.hive_stub import Stub, stub
 from tests.servers.process import free_port
 from tests.servers.require import tool

@@ -9,8 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from lance_namespace import DropNamespaceRequest
-from lance_namespace.errors import (
+from lance_namespace import DropNamespaceRequest, errors
+
+from reconciler.backends.hive.backend import HiveBackend
+from reconciler.backends.hive.databases import Databases
+from reconciler.backends.hive.entries import DatabaseName
+from reconciler.backends.hive.hive3 import Hive3Backend
+from reconciler.errors import (
     ConcurrentModificationError,
     InternalError,
     NamespaceAlreadyExistsError,
@@ -19,12 +24,8 @@ from lance_namespace.errors import (
     ServiceUnavailableError,
     TableAlreadyExistsError,
 )
-
-from reconciler.backends.hive.backend import HiveBackend
-from reconciler.backends.hive.databases import Databases
-from reconciler.backends.hive.entries import DatabaseName
-from reconciler.backends.hive.hive3 import Hive3Backend
 from reconciler.names import Identifier
+from reconciler.namespace import CatalogNamespace
 from reconciler.state import PropertyChanges
 from tests.catalogs.hive.conftest import Connect
 from tests.catalogs.hive.files import digests, write_dataset
@@ -53,7 +54,7 @@ def test_a_cascade_keeps_the_data(backend: HiveBackend, database: Identifier, la
         write_dataset(place)
         backend.insert_table((*database, name), str(place), {})
     before = digests(Path(lake))
-    backend.drop_namespace(DropNamespaceRequest(id=list(database), behavior="cascade"))
+    CatalogNamespace(backend).drop_namespace(DropNamespaceRequest(id=list(database), behavior="cascade"))
     with pytest.raises(NamespaceNotFoundError):
         backend.load_namespace(database)
     assert len(before) > 4
@@ -134,9 +135,9 @@ def test_dropping_a_catalog_keeps_every_file_under_its_directory(catalogs: Hive3
     write_dataset(home / "stray.lance")
     catalogs.insert_table((name, "db", "events"), str(home / "db" / "events.lance"), {})
     before = digests(home)
-    with pytest.raises(NamespaceNotEmptyError, match="it holds db"):
+    with pytest.raises(errors.NamespaceNotEmptyError, match="it holds db"):
         catalogs.remove_namespace((name,))
-    catalogs.drop_namespace(DropNamespaceRequest(id=[name], behavior="cascade"))
+    CatalogNamespace(catalogs).drop_namespace(DropNamespaceRequest(id=[name], behavior="cascade"))
     assert name not in catalogs.child_namespaces(())
     assert len(before) > 4
     assert digests(home) == before
@@ -208,8 +209,8 @@ def test_the_catalog_hive_is_never_dropped(catalogs: Hive3Backend) -> None:
     before = catalogs.load_namespace(("hive",))
     assert catalogs.foreign_objects(("hive",)) == ["default"]
     for behavior in ("restrict", "cascade"):
-        with pytest.raises(NamespaceNotEmptyError):
-            catalogs.drop_namespace(DropNamespaceRequest(id=["hive"], behavior=behavior))
+        with pytest.raises(errors.NamespaceNotEmptyError):
+            CatalogNamespace(catalogs).drop_namespace(DropNamespaceRequest(id=["hive"], behavior=behavior))
     assert catalogs.load_namespace(("hive",)) == before
 
 

@@ -16,6 +16,7 @@ from reconciler.applier import Event, Finished, Status
 from reconciler.backends import registry
 from reconciler.backends.hive.backend import HiveBackend
 from reconciler.names import Identifier
+from reconciler.namespace import CatalogNamespace
 from reconciler.state import PropertyChanges
 from tests.catalogs.hive.files import digests, write_dataset
 from tests.catalogs.hive.raw import fetch, fetch_database
@@ -34,7 +35,7 @@ def example(server: Metastore, config: Mapping[str, str], lake: str, monkeypatch
     yield EXAMPLES / server.impl / "lancens.yaml"
     backend = registry.connect(server.impl, config)
     for name in ("features", "raw") if server.impl == "hive2" else ("ml",):
-        backend.drop_namespace(DropNamespaceRequest(id=[name], behavior="cascade", mode="skip"))
+        CatalogNamespace(backend).drop_namespace(DropNamespaceRequest(id=[name], behavior="cascade", mode="skip"))
     backend.close()
 
 

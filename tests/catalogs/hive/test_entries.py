@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from lance_namespace.errors import InvalidInputError
 
 from reconciler.backends.hive.entries import (
     DatabaseName,
@@ -17,6 +16,7 @@ from reconciler.backends.hive.entries import (
     namespace_of_database,
 )
 from reconciler.backends.hive.gen.ttypes import Catalog
+from reconciler.errors import InvalidInputError
 from reconciler.state import PropertyChanges
 
 NAME = DatabaseName("cat", "db")

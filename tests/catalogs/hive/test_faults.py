@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from lance_namespace.errors import (
+from thrift.Thrift import TApplicationException
+
+from reconciler.backends.hive.faults import creating, detail, translated
+from reconciler.backends.hive.gen import ttypes
+from reconciler.errors import (
+    BackendError,
     ErrorCode,
     InternalError,
     InvalidInputError,
-    LanceNamespaceError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
     PermissionDeniedError,
@@ -15,10 +19,6 @@ from lance_namespace.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from thrift.Thrift import TApplicationException
-
-from reconciler.backends.hive.faults import creating, detail, translated
-from reconciler.backends.hive.gen import ttypes
 
 DENIED = "org.apache.hadoop.security.AccessControlException: Permission denied: user=ann, access=WRITE, inode=/lake"
 
@@ -44,7 +44,7 @@ DENIED = "org.apache.hadoop.security.AccessControlException: Permission denied: 
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
-def test_each_answer_has_its_error(answer: Exception, wanted: type[LanceNamespaceError], code: ErrorCode) -> None:
+def test_each_answer_has_its_error(answer: Exception, wanted: type[BackendError], code: ErrorCode) -> None:
     with (
         pytest.raises(wanted) as caught,
         translated(

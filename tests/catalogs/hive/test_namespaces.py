@@ -9,19 +9,19 @@ from pathlib import Path
 import lance_namespace
 import pytest
 from lance_namespace import CreateNamespaceRequest, ListNamespacesRequest, ListTablesRequest
-from lance_namespace.errors import (
+
+from reconciler import locations
+from reconciler.backends.hive.backend import HiveBackend
+from reconciler.backends.hive.hive3 import Hive3Backend
+from reconciler.errors import (
     InvalidInputError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
     UnsupportedOperationError,
 )
-
-from reconciler import locations
-from reconciler.backends.hive.backend import HiveBackend
-from reconciler.backends.hive.hive3 import Hive3Backend
-from reconciler.backends.registry import register_impls
 from reconciler.names import Identifier
+from reconciler.namespace import CatalogNamespace, register_impls
 from reconciler.state import PropertyChanges
 from tests.catalogs.hive.conftest import Connect
 from tests.catalogs.hive.raw import drop, fetch_database, plain_table, put, raw
@@ -113,7 +113,7 @@ def test_without_a_root_a_direct_declare_goes_under_the_working_directory(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     backend = type(connect())(uri=server.uri)
-    answer = backend.declare_table(lance_namespace.DeclareTableRequest(id=[*database, "events"]))
+    answer = CatalogNamespace(backend).declare_table(lance_namespace.DeclareTableRequest(id=[*database, "events"]))
     assert locations.is_under(str(tmp_path), answer.location or "")
     backend.close()
 
@@ -187,7 +187,7 @@ def test_catalogs_are_really_made_described_altered_and_dropped(
     from reconciler.backends.hive.gen.ttypes import GetCatalogRequest
 
     name = f"cat_{uuid.uuid4().hex[:12]}"
-    catalogs.create_namespace(
+    CatalogNamespace(catalogs).create_namespace(
         CreateNamespaceRequest(id=[name], properties={"catalog.description": "Two\nlines", "tier": "gold"})
     )
     with raw(server.uri) as client:
@@ -218,7 +218,7 @@ def test_missing_parents_are_named(catalogs: Hive3Backend) -> None:
     with pytest.raises(NamespaceNotFoundError, match="nowhere"):
         catalogs.child_namespaces(("nowhere",))
     with pytest.raises(NamespaceNotFoundError, match="nowhere"):
-        catalogs.list_tables(ListTablesRequest(id=["nowhere", "db"]))
+        CatalogNamespace(catalogs).list_tables(ListTablesRequest(id=["nowhere", "db"]))
 
 
 # ---- as Lance tools see it -------------------------------------------------------------------------------------------

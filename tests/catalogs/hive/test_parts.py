@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pytest
-from lance_namespace.errors import NamespaceNotFoundError
 
 from reconciler.backends.hive import tables
 from reconciler.backends.hive.backend import HiveBackend
 from reconciler.backends.hive.databases import Databases
 from reconciler.backends.hive.entries import DatabaseName
 from reconciler.backends.hive.tables import Tables
+from reconciler.errors import NamespaceNotFoundError
 from reconciler.names import ChildrenOf, Identifier, Only
 from reconciler.state import ForeignTable
 from tests.catalogs.hive.conftest import Connect

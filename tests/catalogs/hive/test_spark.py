@@ -11,6 +11,7 @@ from lance_namespace import DropNamespaceRequest
 from reconciler import locations
 from reconciler.backends.hive.backend import HiveBackend
 from reconciler.names import Identifier
+from reconciler.namespace import CatalogNamespace
 from tests.catalogs.hive.files import digests, write_dataset
 from tests.servers.hive import Metastore
 from tests.servers.spark_sql import spark_sql
@@ -32,7 +33,7 @@ def shared(server: Metastore, backend: HiveBackend) -> Iterator[Identifier]:
         },
     )
     yield (*above, "spark_db")
-    backend.drop_namespace(DropNamespaceRequest(id=[*above, "spark_db"], behavior="cascade"))
+    CatalogNamespace(backend).drop_namespace(DropNamespaceRequest(id=[*above, "spark_db"], behavior="cascade"))
 
 
 def test_spark_sql_and_lancens_see_the_same(

@@ -9,20 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
-from lance_namespace import DescribeTableRequest
-from lance_namespace.errors import (
-    ConcurrentModificationError,
-    InternalError,
-    InvalidInputError,
-    TableNotFoundError,
-)
+from lance_namespace import DescribeTableRequest, errors
 
 from reconciler.backends.hive import tables
 from reconciler.backends.hive.backend import HiveBackend
 from reconciler.backends.hive.entries import DatabaseName
 from reconciler.backends.hive.metastore import Metastore as Calls
 from reconciler.backends.hive.tables import Tables
+from reconciler.errors import (
+    ConcurrentModificationError,
+    InternalError,
+    InvalidInputError,
+    TableNotFoundError,
+)
 from reconciler.names import Identifier, Scope
+from reconciler.namespace import CatalogNamespace
 from reconciler.state import PropertyChanges
 from tests.catalogs.hive.conftest import Connect
 from tests.catalogs.hive.raw import fetch, plain_table, put, raw
@@ -107,8 +108,8 @@ def test_lance_is_told_by_its_parameter_whatever_the_case(
     assert {table[-1] for table in backend.scan().tables if table[:-1] == database} == {"a", "b", "c"}
     assert sorted(backend.child_tables(database)) == ["a", "b", "c"]
     assert sorted(backend.foreign_objects(database)) == ["none", "view", "x", "y", "z"]
-    with pytest.raises(InvalidInputError, match="is not a Lance table"):
-        backend.describe_table(DescribeTableRequest(id=[*database, "x"]))
+    with pytest.raises(errors.InvalidInputError, match="is not a Lance table"):
+        CatalogNamespace(backend).describe_table(DescribeTableRequest(id=[*database, "x"]))
 
 
 def test_a_refused_filter_is_done_without_and_said_in_the_log(

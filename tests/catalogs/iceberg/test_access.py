@@ -9,19 +9,19 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
-from lance_namespace.errors import (
+
+from reconciler.backends.http import HttpClient
+from reconciler.backends.iceberg import IcebergBackend
+from reconciler.backends.iceberg.oauth import ClientCredentials
+from reconciler.errors import (
+    BackendError,
     InternalError,
     InvalidInputError,
-    LanceNamespaceError,
     PermissionDeniedError,
     ServiceUnavailableError,
     ThrottlingError,
     UnauthenticatedError,
 )
-
-from reconciler.backends.http import HttpClient
-from reconciler.backends.iceberg import IcebergBackend
-from reconciler.backends.iceberg.oauth import ClientCredentials
 from tests.catalogs.iceberg.conftest import Catalog
 from tests.catalogs.iceberg.scripted import Answer, Request, Scripted, error, scripted
 from tests.servers.iceberg import IcebergServer
@@ -228,7 +228,7 @@ def test_threads_share_one_token(script: Scripted) -> None:
     ],
 )
 def test_refusals_of_the_authorization_server(
-    script: Scripted, answer: Answer, kind: type[LanceNamespaceError], said: str
+    script: Scripted, answer: Answer, kind: type[BackendError], said: str
 ) -> None:
     script.routes["POST /v1/oauth/tokens"] = answer
     backend = connect(script, credential=f"me:{SECRET}")
@@ -247,7 +247,7 @@ def test_a_server_that_repeats_secrets_is_not_quoted_with_them(script: Scripted,
     )
     for config in ({"credential": f"me:{SECRET}"}, {"auth_token": SECRET}):
         backend = connect(script, **config)
-        with pytest.raises(LanceNamespaceError) as caught:
+        with pytest.raises(BackendError) as caught:
             backend.scan()
         assert SECRET not in str(caught.value)
         assert "token-1" not in str(caught.value)
@@ -266,10 +266,10 @@ def test_a_server_that_repeats_secrets_is_not_quoted_with_them(script: Scripted,
         (Answer("<html>", 502), ServiceUnavailableError),
     ],
 )
-def test_refusals_of_the_catalog(script: Scripted, answer: Answer, kind: type[LanceNamespaceError]) -> None:
+def test_refusals_of_the_catalog(script: Scripted, answer: Answer, kind: type[BackendError]) -> None:
     script.routes["GET /v1/ware/namespaces/a"] = answer
     backend = connect(script)
-    with pytest.raises(LanceNamespaceError) as caught:
+    with pytest.raises(BackendError) as caught:
         backend.load_namespace(("ware", "a"))
     assert type(caught.value) is kind
     assert str(caught.value).startswith("iceberg: read namespace `ware$a`: ")

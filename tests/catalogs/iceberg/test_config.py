@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from lance_namespace.errors import InvalidInputError
 
 from reconciler.backends.iceberg import IcebergBackend, IcebergConfig
+from reconciler.errors import InvalidInputError
 
 SECRET = "s3cret-value-41"
 ENDPOINT = "http://127.0.0.1:8181"

@@ -15,9 +15,11 @@ from lance_namespace import (
     ListNamespacesRequest,
     ListTablesRequest,
 )
-from lance_namespace.errors import ErrorCode, LanceNamespaceError
+from lance_namespace.errors import LanceNamespaceError
 
 from reconciler.backends.iceberg import IcebergBackend
+from reconciler.errors import ErrorCode
+from reconciler.namespace import CatalogNamespace
 from tests.catalogs.iceberg.scripted import Answer, Scripted, error, scripted, table
 
 SPACES = "/v1/ware/namespaces"
@@ -28,17 +30,32 @@ TABLE = f"{TABLES}/t"
 Operation = Callable[[IcebergBackend], object]
 
 OPERATIONS: dict[str, tuple[str, Operation]] = {
-    "create": (f"POST {SPACES}", lambda b: b.create_namespace(CreateNamespaceRequest(id=["ware", "a"]))),
-    "list": (f"GET {SPACES}", lambda b: b.list_namespaces(ListNamespacesRequest(id=["ware", "a"]))),
-    "describe": (f"GET {SPACE}", lambda b: b.describe_namespace(DescribeNamespaceRequest(id=["ware", "a"]))),
-    "drop": (f"DELETE {SPACE}", lambda b: b.drop_namespace(DropNamespaceRequest(id=["ware", "a"], mode="fail"))),
+    "create": (
+        f"POST {SPACES}",
+        lambda b: CatalogNamespace(b).create_namespace(CreateNamespaceRequest(id=["ware", "a"])),
+    ),
+    "list": (f"GET {SPACES}", lambda b: CatalogNamespace(b).list_namespaces(ListNamespacesRequest(id=["ware", "a"]))),
+    "describe": (
+        f"GET {SPACE}",
+        lambda b: CatalogNamespace(b).describe_namespace(DescribeNamespaceRequest(id=["ware", "a"])),
+    ),
+    "drop": (
+        f"DELETE {SPACE}",
+        lambda b: CatalogNamespace(b).drop_namespace(DropNamespaceRequest(id=["ware", "a"], mode="fail")),
+    ),
     "declare": (
         f"POST {TABLES}",
-        lambda b: b.declare_table(DeclareTableRequest(id=["ware", "a", "t"], location="/lake/t")),
+        lambda b: CatalogNamespace(b).declare_table(DeclareTableRequest(id=["ware", "a", "t"], location="/lake/t")),
     ),
-    "list tables": (f"GET {TABLES}", lambda b: b.list_tables(ListTablesRequest(id=["ware", "a"]))),
-    "describe table": (f"GET {TABLE}", lambda b: b.describe_table(DescribeTableRequest(id=["ware", "a", "t"]))),
-    "deregister": (f"DELETE {TABLE}", lambda b: b.deregister_table(DeregisterTableRequest(id=["ware", "a", "t"]))),
+    "list tables": (f"GET {TABLES}", lambda b: CatalogNamespace(b).list_tables(ListTablesRequest(id=["ware", "a"]))),
+    "describe table": (
+        f"GET {TABLE}",
+        lambda b: CatalogNamespace(b).describe_table(DescribeTableRequest(id=["ware", "a", "t"])),
+    ),
+    "deregister": (
+        f"DELETE {TABLE}",
+        lambda b: CatalogNamespace(b).deregister_table(DeregisterTableRequest(id=["ware", "a", "t"])),
+    ),
 }
 
 ROWS = [

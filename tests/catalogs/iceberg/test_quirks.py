@@ -7,20 +7,20 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from lance_namespace import DeregisterTableRequest, DescribeTableRequest, DropNamespaceRequest
-from lance_namespace.errors import (
+from lance_namespace import DeregisterTableRequest, DescribeTableRequest, DropNamespaceRequest, errors
+
+from reconciler.backends.http import RetryPolicy
+from reconciler.backends.iceberg import IcebergBackend
+from reconciler.errors import (
     ConcurrentModificationError,
-    InvalidInputError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
     TableAlreadyExistsError,
     TableNotFoundError,
     UnsupportedOperationError,
 )
-
-from reconciler.backends.http import RetryPolicy
-from reconciler.backends.iceberg import IcebergBackend
 from reconciler.names import Identifier
+from reconciler.namespace import CatalogNamespace
 from reconciler.state import PropertyChanges
 from tests.catalogs.iceberg.conftest import Catalog
 from tests.catalogs.iceberg.scripted import Answer, Request, Scripted, error, scripted, table
@@ -71,10 +71,10 @@ def test_a_table_of_another_format_is_never_touched(
     catalog.add_iceberg_table(space, "theirs")
     theirs = [*space, "theirs"]
     for call in (
-        lambda: backend.describe_table(DescribeTableRequest(id=theirs)),
-        lambda: backend.deregister_table(DeregisterTableRequest(id=theirs)),
+        lambda: CatalogNamespace(backend).describe_table(DescribeTableRequest(id=theirs)),
+        lambda: CatalogNamespace(backend).deregister_table(DeregisterTableRequest(id=theirs)),
     ):
-        with pytest.raises(InvalidInputError, match="no Lance table"):
+        with pytest.raises(errors.InvalidInputError, match="no Lance table"):
             call()
     with pytest.raises(TableNotFoundError):
         backend.alter_table((*space, "theirs"), PropertyChanges({"table_type": "lance"}))
@@ -99,10 +99,10 @@ def test_dropping_what_is_not_there_succeeds_unless_a_mode_says_otherwise(
     backend: IcebergBackend, space: Identifier
 ) -> None:
     missing = [*space, "never_made"]
-    backend.drop_namespace(DropNamespaceRequest(id=missing))
-    backend.drop_namespace(DropNamespaceRequest(id=missing, mode="skip"))
-    with pytest.raises(NamespaceNotFoundError):
-        backend.drop_namespace(DropNamespaceRequest(id=missing, mode="fail"))
+    CatalogNamespace(backend).drop_namespace(DropNamespaceRequest(id=missing))
+    CatalogNamespace(backend).drop_namespace(DropNamespaceRequest(id=missing, mode="skip"))
+    with pytest.raises(errors.NamespaceNotFoundError):
+        CatalogNamespace(backend).drop_namespace(DropNamespaceRequest(id=missing, mode="fail"))
 
 
 def test_the_location_in_force_is_the_one_the_server_answers(
@@ -319,6 +319,6 @@ def test_tables_without_a_place_go_below_the_root_or_the_working_directory(
     request = DeclareTableRequest(id=["ware", "a", "b", "t"])
     for config, place in (({"root": "s3://lake/root/"}, "s3://lake/root"), ({}, str(tmp_path))):
         backend = IcebergBackend(endpoint=script.url, **config)
-        assert backend.declare_table(request).location == f"{place}/ware/a/b/t"
+        assert CatalogNamespace(backend).declare_table(request).location == f"{place}/ware/a/b/t"
         assert backend.default_location(("ware", "a", "b", "t")) == (f"{place}/ware/a/b/t" if config else None)
         backend.close()

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from functools import partial
 
 import pytest
-from lance_namespace.errors import (
-    InternalError,
-    InvalidInputError,
-    LanceNamespaceError,
-    NamespaceNotFoundError,
-    TableNotFoundError,
-)
 
 from reconciler.backends.http import RetryPolicy
 from reconciler.backends.iceberg import IcebergBackend, server
+from reconciler.errors import (
+    BackendError,
+    InternalError,
+    InvalidInputError,
+    NamespaceNotFoundError,
+    TableNotFoundError,
+)
 from reconciler.names import EVERYTHING, ChildrenOf, Identifier, Only, Scope
 from reconciler.state import Snapshot
 from tests.catalogs.iceberg.conftest import Catalog
@@ -182,7 +182,7 @@ def _run_faulty(catalog: Catalog, runs: int, monkeypatch: pytest.MonkeyPatch) ->
             try:
                 assert backend.scan() == whole, f"run {number}"
                 complete += 1
-            except LanceNamespaceError as problem:
+            except BackendError as problem:
                 failures.append(str(problem))
             finally:
                 backend.close()

@@ -7,16 +7,17 @@ from pathlib import Path
 import lance
 import pyarrow as pa
 import pytest
-from lance_namespace import CreateNamespaceRequest, DeclareTableRequest, DropNamespaceRequest
-from lance_namespace.errors import (
+from lance_namespace import CreateNamespaceRequest, DeclareTableRequest, DropNamespaceRequest, errors
+
+from reconciler.backends.rest import RestBackend
+from reconciler.errors import (
     InternalError,
     NamespaceAlreadyExistsError,
     NamespaceNotFoundError,
     TableAlreadyExistsError,
     UnsupportedOperationError,
 )
-
-from reconciler.backends.rest import RestBackend
+from reconciler.namespace import CatalogNamespace
 from reconciler.state import PropertyChanges
 from tests.catalogs.rest.conftest import Server
 
@@ -26,11 +27,13 @@ DATA = pa.table({"id": [1, 2, 3]})
 def test_modes_that_it_passes_over_are_kept_to(pylance_adapter: Server) -> None:
     backend = pylance_adapter.connect()
     backend.insert_namespace(("a",), {"owner": "me"})
-    backend.create_namespace(CreateNamespaceRequest(id=["a"], mode="exist_ok", properties={"owner": "you"}))
+    CatalogNamespace(backend).create_namespace(
+        CreateNamespaceRequest(id=["a"], mode="exist_ok", properties={"owner": "you"})
+    )
     assert backend.load_namespace(("a",)).properties == {"owner": "me"}
-    backend.drop_namespace(DropNamespaceRequest(id=["missing"], mode="skip"))
+    CatalogNamespace(backend).drop_namespace(DropNamespaceRequest(id=["missing"], mode="skip"))
     backend.insert_table(("a", "t"), f"{pylance_adapter.root}/a/t.lance", {})
-    backend.drop_namespace(DropNamespaceRequest(id=["a"], behavior="cascade"))
+    CatalogNamespace(backend).drop_namespace(DropNamespaceRequest(id=["a"], behavior="cascade"))
     with pytest.raises(NamespaceNotFoundError):
         backend.load_namespace(("a",))
 
@@ -38,8 +41,10 @@ def test_modes_that_it_passes_over_are_kept_to(pylance_adapter: Server) -> None:
 def test_overwriting_a_namespace_is_unsupported_and_changes_nothing(pylance_adapter: Server) -> None:
     backend = pylance_adapter.connect()
     backend.insert_namespace(("a",), {"owner": "me"})
-    with pytest.raises(UnsupportedOperationError, match="cannot be changed"):
-        backend.create_namespace(CreateNamespaceRequest(id=["a"], mode="overwrite", properties={"owner": "you"}))
+    with pytest.raises(errors.UnsupportedOperationError, match="cannot be changed"):
+        CatalogNamespace(backend).create_namespace(
+            CreateNamespaceRequest(id=["a"], mode="overwrite", properties={"owner": "you"})
+        )
     with pytest.raises(UnsupportedOperationError, match="cannot be changed"):
         backend.alter_namespace(("a",), PropertyChanges({"owner": "you"}))
     assert backend.load_namespace(("a",)).properties == {"owner": "me"}
@@ -58,8 +63,8 @@ def test_nothing_is_declared_in_a_missing_namespace(pylance_adapter: Server) -> 
     backend = pylance_adapter.connect()
     with pytest.raises(NamespaceNotFoundError):
         backend.insert_table(("missing", "t"), f"{pylance_adapter.root}/missing/t.lance", {})
-    with pytest.raises(NamespaceNotFoundError):
-        pylance_adapter.connect(root="/elsewhere").declare_table(
+    with pytest.raises(errors.NamespaceNotFoundError):
+        CatalogNamespace(pylance_adapter.connect(root="/elsewhere")).declare_table(
             DeclareTableRequest(id=["missing", "t"], location="/elsewhere/t.lance")
         )
     assert backend.scan().tables == {}
@@ -72,7 +77,7 @@ def test_a_table_is_registered_at_a_place_it_would_not_declare_one(pylance_adapt
     lance.write_dataset(DATA, place)
     made = backend.insert_table(("a", "t"), f"file://{place}", {})
     assert lance.dataset(made.location).count_rows() == 3
-    assert lance.dataset(namespace_client=backend, table_id=["a", "t"]).count_rows() == 3
+    assert lance.dataset(namespace_client=CatalogNamespace(backend), table_id=["a", "t"]).count_rows() == 3
 
 
 def test_properties_that_it_loses_are_an_error_unless_that_is_known(pylance_adapter: Server) -> None:
@@ -91,16 +96,16 @@ def test_the_server_chooses_the_place_where_no_root_is_known(pylance_adapter: Se
     backend = pylance_adapter.connect(table_properties="true")
     backend.insert_namespace(("a",), {})
     rootless = RestBackend(uri=pylance_adapter.config["uri"])
-    answer = rootless.declare_table(DeclareTableRequest(id=["a", "t"], properties={"tier": "gold"}))
+    answer = CatalogNamespace(rootless).declare_table(DeclareTableRequest(id=["a", "t"], properties={"tier": "gold"}))
     assert Path((answer.location or "").removeprefix("file://")).parent == pylance_adapter.root
     assert rootless.load_table(("a", "t")).properties == {"tier": "gold"}
-    lance.write_dataset(DATA, namespace_client=rootless, table_id=["a", "written"])
-    assert lance.dataset(namespace_client=rootless, table_id=["a", "written"]).count_rows() == 3
+    lance.write_dataset(DATA, namespace_client=CatalogNamespace(rootless), table_id=["a", "written"])
+    assert lance.dataset(namespace_client=CatalogNamespace(rootless), table_id=["a", "written"]).count_rows() == 3
 
 
 def test_a_root_table_that_comes_back_is_reported(pylance_adapter: Server) -> None:
     backend = RestBackend(uri=pylance_adapter.config["uri"])
-    backend.declare_table(DeclareTableRequest(id=["t"]))
+    CatalogNamespace(backend).declare_table(DeclareTableRequest(id=["t"]))
     with pytest.raises(InternalError, match="says that table `t` is deregistered, and still has it"):
         backend.remove_table(("t",))
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import reconciler
+from reconciler.namespace import CatalogNamespace
 from reconciler.planner.plan import Action, Plan
 from tests.catalogs.rest.conftest import TOKEN, Server
 from tests.cli.running import lancens
@@ -65,7 +66,10 @@ def test_the_first_apply_makes_everything_and_the_second_nothing(serve: Server, 
     ]
     backend = serve.connect()
     assert backend.load_table(("features", "users")).properties["lancens.managed-by"] == "feature-store/shared"
-    assert lance.dataset(namespace_client=backend, table_id=["features", "eu", "clicks"]).count_rows() == 2
+    assert (
+        lance.dataset(namespace_client=CatalogNamespace(backend), table_id=["features", "eu", "clicks"]).count_rows()
+        == 2
+    )
 
 
 def test_properties_change_in_place_and_entries_move(serve: Server, manifest: Path) -> None:
@@ -142,4 +146,9 @@ def test_on_pylances_adapter_the_same_without_marks(
     text = manifest.read_text()
     manifest.write_text(text[: text.index("        namespaces:\n          eu:")])
     assert actions(planned(manifest)) == []
-    assert lance.dataset(namespace_client=pylance_adapter.connect(), table_id=["features", "users"]).count_rows() == 0
+    assert (
+        lance.dataset(
+            namespace_client=CatalogNamespace(pylance_adapter.connect()), table_id=["features", "users"]
+        ).count_rows()
+        == 0
+    )

@@ -7,12 +7,15 @@ from contextlib import suppress
 from urllib.parse import parse_qs, unquote
 
 import pytest
-from lance_namespace.errors import (
+from lance_namespace.errors import LanceNamespaceError
+
+from reconciler.backends.rest import RestBackend
+from reconciler.errors import (
+    BackendError,
     ConcurrentModificationError,
     ErrorCode,
     InternalError,
     InvalidInputError,
-    LanceNamespaceError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
     PermissionDeniedError,
@@ -22,11 +25,10 @@ from lance_namespace.errors import (
     ThrottlingError,
     UnauthenticatedError,
     UnsupportedOperationError,
-    from_error_code,
+    error_type,
 )
-
-from reconciler.backends.rest import RestBackend
 from reconciler.names import ChildrenOf, Only, Scope
+from reconciler.namespace import CatalogNamespace
 from reconciler.state import PropertyChanges
 from tests.servers.lance_rest import Request, scripted
 
@@ -178,10 +180,10 @@ def test_names_that_cannot_be_shown_are_notes() -> None:
 def test_every_code_of_the_specification_is_its_error(code: ErrorCode) -> None:
     with (
         scripted(lambda _: error(418, int(code), "because")) as server,
-        pytest.raises(LanceNamespaceError, match=f"{code.name}: because") as raised,
+        pytest.raises(BackendError, match=f"{code.name}: because") as raised,
     ):
         backend_at(server.url)._known.namespace(("a",))
-    assert type(raised.value) is type(from_error_code(int(code), ""))
+    assert type(raised.value) is error_type(int(code))
 
 
 @pytest.mark.parametrize(
@@ -196,7 +198,7 @@ def test_every_code_of_the_specification_is_its_error(code: ErrorCode) -> None:
         (503, b"<html>down</html>", ServiceUnavailableError),
     ],
 )
-def test_other_bodies_are_read_by_their_status(status: int, body: object, expected: type[LanceNamespaceError]) -> None:
+def test_other_bodies_are_read_by_their_status(status: int, body: object, expected: type[BackendError]) -> None:
     with scripted(lambda _: (status, body)) as server, pytest.raises(expected):
         backend_at(server.url)._known.namespace(("a",))
 
@@ -208,7 +210,7 @@ def test_a_creation_that_met_another_one_already_exists() -> None:
         return (404, b"") if request.path == "/ListOperations" else (200, {"location": "s3://lake/a"})
 
     with scripted(answer) as server:
-        with pytest.raises(LanceNamespaceError) as raised:
+        with pytest.raises(BackendError) as raised:
             backend_at(server.url).insert_namespace(("a",), {})
         assert raised.value.code == ErrorCode.NAMESPACE_ALREADY_EXISTS
         with pytest.raises(TableAlreadyExistsError):
@@ -259,9 +261,11 @@ def _every_write(backend: RestBackend) -> list[Callable[[], object]]:
     from lance_namespace import CreateNamespaceRequest, DropNamespaceRequest, RegisterTableRequest
 
     return [
-        lambda: backend.create_namespace(CreateNamespaceRequest(id=["a"], mode="overwrite")),
-        lambda: backend.drop_namespace(DropNamespaceRequest(id=["missing"], behavior="cascade")),
-        lambda: backend.register_table(RegisterTableRequest(id=["a", "t"], location="s3://x/y", mode="overwrite")),
+        lambda: CatalogNamespace(backend).create_namespace(CreateNamespaceRequest(id=["a"], mode="overwrite")),
+        lambda: CatalogNamespace(backend).drop_namespace(DropNamespaceRequest(id=["missing"], behavior="cascade")),
+        lambda: CatalogNamespace(backend).register_table(
+            RegisterTableRequest(id=["a", "t"], location="s3://x/y", mode="overwrite")
+        ),
     ]
 
 

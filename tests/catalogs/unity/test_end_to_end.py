@@ -11,6 +11,7 @@ import pytest
 
 import reconciler
 from reconciler.backends.unity import UnityConfig
+from reconciler.namespace import CatalogNamespace
 from reconciler.planner.plan import Action, Plan
 from tests.catalogs.unity.conftest import CATALOG, TOKEN, Unity
 from tests.cli.running import lancens
@@ -67,8 +68,8 @@ def test_the_first_apply_makes_everything_and_the_second_nothing(unity: Unity, m
     assert users["properties"]["tier"] == "gold"
     assert users["properties"]["lancens.managed-by"] == "feature-store/governed"
     backend = unity.connect()
-    assert lance.dataset(namespace_client=backend, table_id=[*FEATURES, "clicks"]).count_rows() == 2
-    assert lance.dataset(namespace_client=backend, table_id=[*FEATURES, "users"]).count_rows() == 0
+    assert lance.dataset(namespace_client=CatalogNamespace(backend), table_id=[*FEATURES, "clicks"]).count_rows() == 2
+    assert lance.dataset(namespace_client=CatalogNamespace(backend), table_id=[*FEATURES, "users"]).count_rows() == 0
     lance.write_dataset(pa.table({"n": [1]}), backend.load_table((CATALOG, "staging", "events")).location)
     assert planned(manifest).changes == ()
     assert lance.dataset(str(tmp_path / "my lake/main/staging/events.lance")).count_rows() == 1

@@ -7,13 +7,17 @@ import sys
 from collections.abc import Callable, Mapping
 
 import pytest
-from lance_namespace import DescribeTableRequest, ListNamespacesRequest
-from lance_namespace.errors import (
+from lance_namespace import DescribeTableRequest, ListNamespacesRequest, errors
+
+from reconciler.backends import registry
+from reconciler.backends.unity import UnityBackend
+from reconciler.errors import (
+    BackendError,
     ConcurrentModificationError,
     ErrorCode,
     InternalError,
     InvalidInputError,
-    LanceNamespaceError,
+    MissingExtraError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
@@ -25,10 +29,7 @@ from lance_namespace.errors import (
     UnauthenticatedError,
     UnsupportedOperationError,
 )
-
-from reconciler.backends import registry
-from reconciler.backends.unity import UnityBackend
-from reconciler.errors import MissingExtraError
+from reconciler.namespace import CatalogNamespace
 from tests.catalogs.unity.conftest import CATALOG, TOKEN, Unity
 from tests.servers.unity_contract import Contract, jwt
 from tests.servers.unity_contract_server import serving
@@ -50,11 +51,11 @@ CALLS: Mapping[str, Call] = {
 }
 
 
-def refusal(unity: Unity, call: str, status: int, body: Mapping[str, object] | str, **more: str) -> LanceNamespaceError:
+def refusal(unity: Unity, call: str, status: int, body: Mapping[str, object] | str, **more: str) -> BackendError:
     unity.fill(1, 0)
     method, _, route = call.partition(" ")
     unity.server.fail_once(f"{method} /api/2.1/unity-catalog{route}", status, body)
-    with pytest.raises(LanceNamespaceError) as caught:
+    with pytest.raises(BackendError) as caught:
         CALLS[call](unity.connect(max_retries="0", **more))
     return caught.value
 
@@ -100,7 +101,7 @@ def refusal(unity: Unity, call: str, status: int, body: Mapping[str, object] | s
     ],
 )
 def test_each_code_is_the_error_the_specification_names(
-    unity: Unity, call: str, status: int, code: str, kind: type[LanceNamespaceError]
+    unity: Unity, call: str, status: int, code: str, kind: type[BackendError]
 ) -> None:
     error = refusal(unity, call, status, {"error_code": code, "message": "as the server says it", "details": []})
     assert type(error) is kind
@@ -156,7 +157,7 @@ def test_a_page_is_no_success_of_a_removal(unity: Unity, call: str) -> None:
     ],
 )
 def test_tokens_that_the_server_does_not_take(
-    unity: Unity, token: str | None, kind: type[LanceNamespaceError], line: str
+    unity: Unity, token: str | None, kind: type[BackendError], line: str
 ) -> None:
     config = unity.config()
     del config["auth_token"]
@@ -191,7 +192,7 @@ def test_the_token_is_shown_nowhere(unity: Unity) -> None:
 def test_storage_options_go_to_pylance_and_nowhere_else(unity: Unity) -> None:
     unity.fill(1)
     backend = unity.connect(**{"storage.region": "eu-west-1"})
-    described = backend.describe_table(DescribeTableRequest(id=list(TABLE)))
+    described = CatalogNamespace(backend).describe_table(DescribeTableRequest(id=list(TABLE)))
     assert described.storage_options == {"region": "eu-west-1"}
     assert not any("eu-west-1" in request for request in unity.server.requests)
 
@@ -201,8 +202,8 @@ def test_a_service_that_is_not_there() -> None:
         unused.bind(("127.0.0.1", 0))
         endpoint = f"http://127.0.0.1:{unused.getsockname()[1]}"
         backend = UnityBackend(endpoint=endpoint, catalog="main", max_retries="0")
-        with pytest.raises(ServiceUnavailableError, match="check `endpoint` and that the service is up"):
-            backend.list_namespaces(ListNamespacesRequest(id=["main"]))
+        with pytest.raises(errors.ServiceUnavailableError, match="check `endpoint` and that the service is up"):
+            CatalogNamespace(backend).list_namespaces(ListNamespacesRequest(id=["main"]))
 
 
 def test_the_time_out_is_the_configured_one() -> None:

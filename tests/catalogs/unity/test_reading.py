@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from lance_namespace import DescribeTableRequest, ListNamespacesRequest, ListTablesRequest
-from lance_namespace.errors import (
+from lance_namespace import DescribeTableRequest, ListNamespacesRequest, ListTablesRequest, errors
+
+from reconciler.errors import (
+    BackendError,
     InternalError,
-    InvalidInputError,
-    LanceNamespaceError,
     NamespaceNotFoundError,
+    NotLanceTableError,
     PermissionDeniedError,
     TableNotFoundError,
 )
-
-from reconciler.backends.base import NotLanceTableError
 from reconciler.names import ChildrenOf, Scope
+from reconciler.namespace import CatalogNamespace
 from tests.catalogs.unity.conftest import CATALOG, Unity
 
 PAGE = "/api/2.1/unity-catalog/tables"
@@ -25,14 +25,14 @@ def test_every_table_of_every_page_is_listed(either: Unity, count: int) -> None:
     either.fill(count)
     backend = either.connect()
     expected = [f"t{number:04}" for number in range(count)]
-    assert backend.list_tables(ListTablesRequest(id=[CATALOG, "s0"])).tables == expected
+    assert CatalogNamespace(backend).list_tables(ListTablesRequest(id=[CATALOG, "s0"])).tables == expected
     assert [identifier[-1] for identifier in backend.scan().tables] == expected
 
 
 def test_every_schema_of_every_page_is_listed(either: Unity) -> None:
     either.fill(*[0] * 250)
     backend = either.connect()
-    assert len(backend.list_namespaces(ListNamespacesRequest(id=[CATALOG])).namespaces) == 250
+    assert len(CatalogNamespace(backend).list_namespaces(ListNamespacesRequest(id=[CATALOG])).namespaces) == 250
     assert len(backend.scan().namespaces) == 251
 
 
@@ -237,20 +237,20 @@ def test_a_federated_catalog_is_noted_as_read_only(unity: Unity) -> None:
 def test_the_root_holds_the_configured_catalog_and_no_other(unity: Unity) -> None:
     unity.contract.add_catalog("other")
     backend = unity.connect()
-    assert backend.list_namespaces(ListNamespacesRequest(id=[])).namespaces == [CATALOG]
-    assert backend.list_tables(ListTablesRequest(id=[])).tables == []
-    assert backend.list_tables(ListTablesRequest(id=[CATALOG])).tables == []
+    assert CatalogNamespace(backend).list_namespaces(ListNamespacesRequest(id=[])).namespaces == [CATALOG]
+    assert CatalogNamespace(backend).list_tables(ListTablesRequest(id=[])).tables == []
+    assert CatalogNamespace(backend).list_tables(ListTablesRequest(id=[CATALOG])).tables == []
     for identifier in (["other"], ["other", "s"]):
-        with pytest.raises(NamespaceNotFoundError, match="not in the catalog `main`"):
-            backend.list_namespaces(ListNamespacesRequest(id=identifier))
+        with pytest.raises(errors.NamespaceNotFoundError, match="not in the catalog `main`"):
+            CatalogNamespace(backend).list_namespaces(ListNamespacesRequest(id=identifier))
 
 
 @pytest.mark.parametrize(
     "identifier", [[], [CATALOG], [CATALOG, "s0"], [CATALOG, "s0", "a", "b"], [CATALOG, "s0", "a.b"]]
 )
 def test_tables_stand_three_levels_deep(unity: Unity, identifier: list[str]) -> None:
-    with pytest.raises(InvalidInputError):
-        unity.connect().describe_table(DescribeTableRequest(id=identifier))
+    with pytest.raises(errors.InvalidInputError):
+        CatalogNamespace(unity.connect()).describe_table(DescribeTableRequest(id=identifier))
     assert unity.server.requests == []
 
 
@@ -261,7 +261,7 @@ def test_tables_stand_three_levels_deep(unity: Unity, identifier: list[str]) -> 
         ((CATALOG, "nope", "nope"), NamespaceNotFoundError),
     ],
 )
-def test_what_is_missing_is_named(either: Unity, identifier: tuple[str, ...], kind: type[LanceNamespaceError]) -> None:
+def test_what_is_missing_is_named(either: Unity, identifier: tuple[str, ...], kind: type[BackendError]) -> None:
     either.fill(0)
     with pytest.raises(kind) as caught:
         either.connect().load_table(identifier)
@@ -279,10 +279,10 @@ def test_describe_shows_the_columns_the_catalog_has(unity: Unity) -> None:
         CATALOG, "s0", "bare", table_type="EXTERNAL", storage_location="/a", properties={"table_type": "lance"}
     )
     backend = unity.connect()
-    schema = backend.describe_table(DescribeTableRequest(id=[CATALOG, "s0", "t0000"])).var_schema
+    schema = CatalogNamespace(backend).describe_table(DescribeTableRequest(id=[CATALOG, "s0", "t0000"])).var_schema
     assert schema is not None
     assert [(field.name, field.type.type) for field in schema.fields] == [("id", "int64"), ("name", "utf8")]
-    assert backend.describe_table(DescribeTableRequest(id=[CATALOG, "s0", "bare"])).var_schema is None
+    assert CatalogNamespace(backend).describe_table(DescribeTableRequest(id=[CATALOG, "s0", "bare"])).var_schema is None
 
 
 @pytest.mark.parametrize(

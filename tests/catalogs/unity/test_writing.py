@@ -15,19 +15,19 @@ from lance_namespace import (
     DropNamespaceRequest,
     DropTableRequest,
     RegisterTableRequest,
+    errors,
 )
-from lance_namespace.errors import (
+
+from reconciler import locations
+from reconciler.errors import (
     InternalError,
     InvalidInputError,
-    LanceNamespaceError,
-    NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
     TableAlreadyExistsError,
     UnsupportedOperationError,
 )
-
-from reconciler import locations
+from reconciler.namespace import CatalogNamespace
 from reconciler.state import PropertyChanges
 from tests.catalogs.unity.conftest import CATALOG, Unity
 
@@ -44,7 +44,7 @@ def deletions(unity: Unity) -> list[str]:
 def test_an_entry_is_external_text_and_marked(unity: Unity, dataset: WriteDataset) -> None:
     unity.fill(0)
     location = dataset(3)
-    made = unity.connect().register_table(
+    made = CatalogNamespace(unity.connect()).register_table(
         RegisterTableRequest(id=list(TABLE), location=location, properties={"tier": "gold"})
     )
     kept = unity.contract.table(*TABLE)
@@ -59,7 +59,9 @@ def test_an_entry_is_external_text_and_marked(unity: Unity, dataset: WriteDatase
 
 def test_a_declared_table_has_no_columns(unity: Unity, tmp_path: Path) -> None:
     unity.fill(0)
-    unity.connect().declare_table(DeclareTableRequest(id=list(TABLE), location=str(tmp_path / "t.lance")))
+    CatalogNamespace(unity.connect()).declare_table(
+        DeclareTableRequest(id=list(TABLE), location=str(tmp_path / "t.lance"))
+    )
     assert unity.contract.table(*TABLE)["columns"] == []
 
 
@@ -76,15 +78,15 @@ def test_default_locations_are_below_the_root(unity: Unity, tmp_path: Path, monk
     plain = unity.connect()
     assert plain.default_location(TABLE) is None
     monkeypatch.chdir(tmp_path)
-    made = plain.declare_table(DeclareTableRequest(id=list(TABLE)))
+    made = CatalogNamespace(plain).declare_table(DeclareTableRequest(id=list(TABLE)))
     assert locations.same(made.location, f"{tmp_path}/main/s0/t.lance")
 
 
 def test_duplicates(either: Unity) -> None:
     either.fill(1)
     backend = either.connect()
-    with pytest.raises(NamespaceAlreadyExistsError):
-        backend.create_namespace(CreateNamespaceRequest(id=list(SCHEMA)))
+    with pytest.raises(errors.NamespaceAlreadyExistsError):
+        CatalogNamespace(backend).create_namespace(CreateNamespaceRequest(id=list(SCHEMA)))
     with pytest.raises(TableAlreadyExistsError):
         backend.insert_table((*SCHEMA, "t0000"), "s3://lake/x", {})
     either.contract.add_table(*SCHEMA, "view", table_type="VIEW")
@@ -103,23 +105,24 @@ def test_below_what_is_missing(either: Unity) -> None:
 def test_another_catalog_is_invalid_input(unity: Unity) -> None:
     unity.contract.add_catalog("other")
     backend = unity.connect()
-    with pytest.raises(InvalidInputError, match="not in the catalog `main`"):
-        backend.create_namespace(CreateNamespaceRequest(id=["other", "s"]))
-    with pytest.raises(InvalidInputError, match="not in the catalog `main`"):
-        backend.declare_table(DeclareTableRequest(id=["other", "s", "t"], location="s3://lake/x"))
+    with pytest.raises(errors.InvalidInputError, match="not in the catalog `main`"):
+        CatalogNamespace(backend).create_namespace(CreateNamespaceRequest(id=["other", "s"]))
+    with pytest.raises(errors.InvalidInputError, match="not in the catalog `main`"):
+        CatalogNamespace(backend).declare_table(DeclareTableRequest(id=["other", "s", "t"], location="s3://lake/x"))
     assert unity.server.requests == []
 
 
 def test_the_catalog_is_not_created_changed_or_dropped(unity: Unity) -> None:
     backend = unity.connect()
     attempts: list[Callable[[], object]] = [
-        lambda: backend.create_namespace(CreateNamespaceRequest(id=[CATALOG], mode="overwrite")),
-        lambda: backend.drop_namespace(DropNamespaceRequest(id=[CATALOG])),
-        lambda: backend.alter_namespace((CATALOG,), PropertyChanges({"a": "1"})),
+        lambda: CatalogNamespace(backend).create_namespace(CreateNamespaceRequest(id=[CATALOG], mode="overwrite")),
+        lambda: CatalogNamespace(backend).drop_namespace(DropNamespaceRequest(id=[CATALOG])),
     ]
     for attempt in attempts:
-        with pytest.raises(InvalidInputError, match="not created, changed or dropped here"):
+        with pytest.raises(errors.InvalidInputError, match="not created, changed or dropped here"):
             attempt()
+    with pytest.raises(InvalidInputError, match="not created, changed or dropped here"):
+        backend.alter_namespace((CATALOG,), PropertyChanges({"a": "1"}))
     assert not [request for request in unity.server.requests if not request.startswith("GET")]
 
 
@@ -154,8 +157,8 @@ def test_a_schema_that_holds_something_else_stays(either: Unity, kind: str, beha
         either.contract.add_other(kind, *SCHEMA, "other")
     if behavior == "restrict":
         either.contract.remove(*SCHEMA, "t0000")
-    with pytest.raises(NamespaceNotEmptyError, match="other"):
-        either.connect().drop_namespace(DropNamespaceRequest(id=list(SCHEMA), behavior=behavior))
+    with pytest.raises(errors.NamespaceNotEmptyError, match="other"):
+        CatalogNamespace(either.connect()).drop_namespace(DropNamespaceRequest(id=list(SCHEMA), behavior=behavior))
     assert deletions(either) == []
 
 
@@ -175,7 +178,7 @@ def test_cascade_removes_entries_and_never_forces(either: Unity, dataset: WriteD
     places = {name: dataset(rows) for name, rows in [("a", 1), ("b", 2)]}
     for name, location in places.items():
         backend.insert_table((*SCHEMA, name), location, {})
-    backend.drop_namespace(DropNamespaceRequest(id=list(SCHEMA), behavior="cascade"))
+    CatalogNamespace(backend).drop_namespace(DropNamespaceRequest(id=list(SCHEMA), behavior="cascade"))
     assert backend.child_namespaces((CATALOG,)) == []
     assert [lance.dataset(location).count_rows() for location in places.values()] == [1, 2]
     assert len(deletions(either)) == 3
@@ -197,8 +200,8 @@ def test_what_is_no_lance_table_is_never_removed(unity: Unity, tmp_path: Path, k
     data.mkdir()
     properties = {"table_type": "lance"} if kind == "MANAGED" else {}
     unity.contract.add_table(*TABLE, table_type=kind, storage_location=data.as_uri(), properties=properties)
-    with pytest.raises(InvalidInputError, match="no Lance table"):
-        unity.connect().deregister_table(DeregisterTableRequest(id=list(TABLE)))
+    with pytest.raises(errors.InvalidInputError, match="no Lance table"):
+        CatalogNamespace(unity.connect()).deregister_table(DeregisterTableRequest(id=list(TABLE)))
     assert deletions(unity) == []
     assert data.is_dir()
 
@@ -208,7 +211,9 @@ def test_deregistering_leaves_the_data(unity: Unity, dataset: WriteDataset) -> N
     backend = unity.connect()
     location = dataset(5)
     backend.insert_table(TABLE, location, {})
-    assert locations.same(backend.deregister_table(DeregisterTableRequest(id=list(TABLE))).location, location)
+    assert locations.same(
+        CatalogNamespace(backend).deregister_table(DeregisterTableRequest(id=list(TABLE))).location, location
+    )
     assert backend.child_tables(SCHEMA) == []
     assert lance.dataset(location).count_rows() == 5
 
@@ -216,16 +221,21 @@ def test_deregistering_leaves_the_data(unity: Unity, dataset: WriteDataset) -> N
 @pytest.mark.parametrize(
     ("call", "kind"),
     [
-        (lambda backend: backend.drop_table(DropTableRequest(id=list(TABLE))), UnsupportedOperationError),
+        (
+            lambda backend: CatalogNamespace(backend).drop_table(DropTableRequest(id=list(TABLE))),
+            errors.UnsupportedOperationError,
+        ),
         (lambda backend: backend.alter_table(TABLE, PropertyChanges({"a": "1"})), UnsupportedOperationError),
         (
-            lambda backend: backend.create_table(CreateTableRequest(id=list(TABLE), mode="overwrite"), b""),
-            UnsupportedOperationError,
+            lambda backend: CatalogNamespace(backend).create_table(
+                CreateTableRequest(id=list(TABLE), mode="overwrite"), b""
+            ),
+            errors.UnsupportedOperationError,
         ),
     ],
 )
 def test_what_is_not_supported_reaches_no_server(
-    unity: Unity, call: Callable[[object], object], kind: type[LanceNamespaceError]
+    unity: Unity, call: Callable[[object], object], kind: type[Exception]
 ) -> None:
     with pytest.raises(kind):
         call(unity.connect())

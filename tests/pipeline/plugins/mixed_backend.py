@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lance_namespace.errors import InternalError, NamespaceNotFoundError
 from pydantic import Field
 
 from reconciler.backends.dir import DirBackend, DirConfig
+from reconciler.errors import InternalError, NamespaceNotFoundError
 from reconciler.names import Identifier, split
 from reconciler.state import Capabilities, ForeignTable
 

@@ -7,10 +7,10 @@ import signal
 import uuid
 from pathlib import Path
 
-from lance_namespace.errors import InternalError
 from pydantic import Field
 
 from reconciler.backends.dir import DirBackend, DirConfig
+from reconciler.errors import InternalError
 from reconciler.names import EVERYTHING, ChildrenOf, Identifier, Scope, split
 from reconciler.state import Snapshot
 

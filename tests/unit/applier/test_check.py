@@ -3,12 +3,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from lance_namespace.errors import ServiceUnavailableError
 
 from reconciler import ownership
 from reconciler.applier import check_plan
 from reconciler.backends.memory import MemoryBackend
-from reconciler.errors import CatalogError, StalePlanError
+from reconciler.errors import CatalogError, ServiceUnavailableError, StalePlanError
 from reconciler.planner.plan import Plan
 from reconciler.state import Capabilities
 from tests.unit.applier.world import World, capable

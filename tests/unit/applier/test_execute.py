@@ -4,10 +4,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from lance_namespace.errors import PermissionDeniedError
 
 from reconciler.applier import Event, Finished, Started, Status, read_journal
-from reconciler.errors import ApplyError, PlanFileError
+from reconciler.errors import ApplyError, PermissionDeniedError, PlanFileError
 from reconciler.planner.plan import Plan
 from tests.unit.applier.world import World, statuses
 from tests.unit.planner.building import OWNER, claim, desired, live, live_table, table

@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from lance_namespace.errors import PermissionDeniedError
 
 from reconciler.applier import Journal, describe_journal, read_journal
-from reconciler.errors import ApplyError, PlanFileError
+from reconciler.errors import ApplyError, PermissionDeniedError, PlanFileError
 from tests.unit.applier.world import Crash, World
 from tests.unit.planner.building import OWNER, claim, desired, live, live_table, marks, table
 

@@ -2,11 +2,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lance_namespace.errors import PermissionDeniedError
-
 from reconciler import ownership
 from reconciler.applier import Status
 from reconciler.backends.memory import MemoryBackend
+from reconciler.errors import PermissionDeniedError
 from reconciler.state import PropertyChanges, Prune
 from tests.unit.applier.world import World, statuses
 from tests.unit.planner.building import OWNER, claim, desired, live, live_namespace, marks

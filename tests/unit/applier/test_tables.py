@@ -3,11 +3,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from lance_namespace.errors import PermissionDeniedError, ThrottlingError
 
 from reconciler import ownership
 from reconciler.applier import Result, Status
 from reconciler.backends.memory import MemoryBackend
+from reconciler.errors import PermissionDeniedError, ThrottlingError
 from reconciler.planner.plan import Plan
 from reconciler.state import Capabilities, DesiredTable, Evolve, Field, Storage, StorageKind
 from tests.unit.applier.world import World, capable

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from lance_namespace.errors import LanceNamespaceError, TableAlreadyExistsError
 
 from reconciler import locations, storage
 from reconciler.applier import ApplyReport, Event, Journal, Status, StopSignal, check_plan, execute
 from reconciler.backends.memory import MemoryBackend
+from reconciler.errors import BackendError, TableAlreadyExistsError
 from reconciler.names import Identifier, join
 from reconciler.operations import plan as planning
 from reconciler.operations.connections import Connection
@@ -136,6 +136,9 @@ class FakeStorage:
         schema = self.datasets.get(place)
         return Storage(StorageKind.NOTHING) if schema is None else Storage(StorageKind.DATASET, schema)
 
+    def probe_many(self, places: Iterable[str], options: Mapping[str, str], concurrency: int = 1) -> dict[str, Storage]:
+        return {place: self.probe(place, options) for place in places}
+
     def create_empty(self, location: str, schema: Schema, options: Mapping[str, str]) -> None:
         place = locations.normalise(location)
 
@@ -162,7 +165,7 @@ class FakeStorage:
     @contextmanager
     def installed(self) -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
-            for name in ("probe", "create_empty", "is_fresh", "add_columns"):
+            for name in ("probe", "probe_many", "create_empty", "is_fresh", "add_columns"):
                 patch.setattr(storage, name, getattr(self, name))
             yield
 
@@ -237,7 +240,7 @@ class World:
         changes = PropertyChanges(properties, frozenset([remove] if remove else []))
         MemoryBackend.alter_table(self.backend, tuple(path.split("/")), changes, location)
 
-    def refuse(self, write: str, error: LanceNamespaceError | Exception) -> None:
+    def refuse(self, write: str, error: BackendError | Exception) -> None:
         self.ledger.refuse[write] = error
 
     def revive(self) -> None:

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lance_namespace.errors import InternalError, PermissionDeniedError
 
 from reconciler.backends.memory import MemoryBackend
-from reconciler.errors import CatalogError, ConfigError, LancensError
+from reconciler.errors import CatalogError, ConfigError, InternalError, LancensError, PermissionDeniedError
 from reconciler.manifest import load
 from reconciler.names import EVERYTHING, ChildrenOf, Identifier, Only, Scope
 from reconciler.pipeline.catalogs import CatalogSpec, catalog_specs

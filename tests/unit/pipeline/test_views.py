@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.errors import CatalogError
+from reconciler.errors import CatalogError, ErrorCode
 from reconciler.pipeline.rows import arrow_schema, coverage_row, record_batch, rows_of
 from reconciler.pipeline.views import INVENTORY, VIEWS, View
 from reconciler.state import LiveNamespace, LiveTable, Snapshot
@@ -49,7 +49,7 @@ def test_each_view_shows_its_rows_and_what_could_not_be_read() -> None:
     live = Snapshot(
         {("a", "b"): LiveNamespace(("a", "b"), {}, "database")}, {("top",): LiveTable(("top",), "/t")}, ("a note",)
     )
-    failed = coverage_row("lake", ("a", "b"), error=CatalogError("no answer", 18))
+    failed = coverage_row("lake", ("a", "b"), error=CatalogError("no answer", ErrorCode.INTERNAL))
     rows = [*rows_of("lake", live), coverage_row("lake", (), namespaces=1, tables=1), failed]
     names = {name: [(row["namespace"], row["error"]) for row in shown(view, *rows)] for name, view in VIEWS.items()}
     assert names == {

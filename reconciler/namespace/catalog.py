@@ -1,0 +1,384 @@
+"""A backend as a Lance namespace: the operations of the specification, built once on the backend's contract.
+
+The operations follow the Lance Namespace specification, "Namespace Operations", in today's names (DescribeTable for
+GetTable, DescribeNamespace for GetNamespace).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from lance_namespace import (
+    CreateNamespaceRequest,
+    CreateNamespaceResponse,
+    CreateTableRequest,
+    CreateTableResponse,
+    DeclareTableRequest,
+    DeclareTableResponse,
+    DeregisterTableRequest,
+    DeregisterTableResponse,
+    DescribeNamespaceRequest,
+    DescribeNamespaceResponse,
+    DescribeTableRequest,
+    DescribeTableResponse,
+    DropNamespaceRequest,
+    DropNamespaceResponse,
+    DropTableRequest,
+    DropTableResponse,
+    LanceNamespace,
+    ListNamespacesRequest,
+    ListNamespacesResponse,
+    ListTablesRequest,
+    ListTablesResponse,
+    NamespaceExistsRequest,
+    NamespaceExistsResponse,
+    RegisterTableRequest,
+    RegisterTableResponse,
+    TableExistsRequest,
+    TableExistsResponse,
+)
+from lance_namespace_urllib3_client.models.table_basic_stats import TableBasicStats
+
+from reconciler import storage
+from reconciler.arrow_types import to_arrow_schema
+from reconciler.backends.base import Backend
+from reconciler.errors import (
+    BackendError,
+    InvalidInputError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+    NotLanceTableError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
+from reconciler.names import Identifier, join
+from reconciler.namespace.json_arrow import to_json_schema
+from reconciler.namespace.paging import page_of
+from reconciler.namespace.requests import operation
+from reconciler.state import LiveTable, PropertyChanges, StorageKind
+
+__all__ = ["CatalogNamespace"]
+
+_SUFFIX = ".lance"
+
+
+class CatalogNamespace(LanceNamespace):
+    """A catalog as every Lance tool takes it. Every operation raises ``lance_namespace.errors`` types only.
+
+    It can be pickled: the copy connects anew.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return CatalogNamespace, (self.backend,)
+
+    def namespace_id(self) -> str:
+        """Return a text that names this connection: the implementation and the service, without secrets."""
+        return self.backend.namespace_id()
+
+    def close(self) -> None:
+        """Give back connections. A closed namespace is not used again."""
+        self.backend.close()
+
+    # ---- namespaces ----------------------------------------------------------------------------------------------
+
+    @operation(ListNamespacesRequest)
+    def list_namespaces(self, request: ListNamespacesRequest) -> ListNamespacesResponse:
+        """ListNamespaces: names in order, a page of ``limit`` at a time."""
+        parent = self.backend.namespace_id_of(request.id)
+        page = page_of(self.backend.child_namespaces(parent), request.page_token, request.limit)
+        return ListNamespacesResponse(namespaces=page.names, page_token=page.token)
+
+    @operation(DescribeNamespaceRequest)
+    def describe_namespace(self, request: DescribeNamespaceRequest) -> DescribeNamespaceResponse:
+        """DescribeNamespace: the properties of a namespace; the root has none."""
+        identifier = self.backend.namespace_id_of(request.id)
+        if not identifier:
+            return DescribeNamespaceResponse(properties={})
+        return DescribeNamespaceResponse(properties=dict(self.backend.load_namespace(identifier).properties))
+
+    @operation(NamespaceExistsRequest)
+    def namespace_exists(self, request: NamespaceExistsRequest) -> NamespaceExistsResponse:
+        """NamespaceExists: returns for an existing namespace, raises NamespaceNotFoundError otherwise."""
+        identifier = self.backend.namespace_id_of(request.id)
+        if identifier:
+            self.backend.load_namespace(identifier)
+        return NamespaceExistsResponse()
+
+    @operation(CreateNamespaceRequest)
+    def create_namespace(self, request: CreateNamespaceRequest) -> CreateNamespaceResponse:
+        """CreateNamespace in modes create, exist_ok and overwrite.
+
+        Overwrite replaces the properties of an existing namespace; it drops nothing.
+        """
+        identifier = self.backend.namespace_id_of(request.id, root=False)
+        mode = _choice("mode", request.mode, ("create", "existok", "overwrite"))
+        properties = request.properties or {}
+        try:
+            made = self.backend.insert_namespace(identifier, properties)
+        except NamespaceAlreadyExistsError:
+            if mode == "create":
+                raise
+            made = self.backend.load_namespace(identifier)
+            if mode == "overwrite":
+                gone = frozenset(made.properties) - frozenset(properties)
+                made = self.backend.alter_namespace(identifier, PropertyChanges(properties, gone))
+        return CreateNamespaceResponse(properties=dict(made.properties))
+
+    @operation(DropNamespaceRequest)
+    def drop_namespace(self, request: DropNamespaceRequest) -> DropNamespaceResponse:
+        """DropNamespace in modes fail and skip, behaviours restrict and cascade.
+
+        Cascade deregisters Lance tables, deepest first, and leaves all data where it is; it starts only when nothing
+        but Lance tables and namespaces is below.
+        """
+        identifier = self.backend.namespace_id_of(request.id, root=False)
+        default = "skip" if self.backend.drops_missing else "fail"
+        mode = _choice("mode", request.mode or default, ("fail", "skip"))
+        behavior = _choice("behavior", request.behavior, ("restrict", "cascade"))
+        try:
+            properties = dict(self.backend.load_namespace(identifier).properties)
+            if behavior == "cascade":
+                self._empty(identifier)
+            self.backend.remove_namespace(identifier)
+        except NamespaceNotFoundError:
+            if mode == "fail":
+                raise
+            return DropNamespaceResponse()
+        return DropNamespaceResponse(properties=properties)
+
+    def _empty(self, identifier: Identifier) -> None:
+        """Deregister every table and drop every namespace below ``identifier``, or change nothing and raise."""
+        below: list[Identifier] = []
+        todo = [identifier]
+        while todo:
+            parent = todo.pop()
+            foreign = self.backend.foreign_objects(parent)
+            if foreign:
+                some = ", ".join(sorted(foreign)[:5])
+                raise NamespaceNotEmptyError(
+                    f"{self.backend.impl}: `{join(parent)}` holds what is not managed here: {some}"
+                )
+            children = [(*parent, name) for name in self.backend.child_namespaces(parent)]
+            below += children
+            todo += children
+        for namespace in [*reversed(below), identifier]:
+            for name in sorted(self.backend.child_tables(namespace)):
+                try:
+                    self.backend.remove_table((*namespace, name))
+                except TableNotFoundError:
+                    continue
+            if namespace != identifier:
+                self.backend.remove_namespace(namespace)
+
+    # ---- tables --------------------------------------------------------------------------------------------------
+
+    @operation(ListTablesRequest)
+    def list_tables(self, request: ListTablesRequest) -> ListTablesResponse:
+        """ListTables: names in order; with ``include_declared`` false, only tables that have data."""
+        parent = self.backend.namespace_id_of(request.id)
+        names = list(self.backend.child_tables(parent))
+        if request.include_declared is False:
+            names = [name for name in names if self._has_data(self.backend.load_table((*parent, name)))]
+        page = page_of(names, request.page_token, request.limit)
+        return ListTablesResponse(tables=page.names, page_token=page.token)
+
+    @operation(ListTablesRequest)
+    def list_all_tables(self, request: ListTablesRequest) -> ListTablesResponse:
+        """ListAllTables: the string identifiers of all tables below the root."""
+        page = page_of(map(join, self.backend.scan().tables), request.page_token, request.limit)
+        return ListTablesResponse(tables=page.names, page_token=page.token)
+
+    @operation(DescribeTableRequest)
+    def describe_table(self, request: DescribeTableRequest) -> DescribeTableResponse:
+        """DescribeTable: the catalog entry; the dataset's metadata too, where it is asked for.
+
+        It is asked for with ``load_detailed_metadata``, or by a version, a tag or a branch.
+
+        Raises:
+            TableNotFoundError: there is no such table.
+            TableVersionNotFoundError, TableTagNotFoundError, TableBranchNotFoundError: its dataset has none such.
+            InvalidInputError: it is not a Lance table, or a tag stands beside a version or a branch.
+            InvalidTableStateError: metadata was asked for and the location holds no Lance dataset.
+        """
+        identifier = self.backend.table_id(request.id)
+        with _other_formats_refused():
+            table = self.backend.load_table(identifier)
+        options = self.backend.table_storage_options(table)
+        response = DescribeTableResponse(
+            table=identifier[-1],
+            namespace=list(identifier[:-1]),
+            location=table.location,
+            table_uri=table.location if request.with_table_uri else None,
+            storage_options=options or None,
+            properties=dict(table.properties),
+        )
+        if request.check_declared:
+            response.is_only_declared = not self._has_data(table)
+        reference = storage.Reference(request.version, request.tag, request.branch)
+        if request.load_detailed_metadata or not reference.is_latest:
+            metadata = storage.describe(table.location, options, reference)
+            response.version = metadata.version
+            response.var_schema = to_json_schema(metadata.schema)
+            response.stats = TableBasicStats(
+                num_deleted_rows=metadata.num_deleted_rows, num_fragments=metadata.num_fragments
+            )
+            response.metadata = dict(metadata.summary)
+        else:
+            shown = self.backend.shown_schema(identifier)
+            response.var_schema = to_json_schema(to_arrow_schema(shown)) if shown else None
+        return response
+
+    def _has_data(self, table: LiveTable) -> bool:
+        found = storage.probe(table.location, self.backend.table_storage_options(table))
+        return found.kind is not StorageKind.NOTHING
+
+    @operation(TableExistsRequest)
+    def table_exists(self, request: TableExistsRequest) -> TableExistsResponse:
+        """TableExists: returns for an existing table, and version where one is given; raises otherwise.
+
+        Raises:
+            TableNotFoundError: there is no such table.
+            TableVersionNotFoundError: its dataset has no such version.
+            InvalidTableStateError: a version was asked for and the location holds no Lance dataset.
+        """
+        table = self.backend.load_table(self.backend.table_id(request.id))
+        if request.version is not None:
+            options = self.backend.table_storage_options(table)
+            storage.require_version(table.location, options, request.version)
+        return TableExistsResponse()
+
+    @operation(DeclareTableRequest)
+    def declare_table(self, request: DeclareTableRequest) -> DeclareTableResponse:
+        """DeclareTable: an entry with a location and no data yet; without one in the request, at a free place."""
+        identifier = self.backend.table_id(request.id)
+        properties = request.properties or {}
+        location = request.location or self._free_location(identifier)
+        if location is None:
+            table = self.backend.insert_table_anywhere(identifier, properties)
+        else:
+            table = self.backend.insert_table(identifier, location, properties)
+        return DeclareTableResponse(
+            location=table.location,
+            properties=dict(table.properties),
+            storage_options=self.backend.storage_options() or None,
+        )
+
+    @operation(RegisterTableRequest)
+    def register_table(self, request: RegisterTableRequest) -> RegisterTableResponse:
+        """RegisterTable: an entry for data that is already there.
+
+        Overwrite moves the entry of an existing table to the new location; the data stays at both.
+        """
+        identifier = self.backend.table_id(request.id)
+        mode = _choice("mode", request.mode, ("create", "overwrite"))
+        properties = request.properties or {}
+        try:
+            table = self.backend.insert_table(identifier, request.location, properties)
+        except TableAlreadyExistsError:
+            if mode == "create":
+                raise
+            gone = frozenset(self.backend.load_table(identifier).properties) - frozenset(properties)
+            table = self.backend.alter_table(identifier, PropertyChanges(properties, gone), request.location)
+        return RegisterTableResponse(location=table.location, properties=dict(table.properties))
+
+    @operation(DeregisterTableRequest)
+    def deregister_table(self, request: DeregisterTableRequest) -> DeregisterTableResponse:
+        """DeregisterTable: removes the entry; the data stays."""
+        identifier = self.backend.table_id(request.id)
+        with _other_formats_refused():
+            table = self.backend.remove_table(identifier)
+        return DeregisterTableResponse(id=list(identifier), location=table.location, properties=dict(table.properties))
+
+    @operation(CreateTableRequest)
+    def create_table(self, request: CreateTableRequest, request_data: bytes) -> CreateTableResponse:
+        """CreateTable in modes create and exist_ok, from an Arrow IPC stream.
+
+        Overwrite would delete data and is not supported. Data that is already at the location is left alone and
+        refused.
+        """
+        identifier = self.backend.table_id(request.id)
+        mode = _choice("mode", request.mode, ("create", "existok", "overwrite"))
+        if mode == "overwrite":
+            raise UnsupportedOperationError(f"{self.backend.impl}: create_table with overwrite would delete data")
+        options = {**self.backend.storage_options(), **(request.storage_options or {})}
+        version: int | None = None
+        taken = TableAlreadyExistsError(f"{self.backend.impl}: table `{join(identifier)}` already exists")
+        try:
+            table = self.backend.load_table(identifier)
+        except NotLanceTableError:
+            raise taken from None
+        except TableNotFoundError:
+            table, version = self._create(identifier, request.properties or {}, request_data, options)
+        else:
+            if mode == "create":
+                raise taken
+        return CreateTableResponse(
+            location=table.location,
+            version=version,
+            properties=dict(table.properties),
+            storage_options=self.backend.storage_options() or None,
+        )
+
+    def _create(
+        self, identifier: Identifier, properties: Mapping[str, str], data: bytes, options: Mapping[str, str]
+    ) -> tuple[LiveTable, int]:
+        """Write a dataset and make its entry, in the order that never leaves an entry that points at nothing.
+
+        Where the service chooses the location, only the entry says where the data goes.
+        """
+        location = self._free_location(identifier)
+        if location is not None and not self.backend.capabilities.ignores_location:
+            version = storage.write_stream(location, data, options)
+            return self.backend.insert_table(identifier, location, properties), version
+        if location is None:
+            table = self.backend.insert_table_anywhere(identifier, properties)
+        else:
+            table = self.backend.insert_table(identifier, location, properties)
+        try:
+            return table, storage.write_stream(table.location, data, options)
+        except BackendError:
+            self.backend.remove_table(identifier)
+            raise
+
+    @operation(DropTableRequest)
+    def drop_table(self, request: DropTableRequest) -> DropTableResponse:
+        """DropTable deletes data, so it is not supported: deregister_table removes the entry only."""
+        raise UnsupportedOperationError(f"{self.backend.impl}: drop_table would delete data; use deregister_table")
+
+    def _free_location(self, identifier: Identifier) -> str | None:
+        """Return where a new table goes that names no location: a place that holds nothing.
+
+        Data stays where it is when a table is deregistered. A table made again under the same name must not show it,
+        so it gets a place beside the default one. None: the service chooses.
+        """
+        default = self.backend.direct_location(identifier)
+        if default is None:
+            return None
+        if storage.probe(default, self.backend.storage_options()).kind is StorageKind.NOTHING:
+            return default
+        return f"{default.removesuffix(_SUFFIX)}_{uuid.uuid4().hex[:12]}{_SUFFIX}"
+
+
+@contextmanager
+def _other_formats_refused() -> Iterator[None]:
+    try:
+        yield
+    except NotLanceTableError as error:
+        raise InvalidInputError(str(error)) from None
+
+
+def _choice(parameter: str, given: str | None, choices: tuple[str, ...]) -> str:
+    """Return the choice ``given`` names, whatever its case and underscores; the first when none is given."""
+    if given is None:
+        return choices[0]
+    plain = given.replace("_", "").lower()
+    if plain not in choices:
+        raise InvalidInputError(f"{parameter} `{given}` is not one of {', '.join(choices)}")
+    return plain

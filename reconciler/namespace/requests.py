@@ -1,0 +1,69 @@
+"""What comes in and what goes out: requests of any shape become the specification's, errors of ours become its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
+
+from lance_namespace.errors import InvalidInputError, from_error_code
+from pydantic import BaseModel, ValidationError
+
+from reconciler.errors import BackendError
+
+__all__ = ["operation", "specification_errors"]
+
+NamespaceT = TypeVar("NamespaceT")
+RequestT = TypeVar("RequestT", bound=BaseModel)
+ResponseT = TypeVar("ResponseT")
+P = ParamSpec("P")
+
+
+@contextmanager
+def specification_errors() -> Iterator[None]:
+    """Raise the ``lance_namespace.errors`` type of the same code for every error of a backend raised inside."""
+    try:
+        yield
+    except BackendError as error:
+        raise from_error_code(int(error.code), str(error)) from error
+
+
+def operation(
+    model: type[RequestT],
+) -> Callable[
+    [Callable[Concatenate[NamespaceT, RequestT, P], ResponseT]],
+    Callable[Concatenate[NamespaceT, RequestT, P], ResponseT],
+]:
+    """Make a method an operation of the specification.
+
+    Its request may be a ``model`` or, as LanceDB passes them, a mapping with the same keys; its errors are those of
+    ``lance_namespace``.
+    """
+
+    def decorate(
+        method: Callable[Concatenate[NamespaceT, RequestT, P], ResponseT],
+    ) -> Callable[Concatenate[NamespaceT, RequestT, P], ResponseT]:
+        @wraps(method)
+        def call(self: NamespaceT, request: RequestT, /, *args: P.args, **kwargs: P.kwargs) -> ResponseT:
+            with specification_errors():
+                return method(self, _coerced(model, request), *args, **kwargs)
+
+        return call
+
+    return decorate
+
+
+def _coerced(model: type[RequestT], request: object) -> RequestT:
+    if isinstance(request, model):
+        return request
+    if isinstance(request, BaseModel):
+        request = request.model_dump()
+    if not isinstance(request, Mapping):
+        raise InvalidInputError(f"the request is a {type(request).__name__}, not a {model.__name__}")
+    try:
+        return model.model_validate(dict(request))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise InvalidInputError(f"{model.__name__}: `{where}`: {first['msg']}") from None

@@ -1,0 +1,83 @@
+"""The files at a location, on this machine or in an object store."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from reconciler import locations
+from reconciler.storage.pylance import pylance_uri
+
+__all__ = ["content_of", "list_directories", "list_directory", "local_path"]
+
+
+def local_path(location: str) -> Path | None:
+    """Return the path of a location on this machine, None for one elsewhere."""
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", location) is None:
+        return Path(location)
+    if location[:5].lower() != "file:":
+        return None
+    return Path(locations.normalise(location))
+
+
+def list_directory(location: str, options: Mapping[str, str]) -> list[str]:
+    """Return the names directly in ``location``, files and directories; none when it does not exist.
+
+    Raises:
+        OSError, ValueError, RuntimeError: as storage reports them; see :func:`translated`.
+    """
+    path = local_path(location)
+    if path is not None:
+        try:
+            return [entry.name for entry in path.iterdir()]
+        except FileNotFoundError:
+            return []
+    listed = _listed(location, options)
+    return [_last_name(entry) for entry in (*listed.common_prefixes, *listed.objects)]
+
+
+def list_directories(location: str, options: Mapping[str, str]) -> list[str]:
+    """Return the names of the directories directly in ``location``, without symbolic links; none when it is not there.
+
+    Raises:
+        OSError, ValueError, RuntimeError: as for :func:`list_directory`.
+    """
+    path = local_path(location)
+    if path is None:
+        return [_last_name(entry) for entry in _listed(location, options).common_prefixes]
+    try:
+        with os.scandir(path) as entries:
+            return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except FileNotFoundError:
+        return []
+
+
+def _listed(location: str, options: Mapping[str, str]) -> Any:
+    from lance.file import LanceFileSession
+
+    return LanceFileSession(pylance_uri(location), storage_options=dict(options) or None).list_with_delimiter()
+
+
+def _last_name(entry: str) -> str:
+    return entry.rstrip("/").rpartition("/")[2]
+
+
+def content_of(folder: str, name: str, options: Mapping[str, str]) -> bytes:
+    """Return what the file ``name`` in ``folder`` holds.
+
+    Raises:
+        OSError, ValueError, RuntimeError: as for :func:`list_directory`.
+    """
+    path = local_path(folder)
+    if path is not None:
+        return (path / name).read_bytes()
+    from lance.file import LanceFileSession
+
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch) / name
+        LanceFileSession(pylance_uri(folder), storage_options=dict(options) or None).download_file(name, copy)
+        return copy.read_bytes()

@@ -1,0 +1,110 @@
+"""What a location holds, without changing anything."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from reconciler import locations
+from reconciler.concurrency import in_parallel
+from reconciler.state import Storage, StorageKind
+from reconciler.storage.files import content_of, list_directory, local_path
+from reconciler.storage.pylance import is_denied, is_storage_error, message_of, open_dataset
+
+__all__ = ["DEREGISTERED_MARKER", "RESERVED_MARKER", "examine", "probe", "probe_many"]
+
+ReadT = TypeVar("ReadT")
+
+
+DEFAULT_CONCURRENCY = 16
+
+
+RESERVED_MARKER = ".lance-reserved"
+
+"""The file that marks a directory as a table's before any data is written."""
+DEREGISTERED_MARKER = ".lance-deregistered"
+"""The file that marks a directory as no table of a directory namespace, whatever else it holds."""
+
+# What is left of a first write that was cut off before its commit has no data and no version.
+_NO_DATA = frozenset({RESERVED_MARKER, DEREGISTERED_MARKER, "_transactions", "_versions"})
+
+
+# Where an Iceberg catalog keeps the metadata of a table, below its location: a Lance table has such a companion there.
+_ICEBERG_METADATA = "metadata"
+
+_ICEBERG_FILES = (".metadata.json", ".metadata.json.gz")
+
+_GZIP = b"\x1f\x8b"
+
+
+_NOT_FOUND = re.compile(r"was not found", re.IGNORECASE)
+
+
+def probe(location: str, options: Mapping[str, str]) -> Storage:
+    """Return what ``location`` holds; an error is never taken for nothing.
+
+    A directory that is empty, or holds only the markers of a directory namespace, what a first write left that never
+    committed, or what an Iceberg catalog keeps of a Lance table, holds nothing.
+    """
+    from reconciler.arrow_types import from_arrow_schema
+
+    return examine(location, options, lambda dataset: Storage(StorageKind.DATASET, from_arrow_schema(dataset.schema)))
+
+
+def examine(location: str, options: Mapping[str, str], read: Callable[[Any], ReadT]) -> ReadT | Storage:
+    """Return what ``read`` says of the ``lance.LanceDataset`` at ``location``; without one, what is there instead.
+
+    What storage raises, in ``read`` as well, is such an answer too: see :func:`probe`.
+    """
+    try:
+        path = local_path(location)
+        if path is not None and path.is_file():
+            return Storage(StorageKind.NOT_LANCE, detail="it is a file, not a directory")
+        try:
+            return read(open_dataset(location, options))
+        except ValueError as error:
+            if not _NOT_FOUND.search(str(error)):
+                raise
+        return _without_dataset(location, options)
+    except BaseException as error:
+        if not is_storage_error(error):
+            raise
+        text = message_of(error, location, options)
+        return Storage(StorageKind.DENIED if is_denied(error, text) else StorageKind.UNKNOWN, detail=text)
+
+
+def _without_dataset(location: str, options: Mapping[str, str]) -> Storage:
+    found = sorted(set(list_directory(location, options)) - _NO_DATA)
+    if not found or (found == [_ICEBERG_METADATA] and _is_companion(locations.join(location, *found), options)):
+        return Storage(StorageKind.NOTHING)
+    some = ", ".join(found[:3]) + (", …" if len(found) > 3 else "")
+    return Storage(StorageKind.NOT_LANCE, detail=f"it holds {some} and no version of a dataset")
+
+
+def _is_companion(folder: str, options: Mapping[str, str]) -> bool:
+    """Return whether ``folder`` holds metadata of an Iceberg catalog, and all of it about a Lance table."""
+    names = [name for name in list_directory(folder, options) if not name.startswith(".")]
+    return bool(names) and all(
+        name.endswith(_ICEBERG_FILES) and _is_about_lance(content_of(folder, name, options)) for name in names
+    )
+
+
+def _is_about_lance(metadata: bytes) -> bool:
+    """Return whether an Iceberg table is marked as a Lance one (Lance specification, "Lance Table Identification")."""
+    try:
+        document = json.loads(gzip.decompress(metadata) if metadata.startswith(_GZIP) else metadata)
+        return str(document["properties"]["table_type"]).lower() == "lance"
+    except (ValueError, TypeError, KeyError, EOFError, OSError, zlib.error):
+        return False
+
+
+def probe_many(
+    places: Iterable[str], options: Mapping[str, str], concurrency: int = DEFAULT_CONCURRENCY
+) -> dict[str, Storage]:
+    """Return what each of ``places`` holds, asking for at most ``concurrency`` at a time."""
+    wanted = list(dict.fromkeys(places))
+    return dict(zip(wanted, in_parallel(lambda place: probe(place, options), wanted, concurrency), strict=True))

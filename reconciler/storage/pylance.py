@@ -1,0 +1,113 @@
+"""The edge to pylance: datasets are opened here, and what pylance and the file system raise becomes an error of ours.
+
+Errors name the location without credentials and never hold the value of a storage option.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from reconciler import locations
+from reconciler.errors import (
+    BackendError,
+    ConcurrentModificationError,
+    InternalError,
+    InvalidTableStateError,
+    PermissionDeniedError,
+    ServiceUnavailableError,
+    TableAlreadyExistsError,
+)
+from reconciler.redaction import scrub
+
+__all__ = ["is_denied", "is_storage_error", "message_of", "open_dataset", "pylance_uri", "translated"]
+
+_EXISTS = re.compile(r"already exists", re.IGNORECASE)
+
+_DENIED = re.compile(
+    r"permission ?denied|access ?denied|forbidden|unauthorized|unauthenticated|not authorized|os error 13\b"
+    r"|authorization(failure|permissionmismatch)|signaturedoesnotmatch|invalidaccesskeyid|expiredtoken|\b40[13]\b",
+    re.IGNORECASE,
+)
+
+_UNAVAILABLE = re.compile(
+    r"generic \w+ error|http error|timed? ?out|connect|dns|throttl|slow ?down|\b(429|50[0234])\b", re.IGNORECASE
+)
+
+_XML_ERROR = re.compile(r"<\?xml.*?<Code>(.*?)</Code>\s*<Message>(.*?)</Message>.*", re.DOTALL)
+
+_RUST_PLACE = re.compile(r",?\s*\S*/rust/\S+\.rs:\d+:\d+")
+
+
+def open_dataset(location: str, options: Mapping[str, str]) -> Any:
+    """Return the ``lance.LanceDataset`` at ``location``; errors are pylance's own, see :func:`translated`."""
+    import lance
+
+    return lance.dataset(pylance_uri(location), storage_options=dict(options) or None)
+
+
+def pylance_uri(location: str) -> str:
+    """Return ``location`` as pylance takes it: the other names of S3 become ``s3``."""
+    return re.sub(r"^s3[an]:", "s3:", location, count=1, flags=re.IGNORECASE)
+
+
+@contextmanager
+def translated(location: str, options: Mapping[str, str]) -> Iterator[None]:
+    """Turn what pylance and the file system raise inside the block into our errors."""
+    try:
+        yield
+    except BaseException as error:
+        if not is_storage_error(error):
+            raise
+        raise _translation(error, location, options) from None
+
+
+def is_denied(error: BaseException, message: str) -> bool:
+    """Return whether ``error``, which says ``message``, is a refusal of access."""
+    return isinstance(error, PermissionError) or _DENIED.search(message) is not None
+
+
+def is_storage_error(error: BaseException) -> bool:
+    """Return whether pylance or the file system raised ``error``, rather than lancens or whoever ends the process."""
+    return isinstance(error, (OSError, ValueError, RuntimeError)) or _is_panic(error)
+
+
+def _is_panic(error: BaseException) -> bool:
+    """Return whether ``error`` is a panic in pylance: no ``Exception``, and of a class that cannot be imported."""
+    return type(error).__name__ == "PanicException"
+
+
+def _translation(error: BaseException, location: str, options: Mapping[str, str]) -> BackendError:
+    text = message_of(error, location, options)
+    kind: type[BackendError] = InvalidTableStateError
+    if type(error).__name__ == "CommitConflictError":
+        kind = ConcurrentModificationError
+    elif _is_panic(error):
+        kind = InternalError
+    elif is_denied(error, text):
+        kind = PermissionDeniedError
+    elif _EXISTS.search(text):
+        kind = TableAlreadyExistsError
+    elif _UNAVAILABLE.search(text):
+        kind = ServiceUnavailableError
+    return kind(f"{locations.redact(_culprit(error, location))}: {text}")
+
+
+def _culprit(error: BaseException, location: str) -> str:
+    """Return what could not be used: ``location``, or the file or directory below it that the system names."""
+    named = str(error.filename) if isinstance(error, OSError) and error.filename is not None else location
+    return named if locations.is_under(location, named) else location
+
+
+def message_of(error: BaseException, location: str, options: Mapping[str, str]) -> str:
+    """Return what ``error`` says on one line, without XML, places in pylance's source, and secrets."""
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    answer = _XML_ERROR.search(text)
+    if answer is not None:
+        text = f"{text[: answer.start()]}{answer[1]}: {answer[2]}"
+    if _is_panic(error):
+        text = f"pylance broke off: {text}"
+    line = " ".join(_RUST_PLACE.sub("", text).split())
+    return scrub(line.replace(location, locations.redact(location)), options.values())

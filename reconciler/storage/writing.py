@@ -1,0 +1,115 @@
+"""Writing a dataset where there is none, and adding nullable columns to one: nothing is deleted or overwritten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from reconciler import locations
+from reconciler.errors import (
+    InvalidInputError,
+    InvalidTableStateError,
+    TableAlreadyExistsError,
+    TableSchemaValidationError,
+)
+from reconciler.state import Field, Schema, Storage, StorageKind
+from reconciler.storage.probing import probe
+from reconciler.storage.pylance import open_dataset, pylance_uri, translated
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["add_columns", "create_empty", "is_fresh", "write_stream"]
+
+
+def create_empty(location: str, schema: Schema, options: Mapping[str, str]) -> None:
+    """Write an empty dataset of ``schema`` where nothing is.
+
+    Raises:
+        TableAlreadyExistsError: a dataset is there.
+        InvalidTableStateError: something else is there.
+        PermissionDeniedError, ServiceUnavailableError: storage refused.
+    """
+    from reconciler.arrow_types import to_arrow_schema
+
+    _write_new(location, to_arrow_schema(schema).empty_table(), options)
+
+
+def is_fresh(location: str, schema: Schema, options: Mapping[str, str]) -> bool:
+    """Return whether ``location`` holds what :func:`create_empty` writes and nothing more.
+
+    That is an empty dataset in its first version with exactly this schema: what a create-table that was cut off
+    before its registration leaves.
+
+    Raises:
+        PermissionDeniedError, ServiceUnavailableError, InvalidTableStateError: storage did not let it be read.
+    """
+    if probe(location, options) != Storage(StorageKind.DATASET, schema):
+        return False
+    with translated(location, options):
+        dataset = open_dataset(location, options)
+        return bool(dataset.version == 1 and dataset.count_rows() == 0)
+
+
+def write_stream(location: str, ipc_stream: bytes, options: Mapping[str, str]) -> int:
+    """Write a new dataset from an Arrow IPC stream where nothing is, and return its version.
+
+    Raises:
+        InvalidInputError: ``ipc_stream`` is no Arrow IPC stream.
+        TableAlreadyExistsError, InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: as
+            :func:`create_empty`.
+    """
+    import pyarrow as pa
+
+    try:
+        table = pa.ipc.open_stream(ipc_stream).read_all()
+    except (pa.ArrowException, OSError) as error:
+        raise InvalidInputError(f"the data is not an Arrow IPC stream: {error}") from None
+    return _write_new(location, table, options)
+
+
+def _write_new(location: str, table: pa.Table, options: Mapping[str, str]) -> int:
+    import lance
+
+    with translated(location, options):
+        found = probe(location, options)
+        shown = locations.redact(location)
+        if found.kind is StorageKind.DATASET:
+            raise TableAlreadyExistsError(f"{shown} already holds a Lance dataset")
+        if found.kind is StorageKind.NOT_LANCE:
+            raise InvalidTableStateError(f"{shown} is taken: {found.detail}")
+        dataset = lance.write_dataset(
+            table, pylance_uri(location), mode="create", storage_options=dict(options) or None
+        )
+    return int(dataset.version)
+
+
+def add_columns(location: str, fields: Iterable[Field], options: Mapping[str, str]) -> None:
+    """Add nullable columns to a dataset without rewriting data; columns it already has as wanted are left alone.
+
+    Raises:
+        InvalidInputError: a field is not nullable, so that existing rows could not have it.
+        TableSchemaValidationError: a column of this name is there with another type.
+        InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: see :func:`describe`.
+    """
+    import pyarrow as pa
+
+    from reconciler.arrow_types import from_arrow_schema, to_arrow_schema
+
+    with translated(location, options):
+        dataset = open_dataset(location, options)
+        present = {field.name: field for field in from_arrow_schema(dataset.schema)}
+        missing = []
+        for field in fields:
+            if field.name not in present:
+                missing.append(field)
+            elif present[field.name].type != field.type:
+                raise TableSchemaValidationError(
+                    f"{locations.redact(location)} has a column `{field.name}` of type "
+                    f"{present[field.name].type}, not {field.type}"
+                )
+        required = [field.name for field in missing if not field.nullable]
+        if required:
+            raise InvalidInputError(f"columns added to existing rows must be nullable: {', '.join(required)}")
+        if missing:
+            dataset.add_columns(pa.schema(list(to_arrow_schema(tuple(missing)))))
