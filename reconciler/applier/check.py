@@ -8,14 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from reconciler import display
 from reconciler.applier.live import load
 from reconciler.applier.precondition import Difference, Standing, differences, standing
 from reconciler.backends.base import Backend
+from reconciler.backends.faults import catalog_errors
+from reconciler.display import count
 from reconciler.errors import StalePlanError
 from reconciler.names import Identifier
-from reconciler.operations.connections import catalog_errors
-from reconciler.output import shown
-from reconciler.output.wording import count
 from reconciler.planner.plan import Change, Fingerprint, Kind, ObjectView, Plan, view_of
 from reconciler.state import DEFAULT_PARALLELISM
 
@@ -97,7 +97,7 @@ def _moved(touched: _Touched, backend: Backend, kind: Kind, identifier: Identifi
 
 def _message(stale: Mapping[_Key, Sequence[Difference]], total: int) -> str:
     rows = [
-        (shown.address(catalog, *identifier), shown.printable(moved.field), shown.printable(str(moved)))
+        (display.address(catalog, *identifier), display.printable(moved.field), display.printable(str(moved)))
         for (catalog, identifier, _), fields in stale.items()
         for moved in fields
     ]

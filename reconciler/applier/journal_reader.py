@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from reconciler import display
 from reconciler.applier.journal import FORMAT_VERSION
 from reconciler.applier.report import Status, mark_of
 from reconciler.errors import PlanFileError
-from reconciler.output import shown
 
 __all__ = ["JournalRecord", "describe_journal", "read_journal"]
 
@@ -104,4 +104,4 @@ def describe_journal(path: Path) -> str:
         for outcome in ended
         if outcome["status"] in (Status.FAILED, Status.SKIPPED, Status.KEPT)
     ]
-    return "\n".join(map(shown.printable, lines))
+    return "\n".join(map(display.printable, lines))

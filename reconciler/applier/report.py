@@ -9,8 +9,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeAlias
 
-from reconciler.output import shown
-from reconciler.output.wording import count, symbol_of
+from reconciler import display
+from reconciler.display import count
 from reconciler.planner.plan import Change
 
 __all__ = ["ApplyReport", "Event", "Finished", "Result", "Started", "Status", "mark_of", "result_line", "summary_line"]
@@ -104,16 +104,16 @@ def mark_of(status: Status) -> str:
 def result_line(result: Result) -> str:
     """Return the line of one result, such as ``  ✓ lake  + features/eu     12 ms``, without a newline."""
     change = result.change
-    subject = f"{shown.name(change.catalog)}  {symbol_of(change)} {shown.address(*change.identifier)}"
+    subject = f"{display.name(change.catalog)}  {change.symbol} {display.address(*change.identifier)}"
     if result.status is Status.DONE:
         ending = _duration(result.seconds)
     elif result.status is Status.ALREADY:
         ending = "already done"
     elif result.status is Status.SKIPPED:
-        ending = f"skipped: {shown.printable(result.message)}"
+        ending = f"skipped: {display.printable(result.message)}"
     else:
-        ending = shown.printable(result.message)
-    remark = f"  ({shown.printable(result.note)})" if result.note else ""
+        ending = display.printable(result.message)
+    remark = f"  ({display.printable(result.note)})" if result.note else ""
     return f"  {_MARKS[result.status]} {subject:<{_SUBJECT_WIDTH}}  {ending}{remark}"
 
 

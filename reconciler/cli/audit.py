@@ -12,8 +12,8 @@ import click
 
 from reconciler.cli.options import load_manifest, manifest_arguments, variables_option, write_result
 from reconciler.cli.spark_options import spark_flags
+from reconciler.display import count
 from reconciler.errors import LancensError
-from reconciler.output.wording import count
 from reconciler.pipeline.records import Severity
 from reconciler.pipeline.rules import RULES
 from reconciler.state import DEFAULT_PARALLELISM

@@ -71,7 +71,7 @@ def command(
     if out is None and chosen != "json":
         raise click.UsageError(f"only JSON goes to stdout: say with -o where to write {chosen}")
     manifest = load_manifest(manifests, variables)
-    from reconciler.output.wording import count
+    from reconciler.display import count
     from reconciler.pipeline.inventory import write_inventory
 
     found = write_inventory(manifest, out, chosen, spark, partitions=partitions, parallelism=parallelism)
@@ -92,8 +92,7 @@ def _form_of(out: str | None) -> Form:
 
 
 def _show_unread(found: Inventory) -> None:
-    from reconciler.output.shown import printable
-    from reconciler.output.wording import count
+    from reconciler.display import count, printable
 
     for one in found.unread[:_MOST_NAMED]:
         # The error begins with the catalog as well, as everywhere.

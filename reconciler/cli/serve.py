@@ -95,7 +95,8 @@ def command(
 def _opened(
     impl: str | None, config: dict[str, str], manifests: tuple[str, ...], variables: dict[str, str]
 ) -> Iterator[Catalogs]:
-    from reconciler.operations.connections import catalog_errors, open_connections
+    from reconciler.backends.faults import catalog_errors
+    from reconciler.operations.connections import open_connections
     from reconciler.server import ManyCatalogs, OneCatalog
 
     if impl is not None:

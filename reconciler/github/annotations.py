@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from reconciler import display
 from reconciler.errors import Problem
 from reconciler.github.workflow import Level, annotate
-from reconciler.output import shown
 from reconciler.output.wording import Entry, entries_of, headline, word_of
 from reconciler.planner.plan import Guard, Plan
 
@@ -39,7 +39,7 @@ def annotate_plan(plan: Plan, folder: str, workspace: Path) -> None:
         _Annotation(
             _level(entry),
             f"lancens: {word_of(entry)}",
-            f"{shown.address(entry.catalog, *entry.identifier)}: {headline(entry)}",
+            f"{display.address(entry.catalog, *entry.identifier)}: {headline(entry)}",
             _relative(entry.source.file, folder, workspace),
             entry.source.line,
         )
@@ -58,7 +58,7 @@ def annotate_problems(problems: Sequence[Problem], manifests: Sequence[str], wor
         _Annotation(
             "error",
             "lancens: the manifest cannot be used",
-            shown.printable(problem.message),
+            display.printable(problem.message),
             _relative(problem.file, folder, workspace),
             problem.line,
             problem.column,
@@ -85,7 +85,7 @@ def _relative(file: str, folder: str, workspace: Path) -> str:
 def _print(annotations: Sequence[_Annotation], what: str) -> None:
     fitting = annotations if len(annotations) <= _MOST else annotations[: _MOST - 1]
     for one in fitting:
-        message = shown.shorten(one.message, _LONGEST)
+        message = display.shorten(one.message, _LONGEST)
         annotate(one.level, message, title=one.title, file=one.file, line=one.line, column=one.column)
     rest = len(annotations) - len(fitting)
     if rest:

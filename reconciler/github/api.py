@@ -16,9 +16,9 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import urlencode
 
+from reconciler import display
 from reconciler.backends.http.retry import RetryPolicy
 from reconciler.errors import LancensError
-from reconciler.output import shown
 from reconciler.redaction import scrub
 
 __all__ = ["GitHub", "GitHubError"]
@@ -86,7 +86,7 @@ class GitHub:
         """Return the data of a query (no mutation)."""
         answer, _ = self._send("POST", self._graphql_url, {"query": query, "variables": variables}, repeatable=True)
         if not isinstance(answer, dict) or answer.get("errors") or not isinstance(answer.get("data"), dict):
-            said = shown.printable(json.dumps(answer.get("errors") if isinstance(answer, dict) else None))
+            said = display.printable(json.dumps(answer.get("errors") if isinstance(answer, dict) else None))
             raise GitHubError(f"GitHub: the GraphQL query failed: {said[:_LONGEST_MESSAGE]}")
         return answer["data"]
 
@@ -131,7 +131,7 @@ class GitHub:
             except (OSError, http.client.HTTPException) as error:
                 pause = self._retry.wait(attempt) if repeatable or method == "GET" else None
                 if pause is None:
-                    reason = shown.printable(str(getattr(error, "reason", error)))
+                    reason = display.printable(str(getattr(error, "reason", error)))
                     raise GitHubError(f"{where}: no answer: {scrub(reason, [self._token])}") from None
             self._retry.sleep(pause)
             attempt += 1
@@ -152,7 +152,7 @@ class GitHub:
             said = ""
         text = f"{where}: {error.code}"
         if said:
-            text += f": {shown.shorten(shown.printable(said), _LONGEST_MESSAGE)}"
+            text += f": {display.shorten(display.printable(said), _LONGEST_MESSAGE)}"
         remedy = _remedy(error)
         return GitHubError(scrub(f"{text}; {remedy}" if remedy else text, [self._token]), error.code)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from reconciler import display
 from reconciler.applier import ApplyReport, Event, Finished, Status, result_line, summary_line
 from reconciler.errors import PlanFileError, StalePlanError
 from reconciler.github.approval import Approval, approval_in, marker
@@ -19,7 +20,6 @@ from reconciler.github.outcome import Outcome
 from reconciler.github.pages import applied_page, difference, plan_summary
 from reconciler.github.workflow import annotate, verbatim
 from reconciler.operations.apply import apply as carry_out
-from reconciler.output import shown
 from reconciler.planner.plan import Plan
 
 __all__ = ["apply"]
@@ -98,7 +98,7 @@ def _apply_saved(job: Job) -> Outcome:
     try:
         saved = Plan.from_json(Path(job.inputs.plan_file).read_bytes())
     except OSError as error:
-        raise PlanFileError(f"plan-file {shown.printable(job.inputs.plan_file)}: {error.strerror}") from None
+        raise PlanFileError(f"plan-file {display.printable(job.inputs.plan_file)}: {error.strerror}") from None
     job.secrets.check(saved)
     try:
         return _carry_out(job, saved)

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 from difflib import unified_diff
 
+from reconciler import display
 from reconciler.applier import ApplyReport, Status, result_line
 from reconciler.github.approval import approval_line, essence, marker, packed
 from reconciler.github.inputs import DEFAULT_LABEL
-from reconciler.output import render, shown
+from reconciler.output import render
 from reconciler.output.markdown import COMMENT_LIMIT, pull_request_comment, render_markdown
 from reconciler.output.wording import closing_line, entries_of
 from reconciler.planner.plan import Change, Guard, Plan
@@ -93,7 +94,7 @@ def applied_page(plan: Plan, report: ApplyReport) -> str:
 
 def code(name: str) -> str:
     """Return a name as a code span."""
-    safe = shown.shorten(shown.printable(name), 100)
+    safe = display.shorten(display.printable(name), 100)
     fence = "`" * (max((len(run) for run in _BACKTICKS.findall(safe)), default=0) + 1)
     return f"{fence} {safe} {fence}" if "`" in safe else f"{fence}{safe}{fence}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reconciler.display import count
 from reconciler.github.approval import marker
 from reconciler.github.failures import FailureReason
 from reconciler.github.inputs import CommentWhen
@@ -10,7 +11,6 @@ from reconciler.github.job import Job
 from reconciler.github.outcome import Outcome
 from reconciler.github.pages import code, labelled, plan_body, plan_comment, plan_summary
 from reconciler.github.workflow import annotate
-from reconciler.output.wording import count
 from reconciler.planner.plan import Plan
 from reconciler.planner.safety import check_removals
 

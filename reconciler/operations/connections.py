@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
-from reconciler.errors import BackendError, CatalogError, ManifestError, Problem, SelectionError
-from reconciler.redaction import scrub
+from reconciler.backends.faults import catalog_errors
+from reconciler.errors import ManifestError, Problem, SelectionError
 from reconciler.state import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from reconciler.manifest import Manifest, ManifestCatalog, ResolvedConfig
     from reconciler.state import DesiredCatalog
 
-__all__ = ["Connection", "catalog_errors", "open_connections", "read_all", "resolve_configs"]
+__all__ = ["Connection", "open_connections", "read_all", "resolve_configs"]
 
 ResultT = TypeVar("ResultT")
 
@@ -39,20 +39,6 @@ class Connection:
         """A digest that tells this service and root from others, without naming a machine or a path."""
         text = f"{self.impl} {self.backend.config.identity()}"
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-@contextmanager
-def catalog_errors(name: str, impl: str, secrets: Collection[str] = ()) -> Iterator[None]:
-    """Turn an error of a backend into one that names the catalog and holds no secret.
-
-    Raises:
-        CatalogError: for every ``BackendError`` raised inside.
-    """
-    try:
-        yield
-    except BackendError as error:
-        message = scrub(str(error), secrets).removeprefix(f"{impl}: ")
-        raise CatalogError(f"{name} ({impl}): {message}", error.code) from error
 
 
 @contextmanager

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from reconciler import ownership
+from reconciler.backends.faults import catalog_errors
 from reconciler.errors import SelectionError
 from reconciler.names import EVERYTHING, Identifier, check_name
-from reconciler.operations.connections import Connection, catalog_errors, open_connections, read_all
+from reconciler.operations.connections import Connection, open_connections, read_all
 from reconciler.state import DEFAULT_PARALLELISM, LiveNamespace, LiveTable, Snapshot
 
 if TYPE_CHECKING:

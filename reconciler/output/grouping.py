@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from reconciler.names import Identifier
-from reconciler.output.wording import Entry, entries_of, symbol_of, word_of
+from reconciler.output.wording import Entry, entries_of, word_of
 from reconciler.planner.plan import CatalogSummary, Plan
 
 __all__ = ["FOLD_OVER", "CatalogGroup", "Fold", "by_catalog", "in_order", "with_folds"]
@@ -69,4 +69,4 @@ def with_folds(entries: Sequence[Entry]) -> list[Entry | Fold]:
 
 
 def _kind(entry: Entry) -> tuple[Identifier, str, str, str]:
-    return entry.identifier[:-1], entry.kind, symbol_of(entry), word_of(entry)
+    return entry.identifier[:-1], entry.kind, entry.symbol, word_of(entry)

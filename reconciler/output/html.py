@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import groupby
 
+from reconciler import display
+from reconciler.display import count
 from reconciler.names import Identifier
-from reconciler.output import shown
 from reconciler.output.details import Difference, columns, differences, place, settings
 from reconciler.output.grouping import CatalogGroup, by_catalog
 from reconciler.output.page import asset, render_page, sentence
@@ -20,12 +21,10 @@ from reconciler.output.wording import (
     SYMBOLS,
     Entry,
     closing_line,
-    count,
     counts,
     entries_of,
     headline,
     read_line,
-    symbol_of,
     word_of,
 )
 from reconciler.planner.plan import Change, Plan
@@ -39,7 +38,7 @@ _OPEN_GROUPS_UP_TO = 300
 def render_html(plan: Plan) -> str:
     """Return the page, ready to be written as UTF-8."""
     return render_page(
-        f"Plan of {shown.printable(plan.manifest.name)}",
+        f"Plan of {display.printable(plan.manifest.name)}",
         _content(plan),
         style=asset(__package__, "plan.css"),
         script=asset(__package__, "plan.js"),
@@ -47,7 +46,7 @@ def render_html(plan: Plan) -> str:
 
 
 def _content(plan: Plan) -> Iterator[str]:
-    name = escape(shown.printable(plan.manifest.name))
+    name = escape(display.printable(plan.manifest.name))
     yield '<header class="page">'
     yield f'<p class="eyebrow">lancens plan</p><h1>{name}</h1>'
     yield f'<p class="closing">{escape(closing_line(plan))}</p>'
@@ -75,7 +74,7 @@ def _sort_of(entry: Entry) -> str:
 
 def _toolbar(plan: Plan, groups: Sequence[CatalogGroup]) -> Iterator[str]:
     total = len(entries_of(plan))
-    symbols = {_sort_of(entry): SYMBOLS[symbol_of(entry)] for entry in entries_of(plan)}
+    symbols = {_sort_of(entry): SYMBOLS[entry.symbol] for entry in entries_of(plan)}
     yield '<form class="toolbar" role="search" hidden>'
     yield '<div class="tiles" role="group" aria-label="Show only">'
     for word, number in (*counts(plan), (PROTECTED, len(plan.guards))):
@@ -93,7 +92,7 @@ def _toolbar(plan: Plan, groups: Sequence[CatalogGroup]) -> Iterator[str]:
     if len(groups) > 1:
         yield '<select id="catalog" aria-label="Catalog"><option value="">All catalogs</option>'
         for group in groups:
-            name = escape(shown.name(group.name))
+            name = escape(display.name(group.name))
             yield f'<option value="{name}">{name}</option>'
         yield "</select>"
     yield '<button type="button" id="expand">Expand all</button>'
@@ -108,16 +107,16 @@ def _notes(plan: Plan) -> Iterator[str]:
         return
     yield '<section class="notes"><h2>Notes</h2><ul>'
     for note in plan.notes:
-        yield f"<li><b>{escape(shown.name(note.catalog))}</b> {sentence(note.message)}</li>"
+        yield f"<li><b>{escape(display.name(note.catalog))}</b> {sentence(note.message)}</li>"
     yield "</ul></section>"
 
 
 def _footer(plan: Plan) -> Iterator[str]:
-    files = ", ".join(shown.printable(file) for file in plan.manifest.files)
+    files = ", ".join(display.printable(file) for file in plan.manifest.files)
     yield '<footer class="page"><dl>'
     yield f"<dt>Plan</dt><dd><code>{plan.digest()}</code></dd>"
-    yield f"<dt>Manifest</dt><dd><code>{escape(shown.printable(plan.manifest.digest))}</code> {escape(files)}</dd>"
-    yield f"<dt>Format</dt><dd>{escape(shown.printable(plan.format_version))}</dd>"
+    yield f"<dt>Manifest</dt><dd><code>{escape(display.printable(plan.manifest.digest))}</code> {escape(files)}</dd>"
+    yield f"<dt>Format</dt><dd>{escape(display.printable(plan.format_version))}</dd>"
     yield "</dl></footer>"
 
 
@@ -125,18 +124,18 @@ def _footer(plan: Plan) -> Iterator[str]:
 
 
 def _catalog(group: CatalogGroup, total: int) -> Iterator[str]:
-    name = escape(shown.name(group.name))
+    name = escape(display.name(group.name))
     yield f'<section class="catalog" data-catalog="{name}">'
     about = ""
     if group.summary:
         summary = group.summary
         read = f"{count(summary.namespaces, 'namespace')} and {count(summary.tables, 'table')} read"
-        about = f' <span class="impl">{escape(shown.name(summary.impl))}</span> <span class="quiet">{read}</span>'
+        about = f' <span class="impl">{escape(display.name(summary.impl))}</span> <span class="quiet">{read}</span>'
     yield f"<h2>{name}{about}</h2>"
     for namespace, members in groupby(group.entries, key=_namespace):
         entries = [*members]
-        title = escape(shown.address(*namespace)) if namespace else "directly in the catalog"
-        tally = Counter(map(symbol_of, entries))
+        title = escape(display.address(*namespace)) if namespace else "directly in the catalog"
+        tally = Counter(entry.symbol for entry in entries)
         marks = " ".join(
             f'<span class="{style}">{symbol} {tally[symbol]:,}</span>'
             for symbol, style in SYMBOLS.items()
@@ -155,15 +154,15 @@ def _namespace(entry: Entry) -> Identifier:
 
 
 def _entry(entry: Entry, catalog: str, *, is_open: bool) -> Iterator[str]:
-    symbol, sort = symbol_of(entry), _sort_of(entry)
+    symbol, sort = entry.symbol, _sort_of(entry)
     *above, last = entry.identifier or ("",)
-    path = f"{escape(shown.address(*above))}/" if above else ""
-    where = f"{shown.printable(entry.source.file)}:{entry.source.line}" if entry.source else ""
+    path = f"{escape(display.address(*above))}/" if above else ""
+    where = f"{display.printable(entry.source.file)}:{entry.source.line}" if entry.source else ""
     opened = " open" if is_open and isinstance(entry, Change) and (differences(entry) or columns(entry)) else ""
     yield f'<details class="entry {SYMBOLS[symbol]}" data-sort="{sort}" data-catalog="{catalog}"{opened}>'
     yield (
         f'<summary><span class="symbol">{symbol}</span> '
-        f'<bdi class="name"><span class="path">{path}</span>{escape(shown.name(last))}</bdi> '
+        f'<bdi class="name"><span class="path">{path}</span>{escape(display.name(last))}</bdi> '
         f'<span class="word">{word_of(entry)}</span> <span class="why">{escape(headline(entry))}</span> '
         f'<span class="where">{escape(where)}</span></summary>'
     )
@@ -172,14 +171,14 @@ def _entry(entry: Entry, catalog: str, *, is_open: bool) -> Iterator[str]:
 
 
 def _body(entry: Entry) -> Iterator[str]:
-    reason = shown.printable(entry.reason)
+    reason = display.printable(entry.reason)
     if not headline(entry).endswith(reason):
         yield f"<p>{escape(reason)}</p>"
     if not isinstance(entry, Change):
         return
     located = place(entry)
     if located:
-        yield f"<p>{located[0]} <code>{escape(shown.value(located[1]))}</code></p>"
+        yield f"<p>{located[0]} <code>{escape(display.value(located[1]))}</code></p>"
     rows = (*differences(entry), *settings(entry))
     if rows:
         yield '<table class="fields"><thead><tr><th>Field<th>Before<th>After</tr></thead><tbody>'
@@ -191,13 +190,13 @@ def _body(entry: Entry) -> Iterator[str]:
     if found:
         yield '<table class="columns"><thead><tr><th><th>Column<th>Type</tr></thead><tbody>'
         for column in found:
-            name, text = escape(shown.key(column.name)), escape(shown.value(column.text))
+            name, text = escape(display.key(column.name)), escape(display.value(column.text))
             yield f'<tr class="{SYMBOLS[column.symbol]}"><td>{column.symbol}'
             yield f"<td><bdi>{name}</bdi><td><bdi>{text}</bdi></tr>"
         yield "</tbody></table>"
 
 
 def _field(row: Difference) -> str:
-    before = "" if row.before is None else f"<del>{escape(shown.value(row.before))}</del>"
-    after = "" if row.after is None else f"<ins>{escape(shown.value(row.after))}</ins>"
-    return f"<tr><th scope=row><bdi>{escape(shown.key(row.label))}</bdi><td>{before}<td>{after}</tr>"
+    before = "" if row.before is None else f"<del>{escape(display.value(row.before))}</del>"
+    after = "" if row.after is None else f"<ins>{escape(display.value(row.after))}</ins>"
+    return f"<tr><th scope=row><bdi>{escape(display.key(row.label))}</bdi><td>{before}<td>{after}</tr>"

@@ -12,10 +12,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from reconciler.output import shown
+from reconciler import display
+from reconciler.display import count
 from reconciler.output.details import Difference, columns, differences, place
 from reconciler.output.grouping import FOLD_OVER, CatalogGroup, by_catalog
-from reconciler.output.wording import Entry, closing_line, count, counts, headline, symbol_of, word_of
+from reconciler.output.wording import Entry, closing_line, counts, headline, word_of
 from reconciler.planner.plan import Change, Plan
 
 __all__ = ["COMMENT_LIMIT", "pull_request_comment", "render_markdown"]
@@ -72,7 +73,7 @@ def _code(text: str) -> str:
 
 
 def _value(text: str) -> str:
-    return _code(shown.shorten(shown.value(text), _LONGEST_VALUE))
+    return _code(display.shorten(display.value(text), _LONGEST_VALUE))
 
 
 def _sentence(text: str) -> str:
@@ -99,15 +100,15 @@ def _row(entry: Entry) -> str:
         if located:
             why.append(f"{located[0]} {_value(located[1])}")
     else:
-        why.append(_sentence(shown.printable(entry.reason)))
-    where = _code(f"{shown.printable(entry.source.file)}:{entry.source.line}") if entry.source else ""
-    name = _code(shown.address(*entry.identifier))
-    cells = (_code(symbol_of(entry)), name, word_of(entry), "<br>".join(why), where)
+        why.append(_sentence(display.printable(entry.reason)))
+    where = _code(f"{display.printable(entry.source.file)}:{entry.source.line}") if entry.source else ""
+    name = _code(display.address(*entry.identifier))
+    cells = (_code(entry.symbol), name, word_of(entry), "<br>".join(why), where)
     return f"| {' | '.join(cell.replace('|', _PIPE) for cell in cells)} |\n"
 
 
 def _difference(difference: Difference) -> str:
-    label = _code(shown.shorten(shown.key(difference.label), _LONGEST_VALUE))
+    label = _code(display.shorten(display.key(difference.label), _LONGEST_VALUE))
     if difference.before is None:
         return f"add {label}: {_value(difference.after or '')}"
     if difference.after is None:
@@ -123,12 +124,12 @@ def _schema(entry: Entry) -> str | None:
         return None
     lines = []
     for column in found:
-        text = f"{column.symbol} {shown.key(column.name)}: {shown.value(column.text)}"
+        text = f"{column.symbol} {display.key(column.name)}: {display.value(column.text)}"
         # GitHub colours `+` and `-`; `!` is its sign for a changed line.
-        lines.append(shown.shorten("!" + text[1:] if column.symbol == "~" else text, _LONGEST_COLUMN))
+        lines.append(display.shorten("!" + text[1:] if column.symbol == "~" else text, _LONGEST_COLUMN))
     fence = "`" * max(3, *(len(run) + 1 for line in lines for run in _BACKTICKS.findall(line)), 3)
     body = "\n".join(lines)
-    title = f"{_code(shown.address(*entry.identifier))}, {count(len(found), 'column')}"
+    title = f"{_code(display.address(*entry.identifier))}, {count(len(found), 'column')}"
     return f"\n{title}\n\n{fence}diff\n{body}\n{fence}\n"
 
 
@@ -137,7 +138,7 @@ def _heading(plan: Plan) -> str:
         listed = "no changes"
     else:
         listed = ", ".join(f"{number:,} to {word}" for word, number in counts(plan) if number)
-    name = _code(shown.shorten(shown.printable(plan.manifest.name), _LONGEST_VALUE))
+    name = _code(display.shorten(display.printable(plan.manifest.name), _LONGEST_VALUE))
     return f"### lancens plan of {name}: {listed}\n\n{closing_line(plan)}\n"
 
 
@@ -230,10 +231,10 @@ class _Comment:
         return fitting
 
     def _table(self, group: CatalogGroup) -> None:
-        name = html.escape(shown.name(group.name))
-        impl = f" ({_prose(shown.name(group.summary.impl))})" if group.summary else ""
+        name = html.escape(display.name(group.name))
+        impl = f" ({_prose(display.name(group.summary.impl))})" if group.summary else ""
         rows = [_row(entry) for entry in group.entries]
-        heading = f"\n#### {_code(shown.name(group.name))}{impl}\n"
+        heading = f"\n#### {_code(display.name(group.name))}{impl}\n"
         title = f"{count(len(rows), 'change')} in <code>{name}</code>"
         fitting = self._block(title, _TABLE_HEAD, rows, folded=len(rows) > FOLD_OVER, above=heading)
         self._omitted.words.update(word_of(entry) for entry in group.entries[fitting:])
@@ -241,7 +242,7 @@ class _Comment:
     def _schemas(self, group: CatalogGroup) -> None:
         blocks = [block for block in map(_schema, group.entries) if block]
         lines = sum(block.count("\n") for block in blocks)
-        title = f"Schemas of {count(len(blocks), 'table')} in <code>{html.escape(shown.name(group.name))}</code>"
+        title = f"Schemas of {count(len(blocks), 'table')} in <code>{html.escape(display.name(group.name))}</code>"
         fitting = self._block(title, "**Schemas**\n", blocks, folded=lines > FOLD_OVER)
         self._omitted.schemas += len(blocks) - fitting
 
@@ -253,7 +254,7 @@ class _Comment:
 
 def _notes(plan: Plan) -> Iterator[str]:
     for note in plan.notes:
-        yield f"- {_code(shown.name(note.catalog))}: {_sentence(shown.printable(note.message))}\n"
+        yield f"- {_code(display.name(note.catalog))}: {_sentence(display.printable(note.message))}\n"
 
 
 def _length(text: str) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from importlib import resources
 
-from reconciler.output import shown
+from reconciler import display
 
 __all__ = ["asset", "render_page", "sentence"]
 
@@ -71,5 +71,5 @@ def _source_hash(text: str) -> str:
 
 def sentence(text: str) -> str:
     """Return foreign prose as markup in which what stands in backticks is code."""
-    parts = _IN_BACKTICKS.split(escape(shown.printable(text)))
+    parts = _IN_BACKTICKS.split(escape(display.printable(text)))
     return "".join(f"<code>{part}</code>" if number % 2 else part for number, part in enumerate(parts))

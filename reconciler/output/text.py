@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from reconciler.output import shown
+from reconciler import display
+from reconciler.display import count
 from reconciler.output.details import ColumnDifference, Difference, columns, differences, place, settings
 from reconciler.output.grouping import Fold, by_catalog, with_folds
-from reconciler.output.wording import SYMBOLS, Entry, closing_line, count, entries_of, headline, symbol_of, word_of
+from reconciler.output.wording import SYMBOLS, Entry, closing_line, entries_of, headline, word_of
 from reconciler.planner.plan import Change, Plan
 
 __all__ = ["render_text"]
@@ -107,7 +108,7 @@ class _View:
         self._full = full
         self._width = width
         self._folded = False
-        symbols = {symbol_of(entry) for entry in entries_of(plan)}
+        symbols = {entry.symbol for entry in entries_of(plan)}
         self._symbol_width = max(map(len, symbols), default=1)
         self._indent = " " * (_MARGIN + self._symbol_width + 5)
 
@@ -115,8 +116,8 @@ class _View:
         groups = [(group, [*self._rows(group.entries)]) for group in by_catalog(self._plan)]
         widths = self._columns([row for _, rows in groups for row in rows])
         for group, rows in groups:
-            impl = f" ({shown.name(group.summary.impl)})" if group.summary else ""
-            yield from self._paragraph(shown.name(group.name) + impl, "", "heading")
+            impl = f" ({display.name(group.summary.impl)})" if group.summary else ""
+            yield from self._paragraph(display.name(group.name) + impl, "", "heading")
             for row in rows:
                 yield from self._row_lines(row, widths)
                 yield from row.below
@@ -138,10 +139,10 @@ class _View:
                 yield self._row(item)
 
     def _row(self, entry: Entry) -> _Row:
-        below = self._details(entry) if isinstance(entry, Change) else self._quiet(shown.printable(entry.reason))
+        below = self._details(entry) if isinstance(entry, Change) else self._quiet(display.printable(entry.reason))
         return _Row(
-            symbol=symbol_of(entry),
-            name=shown.address(*entry.identifier),
+            symbol=entry.symbol,
+            name=display.address(*entry.identifier),
             word=word_of(entry),
             headline=headline(entry),
             source=_source(entry),
@@ -151,11 +152,11 @@ class _View:
     def _fold_row(self, fold: Fold) -> _Row:
         first = fold.entries[0]
         reasons = {headline(entry) for entry in fold.entries}
-        files = {shown.printable(entry.source.file) for entry in fold.entries if entry.source}
+        files = {display.printable(entry.source.file) for entry in fold.entries if entry.source}
         number = count(len(fold.entries), first.kind)
         return _Row(
-            symbol=symbol_of(first),
-            name="/".join((*map(shown.name, fold.namespace), "*")),
+            symbol=first.symbol,
+            name="/".join((*map(display.name, fold.namespace), "*")),
             word=word_of(first),
             headline=f"{number}: {reasons.pop()}" if len(reasons) == 1 else number,
             source=files.pop() if len(files) == 1 else "",
@@ -163,7 +164,7 @@ class _View:
         )
 
     def _fold_details(self, fold: Fold) -> Iterator[Line]:
-        names = ", ".join(shown.name(entry.identifier[-1]) for entry in fold.entries[:_NAMED_IN_FOLD])
+        names = ", ".join(display.name(entry.identifier[-1]) for entry in fold.entries[:_NAMED_IN_FOLD])
         rest = len(fold.entries) - _NAMED_IN_FOLD
         yield from self._quiet(f"{names} and {rest:,} more")
         changes = [entry for entry in fold.entries if isinstance(entry, Change)]
@@ -176,17 +177,17 @@ class _View:
             fields = Counter(difference.label for change in changes for difference in differences(change))
             fields.update(f"column {column.name}" for change in changes for column in columns(change))
             if fields:
-                most = ", ".join(f"{shown.key(label)} in {n:,}" for label, n in fields.most_common(_NAMED_IN_FOLD))
+                most = ", ".join(f"{display.key(label)} in {n:,}" for label, n in fields.most_common(_NAMED_IN_FOLD))
                 more = len(fields) - _NAMED_IN_FOLD
                 yield from self._quiet(f"differ: {most}" + (f" and {count(more, 'other field')}" if more > 0 else ""))
 
     def _columns(self, rows: Sequence[_Row]) -> _Columns:
-        name = min(max((shown.width_of(row.name) for row in rows), default=0), _WIDEST_NAME)
+        name = min(max((display.width_of(row.name) for row in rows), default=0), _WIDEST_NAME)
         word = max((len(row.word) for row in rows), default=0)
-        wanted = max((shown.width_of(row.headline) for row in rows), default=0)
+        wanted = max((display.width_of(row.headline) for row in rows), default=0)
         if self._width is None:
             return _Columns(self._symbol_width, name, word, wanted)
-        source = max((shown.width_of(row.source) for row in rows), default=0)
+        source = max((display.width_of(row.source) for row in rows), default=0)
         left = self._width - _MARGIN - self._symbol_width - 1 - name - len(_GAP) - word - len(_GAP)
         room = left - (source + len(_GAP) if source else 0)
         if room >= min(wanted, _NARROWEST_HEADLINE):
@@ -199,25 +200,25 @@ class _View:
         margin = " " * (_MARGIN + widths.symbol + 1)
         head: Span = (f"{'':{_MARGIN}}{row.symbol:>{widths.symbol}} ", style)
         name = row.name
-        if shown.width_of(name) > widths.name:
-            for part in shown.wrap(name, self._room(len(margin))):
+        if display.width_of(name) > widths.name:
+            for part in display.wrap(name, self._room(len(margin))):
                 yield [head, (part, "")]
                 head = (margin, "")
             name = ""
-        padding = " " * (widths.name - shown.width_of(name))
+        padding = " " * (widths.name - display.width_of(name))
         start: list[Span] = [head, (name + padding + _GAP, ""), (row.word, style)]
         if widths.headline is None:
             gap = " " * (widths.word - len(row.word)) + _GAP
-            beside = len(margin) + widths.name + len(_GAP) + widths.word + len(_GAP) + shown.width_of(row.source)
+            beside = len(margin) + widths.name + len(_GAP) + widths.word + len(_GAP) + display.width_of(row.source)
             fits = beside <= self._room(0)
             yield [*start, (gap + row.source if fits else "", "quiet")]
             yield from self._paragraph(row.headline, self._indent)
             if not fits:
                 yield from self._quiet(row.source)
             return
-        parts = shown.wrap(row.headline, max(widths.headline, 1))
+        parts = display.wrap(row.headline, max(widths.headline, 1))
         gap = " " * (widths.word - len(row.word)) + _GAP
-        tail = " " * (widths.headline - shown.width_of(parts[0])) + _GAP + row.source
+        tail = " " * (widths.headline - display.width_of(parts[0])) + _GAP + row.source
         yield [*start, (gap + parts[0], ""), (tail if row.source else "", "quiet")]
         below = " " * (len(margin) + widths.name + len(_GAP) + widths.word + len(_GAP))
         for part in parts[1:]:
@@ -238,7 +239,7 @@ class _View:
 
     def _difference_lines(self, found: Iterable[Difference]) -> Iterator[Line]:
         for difference in found:
-            label = self._value(difference.label, shown.key)
+            label = self._value(difference.label, display.key)
             if difference.before is None or difference.after is None:
                 added = difference.before is None
                 value = self._value((difference.after if added else difference.before) or "")
@@ -246,7 +247,7 @@ class _View:
                 continue
             before, after = self._value(difference.before), self._value(difference.after)
             remark = " (data stays at both)" if difference.is_location else ""
-            if shown.width_of(f"{label}: {before} -> {after}{remark}") <= self._room(len(self._indent)):
+            if display.width_of(f"{label}: {before} -> {after}{remark}") <= self._room(len(self._indent)):
                 start: Span = (f"{self._indent}{label}: ", "")
                 yield [start, (before, "remove"), (" -> ", ""), (after, "add"), (remark, "quiet")]
                 continue
@@ -256,7 +257,7 @@ class _View:
 
     def _column_lines(self, found: Iterable[ColumnDifference]) -> Iterator[Line]:
         for column in found:
-            label = self._value(column.name, shown.key)
+            label = self._value(column.name, display.key)
             yield from self._signed(column.symbol, f"column {label}: {self._value(column.text)}")
 
     def _signed(self, symbol: str, text: str) -> Iterator[Line]:
@@ -269,7 +270,7 @@ class _View:
     def _paragraph(self, text: str, lead: str, style: str = "") -> Iterator[Line]:
         """Yield ``text`` behind ``lead``; further lines stand deeper, where no line of lancens starts."""
         further = " " * (len(lead) + _DEEPER)
-        for part in shown.wrap(text, self._room(len(further))):
+        for part in display.wrap(text, self._room(len(further))):
             yield [(lead, style), (part, style)]
             lead = further
 
@@ -281,7 +282,7 @@ class _View:
         listed = notes if self._full else notes[:_NOTES_SHOWN]
         margin = " " * _MARGIN
         for note in listed:
-            yield from self._paragraph(f"{shown.name(note.catalog)}: {shown.printable(note.message)}", margin)
+            yield from self._paragraph(f"{display.name(note.catalog)}: {display.printable(note.message)}", margin)
         if len(listed) < len(notes):
             self._folded = True
             rest = count(len(notes) - len(listed), "more note")
@@ -290,13 +291,13 @@ class _View:
 
     # ---- room ----------------------------------------------------------------------------------------------------
 
-    def _value(self, text: str, escape: Callable[[str], str] = shown.value) -> str:
+    def _value(self, text: str, escape: Callable[[str], str] = display.value) -> str:
         safe = escape(text)
-        return safe if self._full else shown.shorten(safe, _LONGEST_VALUE)
+        return safe if self._full else display.shorten(safe, _LONGEST_VALUE)
 
     def _room(self, taken: int) -> int:
         return 1_000_000_000 if self._width is None else max(self._width - taken, 8)
 
 
 def _source(entry: Entry) -> str:
-    return f"{shown.printable(entry.source.file)}:{entry.source.line}" if entry.source else ""
+    return f"{display.printable(entry.source.file)}:{entry.source.line}" if entry.source else ""

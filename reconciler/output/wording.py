@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from reconciler.output import shown
+from reconciler import display
+from reconciler.display import count
 from reconciler.planner.plan import Action, Change, Guard, Plan
 
 __all__ = [
@@ -12,12 +13,10 @@ __all__ = [
     "SYMBOLS",
     "Entry",
     "closing_line",
-    "count",
     "counts",
     "entries_of",
     "headline",
     "read_line",
-    "symbol_of",
     "word_of",
 ]
 
@@ -28,18 +27,19 @@ SYMBOLS: Mapping[str, str] = {"+": "add", "~": "change", "-": "remove", "-/+": "
 
 PROTECTED = "protected"
 
-_WORDS: Mapping[Action, tuple[str, str, str]] = {
-    Action.CREATE_NAMESPACE: ("+", "namespace", "created"),
-    Action.UPDATE_NAMESPACE: ("~", "update", "updated"),
-    Action.DROP_NAMESPACE: ("-", "drop", "dropped"),
-    Action.CREATE_TABLE: ("+", "create", "created"),
-    Action.DECLARE_TABLE: ("+", "declare", "declared"),
-    Action.REGISTER_TABLE: ("+", "register", "registered"),
-    Action.UPDATE_TABLE: ("~", "update", "updated"),
-    Action.ALTER_TABLE: ("~", "alter", "altered"),
-    Action.RELOCATE_TABLE: ("~", "relocate", "relocated"),
-    Action.DEREGISTER_TABLE: ("-", "deregister", "deregistered"),
+_WORDS: Mapping[Action, tuple[str, str]] = {
+    Action.CREATE_NAMESPACE: ("namespace", "created"),
+    Action.UPDATE_NAMESPACE: ("update", "updated"),
+    Action.DROP_NAMESPACE: ("drop", "dropped"),
+    Action.CREATE_TABLE: ("create", "created"),
+    Action.DECLARE_TABLE: ("declare", "declared"),
+    Action.REGISTER_TABLE: ("register", "registered"),
+    Action.UPDATE_TABLE: ("update", "updated"),
+    Action.ALTER_TABLE: ("alter", "altered"),
+    Action.RELOCATE_TABLE: ("relocate", "relocated"),
+    Action.DEREGISTER_TABLE: ("deregister", "deregistered"),
 }
+"""What happens to an object in one word, and what has happened to it then."""
 
 
 def entries_of(plan: Plan) -> list[Entry]:
@@ -47,32 +47,20 @@ def entries_of(plan: Plan) -> list[Entry]:
     return [*plan.changes, *plan.guards]
 
 
-def symbol_of(entry: Entry) -> str:
-    """Return ``+``, ``~``, ``-``, ``-/+`` or ``!``."""
-    if isinstance(entry, Guard):
-        return "!"
-    return "-/+" if entry.replace else _WORDS[entry.action][0]
-
-
 def word_of(entry: Entry) -> str:
     """Return what happens to the object in one word."""
-    return PROTECTED if isinstance(entry, Guard) else _WORDS[entry.action][1]
+    return PROTECTED if isinstance(entry, Guard) else _WORDS[entry.action][0]
 
 
 def headline(entry: Entry) -> str:
     """Return why it happens, with what matters most about it; foreign text in it is escaped."""
     if isinstance(entry, Guard):
-        return f"kept; would be {_WORDS[entry.would][2] if entry.would.removes else 'replaced'}"
-    reason = shown.printable(entry.reason)
+        return f"kept; would be {_WORDS[entry.would][1] if entry.would.removes else 'replaced'}"
+    reason = display.printable(entry.reason)
     if entry.action is Action.CREATE_TABLE and entry.after is not None and entry.after.columns is not None:
         schema = f"schema of {count(len(entry.after.columns), 'field')}"
         return schema if entry.before is None else f"{schema}; {reason}"
     return f"namespace, {reason}" if entry.action is Action.UPDATE_NAMESPACE else reason
-
-
-def count(number: int, noun: str) -> str:
-    """Return number and noun, such as ``1,204 tables``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def counts(plan: Plan) -> Iterator[tuple[str, int]]:
@@ -107,7 +95,7 @@ def closing_line(plan: Plan) -> str:
 def read_line(plan: Plan) -> str:
     """Return the sentence about what was read, for progress on stderr."""
     parts = (
-        f"{shown.name(catalog.name)} ({shown.name(catalog.impl)}) {count(catalog.namespaces, 'namespace')}, "
+        f"{display.name(catalog.name)} ({display.name(catalog.impl)}) {count(catalog.namespaces, 'namespace')}, "
         f"{count(catalog.tables, 'table')}"
         for catalog in plan.catalogs
     )

@@ -16,8 +16,8 @@ from importlib.metadata import version
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from reconciler.display import count
 from reconciler.operations.plan import reference
-from reconciler.output.wording import count
 from reconciler.pipeline.catalog_info import Ground, grounds_of, searchable_roots
 from reconciler.pipeline.catalogs import catalog_specs
 from reconciler.pipeline.entries import Coverage, kept, read_entries

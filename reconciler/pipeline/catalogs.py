@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from reconciler.backends.faults import catalog_errors
 from reconciler.names import Scope
-from reconciler.operations.connections import catalog_errors
 from reconciler.state import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:

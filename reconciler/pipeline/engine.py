@@ -16,12 +16,13 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from reconciler import locations
+from reconciler.backends.faults import catalog_errors
+from reconciler.display import count
 from reconciler.errors import CatalogError
 from reconciler.names import Identifier, split
-from reconciler.operations.connections import Connection, catalog_errors, open_connections
+from reconciler.operations.connections import Connection, open_connections
 from reconciler.operations.facts import ask_occupants, ask_storage, check_selection, schemas_to_show
 from reconciler.operations.plan import plan_options, reference, selected_catalogs
-from reconciler.output.wording import count
 from reconciler.pipeline import rows
 from reconciler.pipeline.catalogs import CatalogSpec, catalog_specs
 from reconciler.pipeline.live_state import LiveState, TablesOnSpark, Wanted

@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from reconciler.display import count
 from reconciler.names import Identifier
-from reconciler.output.wording import count
 from reconciler.pipeline import rows
 from reconciler.pipeline.catalog_info import Ground
 from reconciler.pipeline.foreign import foreign_rows

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from reconciler.display import count
 from reconciler.names import Identifier, join
 from reconciler.names import split as identifier_of
-from reconciler.output.wording import count
 from reconciler.pipeline.catalogs import catalog_specs
 from reconciler.pipeline.progress import stage
 from reconciler.pipeline.rows import COVERAGE, NAMESPACE, TABLE, record_batch, spark_schema

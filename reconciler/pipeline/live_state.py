@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconciler import locations
+from reconciler.display import count
 from reconciler.errors import CatalogError
 from reconciler.names import Identifier, Scope, join
-from reconciler.output.wording import count
 from reconciler.pipeline import rows
 from reconciler.pipeline.progress import stage
 from reconciler.pipeline.source import live_rows

@@ -8,9 +8,9 @@ from contextlib import ExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
+from reconciler.backends.faults import catalog_errors
 from reconciler.errors import CatalogError, ErrorCode, LancensError
 from reconciler.names import ChildrenOf, Identifier, Only, address
-from reconciler.operations.connections import catalog_errors
 from reconciler.pipeline.rows import coverage_row, rows_of
 from reconciler.pipeline.units import Unit
 from reconciler.redaction import scrub

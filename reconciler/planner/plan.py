@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer
 
@@ -219,6 +219,11 @@ class Change(_Document):
         return "replace" if self.replace else _SORT_OF_ACTION[self.action]
 
     @property
+    def symbol(self) -> str:
+        """``+``, ``~``, ``-`` or ``-/+``, as every renderer shows the change."""
+        return "-/+" if self.replace else _SYMBOLS[self.action]
+
+    @property
     def managed_keys(self) -> frozenset[str]:
         """The property keys this change is about."""
         views = (view for view in (self.before, self.after) if view is not None)
@@ -234,6 +239,8 @@ class Guard(_Document):
     would: Action
     reason: str
     source: SourceRef | None = None
+
+    symbol: ClassVar[str] = "!"
 
     @property
     def address(self) -> str:
@@ -328,6 +335,20 @@ _SORT_OF_ACTION: Mapping[Action, str] = {
     Action.RELOCATE_TABLE: "update",
     Action.DEREGISTER_TABLE: "deregister",
     Action.DROP_NAMESPACE: "drop",
+}
+
+
+_SYMBOLS: Mapping[Action, str] = {
+    Action.CREATE_NAMESPACE: "+",
+    Action.UPDATE_NAMESPACE: "~",
+    Action.DROP_NAMESPACE: "-",
+    Action.CREATE_TABLE: "+",
+    Action.DECLARE_TABLE: "+",
+    Action.REGISTER_TABLE: "+",
+    Action.UPDATE_TABLE: "~",
+    Action.ALTER_TABLE: "~",
+    Action.RELOCATE_TABLE: "~",
+    Action.DEREGISTER_TABLE: "-",
 }
 
 

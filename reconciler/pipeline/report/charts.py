@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
 
-from reconciler.output import shown
+from reconciler import display
+from reconciler.display import count
 from reconciler.output.page import sentence
-from reconciler.output.wording import count
 from reconciler.pipeline.records import Severity
 from reconciler.pipeline.report import figures
 from reconciler.pipeline.report.data import PageData
@@ -37,19 +37,19 @@ def breakdown(document: AuditDocument, data: PageData) -> Iterator[str]:
     ]
     by_owner = [
         _bar(
-            "<i>no manifest</i>" if found.owner is None else f"<bdi>{escape(shown.value(found.owner))}</bdi>",
+            "<i>no manifest</i>" if found.owner is None else f"<bdi>{escape(display.value(found.owner))}</bdi>",
             found,
             f"owner={data.owner(found.owner)}",
         )
         for found in counts.by_owner
     ]
     by_catalog = [
-        _bar(f"<bdi>{escape(shown.name(found.catalog))}</bdi>", found, f"catalog={data.catalog(found.catalog)}")
+        _bar(f"<bdi>{escape(display.name(found.catalog))}</bdi>", found, f"catalog={data.catalog(found.catalog)}")
         for found in counts.by_catalog
     ]
     by_namespace = [
         _bar(
-            f"<bdi>{escape(shown.address(found.catalog, *found.namespace))}</bdi>",
+            f"<bdi>{escape(display.address(found.catalog, *found.namespace))}</bdi>",
             found,
             f"namespace={data.namespace(found.catalog, found.namespace)}",
         )
@@ -163,7 +163,7 @@ def _runs(runs: Sequence[RunSummary]) -> Iterator[str]:
     for run in reversed(runs):
         totals, found = run.totals, run.totals.findings
         amounts = (found.error, found.warning, found.note, totals.tables, totals.rows)
-        yield f'<tr><th scope="row">{escape(shown.printable(run.run_id))}</th><td>{figures.moment(run.finished)}</td>'
+        yield f'<tr><th scope="row">{escape(display.printable(run.run_id))}</th><td>{figures.moment(run.finished)}</td>'
         yield "".join(f'<td class="number">{figures.number(amount)}</td>' for amount in amounts)
         yield f'<td class="number">{figures.size(totals.bytes)}</td>'
         yield f"<td>{'complete' if run.complete else 'incomplete'}</td></tr>"

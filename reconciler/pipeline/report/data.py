@@ -10,8 +10,8 @@ import json
 from collections.abc import Hashable, Iterable
 from typing import Any, Generic, TypeVar
 
+from reconciler import display
 from reconciler.names import Identifier
-from reconciler.output import shown
 from reconciler.pipeline.records import Severity
 from reconciler.pipeline.report.document import AuditDocument, ReportedFinding, ReportedTable
 
@@ -73,24 +73,24 @@ class PageData:
             "tables": _columns(_TABLE, map(self._table, document.tables)),
         }
         # The indices are complete only after everything has been asked for.
-        parts["catalogs"] = list(map(shown.name, self._catalogs))
+        parts["catalogs"] = list(map(display.name, self._catalogs))
         parts["namespaces"] = [
-            [self.catalog(catalog), shown.address(catalog, *names)] for catalog, names in self._namespaces
+            [self.catalog(catalog), display.address(catalog, *names)] for catalog, names in self._namespaces
         ]
-        parts["owners"] = list(map(shown.value, self._owners))
-        parts["rules"] = list(map(shown.printable, self._rules))
+        parts["owners"] = list(map(display.value, self._owners))
+        parts["rules"] = list(map(display.printable, self._rules))
         parts["ruleSets"] = list(self._rule_sets)
         parts["texts"] = list(self._texts)
         return json.dumps(parts, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
     def _text(self, text: str) -> int:
-        return self._texts[shown.printable(text)]
+        return self._texts[display.printable(text)]
 
     def _place(self, location: str | None) -> tuple[int, str] | tuple[None, None]:
         """Return the directory of a location, which many share, and the rest."""
         if location is None:
             return None, None
-        directory, slash, rest = shown.value(location).rpartition("/")
+        directory, slash, rest = display.value(location).rpartition("/")
         return self._texts[directory + slash], rest
 
     def _finding(self, finding: ReportedFinding) -> tuple[Any, ...]:
@@ -99,19 +99,19 @@ class PageData:
             list(Severity).index(finding.severity),
             self.rule(finding.rule),
             self.namespace(finding.catalog, finding.namespace),
-            shown.name(finding.name) if finding.identifier else None,
+            display.name(finding.name) if finding.identifier else None,
             self._text(finding.reason),
             self._text(finding.remedy),
             *self._place(finding.location),
             self.owner(finding.owner),
             None if source is None else self._text(str(source)),
-            [[shown.key(key), shown.value(value)] for key, value in finding.details.items()] or None,
+            [[display.key(key), display.value(value)] for key, value in finding.details.items()] or None,
         )
 
     def _table(self, table: ReportedTable) -> tuple[Any, ...]:
         return (
             self.namespace(table.catalog, table.namespace),
-            shown.name(table.name),
+            display.name(table.name),
             *self._place(table.location),
             self.owner(table.owner),
             table.rows,

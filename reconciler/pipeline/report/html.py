@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from reconciler.output import shown
+from reconciler import display
+from reconciler.display import count
 from reconciler.output.page import asset, render_page, sentence
-from reconciler.output.wording import count
 from reconciler.pipeline.records import Severity
 from reconciler.pipeline.report import charts, figures, overview
 from reconciler.pipeline.report.data import PageData
@@ -36,7 +36,7 @@ _NUMBERS = frozenset({"rows", "bytes", "fragments", "version"})
 def render_html(document: AuditDocument) -> str:
     """Return the page, ready to be written as UTF-8."""
     return render_page(
-        f"Audit of {shown.printable(document.manifest.name)}",
+        f"Audit of {display.printable(document.manifest.name)}",
         _content(document),
         style=asset(__package__, "report.css"),
         script=asset(__package__, "report.js"),
@@ -74,7 +74,7 @@ def _header(document: AuditDocument) -> Iterator[str]:
         closing = f"Nothing was found in {tables}."
     took = figures.duration(document.finished - document.started)
     yield '<header class="page">'
-    yield f'<p class="eyebrow">lancens audit</p><h1>{escape(shown.printable(document.manifest.name))}</h1>'
+    yield f'<p class="eyebrow">lancens audit</p><h1>{escape(display.printable(document.manifest.name))}</h1>'
     yield f'<p class="closing">{closing}</p>'
     yield f'<p class="quiet">Finished {figures.moment(document.finished)} after {took}.</p>'
     yield "</header>"
@@ -140,18 +140,18 @@ def _findings(document: AuditDocument) -> Iterator[str]:
 
 
 def _finding(finding: ReportedFinding) -> str:
-    *above, name = map(shown.name, (finding.catalog, *finding.identifier))
+    *above, name = map(display.name, (finding.catalog, *finding.identifier))
     path = "".join(f"{part}/" for part in above)
-    where = "" if finding.source is None else shown.printable(str(finding.source))
+    where = "" if finding.source is None else display.printable(str(finding.source))
     facts = [("What to do", sentence(finding.remedy))]
     if finding.location is not None:
-        facts.append(("Location", f"<code>{escape(shown.value(finding.location))}</code>"))
-    facts.append(("Owner", "no manifest" if finding.owner is None else escape(shown.value(finding.owner))))
-    facts.extend((escape(shown.key(key)), escape(shown.value(value))) for key, value in finding.details.items())
+        facts.append(("Location", f"<code>{escape(display.value(finding.location))}</code>"))
+    facts.append(("Owner", "no manifest" if finding.owner is None else escape(display.value(finding.owner))))
+    facts.extend((escape(display.key(key)), escape(display.value(value))) for key, value in finding.details.items())
     return (
         f'<details class="finding {finding.severity.value}"><summary>'
         f'<span class="severity">{finding.severity.value}</span> '
-        f'<span class="rule">{escape(shown.printable(finding.rule))}</span> '
+        f'<span class="rule">{escape(display.printable(finding.rule))}</span> '
         f'<bdi class="name"><span class="path">{escape(path)}</span>{escape(name)}</bdi> '
         f'<span class="why">{sentence(finding.reason)}</span> <span class="where">{escape(where)}</span></summary>'
         '<div class="body"><dl>'
@@ -179,10 +179,10 @@ def _tables(document: AuditDocument) -> Iterator[str]:
 
 
 def _table(table: ReportedTable) -> str:
-    path = "".join(f"{shown.name(part)}/" for part in (table.catalog, *table.namespace))
-    name = escape(shown.name(table.name))
-    location = "" if table.location is None else escape(shown.value(table.location))
-    owner = "<i>no manifest</i>" if table.owner is None else f"<bdi>{escape(shown.value(table.owner))}</bdi>"
+    path = "".join(f"{display.name(part)}/" for part in (table.catalog, *table.namespace))
+    name = escape(display.name(table.name))
+    location = "" if table.location is None else escape(display.value(table.location))
+    owner = "<i>no manifest</i>" if table.owner is None else f"<bdi>{escape(display.value(table.owner))}</bdi>"
     committed = (
         ""
         if table.committed is None
@@ -207,7 +207,7 @@ def _amount(value: int | None) -> str:
 
 
 def _pills(rules: Sequence[str]) -> str:
-    return " ".join(f'<span class="rule">{escape(shown.printable(rule))}</span>' for rule in rules)
+    return " ".join(f'<span class="rule">{escape(display.printable(rule))}</span>' for rule in rules)
 
 
 # ---- what is looked up -----------------------------------------------------------------------------------------------
@@ -219,18 +219,18 @@ def _rules(document: AuditDocument) -> Iterator[str]:
     yield '<section id="rules"><h2>Rules</h2><dl class="rules">'
     for rule in document.settings.rules:
         yield f'<dt class="{rule.severity.value}"><span class="severity">{rule.severity.value}</span> '
-        yield f"{escape(shown.printable(rule.name))}</dt>"
+        yield f"{escape(display.printable(rule.name))}</dt>"
         yield f"<dd><b>{sentence(rule.title)}.</b> {sentence(rule.help)}</dd>"
     yield "</dl></section>"
 
 
 def _footer(document: AuditDocument) -> Iterator[str]:
     manifest = document.manifest
-    files = ", ".join(map(shown.printable, manifest.files))
+    files = ", ".join(map(display.printable, manifest.files))
     stale = document.settings.stale_after_days
     yield '<footer class="page"><dl>'
-    yield f"<dt>Run</dt><dd><code>{escape(shown.printable(document.run_id))}</code></dd>"
-    yield f"<dt>Manifest</dt><dd><code>{escape(shown.printable(manifest.digest))}</code> {escape(files)}</dd>"
+    yield f"<dt>Run</dt><dd><code>{escape(display.printable(document.run_id))}</code></dd>"
+    yield f"<dt>Manifest</dt><dd><code>{escape(display.printable(manifest.digest))}</code> {escape(files)}</dd>"
     yield f"<dt>Stale after</dt><dd>{'never' if stale is None else count(stale, 'day')}</dd>"
     yield f"<dt>Format</dt><dd>{escape(document.format_version)}, lancens {escape(document.lancens_version)}</dd>"
     yield "</dl></footer>"

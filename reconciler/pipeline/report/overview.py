@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from html import escape
 
-from reconciler.output import shown
+from reconciler import display
+from reconciler.display import count
 from reconciler.output.page import sentence
-from reconciler.output.wording import count
 from reconciler.pipeline.records import Severity
 from reconciler.pipeline.report import figures
 from reconciler.pipeline.report.document import AuditDocument, CatalogCoverage, RunSummary
@@ -33,7 +33,7 @@ def coverage(document: AuditDocument) -> Iterator[str]:
         yield f"<p><b>This audit is incomplete:</b> {what} could not be read, and nothing is known of what is in "
         yield f"there. Found were {found} in {catalogs}.</p><ul>"
         for failure in document.failures[:_FAILURES_SHOWN]:
-            address = escape(shown.address(failure.catalog, *failure.namespace))
+            address = escape(display.address(failure.catalog, *failure.namespace))
             yield f'<li><bdi class="name">{address}</bdi> {sentence(failure.message)}</li>'
         left = len(document.failures) - _FAILURES_SHOWN
         if left > 0:
@@ -66,8 +66,8 @@ def _notes(document: AuditDocument) -> Iterator[str]:
 
 def _catalog(catalog: CatalogCoverage, *, complete: bool) -> Iterator[str]:
     lacking = "" if complete else ' <span class="bad">incomplete</span>'
-    yield f'<tr><th scope="row"><bdi class="name">{escape(shown.name(catalog.name))}</bdi>{lacking}</th>'
-    yield f'<td><span class="impl">{escape(shown.name(catalog.impl))}</span></td>'
+    yield f'<tr><th scope="row"><bdi class="name">{escape(display.name(catalog.name))}</bdi>{lacking}</th>'
+    yield f'<td><span class="impl">{escape(display.name(catalog.impl))}</span></td>'
     yield f"<td>{_share(catalog.namespaces - catalog.namespaces_unread, catalog.namespaces)}</td>"
     yield f'<td class="number">{catalog.tables:,}</td>'
     yield f"<td>{_share(catalog.tables_looked_at, catalog.tables)}</td>"

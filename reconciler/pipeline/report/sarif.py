@@ -16,8 +16,7 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from reconciler import locations
-from reconciler.output import shown
+from reconciler import display, locations
 from reconciler.pipeline.records import Severity
 from reconciler.pipeline.report.document import AuditDocument, Failure, ReportedFinding, RuleInfo
 
@@ -62,7 +61,7 @@ def render_sarif(document: AuditDocument) -> str:
                 "rules": [_rule(rule) for rule in document.settings.rules],
             }
         },
-        "automationDetails": {"id": f"lancens-audit/{shown.printable(document.manifest.name)}/{document.run_id}"},
+        "automationDetails": {"id": f"lancens-audit/{display.printable(document.manifest.name)}/{document.run_id}"},
         "columnKind": "unicodeCodePoints",
         "invocations": [
             {
@@ -102,7 +101,7 @@ def _location(finding: ReportedFinding, fallback: str) -> dict[str, Any]:
             "region": {"startLine": max(source.line, 1) if source else 1},
         },
         "logicalLocations": [
-            {"fullyQualifiedName": address, "name": shown.name(finding.name) or address, "kind": "resource"}
+            {"fullyQualifiedName": address, "name": display.name(finding.name) or address, "kind": "resource"}
         ],
     }
 
@@ -114,7 +113,7 @@ def _uri(file: str) -> str:
 
 
 def _address(finding: ReportedFinding) -> str:
-    return shown.address(finding.catalog, *finding.identifier)
+    return display.address(finding.catalog, *finding.identifier)
 
 
 def _fingerprint(finding: ReportedFinding) -> str:
@@ -126,14 +125,14 @@ def _fingerprint(finding: ReportedFinding) -> str:
 
 def _properties(finding: ReportedFinding) -> dict[str, Any]:
     known = {"catalog": finding.catalog, "location": finding.location, "owner": finding.owner}
-    texts = {key: shown.printable(value) for key, value in known.items() if value is not None}
-    details = {shown.key(key): shown.value(value) for key, value in finding.details.items()}
-    return {**texts, "remedy": shown.printable(finding.remedy), **({"details": details} if details else {})}
+    texts = {key: display.printable(value) for key, value in known.items() if value is not None}
+    details = {display.key(key): display.value(value) for key, value in finding.details.items()}
+    return {**texts, "remedy": display.printable(finding.remedy), **({"details": details} if details else {})}
 
 
 def _notification(failure: Failure) -> dict[str, Any]:
     """Return what could not be read, as a condition the tool met (section 3.58)."""
-    address = shown.address(failure.catalog, *failure.namespace)
+    address = display.address(failure.catalog, *failure.namespace)
     return {
         "level": "error",
         "message": _message(f"{address} could not be read, and nothing is known of what is in it: {failure.message}"),
@@ -149,4 +148,4 @@ def _cut_short(left_out: int) -> list[dict[str, Any]]:
 
 
 def _message(text: str) -> dict[str, str]:
-    return {"text": _LINK.sub(r"\\[", shown.printable(text))}
+    return {"text": _LINK.sub(r"\\[", display.printable(text))}

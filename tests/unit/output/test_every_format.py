@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.output import Format, render, shown
+from reconciler import display
+from reconciler.output import Format, render
 from reconciler.output.markdown import pull_request_comment
 from reconciler.output.wording import SYMBOLS, entries_of
 from reconciler.planner.plan import Plan
@@ -41,21 +42,21 @@ def test_the_same_plan_gives_the_same_bytes(format_: Format) -> None:
 def test_text_names_every_changed_object(plan: Plan) -> None:
     text = render(plan, "text", full=True)
     for entry in entries_of(plan):
-        assert shown.address(*entry.identifier) in text
+        assert display.address(*entry.identifier) in text
 
 
 @given(plans())
 def test_markdown_names_every_changed_object(plan: Plan) -> None:
     text = render(plan, "markdown")
     for entry in entries_of(plan):
-        assert shown.address(*entry.identifier).replace("|", "\\|") in text
+        assert display.address(*entry.identifier).replace("|", "\\|") in text
 
 
 @given(plans())
 def test_html_names_every_changed_object(plan: Plan) -> None:
     page = unescape(re.sub(r"<[^>]*>", "", render(plan, "html")))
     for entry in entries_of(plan):
-        assert shown.address(*entry.identifier) in page
+        assert display.address(*entry.identifier) in page
 
 
 @given(plans())
@@ -109,7 +110,7 @@ def test_no_name_or_value_can_forge_a_line_of_text(plan: Plan, width: int | None
 @given(plans(), st.integers(40, 160), st.booleans())
 def test_no_line_is_wider_than_the_terminal(plan: Plan, width: int, full: bool) -> None:
     for line in render(plan, "text", full=full, width=width).splitlines():
-        assert shown.width_of(line) <= width
+        assert display.width_of(line) <= width
 
 
 @given(plans(), WIDTHS)

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.output import render, shown
+from reconciler import display
+from reconciler.output import render
 from reconciler.output.text import render_text
 from reconciler.output.wording import closing_line, read_line
 from reconciler.planner.plan import Action, Change, FieldChange, Note, ObjectView, Plan
@@ -129,7 +130,7 @@ def test_wide_characters_keep_the_columns_aligned() -> None:
         change("lake", "a_plain_name", Action.DEREGISTER_TABLE, view("s"), None, "gone"),
     )
     rows = [line for line in render(plan, "text").splitlines() if "deregister" in line][:2]
-    columns = [shown.width_of(row[: row.index("deregister")]) for row in rows]
+    columns = [display.width_of(row[: row.index("deregister")]) for row in rows]
     assert columns[0] == columns[1]
 
 
@@ -196,9 +197,9 @@ def test_the_line_about_what_was_read() -> None:
     ],
 )
 def test_names_are_shown_safely(name: str, safe: str) -> None:
-    assert shown.name(name) == safe
+    assert display.name(name) == safe
 
 
 def test_no_two_names_look_the_same() -> None:
     names = [*HOSTILE, *(repr(name)[1:-1] for name in HOSTILE), *(name.strip() for name in HOSTILE)]
-    assert len({shown.name(name) for name in names}) == len(set(names))
+    assert len({display.name(name) for name in names}) == len(set(names))

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-__all__ = ["ELLIPSIS", "address", "key", "name", "printable", "shorten", "value", "width_of", "wrap"]
+__all__ = ["ELLIPSIS", "address", "count", "key", "name", "printable", "shorten", "value", "width_of", "wrap"]
 
 ELLIPSIS = "…"
 
@@ -114,3 +114,8 @@ def wrap(text: str, room: int) -> Sequence[str]:
     if text or not lines:
         lines.append(text)
     return lines
+
+
+def count(number: int, noun: str) -> str:
+    """Return number and noun, such as ``1,204 tables``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

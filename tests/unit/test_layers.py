@@ -1,0 +1,92 @@
+"""The arrows between the rooms: an import never goes up a layer, and no two rooms import each other."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[2] / "reconciler"
+
+VOCABULARY = {
+    "concurrency",
+    "display",
+    "errors",
+    "locations",
+    "names",
+    "ownership",
+    "redaction",
+    "state",
+}
+LAYERS: list[set[str]] = [
+    VOCABULARY,
+    {"arrow_types", "storage", "backends", "manifest", "planner"},
+    {"applier"},
+    {"operations"},
+    {"output", "namespace"},
+    {"server", "conformance", "pipeline"},
+    {"cli", "github"},
+    {"__init__"},
+]
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if "gen" not in path.parts:
+            name = ".".join(("reconciler", *path.relative_to(PACKAGE).with_suffix("").parts))
+            yield name.removesuffix(".__init__"), ast.parse(path.read_text())
+
+
+def imports(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == "reconciler":
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def room(module: str) -> str:
+    return [*module.split("."), "__init__"][1]
+
+
+def test_no_import_goes_up_a_layer() -> None:
+    layer = {name: height for height, names in enumerate(LAYERS) for name in names}
+    found = {(room(module), room(target)) for module, tree in modules() for target in imports(tree)}
+    assert {one for pair in found for one in pair} <= layer.keys()
+    assert [pair for pair in sorted(found) if layer[pair[1]] > layer[pair[0]]] == []
+
+
+def test_no_two_rooms_import_each_other() -> None:
+    needs: defaultdict[str, set[str]] = defaultdict(set)
+    for module, tree in modules():
+        needs[room(module)] |= {room(target) for target in imports(tree)} - {room(module)}
+    list(TopologicalSorter(needs).static_order())  # raises CycleError, which names the circle
+
+
+def test_no_two_modules_import_each_other() -> None:
+    trees = dict(modules())
+    needs = {
+        module: {
+            found
+            for target in imports(tree)
+            if (found := target if target in trees else target.rpartition(".")[0]) in trees and found != module
+        }
+        for module, tree in trees.items()
+    }
+    list(TopologicalSorter(needs).static_order())
+
+
+def test_the_planner_and_what_lies_below_it_do_no_input_or_output() -> None:
+    forbidden = {"backends", "storage", "manifest", "operations", "applier"}
+    reached = {room(target) for module, tree in modules() if room(module) == "planner" for target in imports(tree)}
+    assert reached & forbidden == set()
+
+
+def test_only_the_rooms_that_offer_namespaces_import_lance_namespace() -> None:
+    users = {
+        room(module)
+        for module, tree in modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("lance_namespace")
+    }
+    assert users == {"namespace", "server", "conformance"}
