@@ -15,7 +15,7 @@ from lance_namespace.errors import (
 from reconciler import locations
 from reconciler.conformance.check import FaultError, check, equal, need, raises
 from reconciler.conformance.ground import Ground
-from reconciler.conformance.namespaces import PROPERTIES
+from reconciler.conformance.namespaces import awkward_properties
 from reconciler.state import LocationPolicy, PropertyChanges
 
 _MISSING = (TableNotFoundError, NamespaceNotFoundError)
@@ -51,8 +51,9 @@ def table_properties_round_trip(ground: Ground) -> None:
     """Properties come back as given: unicode, quotes and long values."""
     need(ground.backend.capabilities.table_markers, "tables keep no properties")
     table = (*ground.base, "described")
-    ground.declare(table, PROPERTIES)
-    equal("the properties", ground.properties(table, PROPERTIES), PROPERTIES)
+    given = awkward_properties(ground)
+    ground.declare(table, given)
+    equal("the properties", ground.properties(table, given), given)
 
 
 @check("DeclareTable")

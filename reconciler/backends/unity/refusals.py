@@ -25,6 +25,7 @@ from lance_namespace.errors import (
 )
 
 from reconciler.backends.http import Refusal, UnknownRouteError, VendorError
+from reconciler.backends.unity.doubles import DoubledNameError
 
 __all__ = ["translate"]
 
@@ -60,6 +61,12 @@ _STATUSES: Mapping[str, int] = {
 }
 """Codes that do not say what they are about: the call does, by the status that they stand for."""
 
+_WORDS: Mapping[str, type[LanceNamespaceError]] = {
+    "did not return a unique result": DoubledNameError,
+    "Value too long for column": InvalidInputError,
+}
+"""What the reference server says, with 500, of a name that it holds twice and of what its database cannot hold."""
+
 
 def translate(refusal: Refusal) -> VendorError | None:
     """Return what an error body of Unity means, None for a body that is none."""
@@ -69,4 +76,5 @@ def translate(refusal: Refusal) -> VendorError | None:
     if not isinstance(code, str):
         return None
     text = f"{code}: {message}" if isinstance(message, str) and message else code
-    return VendorError(text, _KINDS.get(code), _STATUSES.get(code))
+    kind = next((kind for words, kind in _WORDS.items() if code == "INTERNAL" and words in text), _KINDS.get(code))
+    return VendorError(text, kind, _STATUSES.get(code))
