@@ -39,7 +39,7 @@ unit: $(INSTALLED)
 # One process a folder: its servers are started for it and stopped with it, so no two groups of JVMs stand side by side.
 SERVER_FOLDERS = $(wildcard $(addsuffix /conftest.py,tests/catalogs/* tests/server tests/action tests/pipeline))
 servers: $(INSTALLED)
-	$(BIN)/pytest tests/catalogs/test_*.py
+	$(BIN)/pytest tests/catalogs/test_*.py tests/servers
 	@for conftest in $(SERVER_FOLDERS); do \
 		folder=$$(dirname $$conftest); echo "pytest $$folder"; $(BIN)/pytest $$folder || exit 1; \
 	done

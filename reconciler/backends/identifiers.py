@@ -8,7 +8,14 @@ from reconciler.errors import InvalidInputError
 from reconciler.names import Identifier, check_name, join
 from reconciler.state import Capabilities
 
-__all__ = ["folded", "name_problem", "namespace_identifier", "table_depth_problem", "table_identifier"]
+__all__ = [
+    "folded",
+    "name_problem",
+    "namespace_identifier",
+    "property_problem",
+    "table_depth_problem",
+    "table_identifier",
+]
 
 
 def folded(capabilities: Capabilities, name: str) -> str:
@@ -22,6 +29,16 @@ def name_problem(capabilities: Capabilities, name: str) -> str | None:
     if rule is None or rule.pattern.fullmatch(folded(capabilities, name)):
         return check_name(name)
     return check_name(name) or rule.meaning
+
+
+def property_problem(capabilities: Capabilities, key: str, value: str) -> str | None:
+    """Return why the catalog cannot keep the property ``key`` with ``value``, or None when it can."""
+    most = capabilities.longest_property
+    for what, text in (("key", key), ("value", value)):
+        size = len(text.encode("utf-16-le")) // 2
+        if most is not None and size > most:
+            return f"its {what} has {size} characters, expected at most {most}"
+    return None
 
 
 def table_depth_problem(capabilities: Capabilities, depth: int) -> str | None:

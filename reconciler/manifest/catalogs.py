@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from reconciler import locations, ownership
 from reconciler.arrow_types import TypeSyntaxError, make_field
-from reconciler.backends.identifiers import folded, name_problem, table_depth_problem
+from reconciler.backends.identifiers import folded, name_problem, property_problem, table_depth_problem
 from reconciler.manifest.blocks import BlockReader, entries_of
 from reconciler.manifest.models import NamespaceBlock, TableBlock
 from reconciler.manifest.nodes import Node, Place, Sequence
@@ -252,6 +252,8 @@ class CatalogReader:
                     f"property `{key}` in {what} is `{value}`, which lancens shows in the place of a secret; "
                     "expected the value itself, such as `${env:NAME}`",
                 )
+            elif problem := property_problem(self.capabilities, key, value):
+                self._at(written[key], f"property `{key}` in {what} ({self.impl}): {problem}")
         return properties
 
 

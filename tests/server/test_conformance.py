@@ -24,7 +24,7 @@ from tests.servers.glue import glue_server
 from tests.servers.hive import metastore
 from tests.servers.iceberg import iceberg_server
 from tests.servers.lance_rest import served
-from tests.servers.unity_contract import Contract
+from tests.servers.unity import reference
 from tests.servers.unity_contract_server import serving
 
 UNITY_CATALOG = "main"
@@ -65,9 +65,8 @@ def one_of_two() -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def unity(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    contract = Contract()
-    contract.add_catalog(UNITY_CATALOG)
-    with serving(contract) as server:
+    with reference(tmp_path_factory.mktemp("unity")) as contract, serving(contract) as server:
+        contract.add_catalog(UNITY_CATALOG)
         yield from _over(
             UnityBackend(endpoint=server.url, catalog=UNITY_CATALOG, root=str(tmp_path_factory.mktemp("lake")))
         )

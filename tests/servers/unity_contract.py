@@ -1,8 +1,8 @@
-"""What a Unity Catalog server answers: the measured behaviour of the reference server 0.6, row by row.
+"""What a Unity Catalog server answers: a stand-in for the reference server 0.6, whose jar is on no registry.
 
-No jars of that server are to be had from the registries, so this stands in for it. It is not the real one: each row
-is listed in ``tests/servers/test_unity_contract_server.py`` and held there. ``databricks=True`` switches to what
-Databricks' own Unity answers otherwise.
+It serves where that is not to be had, and where a test needs what no real server can be brought to.
+``tests/catalogs/unity/test_stand_in.py`` holds it to the real one, request by request. ``databricks=True`` switches to
+what Databricks' own Unity answers otherwise.
 """
 
 from __future__ import annotations
@@ -15,17 +15,25 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["ISSUER", "Answer", "Contract", "jwt"]
+from tests.servers.unity_values import RefusalError, check_columns, columns_of, location_of, name_of, properties_of
+
+__all__ = ["API", "ISSUER", "Answer", "Contract", "jwt", "lance_entry"]
 
 API = "/api/2.1/unity-catalog"
 ISSUER = "internal"
 _PAGE = 100
 _GAP = "gap:"
-_FORMATS = {"DELTA", "CSV", "JSON", "AVRO", "PARQUET", "ORC", "TEXT"}
+_SECOND = "\0"
+"""What the key of a second row of one name ends with, so that it sorts right behind the first."""
+_MANAGED = {"storage_root": None, "storage_location": None}
+_KINDS = {"MANAGED", "EXTERNAL", "VIEW", None}
+_FORMATS = {None, "DELTA", "CSV", "JSON", "AVRO", "PARQUET", "ORC", "TEXT"}
 _OTHERS = {"volumes": "volumes", "functions": "functions", "models": "registered_models"}
+
+RowT = TypeVar("RowT")
 
 
 @dataclass(frozen=True)
@@ -36,14 +44,13 @@ class Answer:
     body: Mapping[str, Any] | str
 
 
-class _RefusalError(Exception):
-    def __init__(self, status: int, code: str, message: str) -> None:
-        super().__init__(message)
-        self.answer = Answer(status, {"error_code": code, "details": [], "message": message})
+def _missing(kind: str, name: str) -> RefusalError:
+    return RefusalError(404, f"{kind.upper()}_NOT_FOUND", f"{kind.capitalize()} not found: {name}")
 
 
-def _missing(kind: str, name: str) -> _RefusalError:
-    return _RefusalError(404, f"{kind.upper()}_NOT_FOUND", f"{kind.capitalize()} not found: {name}")
+def _refused(refusal: RefusalError) -> Answer:
+    details = [{"reason": refusal.code, "@type": "google.rpc.ErrorInfo"}]
+    return Answer(refusal.status, {"error_code": refusal.code, "details": details, "message": refusal.message})
 
 
 def jwt(issuer: str) -> str:
@@ -51,6 +58,28 @@ def jwt(issuer: str) -> str:
     parts = ({"alg": "none"}, {"iss": issuer, "sub": "admin"})
     encoded = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts]
     return ".".join([*encoded, "c2lnbmF0dXJl"])
+
+
+def lance_entry(schema: str, name: str) -> dict[str, Any]:
+    """Return what a Lance client says of a table with two columns, beside its names."""
+    fields = [("id", "bigint", "LONG", "long"), ("name", "string", "STRING", "string")]
+    columns = [
+        {
+            "name": field,
+            "type_text": text,
+            "type_name": kind,
+            "position": position,
+            "type_json": json.dumps({"name": field, "type": spark, "nullable": True, "metadata": {}}),
+        }
+        for position, (field, text, kind, spark) in enumerate(fields)
+    ]
+    return {
+        "table_type": "EXTERNAL",
+        "data_source_format": "TEXT",
+        "properties": {"table_type": "lance"},
+        "storage_location": f"s3://lake/{schema}/{name}.lance",
+        "columns": columns,
+    }
 
 
 @dataclass
@@ -83,43 +112,53 @@ class Contract:
 
     # ---- preparing a test, past the interface --------------------------------------------------------------------
 
+    def clear(self) -> None:
+        """Remove everything."""
+        with self._lock:
+            self._catalogs.clear()
+
     def add_catalog(self, name: str, **details: Any) -> None:
         """Make a catalog."""
         with self._lock:
-            self._catalogs[name] = _Catalog({**self._stamp(), "name": name, "properties": {}, **details})
+            self._catalogs[name] = _Catalog(
+                {**self._stamp(), **_new_id("id"), **_MANAGED, "name": name, "properties": {}, **details}
+            )
 
     def add_schema(self, catalog: str, name: str, **properties: str) -> None:
         """Make a schema."""
         with self._lock:
-            self._create_schema({"name": name, "catalog_name": catalog, "properties": properties})
+            self._put_schema(name, {"catalog_name": catalog, "properties": properties})
 
     def add_lance_table(self, catalog: str, schema: str, name: str) -> None:
         """Make an entry as a Lance client does, with two columns."""
-        fields = [("id", "bigint", "LONG", "long"), ("name", "string", "STRING", "string")]
-        columns = [
-            {
-                "name": field,
-                "type_text": text,
-                "type_name": kind,
-                "position": position,
-                "type_json": json.dumps({"name": field, "type": spark, "nullable": True, "metadata": {}}),
-            }
-            for position, (field, text, kind, spark) in enumerate(fields)
-        ]
-        details = {"table_type": "EXTERNAL", "data_source_format": "TEXT", "properties": {"table_type": "lance"}}
-        location = f"s3://lake/{schema}/{name}.lance"
-        self.add_table(catalog, schema, name, storage_location=location, columns=columns, **details)
+        self.add_table(catalog, schema, name, **lance_entry(schema, name))
 
     def add_table(self, catalog: str, schema: str, name: str, **details: Any) -> None:
         """Make a table of any kind, such as a view, a managed table or one without a location."""
         with self._lock:
             parents = {"catalog_name": catalog, "schema_name": schema, "columns": [], "properties": {}}
-            self._schema(catalog, schema).tables[name] = {**self._stamp(), "name": name, **parents, **details}
+            entry = {**self._stamp(), **_new_id("table_id"), "name": name, **parents, **details}
+            self._schema(catalog, schema).tables[name] = entry
 
     def add_other(self, kind: str, catalog: str, schema: str, name: str) -> None:
         """Make a volume, a function or a model; ``kind`` is the route."""
         with self._lock:
             self._schema(catalog, schema).others[kind].add(name)
+
+    def double(self, *names: str) -> None:
+        """Make a catalog, a schema or a table twice, as two creates at the same moment do."""
+        with self._lock:
+            if len(names) == 1:
+                self.add_catalog(names[0])
+                self._catalogs[names[0] + _SECOND] = _Catalog({**self._catalogs[names[0]].info, **_new_id("id")})
+            elif len(names) == 2:
+                self.add_schema(*names)
+                schemas = self._catalog(names[0]).schemas
+                schemas[names[1] + _SECOND] = _Schema({**schemas[names[1]].info, **_new_id("schema_id")})
+            else:
+                self.add_lance_table(*names)
+                tables = self._schema(*names[:2]).tables
+                tables[names[2] + _SECOND] = {**tables[names[2]], **_new_id("table_id")}
 
     def remove(self, catalog: str, schema: str, table: str | None = None) -> None:
         """Remove a schema or a table, as somebody else would in between."""
@@ -138,41 +177,59 @@ class Contract:
 
     def answer(self, method: str, path: str, query: Mapping[str, str], body: object, token: str | None) -> Answer:
         """Return the answer to one request."""
-        segments = [unquote(part) for part in path.removeprefix(API).strip("/").split("/")]
-        route = self._route(method, segments) if path.startswith(f"{API}/") else None
-        if route is None:
-            return Answer(404, "Status: 404\nDescription: Not Found\n")
+        segments = [unquote(part) for part in path.removeprefix(API).removeprefix("/").split("/")]
+        known = self._routes(segments) if path.startswith(f"{API}/") else {}
         try:
             self._authorize(token)
+            if method not in known:
+                status, said = (405, "Method Not Allowed") if known else (404, "Not Found")
+                return Answer(status, f"Status: {status}\nDescription: {said}\n")
             with self._lock:
-                return route(segments[1:], query, body if isinstance(body, dict) else {})
-        except _RefusalError as refusal:
-            return refusal.answer
-        except KeyError as error:
-            message = f"Cannot invoke a method because {error} is null"
-            return Answer(500, {"error_code": "INTERNAL", "details": [], "message": message})
+                return known[method](segments[1:], query, body if isinstance(body, dict) else {})
+        except RefusalError as refusal:
+            return _refused(refusal)
 
-    def _route(
-        self, method: str, segments: list[str]
-    ) -> Callable[[list[str], Mapping[str, str], dict[str, Any]], Answer] | None:
-        one = len(segments) == 2
-        if segments[0] in _OTHERS and method == "GET" and not one:
-            return lambda _, query, __: self._list_others(segments[0], query)
-        routes: dict[tuple[str, str, bool], Callable[[list[str], Mapping[str, str], dict[str, Any]], Answer]] = {
-            ("GET", "catalogs", False): lambda _, query, __: self._list_catalogs(query),
-            ("GET", "catalogs", True): lambda names, _, __: self._answer(self._catalog(names[0]).info),
-            ("POST", "catalogs", False): lambda _, __, body: self._create_catalog(body),
-            ("GET", "schemas", False): lambda _, query, __: self._list_schemas(query),
-            ("GET", "schemas", True): lambda names, _, __: self._answer(self._schema(*_split(names[0], 2)).info),
-            ("POST", "schemas", False): lambda _, __, body: self._create_schema(body),
-            ("PATCH", "schemas", True): lambda names, _, body: self._update_schema(names[0], body),
-            ("DELETE", "schemas", True): lambda names, query, _: self._delete_schema(names[0], query),
-            ("GET", "tables", False): lambda _, query, __: self._list_tables(query),
-            ("GET", "tables", True): lambda names, _, __: self._answer(self._table(*_split(names[0], 3))),
-            ("POST", "tables", False): lambda _, __, body: self._create_table(body),
-            ("DELETE", "tables", True): lambda names, _, __: self._delete_table(names[0]),
-        }
-        return routes.get((method, segments[0], one)) if len(segments) <= 2 else None
+    def _routes(
+        self, segments: list[str]
+    ) -> Mapping[str, Callable[[list[str], Mapping[str, str], dict[str, Any]], Answer]]:
+        """Return what is done for each method of a route; nothing for a route that is not known."""
+        match segments:
+            case [kind] if kind in _OTHERS:
+                return {"GET": lambda _, query, __: self._list_others(kind, query)}
+            case ["catalogs"]:
+                return {
+                    "GET": lambda _, query, __: self._list_catalogs(query),
+                    "POST": lambda _, __, body: self._create_catalog(body),
+                }
+            case ["catalogs", name] if name:
+                return {
+                    "GET": lambda names, _, __: self._answer(self._catalog(names[0]).info),
+                    "DELETE": lambda names, query, _: self._delete_catalog(names[0], query),
+                    "PATCH": lambda *_: Answer(501, "not in the stand-in"),
+                }
+            case ["schemas"]:
+                return {
+                    "GET": lambda _, query, __: self._list_schemas(query),
+                    "POST": lambda _, __, body: self._create_schema(body),
+                }
+            case ["schemas", name] if name:
+                return {
+                    "GET": lambda names, _, __: self._answer(self._schema(*_split("schema full", names[0], 2)).info),
+                    "PATCH": lambda names, _, body: self._update_schema(names[0], body),
+                    "DELETE": lambda names, query, _: self._delete_schema(names[0], query),
+                }
+            case ["tables"]:
+                return {
+                    "GET": lambda _, query, __: self._list_tables(query),
+                    "POST": lambda _, __, body: self._create_table(body),
+                }
+            case ["tables", name] if name:
+                return {
+                    "GET": lambda names, _, __: self._answer(self._table(*_split("table", names[0], 3))),
+                    "DELETE": lambda names, _, __: self._delete_table(names[0]),
+                }
+            case _:
+                return {}
 
     def _authorize(self, token: str | None) -> None:
         if not self._authorization:
@@ -181,13 +238,14 @@ class Contract:
             claims = base64.urlsafe_b64decode((token or "").split(".")[1] + "==")
             issuer = json.loads(claims)["iss"]
         except (IndexError, ValueError, KeyError):
-            raise _RefusalError(401, "UNAUTHENTICATED", "No authorization found.") from None
+            raise RefusalError(401, "UNAUTHENTICATED", "No authorization found.") from None
         if issuer != ISSUER:
-            raise _RefusalError(403, "PERMISSION_DENIED", "Invalid access token.")
+            raise RefusalError(403, "PERMISSION_DENIED", "Invalid access token.")
 
     def _stamp(self) -> dict[str, Any]:
         self._clock += 1
-        return {"created_at": self._clock, "updated_at": None, "owner": None, "comment": None}
+        times = {"created_at": self._clock, "updated_at": self._clock}
+        return {**times, "created_by": None, "updated_by": None, "owner": None, "comment": None}
 
     @staticmethod
     def _answer(info: Mapping[str, Any]) -> Answer:
@@ -210,71 +268,96 @@ class Contract:
         tables = self._schema(catalog, schema).tables
         if name not in tables:
             raise _missing("table", f"{catalog}.{schema}.{name}")
+        _refuse_double(name, tables)
         return tables[name]
 
     def _refuse_duplicate(self, kind: str, name: str, names: Mapping[str, object]) -> None:
         if name in names:
             if self._databricks:
-                raise _RefusalError(409, "RESOURCE_ALREADY_EXISTS", f"{kind.capitalize()} '{name}' already exists")
-            raise _RefusalError(400, f"{kind.upper()}_ALREADY_EXISTS", f"{kind.capitalize()} already exists: {name}")
+                raise RefusalError(409, "RESOURCE_ALREADY_EXISTS", f"{kind.capitalize()} '{name}' already exists")
+            raise RefusalError(400, f"{kind.upper()}_ALREADY_EXISTS", f"{kind.capitalize()} already exists: {name}")
 
     def _create_catalog(self, body: dict[str, Any]) -> Answer:
-        name = _name(body)
+        name, properties = name_of(body), properties_of(body)
         self._refuse_duplicate("catalog", name, self._catalogs)
-        self.add_catalog(name, properties=dict(body.get("properties") or {}))
+        self.add_catalog(name, properties=properties, comment=body.get("comment"))
         return self._answer(self._catalogs[name].info)
 
+    def _delete_catalog(self, name: str, query: Mapping[str, str]) -> Answer:
+        schemas = self._catalog(name).schemas
+        if schemas and query.get("force") != "true":
+            raise RefusalError(400, "FAILED_PRECONDITION", "Cannot delete catalog with schemas")
+        for schema in list(schemas):
+            self._delete_schema(f"{name}.{schema.removesuffix(_SECOND)}", query)
+        _drop_first(self._catalogs, name)
+        return Answer(200, "200 OK")
+
     def _create_schema(self, body: dict[str, Any]) -> Answer:
-        name, catalog = _name(body), self._catalog(body["catalog_name"])
+        name, catalog = name_of(body), self._catalog(_text(body, "catalog_name"))
         self._refuse_duplicate("schema", name, catalog.schemas)
-        full = f"{body['catalog_name']}.{name}"
-        named = {"name": name, "catalog_name": body["catalog_name"], "full_name": full}
-        info = {**self._stamp(), **named, "schema_id": str(uuid.uuid4()), "properties": body.get("properties") or {}}
-        catalog.schemas[name] = _Schema({**info, "comment": body.get("comment")})
-        return self._answer(catalog.schemas[name].info)
+        return self._answer(_as_given(self._put_schema(name, body), body))
+
+    def _put_schema(self, name: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        named = {"name": name, "catalog_name": body["catalog_name"], "full_name": f"{body['catalog_name']}.{name}"}
+        info = {**self._stamp(), **_MANAGED, **named, **_new_id("schema_id"), "properties": properties_of(body)}
+        schema = _Schema({**info, "comment": body.get("comment")})
+        self._catalog(body["catalog_name"]).schemas[name] = schema
+        return schema.info
 
     def _update_schema(self, name: str, body: dict[str, Any]) -> Answer:
-        schema = self._schema(*_split(name, 2))
+        schema = self._schema(*_split("schema full", name, 2))
         if body.get("properties"):
-            schema.info["properties"] = dict(body["properties"])
+            schema.info["properties"] = properties_of(body)
         if body.get("comment") is not None:
             schema.info["comment"] = body["comment"]
         return self._answer(schema.info)
 
     def _delete_schema(self, name: str, query: Mapping[str, str]) -> Answer:
-        catalog, short = _split(name, 2)
+        catalog, short = _split("schema full", name, 2)
         schema = self._schema(catalog, short)
         if schema.contents and query.get("force") != "true":
-            raise _RefusalError(400, "FAILED_PRECONDITION", f"Cannot delete schema with {schema.contents[0]}")
+            raise RefusalError(400, "FAILED_PRECONDITION", f"Cannot delete schema with {schema.contents[0]}")
         for table in list(schema.tables):
-            self._delete_table(f"{name}.{table}")
-        del self._catalogs[catalog].schemas[short]
+            self._delete_table(f"{name}.{table.removesuffix(_SECOND)}")
+        _drop_first(self._catalogs[catalog].schemas, short)
         return Answer(200, "200 OK")
 
     def _create_table(self, body: dict[str, Any]) -> Answer:
-        name = _name(body)
-        schema = self._schema(body["catalog_name"], body["schema_name"])
-        self._refuse_duplicate("table", name, schema.tables)
-        kind, location, shape = body["table_type"], body["storage_location"], body.get("data_source_format")
-        if shape not in _FORMATS:
-            raise _RefusalError(400, "INVALID_ARGUMENT", f"Unexpected value '{shape}'")
+        kind, shape = body.get("table_type"), body.get("data_source_format")
+        if kind not in _KINDS or shape not in _FORMATS:
+            raise RefusalError(400, "INVALID_ARGUMENT", "failed to parse a JSON document")
+        check_columns(body)
+        name, columns = name_of(body), columns_of(body)
+        schema = self._schema(_text(body, "catalog_name"), _text(body, "schema_name"))
+        if kind is None:
+            raise RefusalError(500, "INTERNAL", f"Error creating table: {name}: null")
+        if kind == "VIEW":
+            raise RefusalError(400, "INVALID_ARGUMENT", "view_definition is required for view")
         if kind == "MANAGED" and shape != "DELTA":
-            raise _RefusalError(400, "INVALID_ARGUMENT", "MANAGED table creation is only supported for Delta")
-        columns = [_column(column) for column in body.get("columns") or []]
-        named = {key: body[key] for key in ("name", "catalog_name", "schema_name", "table_type", "data_source_format")}
+            raise RefusalError(400, "INVALID_ARGUMENT", "Managed table creation is only supported for Delta format.")
+        location = location_of(body)
+        if kind == "MANAGED":
+            raise RefusalError(404, "TABLE_NOT_FOUND", f"Staging table not found: {location}")
+        _refuse_double(name, schema.tables)
+        self._refuse_duplicate("table", name, schema.tables)
         schema.tables[name] = {
             **self._stamp(),
-            **named,
+            **_new_id("table_id"),
+            "name": name,
+            **{key: body[key] for key in ("catalog_name", "schema_name")},
+            "table_type": kind,
+            "data_source_format": shape,
             "columns": columns,
-            "storage_location": Path(location).as_uri() if location.startswith("/") else location,
-            "properties": dict(body.get("properties") or {}),
+            "storage_location": location,
+            "properties": properties_of(body),
             "comment": body.get("comment"),
-            "table_id": str(uuid.uuid4()),
+            "view_definition": None,
+            "view_dependencies": None,
         }
-        return self._answer(schema.tables[name])
+        return self._answer(_as_given(schema.tables[name], body))
 
     def _delete_table(self, name: str) -> Answer:
-        catalog, schema, short = _split(name, 3)
+        catalog, schema, short = _split("table", name, 3)
         table = self._table(catalog, schema, short)
         if table.get("table_type") == "MANAGED" and table.get("storage_location"):
             shutil.rmtree(Path(unquote(urlsplit(table["storage_location"]).path)), ignore_errors=True)
@@ -287,55 +370,69 @@ class Contract:
         return self._page("catalogs", {name: found.info for name, found in self._catalogs.items()}, query)
 
     def _list_schemas(self, query: Mapping[str, str]) -> Answer:
-        schemas = self._catalog(query["catalog_name"]).schemas
+        schemas = self._catalog(_parameter(query, "catalog_name")).schemas
         return self._page("schemas", {name: schema.info for name, schema in schemas.items()}, query)
 
     def _list_tables(self, query: Mapping[str, str]) -> Answer:
-        return self._page("tables", self._schema(query["catalog_name"], query["schema_name"]).tables, query)
+        return self._page("tables", self._named_schema(query).tables, query)
 
     def _list_others(self, kind: str, query: Mapping[str, str]) -> Answer:
-        names = self._schema(query["catalog_name"], query["schema_name"]).others[kind]
+        names = self._named_schema(query).others[kind]
         return self._page(_OTHERS[kind], {name: {"name": name} for name in names}, query)
 
+    def _named_schema(self, query: Mapping[str, str]) -> _Schema:
+        return self._schema(_parameter(query, "catalog_name"), _parameter(query, "schema_name"))
+
     def _page(self, key: str, entries: Mapping[str, Mapping[str, Any]], query: Mapping[str, str]) -> Answer:
-        asked, token = int(query.get("max_results", "0")), query.get("page_token", "")
+        token = query.get("page_token", "")
+        try:
+            asked = int(query.get("max_results") or "0")
+        except ValueError:
+            asked = -1
         if asked < 0:
-            raise _RefusalError(400, "INVALID_ARGUMENT", "maxResults must be greater than or equal to 0")
+            raise RefusalError(400, "INVALID_ARGUMENT", "maxResults must be greater than or equal to 0")
         if token.startswith(_GAP):
             return Answer(200, {"next_page_token": token.removeprefix(_GAP)})
         size = min(asked, _PAGE) if asked else _PAGE
-        names = sorted(name for name in entries if name > token)[:size]
-        following = names[-1] if len(names) == size else None
+        names = sorted(key for key, entry in entries.items() if entry["name"] > token)[:size]
+        following = entries[names[-1]]["name"] if len(names) == size else None
         if following is not None and self._databricks:
             following = _GAP + following
         return Answer(200, {key: [entries[name] for name in names], "next_page_token": following})
 
 
-def _split(name: str, parts: int) -> list[str]:
+def _refuse_double(name: str, names: Mapping[str, object]) -> None:
+    if name + _SECOND in names:
+        raise RefusalError(500, "INTERNAL", "Query did not return a unique result: 2 results were returned")
+
+
+def _new_id(key: str) -> dict[str, str]:
+    return {key: str(uuid.uuid4())}
+
+
+def _drop_first(rows: dict[str, RowT], name: str) -> None:
+    del rows[name]
+    if name + _SECOND in rows:
+        rows[name] = rows.pop(name + _SECOND)
+
+
+def _as_given(info: Mapping[str, Any], body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a create answers: properties that were null are none then, and empty when they are read."""
+    return {**info, "properties": None} if "properties" in body and body["properties"] is None else info
+
+
+def _text(body: Mapping[str, Any], key: str) -> str:
+    return str(body.get(key) or "null")
+
+
+def _parameter(query: Mapping[str, str], key: str) -> str:
+    if key not in query:
+        raise RefusalError(400, "INVALID_ARGUMENT", f"Mandatory parameter/header is missing: {key}")
+    return query[key]
+
+
+def _split(kind: str, name: str, parts: int) -> list[str]:
     names = name.split(".")
     if len(names) != parts:
-        raise _RefusalError(400, "INVALID_ARGUMENT", f"Invalid name: {name}")
+        raise RefusalError(400, "INVALID_ARGUMENT", f"Invalid {kind} name: {name}")
     return names
-
-
-def _name(body: Mapping[str, Any]) -> str:
-    name = body["name"]
-    if not isinstance(name, str) or not name or any(character in " ./" or ord(character) < 32 for character in name):
-        message = "Name cannot contain a period, space, forward-slash, or control characters"
-        raise _RefusalError(400, "INVALID_ARGUMENT", message)
-    return name
-
-
-def _column(column: Mapping[str, Any]) -> dict[str, Any]:
-    for key in ("name", "type_json"):
-        if not column.get(key):
-            raise _RefusalError(400, "INVALID_ARGUMENT", f"Column {key} is missing")
-    kept = {key: column[key] for key in ("name", "type_text", "type_json", "type_name", "position")}
-    try:
-        whole = json.loads(column["type_json"])
-        fits = whole["name"] == column["name"] and {"type", "nullable", "metadata"} <= set(whole)
-    except (ValueError, KeyError, TypeError):
-        fits = False
-    if not fits:
-        raise _RefusalError(400, "INVALID_ARGUMENT", f"Column {column['name']}: type_json is no field of this name")
-    return {"nullable": True, "comment": None, **column, **kept}

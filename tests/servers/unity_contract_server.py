@@ -1,4 +1,4 @@
-"""An HTTP server around :class:`~tests.servers.unity_contract.Contract`, in a thread or as a process of its own.
+"""An HTTP server around the stand-in or in front of the real server, in a thread or as a process of its own.
 
 ``python -m tests.servers.unity_contract_server PORT CATALOG SCHEMAS TABLES`` serves a catalog with so many schemas and
 so many Lance tables in each until it is stopped; ``GET /calls`` answers how many requests it had.
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, urlsplit
 
+from tests.servers.unity import ReferenceServer
 from tests.servers.unity_contract import Answer, Contract
 
 __all__ = ["UnityServer", "serving"]
@@ -22,9 +23,12 @@ __all__ = ["UnityServer", "serving"]
 
 @dataclass
 class UnityServer:
-    """A running server: where it is, what it keeps, what it was asked, and what it shall answer instead."""
+    """A running server: where it is, what it keeps, what it was asked, and what it shall answer instead.
 
-    contract: Contract
+    Behind it is the stand-in, or the real server, which it then passes every request on to.
+    """
+
+    contract: Contract | ReferenceServer
     url: str = ""
     requests: list[str] = field(default_factory=list)
     """Method and path, with the query, of every request."""
@@ -93,8 +97,8 @@ def _server(unity: UnityServer, port: int) -> ThreadingHTTPServer:
 
 
 @contextmanager
-def serving(contract: Contract) -> Iterator[UnityServer]:
-    """Serve ``contract`` on a free port of 127.0.0.1 until the block ends."""
+def serving(contract: Contract | ReferenceServer) -> Iterator[UnityServer]:
+    """Serve ``contract``, or pass requests on to the real server, on a free port of 127.0.0.1 until the block ends."""
     unity = UnityServer(contract)
     server = _server(unity, 0)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)

@@ -6,15 +6,20 @@ made by an administrator and never created, changed or dropped here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 
 from reconciler import locations, storage
 from reconciler.backends.base import Backend
 from reconciler.backends.http import HttpClient, RetryPolicy, StaticToken
 from reconciler.backends.unity import columns
 from reconciler.backends.unity.config import UnityConfig
+from reconciler.backends.unity.doubles import DoubledNameError, each_once, explained
 from reconciler.backends.unity.names import NAME_RULE, name_problem
+from reconciler.backends.unity.places import as_uri, problem_of
+from reconciler.backends.unity.properties import LONGEST
 from reconciler.backends.unity.refusals import translate
 from reconciler.backends.unity.scan import foreign_table, live_table, scan_catalog
 from reconciler.backends.unity.service import TableInfo, UnityService
@@ -29,6 +34,9 @@ from reconciler.names import EVERYTHING, Identifier, Scope, join
 from reconciler.state import Capabilities, ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Schema, Snapshot
 
 __all__ = ["UnityBackend"]
+
+_LOCKS = 64
+"""More than there are threads, so that different names hardly ever wait for each other."""
 
 
 class UnityBackend(Backend):
@@ -46,6 +54,7 @@ class UnityBackend(Backend):
         table_depths=(2, 2),
         fixed_levels=1,
         name_rule=NAME_RULE,
+        longest_property=LONGEST,
         alter_table=False,
         relocate_table=False,
         replace_table=False,
@@ -53,6 +62,7 @@ class UnityBackend(Backend):
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
+        self._creating = tuple(Lock() for _ in range(_LOCKS))
         token = self.config.auth_token.get_secret_value() if self.config.auth_token else None
         self._service = UnityService(
             HttpClient(
@@ -99,7 +109,8 @@ class UnityBackend(Backend):
         if len(parent) == 2:
             self._service.schema(parent)
             return []
-        return [info.name for info in self._service.schemas(parent[0]) if name_problem(info.name) is None]
+        schemas = each_once(lambda: self._service.schemas(parent[0]), parent)
+        return [info.name for info in schemas if name_problem(info.name) is None]
 
     def child_tables(self, parent: Identifier) -> Sequence[str]:
         """Return the names of a schema's Lance tables; the root and the catalog hold none."""
@@ -108,7 +119,8 @@ class UnityBackend(Backend):
                 self.load_namespace(parent)
             return []
         self._require_catalog(parent)
-        return [info.name for info in self._service.tables(parent) if info.is_lance and name_problem(info.name) is None]
+        tables = each_once(lambda: self._service.tables(parent), parent, lambda info: info.is_marked)
+        return [info.name for info in tables if info.is_lance and name_problem(info.name) is None]
 
     def foreign_objects(self, identifier: Identifier) -> Sequence[str]:
         """Return the names of a schema's other tables, views, volumes, functions and models."""
@@ -147,7 +159,11 @@ class UnityBackend(Backend):
         """Create a schema."""
         del kind
         self._require_schema(identifier)
-        return LiveNamespace(identifier, self._service.create_schema(identifier, properties).properties)
+        with self._one_at_a_time(identifier):
+            made = self._service.create_schema(identifier, properties)
+            found = self._service.schema(identifier)
+        _require_alone(identifier, made.row, found.row)
+        return LiveNamespace(identifier, found.properties)
 
     def remove_namespace(self, identifier: Identifier) -> None:
         """Drop an empty schema. The server asks once more what is in it, and is never told to drop that too."""
@@ -179,9 +195,19 @@ class UnityBackend(Backend):
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
         """Create a table's entry, with the columns of the dataset where one is there."""
         self._require_own(identifier)
+        problem = problem_of(location)
+        if problem is not None:
+            raise InvalidInputError(f"unity: {locations.redact(location)}: {problem}")
         schema = storage.probe(location, self.storage_options()).schema
         shown = columns.to_columns(schema) if schema is not None else []
-        return live_table(identifier, self._service.create_table(identifier, location, properties, shown))
+        with self._one_at_a_time(identifier):
+            made = self._service.create_table(identifier, as_uri(location), properties, shown)
+            try:
+                found = self._service.table(identifier)
+            except DoubledNameError:
+                raise _doubled(identifier) from None
+        _require_alone(identifier, made.row, found.row)
+        return live_table(identifier, found)
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Remove a Lance table's entry. It is an external table, whose data the service leaves alone."""
@@ -195,9 +221,25 @@ class UnityBackend(Backend):
         """Return the place below ``root``, None without one."""
         return None if self.config.root is None else _place(self.config.root, identifier)
 
+    def location_problem(self, identifier: Identifier, location: str) -> str | None:
+        """Return why the service takes no table at ``location``, or would write it in another way."""
+        del identifier
+        return problem_of(location)
+
     def direct_location(self, identifier: Identifier) -> str:
         """Return the place of a table made directly: below the current directory where there is no ``root``."""
         return _place(self.config.root or Path.cwd().as_posix(), identifier)
+
+    # ---- a name at a time ----------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _one_at_a_time(self, identifier: Identifier) -> Iterator[None]:
+        """Keep the threads of this backend from making one name at the same moment: the service would take both.
+
+        What another process makes shows when the new entry is looked at again, of the two at least to the later one.
+        """
+        with self._creating[hash(identifier) % len(self._creating)]:
+            yield
 
     # ---- the one catalog -----------------------------------------------------------------------------------------
 
@@ -227,6 +269,16 @@ class UnityBackend(Backend):
 
     def _not_ours(self, identifier: Identifier) -> str:
         return f"`{join(identifier)}` is not in the catalog `{self.config.catalog}`, the one that is configured"
+
+
+def _require_alone(identifier: Identifier, made: str, found: str) -> None:
+    """Refuse to call a create done when another entry of the name answers to it than the one that was made."""
+    if made != found:
+        raise _doubled(identifier)
+
+
+def _doubled(identifier: Identifier) -> DoubledNameError:
+    return DoubledNameError(f"unity: it was made, but by somebody else too: {explained(identifier)}")
 
 
 def _place(root: str, identifier: Identifier) -> str:

@@ -10,8 +10,8 @@ from reconciler.state import NameRule
 __all__ = ["NAME_RULE", "full_name", "name_problem"]
 
 NAME_RULE = NameRule(
-    re.compile(r"[^. /\x00-\x1f\x7f]+"),
-    "a name in Unity Catalog cannot contain a dot, a space, a slash or a control character",
+    re.compile(r"[A-Za-z0-9_@-]{1,255}"),
+    "a name in Unity Catalog has letters without accents, digits, `_`, `@` and `-` only",
 )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reconciler.backends.http import Refusal, UnknownRouteError, VendorError
+from reconciler.backends.unity.doubles import DoubledNameError
 from reconciler.errors import (
     BackendError,
     ConcurrentModificationError,
@@ -59,6 +60,12 @@ _STATUSES: Mapping[str, int] = {
 }
 """Codes that do not say what they are about: the call does, by the status that they stand for."""
 
+_WORDS: Mapping[str, type[BackendError]] = {
+    "did not return a unique result": DoubledNameError,
+    "Value too long for column": InvalidInputError,
+}
+"""What the reference server says, with 500, of a name that it holds twice and of what its database cannot hold."""
+
 
 def translate(refusal: Refusal) -> VendorError | None:
     """Return what an error body of Unity means, None for a body that is none."""
@@ -68,4 +75,5 @@ def translate(refusal: Refusal) -> VendorError | None:
     if not isinstance(code, str):
         return None
     text = f"{code}: {message}" if isinstance(message, str) and message else code
-    return VendorError(text, _KINDS.get(code), _STATUSES.get(code))
+    kind = next((kind for words, kind in _WORDS.items() if code == "INTERNAL" and words in text), _KINDS.get(code))
+    return VendorError(text, kind, _STATUSES.get(code))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from reconciler.backends.unity.doubles import each_once
 from reconciler.backends.unity.names import name_problem
-from reconciler.backends.unity.service import TableInfo, UnityService
+from reconciler.backends.unity.service import SchemaInfo, TableInfo, UnityService
 from reconciler.concurrency import in_parallel
 from reconciler.errors import InternalError, NamespaceNotFoundError
 from reconciler.names import Identifier, Scope, join
@@ -34,17 +36,21 @@ def scan_catalog(service: UnityService, catalog: str, scope: Scope, parallelism:
     root: Identifier = (catalog,)
     if not scope.contains(root) and not scope.reaches(root):
         return Snapshot()
-    info = service.catalog(catalog)
+    info = _catalog(service, catalog)
     namespaces = {root: LiveNamespace(root, info.properties)}
     notes = [f"`{catalog}` is a {info.kind}, which is read-only"] if info.kind in _READ_ONLY_CATALOGS else []
     if not scope.reaches(root):
         return Snapshot(namespaces, notes=tuple(notes))
-    for schema in service.schemas(catalog):
+
+    def wanted_schema(schema: SchemaInfo) -> bool:
+        return scope.contains((catalog, schema.name)) or scope.reaches((catalog, schema.name))
+
+    for schema in each_once(lambda: service.schemas(catalog), root, wanted_schema):
         identifier = (catalog, schema.name)
         problem = name_problem(schema.name)
         if problem is not None:
             notes.append(f"the schema `{schema.name}` cannot be shown: {problem}")
-        elif scope.contains(identifier) or scope.reaches(identifier):
+        elif wanted_schema(schema):
             namespaces[identifier] = LiveNamespace(identifier, schema.properties)
     wanted = [identifier for identifier in namespaces if identifier != root and scope.reaches(identifier)]
     found = in_parallel(lambda schema: _tables_of(service, schema, scope), wanted, parallelism)
@@ -58,13 +64,19 @@ def scan_catalog(service: UnityService, catalog: str, scope: Scope, parallelism:
     )
 
 
+def _catalog(service: UnityService, name: str) -> SchemaInfo:
+    """Return the catalog as it is listed, or what the service answers to its name where it is not."""
+    named = each_once(lambda: service.catalogs_named(name), ())
+    return named[0] if named else service.catalog(name)
+
+
 def _tables_of(service: UnityService, schema: Identifier, scope: Scope) -> _Tables:
     tables: list[LiveTable] = []
     notes: list[str] = []
     try:
-        for info in service.tables(schema):
+        for info in each_once(lambda: _within(scope, schema, service.tables(schema)), schema, _is_marked):
             identifier = (*schema, info.name)
-            if not info.is_marked or not scope.contains(identifier):
+            if not info.is_marked:
                 continue
             problem = name_problem(info.name)
             if problem is not None:
@@ -76,6 +88,14 @@ def _tables_of(service: UnityService, schema: Identifier, scope: Scope) -> _Tabl
     except NamespaceNotFoundError as error:
         return _Tables([], [], error)
     return _Tables(tables, notes)
+
+
+def _within(scope: Scope, schema: Identifier, infos: Iterable[TableInfo]) -> Iterator[TableInfo]:
+    return (info for info in infos if scope.contains((*schema, info.name)))
+
+
+def _is_marked(info: TableInfo) -> bool:
+    return info.is_marked
 
 
 def _require_gone(service: UnityService, catalog: str, gone: dict[Identifier, NamespaceNotFoundError]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from reconciler.backends.http import HttpClient, UnknownRouteError, path
 from reconciler.backends.unity.names import full_name
+from reconciler.backends.unity.properties import in_parts, put_together
 from reconciler.errors import (
     InternalError,
     NamespaceAlreadyExistsError,
@@ -18,12 +20,13 @@ from reconciler.errors import (
 )
 from reconciler.names import Identifier, join
 
-__all__ = ["TableInfo", "UnityService"]
+__all__ = ["SchemaInfo", "TableInfo", "UnityService"]
 
 _LANCE = "lance"
 _EXTERNAL = "EXTERNAL"
 _FORMAT = "TEXT"
 _TABLE_TYPE = "table_type"
+_ROW_KEYS = ("table_id", "schema_id", "id")
 _SERVERS_OWN_PAGE_SIZE = "0"
 """Asks for the longest page the server gives by itself; numbers above its limits are refused by some servers."""
 
@@ -36,6 +39,8 @@ class TableInfo:
     """The parts of a table's entry that matter here."""
 
     name: str
+    row: str
+    """What tells apart two entries of one name."""
     location: str | None
     properties: Mapping[str, str]
     kind: str
@@ -64,6 +69,8 @@ class SchemaInfo:
     """The parts of a catalog's or a schema's entry that matter here."""
 
     name: str
+    row: str
+    """What tells apart two entries of one name."""
     properties: Mapping[str, str]
     kind: str | None = None
 
@@ -91,6 +98,13 @@ class UnityService:
         answer = self._http.json("GET", path("catalogs", name), doing=doing, errors={404: NamespaceNotFoundError})
         return _schema(answer, doing)
 
+    def catalogs_named(self, name: str) -> Iterator[SchemaInfo]:
+        """GET /catalogs, all pages: those of this name."""
+        doing = "list the catalogs"
+        for entry in self._pages("/catalogs", "catalogs", {}, doing):
+            if _name(entry, doing) == name:
+                yield _schema(entry, doing)
+
     def schemas(self, catalog: str) -> Iterator[SchemaInfo]:
         """GET /schemas, all pages."""
         doing = f"list the schemas of `{catalog}`"
@@ -106,10 +120,10 @@ class UnityService:
         )
 
     def tables(self, schema: Identifier) -> Iterator[TableInfo]:
-        """GET /tables, all pages: tables and views of every format."""
+        """GET /tables, all pages: tables and views of every format, without their columns."""
         doing = f"list the tables of `{join(schema)}`"
         for entry in self._pages("/tables", "tables", _parent(schema), doing):
-            yield _table(entry, doing)
+            yield _table({**entry, "columns": None}, doing)
 
     def table(self, identifier: Identifier) -> TableInfo:
         """GET /tables/{full_name}."""
@@ -132,7 +146,7 @@ class UnityService:
     def create_schema(self, identifier: Identifier, properties: Mapping[str, str]) -> SchemaInfo:
         """POST /schemas."""
         doing = f"create the schema `{join(identifier)}`"
-        body = {"name": identifier[-1], "catalog_name": identifier[0], "properties": dict(properties)}
+        body = {"name": identifier[-1], "catalog_name": identifier[0], "properties": in_parts(properties)}
         errors = {404: NamespaceNotFoundError, 409: NamespaceAlreadyExistsError}
         return _schema(self._http.json("POST", "/schemas", doing=doing, body=body, errors=errors), doing)
 
@@ -142,7 +156,7 @@ class UnityService:
             "PATCH",
             path("schemas", full_name(identifier)),
             doing=f"change the properties of the schema `{join(identifier)}`",
-            body={"properties": dict(properties)},
+            body={"properties": in_parts(properties)},
             errors={404: NamespaceNotFoundError},
         )
 
@@ -167,7 +181,7 @@ class UnityService:
             "data_source_format": _FORMAT,
             "columns": columns,
             "storage_location": location,
-            "properties": {**properties, _TABLE_TYPE: _LANCE},
+            "properties": {**in_parts(properties), _TABLE_TYPE: _LANCE},
         }
         errors = {404: NamespaceNotFoundError, 409: TableAlreadyExistsError}
         return _table(self._http.json("POST", "/tables", doing=doing, body=body, errors=errors), doing)
@@ -181,22 +195,31 @@ class UnityService:
     # ---- pages ---------------------------------------------------------------------------------------------------
 
     def _pages(self, route: str, key: str, query: Mapping[str, str], doing: str) -> Iterator[Mapping[str, Any]]:
-        """Yield the entries of every page. The end is an answer without a token; an empty page is not."""
+        """Yield the entries of every page, each row once. The end is an answer without a token; an empty page is not.
+
+        The same row may be on two pages; two rows of one name are both yielded.
+        """
         token: str | None = None
-        seen: set[str] = set()
+        asked_for: set[str] = set()
+        rows: set[tuple[str, str]] = set()
         while True:
             asked = {**query, "max_results": _SERVERS_OWN_PAGE_SIZE}
             if token is not None:
                 asked["page_token"] = token
-            page = f"{doing}, page {len(seen) + 1}" if seen else doing
+            page = f"{doing}, page {len(asked_for) + 1}" if asked_for else doing
             answer = self._http.json("GET", route, doing=page, query=asked, errors={404: NamespaceNotFoundError})
-            yield from _entries(answer, key, page)
-            token = _token(answer, page)
+            entries = _entries(answer, key, page)
+            for entry in entries:
+                row = _name(entry, page), _row(entry)
+                if row not in rows:
+                    rows.add(row)
+                    yield entry
+            token = _token(answer, entries, page)
             if token is None:
                 return
-            if token in seen:
+            if token in asked_for:
                 raise InternalError(f"unity: {page}: the service gives the same page token again; the list never ends")
-            seen.add(token)
+            asked_for.add(token)
 
 
 def _parent(schema: Identifier) -> dict[str, str]:
@@ -213,10 +236,18 @@ def _entries(answer: Mapping[str, Any], key: str, doing: str) -> list[Mapping[st
     return entries
 
 
-def _token(answer: Mapping[str, Any], doing: str) -> str | None:
+def _token(answer: Mapping[str, Any], entries: list[Mapping[str, Any]], doing: str) -> str | None:
+    """Return what to ask the next page with.
+
+    The reference server's token is the last name on the page, and goes on behind that name: of two rows of one name,
+    the second would be on no page. So the name before it is asked with, and the last name comes again.
+    """
     token = answer.get("next_page_token")
     if token is not None and not isinstance(token, str):
         raise InternalError(f"unity: {doing}: the page token is no text")
+    names = [_name(entry, doing) for entry in entries]
+    if token and len(set(names)) > 1 and token == names[-1]:
+        return next(name for name in reversed(names) if name != token)
     return token or None
 
 
@@ -227,18 +258,26 @@ def _name(entry: Mapping[str, Any], doing: str) -> str:
     return name
 
 
+def _row(entry: Mapping[str, Any]) -> str:
+    """Return what identifies an entry: its id, or all that is said of it."""
+    identity = next((entry[key] for key in _ROW_KEYS if isinstance(entry.get(key), str)), None)
+    return identity or json.dumps(entry, sort_keys=True)
+
+
 def _properties(entry: Mapping[str, Any], doing: str) -> Mapping[str, str]:
     properties = entry.get("properties")
     if properties is None:
         return {}
     if not isinstance(properties, dict) or not all(isinstance(value, str) for value in properties.values()):
         raise InternalError(f"unity: {doing}: the properties of `{_name(entry, doing)}` are not texts")
-    return properties
+    return put_together(properties)
 
 
 def _schema(entry: Mapping[str, Any], doing: str) -> SchemaInfo:
     kind = entry.get("catalog_type")
-    return SchemaInfo(_name(entry, doing), _properties(entry, doing), kind if isinstance(kind, str) else None)
+    return SchemaInfo(
+        _name(entry, doing), _row(entry), _properties(entry, doing), kind if isinstance(kind, str) else None
+    )
 
 
 def _table(entry: Mapping[str, Any], doing: str) -> TableInfo:
@@ -246,6 +285,7 @@ def _table(entry: Mapping[str, Any], doing: str) -> TableInfo:
     file_format = entry.get("data_source_format")
     return TableInfo(
         name=_name(entry, doing),
+        row=_row(entry),
         location=location if isinstance(location, str) and location else None,
         properties=_properties(entry, doing),
         kind=kind if isinstance(kind, str) else "",

@@ -1,16 +1,20 @@
-"""Unity servers of the tests' own: the reference server's behaviour, and Databricks'."""
+"""Unity servers: the reference server itself where it is to be had, and what stands in for it and for Databricks'.
+
+One reference server runs for the whole session; each test finds it with the catalog ``main`` and nothing else.
+"""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from reconciler.backends.unity import UnityBackend
-from tests.servers.unity_contract import ISSUER, Contract, jwt
+from tests.servers.unity import ReferenceServer, reference_server, unity_home
+from tests.servers.unity_contract import API, ISSUER, Contract, jwt
 from tests.servers.unity_contract_server import UnityServer, serving
 
 CATALOG = "main"
@@ -24,7 +28,7 @@ class Unity:
     server: UnityServer
 
     @property
-    def contract(self) -> Contract:
+    def contract(self) -> Contract | ReferenceServer:
         return self.server.contract
 
     def config(self, **more: str) -> dict[str, str]:
@@ -32,6 +36,13 @@ class Unity:
 
     def connect(self, **more: str) -> UnityBackend:
         return UnityBackend(**self.config(**more))
+
+    def listed(self, schema: str) -> list[str]:
+        """Return the names of a schema's tables as the server lists them, a page of them."""
+        query = {"catalog_name": CATALOG, "schema_name": schema}
+        page = self.contract.answer("GET", f"{API}/tables", query, None, TOKEN).body
+        assert isinstance(page, Mapping)
+        return [entry["name"] for entry in page["tables"]]
 
     def fill(self, *counts: int) -> None:
         """Put schemas ``s0``, ``s1``, … into the catalog, with so many Lance tables each."""
@@ -47,23 +58,41 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
-def _started(**options: bool) -> Iterator[Unity]:
-    contract = Contract(**options)
+def _started(contract: Contract | ReferenceServer) -> Iterator[Unity]:
+    contract.clear()
     contract.add_catalog(CATALOG, properties={"region": "eu"})
     with serving(contract) as server:
         yield Unity(server)
 
 
+@pytest.fixture(scope="session")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReferenceServer | None]:
+    """The real server, None where its jar is not to be had."""
+    home = unity_home()
+    if home is None:
+        yield None
+    else:
+        with reference_server(home, tmp_path_factory.mktemp("unity")) as server:
+            yield server
+
+
 @pytest.fixture
-def unity() -> Iterator[Unity]:
-    """The reference server, with authorization on."""
-    yield from _started(authorization=True)
+def unity(reference: ReferenceServer | None) -> Iterator[Unity]:
+    """The reference server."""
+    yield from _started(reference or Contract(authorization=True))
+
+
+@pytest.fixture
+def stand_in() -> Iterator[Unity]:
+    """The stand-in, for what the reference server cannot be brought to: its authorization is on."""
+    yield from _started(Contract(authorization=True))
 
 
 @pytest.fixture(params=["reference", "databricks"])
-def either(request: pytest.FixtureRequest) -> Iterator[Unity]:
+def either(request: pytest.FixtureRequest, reference: ReferenceServer | None) -> Iterator[Unity]:
     """The reference server and Databricks', one after the other."""
-    yield from _started(databricks=request.param == "databricks")
+    databricks = request.param == "databricks"
+    yield from _started(Contract(databricks=True) if databricks else reference or Contract())
 
 
 @pytest.fixture

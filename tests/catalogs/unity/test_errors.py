@@ -157,9 +157,9 @@ def test_a_page_is_no_success_of_a_removal(unity: Unity, call: str) -> None:
     ],
 )
 def test_tokens_that_the_server_does_not_take(
-    unity: Unity, token: str | None, kind: type[BackendError], line: str
+    stand_in: Unity, token: str | None, kind: type[BackendError], line: str
 ) -> None:
-    config = unity.config()
+    config = stand_in.config()
     del config["auth_token"]
     backend = UnityBackend(**config, **({"auth_token": token} if token else {}))
     with pytest.raises(kind, match=line) as caught:
@@ -236,7 +236,7 @@ def test_https_to_a_service_without_it() -> None:
         ({"endpoint": "http://h"}, "`catalog` is missing"),
         ({"endpoint": "h:80", "catalog": "main"}, "`endpoint`: must be an http:// or https:// address"),
         ({"endpoint": "http://joe:pw-12345@h", "catalog": "main"}, "`endpoint`: cannot hold user information"),
-        ({"endpoint": "http://h", "catalog": "a.b"}, "`catalog`: a name in Unity Catalog cannot contain a dot"),
+        ({"endpoint": "http://h", "catalog": "a.b"}, "`catalog`: a name in Unity Catalog has letters"),
         ({"endpoint": "http://h", "catalog": ""}, "`catalog`: a name cannot be empty"),
         ({"endpoint": "http://h", "catalog": "m", "api_path": "http://x/y"}, "`api_path`: must be a path"),
         ({"endpoint": "http://h", "catalog": "m", "read_timeout": "0"}, "`read_timeout`"),
