@@ -225,6 +225,19 @@ class Contract(LanceNamespace):
         """
         return ()
 
+    def leftovers(self, scope: Scope) -> Sequence[LiveNamespace | LiveTable]:
+        """Return the entries that lancens made for a moment, and that stayed when it was interrupted (optional).
+
+        A plan takes them away. They are nobody's, so no scan, list or count has them in it, and none keeps its
+        namespace from being dropped; :meth:`load_namespace`, :meth:`load_table`, :meth:`remove_namespace` and
+        :meth:`remove_table` know them. ``scope`` is what is planned; one that can harm what is in it need not be
+        in it itself.
+
+        Raises:
+            LanceNamespaceError: naming what could not be read.
+        """
+        return ()
+
     def schema_notes(self, schemas: Iterable[Schema]) -> Sequence[str]:
         """Return, in sentences, what the catalog cannot show as it is of the tables about to be made (optional)."""
         return ()

@@ -32,7 +32,7 @@ from reconciler.backends.hive.entries import (
     catalog_of,
     home_of,
     namespace_of_catalog,
-    parked_at,
+    new_place_in,
 )
 from reconciler.backends.hive.faults import creating, translated
 from reconciler.state import LiveNamespace, PropertyChanges
@@ -82,7 +82,7 @@ class Catalogs:
             raise InvalidInputError(
                 f"{self.impl}: catalog `{name}` needs a location: set `{CATALOG_LOCATION}`, or `root` in the config"
             )
-        self.databases.make_directory(DEFAULT_CATALOG, catalog.locationUri)
+        self.databases.directories.make(catalog.locationUri)
         what = f"creating catalog `{name}`"
         with creating(self.impl, what, exists=NamespaceAlreadyExistsError, look=lambda: self._fetch(name)):
             self.metastore.write(lambda client: client.create_catalog(CreateCatalogRequest(catalog)))
@@ -120,7 +120,7 @@ class Catalogs:
             raise NamespaceNotEmptyError(f"{self.impl}: namespace `{name}` is not empty, it holds {some}")
         catalog.locationUri = home_of(catalog.locationUri)
         parked = deepcopy(catalog)
-        parked.locationUri = parked_at(catalog.locationUri)
+        parked.locationUri = new_place_in(catalog.locationUri)
         with self._racing(name, "altering"):
             self._write(name, parked)
         default = self._default(name)
