@@ -20,7 +20,6 @@ from reconciler.backends.hive.entries import (
     EXTERNAL_TABLE,
     DatabaseName,
     foreign_table,
-    home_of,
     is_helper_table,
     is_lance,
     namespace_of_database,
@@ -258,7 +257,7 @@ class HiveBackend(Backend):
 def _live(identifier: Identifier, table: Table) -> LiveTable:
     """Return what the entry of a table says; a leftover one that is being dropped points at where it did before."""
     live = table_of(identifier, table)
-    return replace(live, location=home_of(live.location)) if is_helper_table(table) else live
+    return replace(live, location=locations.home_of(live.location)) if is_helper_table(table) else live
 
 
 def _left_out(identifiers: Iterable[Identifier]) -> Iterator[str]:

@@ -22,6 +22,7 @@ from lance_namespace.errors import (
     UnsupportedOperationError,
 )
 
+from reconciler import locations
 from reconciler.backends.hive.databases import Databases
 from reconciler.backends.hive.entries import (
     CATALOG_LOCATION,
@@ -30,9 +31,7 @@ from reconciler.backends.hive.entries import (
     DatabaseName,
     alter_catalog,
     catalog_of,
-    home_of,
     namespace_of_catalog,
-    new_place_in,
 )
 from reconciler.backends.hive.faults import creating, translated
 from reconciler.state import LiveNamespace, PropertyChanges
@@ -118,9 +117,9 @@ class Catalogs:
         if held:
             some = ", ".join(sorted(held)[:5])
             raise NamespaceNotEmptyError(f"{self.impl}: namespace `{name}` is not empty, it holds {some}")
-        catalog.locationUri = home_of(catalog.locationUri)
+        catalog.locationUri = locations.home_of(catalog.locationUri)
         parked = deepcopy(catalog)
-        parked.locationUri = new_place_in(catalog.locationUri)
+        parked.locationUri = locations.new_place_in(catalog.locationUri)
         with self._racing(name, "altering"):
             self._write(name, parked)
         default = self._default(name)
@@ -130,7 +129,7 @@ class Catalogs:
                     self.databases.drop(DatabaseName(name, DEFAULT_DATABASE))
             found = self._fetch(name).locationUri
             if found != parked.locationUri:
-                if found == home_of(found):
+                if found == locations.home_of(found):
                     self._restore_default(default)
                 raise ConcurrentModificationError(f"{self.impl}: catalog `{name}` was changed by somebody else")
             with self._racing(name, "dropping"):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lance_namespace.errors import NamespaceNotFoundError
 
 from reconciler import locations
-from reconciler.backends.hive.entries import DEFAULT_DATABASE, DatabaseName, new_place_in, plain_table, unique_name
+from reconciler.backends.hive.entries import DEFAULT_DATABASE, DatabaseName, plain_table, unique_name
 from reconciler.backends.hive.faults import translated
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Directories:
         """
         from reconciler.backends.hive.gen.ttypes import InvalidObjectException, SQLPrimaryKey
 
-        table = plain_table(unique_name(), database, new_place_in(location))
+        table = plain_table(unique_name(), database, locations.new_place_in(location))
         impossible = SQLPrimaryKey(
             table_db=database.name,
             table_name=table.tableName,

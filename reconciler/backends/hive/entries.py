@@ -35,14 +35,12 @@ __all__ = [
     "catalog_of",
     "database_of",
     "foreign_table",
-    "home_of",
     "is_helper_database",
     "is_helper_name",
     "is_helper_table",
     "is_lance",
     "namespace_of_catalog",
     "namespace_of_database",
-    "new_place_in",
     "new_table",
     "plain_table",
     "set_table_parameters",
@@ -106,16 +104,6 @@ class DatabaseName:
 def unique_name() -> str:
     """Return a name that nobody else uses."""
     return f"{_UNIQUE_PREFIX}{uuid.uuid4().hex}"
-
-
-def new_place_in(home: str) -> str:
-    """Return a new place below ``home``: nothing is there to be lost, and nobody else will ever write there."""
-    return locations.join(home, f".{unique_name()}")
-
-
-def home_of(location: str) -> str:
-    """Return the directory that ``location`` is a new place in, otherwise ``location`` itself."""
-    return location.partition(f"/.{_UNIQUE_PREFIX}")[0]
 
 
 def is_helper_name(name: str) -> bool:
@@ -240,7 +228,7 @@ def namespace_of_catalog(identifier: Identifier, catalog: Catalog) -> LiveNamesp
     described, properties = _split_description(catalog.description or "")
     if described:
         properties[_CATALOG_DESCRIPTION] = described
-    properties.update(_place(CATALOG_LOCATION, home_of(catalog.locationUri), properties))
+    properties.update(_place(CATALOG_LOCATION, locations.home_of(catalog.locationUri), properties))
     return LiveNamespace(identifier, properties)
 
 

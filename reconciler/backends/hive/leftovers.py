@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from lance_namespace.errors import NamespaceNotFoundError, TableNotFoundError
 
+from reconciler import locations
 from reconciler.backends.hive.databases import Databases
-from reconciler.backends.hive.entries import DatabaseName, home_of, is_helper_name, is_helper_table, new_place_in
+from reconciler.backends.hive.entries import DatabaseName, is_helper_name, is_helper_table
 from reconciler.backends.hive.tables import Tables
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Leftovers:
             TableNotFoundError: it is gone.
             ConcurrentModificationError: somebody has changed it.
         """
-        self.tables.point_at(database, table, new_place_in(home_of(table.sd.location)))
+        self.tables.point_at(database, table, locations.new_place_in(locations.home_of(table.sd.location)))
         self.tables.drop(database, table.tableName)
 
     def remove_database(self, name: DatabaseName) -> None:
@@ -81,7 +82,7 @@ class Leftovers:
             NamespaceNotFoundError: it is gone.
         """
         moved = self.databases.fetch(name)
-        moved.locationUri = new_place_in(home_of(moved.locationUri))
+        moved.locationUri = locations.new_place_in(locations.home_of(moved.locationUri))
         self.databases.write(name, moved)
         self.databases.remove(name)
 
