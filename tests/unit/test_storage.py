@@ -23,7 +23,7 @@ from lance_namespace.errors import (
     TableVersionNotFoundError,
 )
 
-from reconciler import storage
+from reconciler import locations, storage
 from reconciler.state import Field, Schema, Storage, StorageKind
 
 SCHEMA: Schema = (
@@ -60,7 +60,8 @@ def test_nothing_is_where_nothing_is_written(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "declared").mkdir()
     (tmp_path / "declared" / ".lance-reserved").touch()
-    for name in ("absent", "absent/deeper", "empty", "declared"):
+    Path(locations.new_place_in(str(tmp_path / "being-made"))).mkdir(parents=True)  # as a metastore does
+    for name in ("absent", "absent/deeper", "empty", "declared", "being-made"):
         assert storage.probe(str(tmp_path / name), {}) == Storage(StorageKind.NOTHING), name
 
 
