@@ -1,4 +1,4 @@
-"""A directory is made with an entry that the metastore refuses; one that keeps no keys takes it, and it goes at once."""
+"""A directory is made with an entry that the metastore refuses; one that keeps no keys takes it, and drops it."""
 
 from __future__ import annotations
 
