@@ -7,13 +7,28 @@ three names of S3 (``s3``, ``s3a``, ``s3n``) do not make a difference. In a URI 
 from __future__ import annotations
 
 import re
+import uuid
 from urllib.parse import unquote
 
-__all__ = ["absolute", "check", "is_under", "join", "normalise", "redact", "same", "scheme"]
+__all__ = [
+    "absolute",
+    "check",
+    "home_of",
+    "is_new_place",
+    "is_under",
+    "join",
+    "new_place_in",
+    "normalise",
+    "redact",
+    "same",
+    "scheme",
+]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _WINDOWS_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_NEW_PLACE = ".lancens_"
+_NEW_PLACE_NAME = re.compile(r"\.lancens_[0-9a-f]{32}")
 _S3_SCHEMES = {"s3", "s3a", "s3n"}
 
 
@@ -117,3 +132,18 @@ def redact(location: str) -> str:
             authority = f"(redacted)@{host}"
         rest = f"//{authority}{slash}{path}"
     return f"{location[: len(scheme)]}:{rest}"
+
+
+def new_place_in(home: str) -> str:
+    """Return a new place in the directory ``home``: nothing is there to be lost, and nobody else ever writes there."""
+    return join(home, f"{_NEW_PLACE}{uuid.uuid4().hex}")
+
+
+def is_new_place(name: str) -> bool:
+    """Return whether the last part of a place is one that :func:`new_place_in` gave it."""
+    return _NEW_PLACE_NAME.fullmatch(name) is not None
+
+
+def home_of(location: str) -> str:
+    """Return the directory that ``location`` is a new place in; any other place is its own."""
+    return location.partition(f"/{_NEW_PLACE}")[0]

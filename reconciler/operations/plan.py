@@ -79,7 +79,7 @@ def read_catalog(connection: Connection, options: PlanOptions, parallelism: int)
         desired, live, backend.capabilities, connection.impl, Facts(found), options, connection.service
     )
     occupants = ask_occupants(backend, source, parallelism)
-    return replace(source, facts=Facts(found, occupants))
+    return replace(source, facts=Facts(found, occupants, backend.leftovers(desired.scope)))
 
 
 def plan_options(connection: Connection, selection: Scope, *, adopt: bool, take_over: bool) -> PlanOptions:

@@ -141,10 +141,11 @@ def _conclude(source: CatalogInput, connection: Connection, part: _Part, tables:
     with catalog_errors(connection.name, connection.impl, connection.secrets):
         notes = backend.schema_notes(part.schemas.elements())
         occupants = ask_occupants(backend, source, backend.parallelism)
+        leftovers = backend.leftovers(source.desired.scope)
     source = replace(
         source,
         live=replace(source.live, notes=(*source.live.notes, *notes)),
-        facts=Facts(occupants=occupants),
+        facts=Facts(occupants=occupants, leftovers=leftovers),
     )
     return conclude(source, part.outcomes, tables)
 

@@ -19,11 +19,13 @@ from reconciler.planner.facts import CatalogInput
 from reconciler.planner.live_tables import LiveTables, TablesInMemory
 from reconciler.planner.namespaces import Holds, diff_namespace
 from reconciler.planner.notes import notes_on
-from reconciler.planner.outcome import Context, Outcome
+from reconciler.planner.outcome import Context, Outcome, change_of
 from reconciler.planner.plan import Action, CatalogSummary, Change, Fingerprint, Guard, Kind, Note, view_of
-from reconciler.state import DesiredCatalog, DesiredNamespace, DesiredTable
+from reconciler.state import DesiredCatalog, DesiredNamespace, DesiredTable, LiveTable
 
 __all__ = ["CatalogPlan", "conclude", "droppable_namespaces", "plan_catalog"]
+
+_LEFTOVER = "left by an interrupted run of lancens; nobody's data goes with it"
 
 
 @dataclass(slots=True)
@@ -69,15 +71,35 @@ def conclude(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> Ca
     changes = sorted(outcomes.changes, key=lambda change: (change.identifier, change.kind))
     drops, notes = _decide_drops(source, changes, candidates, tables)
     changes += drops
+    leftovers = list(_leftovers(source))
     conflicts = [*outcomes.conflicts, *_shared_locations(changes, tables), *_namesakes(source, changes, tables)]
     return CatalogPlan(
         summary=_summary(source, outcomes),
-        changes=changes,
+        changes=[*changes, *leftovers],
         guards=outcomes.guards,
         conflicts=conflicts,
         notes=[*notes, *notes_on(source, outcomes.remarks)],
-        fingerprints=list(_fingerprints(source, changes)),
+        fingerprints=[*_fingerprints(source, changes), *map(_fingerprint, leftovers)],
     )
+
+
+def _leftovers(source: CatalogInput) -> Iterator[Change]:
+    """Yield the removals of what interrupted runs of lancens left.
+
+    They are nobody's, so neither ``prune`` nor ``protect`` nor the limits on removals are about them; their parents
+    need not have been read.
+    """
+    context = comparison_of(source).context
+    wanted = source.desired.namespaces.keys() | source.desired.tables.keys()
+    for live in source.facts.leftovers:
+        if live.id not in wanted and source.options.select.contains(live.id):
+            action = Action.DEREGISTER_TABLE if isinstance(live, LiveTable) else Action.DROP_NAMESPACE
+            yield change_of(context, action, live.id, view_of(live, ()), None, _LEFTOVER)
+
+
+def _fingerprint(change: Change) -> Fingerprint:
+    """Return the state of the object of a change when the plan was made."""
+    return Fingerprint.of(change.catalog, change.kind, change.identifier, change.before, change.managed_keys)
 
 
 def _summary(source: CatalogInput, outcomes: Outcomes) -> CatalogSummary:
@@ -205,7 +227,7 @@ def _fingerprints(source: CatalogInput, changes: Collection[Change]) -> Iterator
     touched = {(change.kind, change.identifier) for change in changes}
     parents: set[Identifier] = set()
     for change in changes:
-        yield Fingerprint.of(catalog, change.kind, change.identifier, change.before, change.managed_keys)
+        yield _fingerprint(change)
         if len(change.identifier) > 1 and ("namespace", change.identifier[:-1]) not in touched:
             parents.add(change.identifier[:-1])
     for parent in sorted(parents):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from reconciler import locations
 from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.ownership import REQUESTED_LOCATION
-from reconciler.state import Capabilities, DesiredCatalog, DesiredTable, LiveTable, Snapshot, Storage
+from reconciler.state import Capabilities, DesiredCatalog, DesiredTable, LiveNamespace, LiveTable, Snapshot, Storage
 
 __all__ = [
     "CatalogInput",
@@ -50,11 +50,13 @@ class Facts:
     """The answers of storage and catalog to the planner's questions.
 
     ``tables``: for each table of :func:`storage_questions`. ``occupants``: for namespaces that may be dropped, the
-    names of what they hold beside the objects of the snapshot.
+    names of what they hold beside the objects of the snapshot. ``leftovers``: entries of lancens' own that an
+    interrupted run left, none of which is in the snapshot.
     """
 
     tables: Mapping[Identifier, TableFacts] = field(default_factory=dict)
     occupants: Mapping[Identifier, Sequence[str]] = field(default_factory=dict)
+    leftovers: Sequence[LiveNamespace | LiveTable] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,8 @@ def probe(location: str, options: Mapping[str, str]) -> Storage:
     """Return what ``location`` holds; an error is never taken for nothing.
 
     A directory that is empty, or holds only the markers of a directory namespace, what a first write left that never
-    committed, or what an Iceberg catalog keeps of a Lance table, holds nothing.
+    committed, what an Iceberg catalog keeps of a Lance table, or a place that a metastore made and takes away again,
+    holds nothing.
     """
     from reconciler.arrow_types import from_arrow_schema
 
@@ -78,7 +79,8 @@ def examine(location: str, options: Mapping[str, str], read: Callable[[Any], Rea
 
 
 def _without_dataset(location: str, options: Mapping[str, str]) -> Storage:
-    found = sorted(set(list_directory(location, options)) - _NO_DATA)
+    names = (name for name in list_directory(location, options) if not locations.is_new_place(name))
+    found = sorted(set(names) - _NO_DATA)
     if not found or (found == [_ICEBERG_METADATA] and _is_companion(locations.join(location, *found), options)):
         return Storage(StorageKind.NOTHING)
     some = ", ".join(found[:3]) + (", …" if len(found) > 3 else "")

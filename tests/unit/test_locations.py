@@ -143,3 +143,13 @@ def test_no_query_or_password_is_ever_shown(text: str, secret: str) -> None:
 
 def test_names_are_joined_below_a_root() -> None:
     assert locations.join("s3://b/lake/", "a", "b.lance") == "s3://b/lake/a/b.lance"
+
+
+def test_a_new_place_is_told_from_others_and_leads_home() -> None:
+    one, other = (locations.new_place_in("s3://b/lake/") for _ in range(2))
+    assert one != other
+    assert locations.is_under("s3://b/lake", one)
+    assert locations.is_new_place(one.rpartition("/")[2])
+    assert locations.home_of(one) == "s3://b/lake"
+    assert not locations.is_new_place(".lancens_reports")
+    assert locations.home_of("s3://b/lake/.hidden") == "s3://b/lake/.hidden"

@@ -13,7 +13,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from reconciler import storage
+from reconciler import locations, storage
 from reconciler.errors import (
     InternalError,
     InvalidInputError,
@@ -62,7 +62,8 @@ def test_nothing_is_where_nothing_is_written(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "declared").mkdir()
     (tmp_path / "declared" / ".lance-reserved").touch()
-    for name in ("absent", "absent/deeper", "empty", "declared"):
+    Path(locations.new_place_in(str(tmp_path / "being-made"))).mkdir(parents=True)  # as a metastore does
+    for name in ("absent", "absent/deeper", "empty", "declared", "being-made"):
         assert storage.probe(str(tmp_path / name), {}) == Storage(StorageKind.NOTHING), name
 
 

@@ -9,6 +9,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from reconciler import locations
 from reconciler.backends.hive.databases import Databases
 from reconciler.backends.hive.entries import (
     CATALOG_LOCATION,
@@ -17,9 +18,7 @@ from reconciler.backends.hive.entries import (
     DatabaseName,
     alter_catalog,
     catalog_of,
-    home_of,
     namespace_of_catalog,
-    parked_at,
 )
 from reconciler.backends.hive.faults import creating, translated
 from reconciler.errors import (
@@ -81,7 +80,7 @@ class Catalogs:
             raise InvalidInputError(
                 f"{self.impl}: catalog `{name}` needs a location: set `{CATALOG_LOCATION}`, or `root` in the config"
             )
-        self.databases.make_directory(DEFAULT_CATALOG, catalog.locationUri)
+        self.databases.directories.make(catalog.locationUri)
         what = f"creating catalog `{name}`"
         with creating(self.impl, what, exists=NamespaceAlreadyExistsError, look=lambda: self._fetch(name)):
             self.metastore.write(lambda client: client.create_catalog(CreateCatalogRequest(catalog)))
@@ -117,9 +116,9 @@ class Catalogs:
         if held:
             some = ", ".join(sorted(held)[:5])
             raise NamespaceNotEmptyError(f"{self.impl}: namespace `{name}` is not empty, it holds {some}")
-        catalog.locationUri = home_of(catalog.locationUri)
+        catalog.locationUri = locations.home_of(catalog.locationUri)
         parked = deepcopy(catalog)
-        parked.locationUri = parked_at(catalog.locationUri)
+        parked.locationUri = locations.new_place_in(catalog.locationUri)
         with self._racing(name, "altering"):
             self._write(name, parked)
         default = self._default(name)
@@ -129,7 +128,7 @@ class Catalogs:
                     self.databases.drop(DatabaseName(name, DEFAULT_DATABASE))
             found = self._fetch(name).locationUri
             if found != parked.locationUri:
-                if found == home_of(found):
+                if found == locations.home_of(found):
                     self._restore_default(default)
                 raise ConcurrentModificationError(f"{self.impl}: catalog `{name}` was changed by somebody else")
             with self._racing(name, "dropping"):

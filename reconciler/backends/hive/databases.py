@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reconciler import locations
+from reconciler.backends.hive.directories import Directories
 from reconciler.backends.hive.entries import (
     DEFAULT_CATALOG,
     DEFAULT_DATABASE,
     DatabaseName,
     alter_database,
     database_of,
+    is_helper_database,
     namespace_of_database,
-    unique_name,
 )
 from reconciler.backends.hive.faults import creating, translated
 from reconciler.errors import (
@@ -43,6 +43,7 @@ class Databases:
 
     impl: str
     metastore: Metastore
+    directories: Directories
 
     def names(self, catalog: str | None) -> list[str]:
         """Return the names of the databases, ``default`` included; none where the catalog does not exist."""
@@ -75,6 +76,10 @@ class Databases:
         """Return whether a database is more than the empty ``default`` that Hive makes itself."""
         return name.name != DEFAULT_DATABASE or bool(database.parameters) or bool(self.contents(name))
 
+    def is_helper(self, name: DatabaseName, database: Database) -> bool:
+        """Return whether a database is what an earlier version made to have a directory made, and still empty."""
+        return is_helper_database(database) and not self.contents(name)
+
     def contents(self, name: DatabaseName) -> list[str]:
         """Return the names of the tables, views and functions in a database."""
         with translated(self.impl, f"listing what is in `{name}`", missing=NamespaceNotFoundError):
@@ -93,7 +98,7 @@ class Databases:
         database = database_of(name, properties)
         database.locationUri = database.locationUri or location
         if database.locationUri is not None:
-            self.make_directory(name.catalog, database.locationUri)
+            self.directories.make(database.locationUri)
         what = f"creating namespace `{name}`"
         try:
             with creating(self.impl, what, exists=NamespaceAlreadyExistsError, look=lambda: self.fetch(name)):
@@ -104,24 +109,6 @@ class Databases:
                 raise
             return self._write(name, there, PropertyChanges(properties))
         return namespace_of_database(name.identifier, self.fetch(name))
-
-    def make_directory(self, catalog: str | None, location: str) -> None:
-        """Have the server make the directory ``location``, as that of a database of its own that goes at once.
-
-        A server that cannot finish a create deletes the directory it made for it, with all that has come into it by
-        then. Of two that create one namespace at once, the slower one would take the files of the faster one with
-        it. A directory that was there before the create is left alone.
-
-        Raises:
-            InvalidInputError: the server cannot make it; a missing catalog is one reason.
-        """
-        from reconciler.backends.hive.gen.ttypes import Database
-
-        name = DatabaseName(catalog, unique_name())
-        database = Database(name=name.name, catalogName=catalog, locationUri=location)
-        with translated(self.impl, f"making directory {locations.redact(location)}", missing=NamespaceNotFoundError):
-            self.metastore.write(lambda client: client.create_database(database))
-        self.drop(name)
 
     def alter(self, name: DatabaseName, changes: PropertyChanges) -> LiveNamespace:
         """Merge ``changes`` into the properties of a database.
@@ -134,8 +121,7 @@ class Databases:
 
     def _write(self, name: DatabaseName, database: Database, changes: PropertyChanges) -> LiveNamespace:
         alter_database(database, changes)
-        with translated(self.impl, f"altering namespace `{name}`", missing=NamespaceNotFoundError):
-            self.metastore.write(lambda client: client.alter_database(name.wire, database))
+        self.write(name, database)
         written = namespace_of_database(name.identifier, self.fetch(name))
         kept = sorted(key for key, value in changes.set.items() if written.properties.get(key) != value)
         if kept:  # 2.3 answers that it changed the description or the location, and does not
@@ -143,6 +129,15 @@ class Databases:
                 f"{self.impl}: this metastore cannot change `{'`, `'.join(kept)}` of namespace `{name}`"
             )
         return written
+
+    def write(self, name: DatabaseName, database: Database) -> None:
+        """Write the struct of a database as it is given; what the server keeps as it was is not looked at.
+
+        Raises:
+            NamespaceNotFoundError: there is none.
+        """
+        with translated(self.impl, f"altering namespace `{name}`", missing=NamespaceNotFoundError):
+            self.metastore.write(lambda client: client.alter_database(name.wire, database))
 
     def remove(self, name: DatabaseName) -> None:
         """Drop a database that is empty; its directory stays, with all that is in it.

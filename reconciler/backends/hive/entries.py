@@ -7,6 +7,7 @@ have no parameters: what has no field of its own is kept as one line of JSON at 
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -26,18 +27,20 @@ __all__ = [
     "DEFAULT_CATALOG",
     "DEFAULT_DATABASE",
     "EXTERNAL_TABLE",
+    "HELPERS",
     "DatabaseName",
     "alter_catalog",
     "alter_database",
     "catalog_of",
     "database_of",
     "foreign_table",
-    "home_of",
+    "is_helper_database",
+    "is_helper_name",
+    "is_helper_table",
     "is_lance",
     "namespace_of_catalog",
     "namespace_of_database",
     "new_table",
-    "parked_at",
     "plain_table",
     "set_table_parameters",
     "table_of",
@@ -45,6 +48,9 @@ __all__ = [
 ]
 
 _UNIQUE_PREFIX: Final = "lancens_"
+HELPERS: Final = f"{_UNIQUE_PREFIX}*"
+"""A metastore's pattern for what :func:`unique_name` returns, and more."""
+_UNIQUE_NAME: Final = re.compile(_UNIQUE_PREFIX + "[0-9a-f]{32}")
 DEFAULT_CATALOG: Final = "hive"
 DEFAULT_DATABASE: Final = "default"
 
@@ -65,6 +71,9 @@ _SPARK_PROVIDER: Final = "spark.sql.sources.provider"
 _VIEWS: Final = frozenset({"VIRTUAL_VIEW", "MATERIALIZED_VIEW"})
 _EXTERNAL: Final = "EXTERNAL"
 EXTERNAL_TABLE: Final = "EXTERNAL_TABLE"
+_INPUT_FORMAT: Final = "org.apache.hadoop.mapred.FileInputFormat"
+_OUTPUT_FORMAT: Final = "org.apache.hadoop.mapred.FileOutputFormat"
+"""Formats that no engine can read or write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +97,40 @@ class DatabaseName:
         return join(self.identifier)
 
 
+# ---- entries of our own ----------------------------------------------------------------------------------------------
+
+
 def unique_name() -> str:
     """Return a name that nobody else uses."""
     return f"{_UNIQUE_PREFIX}{uuid.uuid4().hex}"
+
+
+def is_helper_name(name: str) -> bool:
+    """Return whether a name is one that :func:`unique_name` made."""
+    return _UNIQUE_NAME.fullmatch(name) is not None
+
+
+def is_helper_database(database: Database) -> bool:
+    """Return whether a database is what earlier versions made to have a directory made, as far as itself says.
+
+    They gave it a name and a location and no more. What is in it is not looked at.
+    """
+    return is_helper_name(database.name) and not database.parameters and not database.description
+
+
+def is_helper_table(table: Table) -> bool:
+    """Return whether a table is what earlier versions made to have a directory made: :func:`plain_table`, nothing more.
+
+    A server adds parameters of its own, such as a time and a number of files; no writer makes a table of this format.
+    """
+    return (
+        is_helper_name(table.tableName)
+        and table.tableType == EXTERNAL_TABLE
+        and _TABLE_TYPE not in (table.parameters or {})
+        and bool(table.sd and table.sd.location)
+        and not table.sd.cols
+        and (table.sd.inputFormat, table.sd.outputFormat) == (_INPUT_FORMAT, _OUTPUT_FORMAT)
+    )
 
 
 # ---- databases -------------------------------------------------------------------------------------------------------
@@ -182,22 +222,12 @@ def catalog_of(name: str, properties: Mapping[str, str]) -> Catalog:
     return Catalog(name=name, description="\n".join(lines), locationUri=properties.get(CATALOG_LOCATION))
 
 
-def parked_at(home: str) -> str:
-    """Return a new place below ``home`` for a catalog that is being dropped: nothing is there to be lost."""
-    return locations.join(home, f".{unique_name()}")
-
-
-def home_of(location: str) -> str:
-    """Return where a catalog's files are: ``location``, or what it was before a drop pointed it elsewhere."""
-    return location.partition(f"/.{_UNIQUE_PREFIX}")[0]
-
-
 def namespace_of_catalog(identifier: Identifier, catalog: Catalog) -> LiveNamespace:
     """Return what a catalog says of itself."""
     described, properties = _split_description(catalog.description or "")
     if described:
         properties[_CATALOG_DESCRIPTION] = described
-    properties.update(_place(CATALOG_LOCATION, home_of(catalog.locationUri), properties))
+    properties.update(_place(CATALOG_LOCATION, locations.home_of(catalog.locationUri), properties))
     return LiveNamespace(identifier, properties)
 
 
@@ -244,7 +274,7 @@ def is_lance(table: Table) -> bool:
 
 
 def table_of(identifier: Identifier, table: Table) -> LiveTable:
-    """Return what the entry of a Lance table says."""
+    """Return what the entry of a table says."""
     return LiveTable(identifier, table.sd.location, dict(table.parameters))
 
 
@@ -294,8 +324,8 @@ def plain_table(name: str, database: DatabaseName, location: str) -> Table:
         sd=StorageDescriptor(
             cols=[],
             location=location,
-            inputFormat="org.apache.hadoop.mapred.FileInputFormat",
-            outputFormat="org.apache.hadoop.mapred.FileOutputFormat",
+            inputFormat=_INPUT_FORMAT,
+            outputFormat=_OUTPUT_FORMAT,
             compressed=False,
             numBuckets=-1,
             serdeInfo=SerDeInfo(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from reconciler.backends.hive.backend import HiveBackend
 from reconciler.backends.hive.entries import DatabaseName
 from reconciler.names import EVERYTHING, Identifier, Scope
-from reconciler.state import Capabilities, NameRule, Snapshot
+from reconciler.state import Capabilities, LiveNamespace, LiveTable, NameRule, Snapshot
 
 __all__ = ["Hive2Backend"]
 
@@ -30,6 +30,10 @@ class Hive2Backend(HiveBackend):
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
         """Return everything within ``scope``."""
         return self._scan_databases(scope, self._all_databases())
+
+    def leftovers(self, scope: Scope) -> list[LiveNamespace | LiveTable]:
+        """Return the entries that were made only to have a directory made, and stayed."""
+        return list(self._leftovers_in(scope, None))
 
     def child_namespaces(self, parent: Identifier) -> list[str]:
         """Return the names of the databases; a database has no namespaces."""

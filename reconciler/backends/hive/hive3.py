@@ -12,7 +12,7 @@ from reconciler.backends.hive.catalogs import Catalogs
 from reconciler.backends.hive.entries import DEFAULT_CATALOG, DEFAULT_DATABASE, DatabaseName
 from reconciler.errors import InvalidInputError, NamespaceNotFoundError
 from reconciler.names import EVERYTHING, Identifier, Scope
-from reconciler.state import Capabilities, LiveNamespace, NameRule, PropertyChanges, Snapshot
+from reconciler.state import Capabilities, LiveNamespace, LiveTable, NameRule, PropertyChanges, Snapshot
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
@@ -63,6 +63,18 @@ class Hive3Backend(HiveBackend):
             namespaces, {found: live for found, live in below.tables.items() if found[:2] in namespaces}, below.notes
         )
 
+    def leftovers(self, scope: Scope) -> list[LiveNamespace | LiveTable]:
+        """Return the entries that were made only to have a directory made, and stayed.
+
+        Those that were made for a catalog are in the catalog ``hive``, whatever the scope.
+        """
+        within = [name for name in self._catalogs.names() if scope.contains((name,)) or scope.reaches((name,))]
+        return [
+            leftover
+            for catalog in dict.fromkeys((DEFAULT_CATALOG, *within))
+            for leftover in self._leftovers_in(scope, catalog)
+        ]
+
     def load_namespace(self, identifier: Identifier) -> LiveNamespace:
         """Return one catalog or database."""
         if len(identifier) == 1:
@@ -97,6 +109,7 @@ class Hive3Backend(HiveBackend):
     def remove_namespace(self, identifier: Identifier) -> None:
         """Drop an empty catalog or database; no file goes with it."""
         if len(identifier) == 1:
+            self._leftovers.clear_catalog(identifier[0])
             self._catalogs.remove(identifier[0])
         else:
             super().remove_namespace(identifier)

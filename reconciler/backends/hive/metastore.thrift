@@ -143,6 +143,22 @@ struct Table {
   28: optional i64 txnId
 }
 
+struct SQLPrimaryKey {
+  1: string table_db,
+  2: string table_name,
+  3: string column_name,
+  4: i32 key_seq,
+  5: string pk_name,
+  6: bool enable_cstr,
+  7: bool validate_cstr,
+  8: bool rely_cstr,
+  9: optional string catName
+}
+
+/* Only ever sent as an empty list. */
+struct SQLForeignKey { 1: string pktable_db }
+
+struct TableMeta { 1: required string dbName, 2: required string tableName, 3: required string tableType }
 struct EnvironmentContext { 1: map<string, string> properties }
 struct GetTableRequest { 1: required string dbName, 2: required string tblName, 4: optional string catName }
 struct GetTableResult { 1: required Table table }
@@ -181,8 +197,13 @@ service ThriftHiveMetastore {
 
   void create_table(1: Table tbl) throws (
     1: AlreadyExistsException o1, 2: InvalidObjectException o2, 3: MetaException o3, 4: NoSuchObjectException o4)
+  void create_table_with_constraints(1: Table tbl, 2: list<SQLPrimaryKey> primaryKeys, 3: list<SQLForeignKey> foreignKeys)
+    throws (
+      1: AlreadyExistsException o1, 2: InvalidObjectException o2, 3: MetaException o3, 4: NoSuchObjectException o4)
   void drop_table(1: string dbname, 2: string name, 3: bool deleteData)
     throws (1: NoSuchObjectException o1, 2: MetaException o3)
+  list<TableMeta> get_table_meta(1: string db_patterns, 2: string tbl_patterns, 3: list<string> tbl_types)
+    throws (1: MetaException o1)
   list<string> get_all_tables(1: string db_name) throws (1: MetaException o1)
   GetTableResult get_table_req(1: GetTableRequest req) throws (1: MetaException o1, 2: NoSuchObjectException o2)
   GetTablesResult get_table_objects_by_name_req(1: GetTablesRequest req)

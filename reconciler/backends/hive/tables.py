@@ -9,14 +9,14 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from reconciler import locations
+from reconciler.backends.hive.directories import Directories
 from reconciler.backends.hive.entries import (
+    HELPERS,
     DatabaseName,
+    is_helper_name,
     is_lance,
     new_table,
-    plain_table,
     set_table_parameters,
-    unique_name,
 )
 from reconciler.backends.hive.faults import creating, detail, translated
 from reconciler.concurrency import in_parallel
@@ -54,6 +54,7 @@ class Tables:
 
     impl: str
     metastore: Metastore
+    directories: Directories
     workers: int
     batch_size: int
 
@@ -88,6 +89,15 @@ class Tables:
     def every_table(self, database: DatabaseName) -> list[Table]:
         """Return all tables and views in ``database``, complete; none where it does not exist."""
         return self._loaded({database: self._names(database)})[database]
+
+    def names_like_helpers(self, catalog: str | None) -> Iterator[tuple[DatabaseName, str]]:
+        """Yield the tables of a catalog that have a name as :func:`~.entries.unique_name` makes it, with one call."""
+        pattern = "*" if catalog is None else f"@{catalog}#*"
+        with translated(self.impl, f"listing the tables named `{HELPERS}`", missing=NamespaceNotFoundError):
+            found = self.metastore.read(lambda client: client.get_table_meta(pattern, HELPERS, []))
+        for table in found:
+            if is_helper_name(table.tableName):
+                yield DatabaseName(catalog, table.dbName), table.tableName
 
     def _picked(self, database: DatabaseName) -> list[str] | None:
         """Return the names of the Lance tables as the server picks them, None where it refuses to."""
@@ -168,8 +178,12 @@ class Tables:
         """
         table = self.fetch(database, name)
         if not is_lance(table):
-            raise NotLanceTableError(f"{self.impl}: table `{database}${name}` is not a Lance table")
+            raise self.not_lance(database, name)
         return table
+
+    def not_lance(self, database: DatabaseName, name: str) -> NotLanceTableError:
+        """Return the error of a table that is no Lance table."""
+        return NotLanceTableError(f"{self.impl}: table `{database}${name}` is not a Lance table")
 
     # ---- writing -------------------------------------------------------------------------------------------------
 
@@ -180,23 +194,12 @@ class Tables:
             TableAlreadyExistsError: the name is taken.
             InvalidInputError: the server does not take it; a missing database is one reason.
         """
-        self._make_directory(database, location)
+        self.directories.make(location, database=database)
         table = new_table(name, database, location, properties)
         what = f"creating table `{database}${name}`"
         with creating(self.impl, what, exists=TableAlreadyExistsError, look=lambda: self.fetch(database, name)):
             self.metastore.write(lambda client: client.create_table(table))
         return self.find(database, name)
-
-    def _make_directory(self, database: DatabaseName, location: str) -> None:
-        """Have the server make the directory ``location``, as that of a table of its own that goes at once.
-
-        The reason is that of ``Databases.make_directory``: a create that fails takes the directory it made with it.
-        """
-        name = unique_name()
-        table = plain_table(name, database, location)
-        with translated(self.impl, f"making directory {locations.redact(location)}", missing=NamespaceNotFoundError):
-            self.metastore.write(lambda client: client.create_table(table))
-        self.drop(database, name)
 
     def drop(self, database: DatabaseName, name: str) -> None:
         """Drop the entry of a table; its data stays, whatever the table's type.
@@ -230,7 +233,22 @@ class Tables:
             altered.sd.location = location or table.sd.location
             if self._write(database, name, altered, last_change):
                 return self.find(database, name)
-        raise ConcurrentModificationError(f"{self.impl}: table `{database}${name}` was changed by somebody else")
+        raise self._changed(database, name)
+
+    def point_at(self, database: DatabaseName, table: Table, location: str) -> None:
+        """Set the location of ``table``, of whatever kind it is, as it was read; no directory is made or moved.
+
+        Raises:
+            TableNotFoundError: there is no such table.
+            ConcurrentModificationError: somebody has changed it since it was read, where the server tells.
+        """
+        moved = deepcopy(table)
+        moved.sd.location = location
+        if not self._write(database, table.tableName, moved, table.parameters.get(_LAST_CHANGE)):
+            raise self._changed(database, table.tableName)
+
+    def _changed(self, database: DatabaseName, name: str) -> ConcurrentModificationError:
+        return ConcurrentModificationError(f"{self.impl}: table `{database}${name}` was changed by somebody else")
 
     def _write(self, database: DatabaseName, name: str, table: Table, last_change: str | None) -> bool:
         """Write a table that was last changed at ``last_change``; return False when it has been changed since."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
     from reconciler.backends.hive.gen.ttypes import Database, Table
 
-__all__ = ["database_name", "drop", "fetch", "fetch_database", "plain_table", "put", "raw"]
+__all__ = ["database_name", "drop", "entries", "fetch", "fetch_database", "plain_table", "put", "raw"]
 
 
 @contextmanager
@@ -100,3 +100,28 @@ def fetch_database(uri: str, identifier: Identifier) -> Database:
     with raw(uri) as client:
         database: Database = client.get_database(database_name(identifier).wire)
     return database
+
+
+def entries(uri: str) -> dict[Identifier, str]:
+    """Return where every catalog, database and table of a metastore points; below catalogs where it has them."""
+    from thrift.Thrift import TApplicationException
+
+    from reconciler.backends.hive.gen.ttypes import GetCatalogRequest, GetTableRequest
+
+    found: dict[Identifier, str] = {}
+    with raw(uri) as client:
+        try:
+            catalogs: list[str | None] = list(client.get_catalogs().names)
+        except TApplicationException:  # 2.3 has none
+            catalogs = [None]
+        for catalog in catalogs:
+            if catalog is not None:
+                found[catalog,] = client.get_catalog(GetCatalogRequest(catalog)).catalog.locationUri
+            for name in client.get_databases("*" if catalog is None else f"@{catalog}#*"):
+                database = DatabaseName(catalog, name)
+                found[database.identifier] = client.get_database(database.wire).locationUri
+                for table in client.get_all_tables(database.wire):
+                    request = GetTableRequest(dbName=name, tblName=table, catName=catalog)
+                    descriptor = client.get_table_req(request).table.sd
+                    found[*database.identifier, table] = (descriptor and descriptor.location) or ""
+    return found

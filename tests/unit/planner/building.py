@@ -134,6 +134,7 @@ def plan_of(
     *,
     storage: Mapping[str, TableFacts] | None = None,
     occupants: Mapping[str, Sequence[str]] | None = None,
+    leftovers: Sequence[LiveNamespace | LiveTable] = (),
     capabilities: Capabilities | None = None,
     options: PlanOptions | None = None,
     thresholds: Thresholds | None = None,
@@ -145,7 +146,7 @@ def plan_of(
         if one not in there.tables and not block.absent
     }
     tables |= {identifier(path): facts for path, facts in (storage or {}).items()}
-    facts = Facts(tables, {identifier(path): names for path, names in (occupants or {}).items()})
+    facts = Facts(tables, {identifier(path): names for path, names in (occupants or {}).items()}, leftovers)
     source = CatalogInput(wanted, there, capabilities or Capabilities(), "memory", facts, options or PlanOptions())
     reference = ManifestRef(name=MANIFEST, digest="d" * 64, files=("lancens.yaml",))
     return make_plan(reference, thresholds or Thresholds(), [source])

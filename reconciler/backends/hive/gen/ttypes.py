@@ -2366,6 +2366,293 @@ class Table(object):
         return not (self == other)
 
 
+class SQLPrimaryKey(object):
+    """
+    Attributes:
+     - table_db
+     - table_name
+     - column_name
+     - key_seq
+     - pk_name
+     - enable_cstr
+     - validate_cstr
+     - rely_cstr
+     - catName
+
+    """
+
+
+    def __init__(self, table_db=None, table_name=None, column_name=None, key_seq=None, pk_name=None, enable_cstr=None, validate_cstr=None, rely_cstr=None, catName=None,):
+        self.table_db = table_db
+        self.table_name = table_name
+        self.column_name = column_name
+        self.key_seq = key_seq
+        self.pk_name = pk_name
+        self.enable_cstr = enable_cstr
+        self.validate_cstr = validate_cstr
+        self.rely_cstr = rely_cstr
+        self.catName = catName
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.table_db = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRING:
+                    self.table_name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.STRING:
+                    self.column_name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 4:
+                if ftype == TType.I32:
+                    self.key_seq = iprot.readI32()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 5:
+                if ftype == TType.STRING:
+                    self.pk_name = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 6:
+                if ftype == TType.BOOL:
+                    self.enable_cstr = iprot.readBool()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 7:
+                if ftype == TType.BOOL:
+                    self.validate_cstr = iprot.readBool()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 8:
+                if ftype == TType.BOOL:
+                    self.rely_cstr = iprot.readBool()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 9:
+                if ftype == TType.STRING:
+                    self.catName = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('SQLPrimaryKey')
+        if self.table_db is not None:
+            oprot.writeFieldBegin('table_db', TType.STRING, 1)
+            oprot.writeString(self.table_db.encode('utf-8') if sys.version_info[0] == 2 else self.table_db)
+            oprot.writeFieldEnd()
+        if self.table_name is not None:
+            oprot.writeFieldBegin('table_name', TType.STRING, 2)
+            oprot.writeString(self.table_name.encode('utf-8') if sys.version_info[0] == 2 else self.table_name)
+            oprot.writeFieldEnd()
+        if self.column_name is not None:
+            oprot.writeFieldBegin('column_name', TType.STRING, 3)
+            oprot.writeString(self.column_name.encode('utf-8') if sys.version_info[0] == 2 else self.column_name)
+            oprot.writeFieldEnd()
+        if self.key_seq is not None:
+            oprot.writeFieldBegin('key_seq', TType.I32, 4)
+            oprot.writeI32(self.key_seq)
+            oprot.writeFieldEnd()
+        if self.pk_name is not None:
+            oprot.writeFieldBegin('pk_name', TType.STRING, 5)
+            oprot.writeString(self.pk_name.encode('utf-8') if sys.version_info[0] == 2 else self.pk_name)
+            oprot.writeFieldEnd()
+        if self.enable_cstr is not None:
+            oprot.writeFieldBegin('enable_cstr', TType.BOOL, 6)
+            oprot.writeBool(self.enable_cstr)
+            oprot.writeFieldEnd()
+        if self.validate_cstr is not None:
+            oprot.writeFieldBegin('validate_cstr', TType.BOOL, 7)
+            oprot.writeBool(self.validate_cstr)
+            oprot.writeFieldEnd()
+        if self.rely_cstr is not None:
+            oprot.writeFieldBegin('rely_cstr', TType.BOOL, 8)
+            oprot.writeBool(self.rely_cstr)
+            oprot.writeFieldEnd()
+        if self.catName is not None:
+            oprot.writeFieldBegin('catName', TType.STRING, 9)
+            oprot.writeString(self.catName.encode('utf-8') if sys.version_info[0] == 2 else self.catName)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class SQLForeignKey(object):
+    """
+    Attributes:
+     - pktable_db
+
+    """
+
+
+    def __init__(self, pktable_db=None,):
+        self.pktable_db = pktable_db
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.pktable_db = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('SQLForeignKey')
+        if self.pktable_db is not None:
+            oprot.writeFieldBegin('pktable_db', TType.STRING, 1)
+            oprot.writeString(self.pktable_db.encode('utf-8') if sys.version_info[0] == 2 else self.pktable_db)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
+class TableMeta(object):
+    """
+    Attributes:
+     - dbName
+     - tableName
+     - tableType
+
+    """
+
+
+    def __init__(self, dbName=None, tableName=None, tableType=None,):
+        self.dbName = dbName
+        self.tableName = tableName
+        self.tableType = tableType
+
+    def read(self, iprot):
+        if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
+            iprot._fast_decode(self, iprot, [self.__class__, self.thrift_spec])
+            return
+        iprot.readStructBegin()
+        while True:
+            (fname, ftype, fid) = iprot.readFieldBegin()
+            if ftype == TType.STOP:
+                break
+            if fid == 1:
+                if ftype == TType.STRING:
+                    self.dbName = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 2:
+                if ftype == TType.STRING:
+                    self.tableName = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.STRING:
+                    self.tableType = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            else:
+                iprot.skip(ftype)
+            iprot.readFieldEnd()
+        iprot.readStructEnd()
+
+    def write(self, oprot):
+        if oprot._fast_encode is not None and self.thrift_spec is not None:
+            oprot.trans.write(oprot._fast_encode(self, [self.__class__, self.thrift_spec]))
+            return
+        oprot.writeStructBegin('TableMeta')
+        if self.dbName is not None:
+            oprot.writeFieldBegin('dbName', TType.STRING, 1)
+            oprot.writeString(self.dbName.encode('utf-8') if sys.version_info[0] == 2 else self.dbName)
+            oprot.writeFieldEnd()
+        if self.tableName is not None:
+            oprot.writeFieldBegin('tableName', TType.STRING, 2)
+            oprot.writeString(self.tableName.encode('utf-8') if sys.version_info[0] == 2 else self.tableName)
+            oprot.writeFieldEnd()
+        if self.tableType is not None:
+            oprot.writeFieldBegin('tableType', TType.STRING, 3)
+            oprot.writeString(self.tableType.encode('utf-8') if sys.version_info[0] == 2 else self.tableType)
+            oprot.writeFieldEnd()
+        oprot.writeFieldStop()
+        oprot.writeStructEnd()
+
+    def validate(self):
+        if self.dbName is None:
+            raise TProtocolException(message='Required field dbName is unset!')
+        if self.tableName is None:
+            raise TProtocolException(message='Required field tableName is unset!')
+        if self.tableType is None:
+            raise TProtocolException(message='Required field tableType is unset!')
+        return
+
+    def __repr__(self):
+        L = ['%s=%r' % (key, value)
+             for key, value in self.__dict__.items()]
+        return '%s(%s)' % (self.__class__.__name__, ', '.join(L))
+
+    def __eq__(self, other):
+        return isinstance(other, self.__class__) and self.__dict__ == other.__dict__
+
+    def __ne__(self, other):
+        return not (self == other)
+
+
 class EnvironmentContext(object):
     """
     Attributes:
@@ -3350,6 +3637,31 @@ Table.thrift_spec = (
     (26, TType.STRUCT, 'fileMetadata', [FileMetadata, None], None, ),  # 26
     (27, TType.STRUCT, 'dictionary', [ObjectDictionary, None], None, ),  # 27
     (28, TType.I64, 'txnId', None, None, ),  # 28
+)
+all_structs.append(SQLPrimaryKey)
+SQLPrimaryKey.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'table_db', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'table_name', 'UTF8', None, ),  # 2
+    (3, TType.STRING, 'column_name', 'UTF8', None, ),  # 3
+    (4, TType.I32, 'key_seq', None, None, ),  # 4
+    (5, TType.STRING, 'pk_name', 'UTF8', None, ),  # 5
+    (6, TType.BOOL, 'enable_cstr', None, None, ),  # 6
+    (7, TType.BOOL, 'validate_cstr', None, None, ),  # 7
+    (8, TType.BOOL, 'rely_cstr', None, None, ),  # 8
+    (9, TType.STRING, 'catName', 'UTF8', None, ),  # 9
+)
+all_structs.append(SQLForeignKey)
+SQLForeignKey.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'pktable_db', 'UTF8', None, ),  # 1
+)
+all_structs.append(TableMeta)
+TableMeta.thrift_spec = (
+    None,  # 0
+    (1, TType.STRING, 'dbName', 'UTF8', None, ),  # 1
+    (2, TType.STRING, 'tableName', 'UTF8', None, ),  # 2
+    (3, TType.STRING, 'tableType', 'UTF8', None, ),  # 3
 )
 all_structs.append(EnvironmentContext)
 EnvironmentContext.thrift_spec = (
