@@ -33,7 +33,6 @@ _SECONDS_TO_END = 10
 
 _SETTINGS: Mapping[str, str] = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
 }
 _OWN_SETTINGS: Mapping[str, str] = {
