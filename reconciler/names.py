@@ -80,7 +80,8 @@ class _Glob:
 
     @classmethod
     def parse(cls, pattern: str) -> _Glob:
-        return cls(tuple(None if part == "**" else _segment_regex(part) for part in pattern.split("/")))
+        parts = pattern.split("/") if pattern else ()  # the empty one is the root
+        return cls(tuple(None if part == "**" else _segment_regex(part) for part in parts))
 
     def states(self, identifier: Sequence[str]) -> frozenset[int]:
         """Return the positions in the pattern that ``identifier`` can lead to (a little NFA, never exponential)."""

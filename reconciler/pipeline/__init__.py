@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from reconciler.pipeline.data_source import register
     from reconciler.pipeline.engine import plan_on_spark
     from reconciler.pipeline.session import SparkOptions, spark_session
-    from reconciler.pipeline.source import register
 
 __all__ = ["SparkOptions", "plan_on_spark", "register", "spark_session"]
 
@@ -17,7 +17,7 @@ __all__ = ["SparkOptions", "plan_on_spark", "register", "spark_session"]
 _HOMES: Mapping[str, str] = {
     "SparkOptions": "session",
     "plan_on_spark": "fleet",
-    "register": "source",
+    "register": "data_source",
     "spark_session": "session",
 }
 

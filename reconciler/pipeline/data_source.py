@@ -13,13 +13,14 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo, Filter, In, InputPartition, IsNotNull
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from reconciler.errors import LancensError
-from reconciler.names import Scope, join, split
+from reconciler.names import Scope
 from reconciler.pipeline.catalogs import CatalogSpec, catalog_specs
 from reconciler.pipeline.reading import read_unit
 from reconciler.pipeline.rows import record_batch, spark_schema
+from reconciler.pipeline.session import task_attempts
 from reconciler.pipeline.source import ROWS_AT_ONCE, is_last_attempt
 from reconciler.pipeline.units import DEFAULT_PARTITIONS, DEFAULT_SPLIT, list_units
 from reconciler.pipeline.views import VIEWS
@@ -27,14 +28,14 @@ from reconciler.state import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from reconciler.pipeline.rows import Row
     from reconciler.pipeline.views import View
 
-__all__ = ["LancensDataSource"]
+__all__ = ["LancensDataSource", "register"]
 
-_OPTIONS = ("manifest", "view", "columns", "catalog", "variables", "partitions", "split", "parallelism")
+_OPTIONS = ("manifest", "view", "columns", "catalog", "namespace", "variables", "partitions", "split", "parallelism")
 
 
 class LancensDataSource(DataSource):
@@ -78,41 +79,29 @@ class _Part(InputPartition):
 
 
 class _Reader(DataSourceReader):
-    """One read of one view."""
+    """One read of one view.
+
+    It takes no filters: PySpark asks one reader for every query of a loaded table, so the filters of one query would
+    hold for the next as well. Options say what is read.
+    """
 
     def __init__(self, options: Mapping[str, str], view: View, columns: Mapping[str, str], attempts: int) -> None:
         self._options = dict(options)
         self._view = view
         self._columns = columns
         self._attempts = attempts
-        self._wanted: dict[str, frozenset[str]] = {}
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Take what asks for catalogs and namespaces by name, and leave the rest to Spark."""
-        for one in filters:
-            if not self._takes(one):
-                yield one
-
-    def _takes(self, one: Filter) -> bool:
-        if not isinstance(one, EqualTo | In | IsNotNull) or one.attribute not in (("catalog",), ("namespace",)):
-            return False
-        (column,) = one.attribute
-        if isinstance(one, IsNotNull):
-            return True
-        names = frozenset(one.value if isinstance(one, In) else (one.value,))
-        self._wanted[column] = self._wanted.get(column, names) & names
-        return True
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return a partition for each unit; the namespaces are listed now."""
-        catalogs, namespaces = self._wanted.get("catalog"), self._wanted.get("namespace")
-        specs = [spec for spec in self._specs() if catalogs is None or spec.name in catalogs]
+        specs = self._specs()
         units = list_units(
             specs,
             partitions=self._number("partitions", DEFAULT_PARTITIONS),
             split=self._number("split", DEFAULT_SPLIT),
-            namespaces=None if namespaces is None else [split(name) for name in namespaces],
+            namespaces=_globs(self._options.get("namespace", "**")),
         )
+        if not units and "namespace" in self._options:
+            raise LancensError(f"the option `namespace` matches none in {', '.join(spec.name for spec in specs)}")
         return [_Part(pickle.dumps(unit)) for unit in units] or [_Part(b"")]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -121,14 +110,9 @@ class _Reader(DataSourceReader):
         if not partition.unit:
             return
         found = read_unit(pickle.loads(partition.unit), last_attempt=is_last_attempt(self._attempts))  # noqa: S301
-        rows = self._view.rows(filter(self._is_wanted, found), self._columns)
+        rows = self._view.rows(found, self._columns)
         while some := list(islice(rows, ROWS_AT_ONCE)):
             yield record_batch(some, self._columns)
-
-    def _is_wanted(self, row: Row) -> bool:
-        """Return whether a row is in a namespace asked for: what is made while it is read may be below one."""
-        wanted = self._wanted.get("namespace")
-        return wanted is None or join(row.get("namespace") or ()) in wanted
 
     def _specs(self) -> list[CatalogSpec]:
         from reconciler.manifest import load
@@ -137,7 +121,7 @@ class _Reader(DataSourceReader):
         if manifest is None:
             raise LancensError('no manifest is given: spark.read.format("lancens").option("manifest", "lancens.yaml")')
         loaded = load(manifest, variables=self._variables())
-        selected = Scope((self._options.get("catalog", "*"),))
+        selected = _globs(self._options.get("catalog", "*"))
         names = [name for name in loaded.catalogs if selected.contains((name,))]
         if not names:
             raise LancensError(f"the option `catalog` matches none of {', '.join(sorted(loaded.catalogs))}")
@@ -158,6 +142,16 @@ class _Reader(DataSourceReader):
         if not text.isdecimal() or int(text) < 1:
             raise LancensError(f"the option `{option}` is expected to be a number from 1 on, not `{text}`")
         return int(text)
+
+
+def register(spark: SparkSession) -> None:
+    """Make ``spark.read.format("lancens")`` known to a session."""
+    spark.dataSource.register(type("LancensDataSource", (LancensDataSource,), {"attempts": task_attempts(spark)}))
+
+
+def _globs(text: str) -> Scope:
+    """Return what the comma-separated globs of an option select."""
+    return Scope(tuple(pattern.strip() for pattern in text.split(",")))
 
 
 def _known(what: str, name: str, names: Iterable[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -78,16 +79,22 @@ def rows_in(backend: Backend, unit: Unit, *, last_attempt: bool = True) -> Itera
             yield from _not_read(spec, unit.namespaces, snapshot, last_attempt)
             return
         for namespace in unit.namespaces:
-            yield from rows_in(backend, Unit(spec, (namespace,), unit.known), last_attempt=last_attempt)
+            yield from rows_in(backend, replace(unit, namespaces=(namespace,)), last_attempt=last_attempt)
         return
-    yield from rows_of(spec.name, snapshot)
+    yield from (row for row in rows_of(spec.name, snapshot) if unit.wanted.contains(row.get("namespace", ())))
     namespaces = Counter(identifier[:-1] for identifier in snapshot.namespaces)
     tables = Counter(identifier[:-1] for identifier in snapshot.tables)
-    for namespace in unit.namespaces:
+    for namespace in filter(unit.wanted.contains, unit.namespaces):
         yield coverage_row(spec.name, namespace, namespaces=namespaces[namespace], tables=tables[namespace])
-    new = [found for found in snapshot.namespaces if found not in unit.known and spec.scope.reaches(found)]
+    new = [found for found in snapshot.namespaces if found not in unit.known and _may_hold_wanted(unit, found)]
     if new:
-        yield from rows_in(backend, Unit(spec, tuple(sorted(new))), last_attempt=last_attempt)
+        new_unit = Unit(spec, tuple(sorted(new)), wanted=unit.wanted)
+        yield from rows_in(backend, new_unit, last_attempt=last_attempt)
+
+
+def _may_hold_wanted(unit: Unit, namespace: Identifier) -> bool:
+    """Return whether something in ``namespace``, or below it, is within the scope and in a namespace asked for."""
+    return unit.spec.scope.reaches(namespace) and (unit.wanted.contains(namespace) or unit.wanted.reaches(namespace))
 
 
 def _scan(backend: Backend, unit: Unit) -> Snapshot:

@@ -33,12 +33,12 @@ _SECONDS_TO_END = 10
 
 _SETTINGS: Mapping[str, str] = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
 }
 _OWN_SETTINGS: Mapping[str, str] = {
     **_SETTINGS,
     "spark.app.name": "lancens",
+    "spark.executorEnv.PYTHONSAFEPATH": "1",  # or a worker imports what lies in the folder it is started in
     "spark.ui.showConsoleProgress": "false",
 }
 _LOCAL_SETTINGS: Mapping[str, str] = {
@@ -154,12 +154,13 @@ def _launched(master: str, options: SparkOptions) -> Iterator[SparkSession]:
     for key, value in {**(_LOCAL_SETTINGS if local else _OWN_SETTINGS), **options.conf}.items():
         conf.set(key, value)
     conf.set("spark.master", _with_retries(master))
-    with _log(options) as log, _same_python(local), ExitStack() as stack:
+    with _log(options) as log, ExitStack() as stack:
         named = None if log is None else log.name
         if named is not None:
             stack.enter_context(quiet())
         # Spark's errors ask the JVM what they say, so they are translated before it goes.
-        with stage(None, f"Starting Spark on {master}"), spark_errors(named):
+        starting = stage(None, f"Starting Spark on {master}")
+        with starting, spark_errors(named), _environment(_launch_environment(local)):
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "lance is not fork-safe", UserWarning)  # the fork becomes a JVM
                 gateway = launch_gateway(conf, {"stdout": log or sys.__stderr__, "stderr": log})
@@ -213,14 +214,50 @@ def _log(options: SparkOptions) -> Iterator[IO[bytes] | None]:
                 Path(log.name).unlink(missing_ok=True)
 
 
+def _launch_environment(local: bool) -> Mapping[str, str | None]:
+    """Return what the JVM finds changed in its environment, None being what it does not find at all.
+
+    The Pythons that it starts import from where this process does: from the current folder only if somebody says so,
+    and if this one takes nothing from its environment (``python -I``), they take nothing from it either. On this
+    machine they are this very Python, unless something else is configured.
+    """
+    isolated = sys.flags.ignore_environment
+    changes: dict[str, str | None] = {name: None for name in os.environ if name.startswith("PYTHON") and isolated}
+    if not isolated and (path := os.environ.get("PYTHONPATH")):
+        changes["PYTHONPATH"] = os.pathsep.join(filter(None, path.split(os.pathsep)))  # "" is the current folder
+    changes["PYTHONSAFEPATH"] = "1"
+    if sys.flags.no_user_site:
+        changes["PYTHONNOUSERSITE"] = "1"
+    if local and not os.environ.get("PYSPARK_PYTHON"):
+        changes["PYSPARK_PYTHON"] = sys.executable
+    if not os.environ.get("SPARK_HOME"):
+        changes["SPARK_HOME"] = str(_spark_home())
+    return changes
+
+
+def _spark_home() -> Path:
+    """Return where the Spark of PySpark is, which looks first in the folder above the current one if left alone."""
+    import pyspark
+
+    package = Path(pyspark.__file__).parent
+    places = (package / "spark-distribution", package, package.parent.parent)
+    return next((place for place in places if (place / "bin/spark-submit").is_file()), package)
+
+
 @contextmanager
-def _same_python(local: bool) -> Iterator[None]:
-    """Let the workers on this machine run the Python this runs in, unless something else is configured."""
-    if not local or "PYSPARK_PYTHON" in os.environ:
-        yield
-        return
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+def _environment(changes: Mapping[str, str | None]) -> Iterator[None]:
+    """Change the environment of this process for the block."""
+    before = {name: os.environ.get(name) for name in changes}
+    _set(changes)
     try:
         yield
     finally:
-        del os.environ["PYSPARK_PYTHON"]
+        _set(before)
+
+
+def _set(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value

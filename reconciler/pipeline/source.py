@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from reconciler.pipeline.catalogs import CatalogSpec
     from reconciler.pipeline.rows import Row
 
-__all__ = ["ROWS_AT_ONCE", "each_unit", "is_last_attempt", "live_rows", "register"]
+__all__ = ["ROWS_AT_ONCE", "each_unit", "is_last_attempt", "live_rows"]
 
 ROWS_AT_ONCE = 4096
 """How many rows travel together."""
@@ -75,12 +75,3 @@ def is_last_attempt(attempts: int) -> bool:
 
     task = TaskContext.get()
     return task is None or task.attemptNumber() >= attempts - 1
-
-
-def register(spark: SparkSession) -> None:
-    """Make ``spark.read.format("lancens")`` known to a session, and let filters be pushed down to it."""
-    from reconciler.pipeline.data_source import LancensDataSource
-
-    bound = type("LancensDataSource", (LancensDataSource,), {"attempts": task_attempts(spark)})
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    spark.dataSource.register(bound)

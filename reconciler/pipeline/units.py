@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.concurrency import in_parallel
 from reconciler.errors import LancensError
-from reconciler.names import ChildrenOf, Identifier, check_name
+from reconciler.names import EVERYTHING, Identifier, check_name
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
@@ -39,6 +39,7 @@ class Unit:
 
     ``known`` are the namespaces directly in them, which other units read where there is something to. ``only`` and
     ``without`` are for a part of a single namespace: the names of the tables in it, or of those in the other parts.
+    Of no namespace outside ``wanted`` there are rows, but for the error of one that may hold some that are wanted.
     """
 
     spec: CatalogSpec
@@ -46,6 +47,7 @@ class Unit:
     known: frozenset[Identifier] = frozenset()
     only: frozenset[str] | None = None
     without: frozenset[str] = frozenset()
+    wanted: Scope = EVERYTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class _Listing:
     """The namespaces of a catalog, each with those directly in it, and the names in those that hold many tables."""
 
     spec: CatalogSpec
+    wanted: Scope
     children: Mapping[Identifier, Sequence[Identifier]]
     large: Mapping[Identifier, Sequence[str]] = field(default_factory=dict)
 
@@ -62,12 +65,12 @@ def list_units(
     *,
     partitions: int = DEFAULT_PARTITIONS,
     split: int = DEFAULT_SPLIT,
-    namespaces: Collection[Identifier] | None = None,
+    namespaces: Scope = EVERYTHING,
 ) -> list[Unit]:
     """Return what is to be read of the catalogs, in about ``partitions`` units at most.
 
     A namespace is a unit of its own while there are few enough of them. One with more than ``split`` tables is more
-    than one, where the catalog reads tables by name. Only ``namespaces`` are read, where they are given.
+    than one, where the catalog reads tables by name. Only ``namespaces`` are read.
 
     Raises:
         LancensError: a catalog cannot be reached from other processes, or does not take its configuration. What
@@ -77,16 +80,15 @@ def list_units(
         _require_reachable(spec)
     if not specs:
         return []
-    wanted = None if namespaces is None else ChildrenOf(namespaces)
     with ThreadPoolExecutor(max_workers=min(len(specs), 16)) as pool:
-        listings = list(pool.map(partial(_list, split=split, wanted=wanted), specs))
+        listings = list(pool.map(partial(_list, split=split, wanted=namespaces), specs))
     size = ceil(sum(len(listing.children) for listing in listings) / partitions)
     return [unit for listing in listings for unit in _grouped(listing, max(size, 1), split)]
 
 
 def units_of(backend: Backend, spec: CatalogSpec, *, size: int, split: int = DEFAULT_SPLIT) -> list[Unit]:
     """Return the units of one connected catalog, ``size`` namespaces each."""
-    return list(_grouped(_listing(backend, spec, split, None), size, split))
+    return list(_grouped(_listing(backend, spec, split, EVERYTHING), size, split))
 
 
 def _require_reachable(spec: CatalogSpec) -> None:
@@ -99,37 +101,37 @@ def _require_reachable(spec: CatalogSpec) -> None:
         )
 
 
-def _list(spec: CatalogSpec, split: int, wanted: ChildrenOf | None) -> _Listing:
+def _list(spec: CatalogSpec, split: int, wanted: Scope) -> _Listing:
     with spec.connect() as backend:
-        return _listing(backend, spec, split, wanted)
+        return _listing(backend, spec, split, wanted.folded() if backend.capabilities.folds_case else wanted)
 
 
-def _listing(backend: Backend, spec: CatalogSpec, split: int, wanted: ChildrenOf | None) -> _Listing:
+def _listing(backend: Backend, spec: CatalogSpec, split: int, wanted: Scope) -> _Listing:
     children: dict[Identifier, Sequence[Identifier]] = {}
     level: list[Identifier] = [()] if spec.scope.reaches(()) else []
     while level:
         found = in_parallel(partial(_children, backend, spec.scope), level, backend.parallelism)
-        children.update(zip(level, found, strict=True))
-        below = filter(spec.scope.reaches, chain.from_iterable(found))
-        level = [child for child in below if wanted is None or wanted.reaches(child)]
-    if wanted is not None:
-        children = {parent: below for parent, below in children.items() if parent in wanted.namespaces}
+        for parent, names in zip(level, found, strict=True):
+            if wanted.contains(parent) or (names is None and wanted.reaches(parent)):
+                children[parent] = names or ()
+        below = filter(spec.scope.reaches, chain.from_iterable(names or () for names in found))
+        level = [child for child in below if wanted.contains(child) or wanted.reaches(child)]
     if not backend.reads_by_name:
-        return _Listing(spec, children)
+        return _Listing(spec, wanted, children)
     named = in_parallel(partial(_tables, backend, spec.scope), children, backend.parallelism)
     large = {parent: names for parent, names in zip(children, named, strict=True) if len(names) > split}
-    return _Listing(spec, children, large)
+    return _Listing(spec, wanted, children, large)
 
 
-def _children(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[Identifier]:
-    """Return the namespaces in ``parent`` within ``scope`` or above what is; none where they do not show."""
+def _children(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[Identifier] | None:
+    """Return the namespaces in ``parent`` within ``scope`` or above what is; None where they do not show."""
     deepest = backend.capabilities.max_depth
     if deepest is not None and len(parent) >= deepest:
         return ()
     try:
         names = backend.child_namespaces(parent)
     except Exception:  # noqa: BLE001 - a third party's backend may raise anything; its task comes upon it, and says so
-        return ()
+        return None
     identifiers = ((*parent, name) for name in sorted(set(names)) if check_name(name) is None)
     return [identifier for identifier in identifiers if scope.contains(identifier) or scope.reaches(identifier)]
 
@@ -149,10 +151,11 @@ def _grouped(listing: _Listing, size: int, split: int) -> Iterator[Unit]:
     for start in range(0, len(small), size):
         group = tuple(small[start : start + size])
         known = frozenset(chain.from_iterable(listing.children[parent] for parent in group))
-        yield Unit(listing.spec, group, known)
+        yield Unit(listing.spec, group, known, wanted=listing.wanted)
     for parent, names in listing.large.items():
         first, *others = (frozenset(names[start : start + split]) for start in range(0, len(names), split))
         # The first part is whatever the others do not name, so nothing is left out that was made since.
-        yield Unit(listing.spec, (parent,), frozenset(listing.children[parent]), without=frozenset(names) - first)
+        known, others_names = frozenset(listing.children[parent]), frozenset(names) - first
+        yield Unit(listing.spec, (parent,), known, without=others_names, wanted=listing.wanted)
         for part in others:
-            yield Unit(listing.spec, (parent,), only=part)
+            yield Unit(listing.spec, (parent,), only=part, wanted=listing.wanted)

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from reconciler.backends.dir import DirBackend
 from reconciler.errors import LancensError
 from reconciler.names import EVERYTHING
 from reconciler.pipeline.catalogs import CatalogSpec
+from reconciler.pipeline.data_source import register
 from reconciler.pipeline.failures import spark_errors
 from reconciler.pipeline.rows import COVERAGE, NAMESPACE, NOTE, TABLE, namespace_of, table_of
-from reconciler.pipeline.source import live_rows, register
+from reconciler.pipeline.source import live_rows
 from reconciler.state import Snapshot
 from tests.pipeline.troubled import SECRET, Troubled
 
@@ -115,15 +117,96 @@ def test_each_view_has_its_rows(lancens: DataFrameReader, tmp_path: Path) -> Non
     }  # fmt: skip
 
 
-def test_a_filter_decides_what_is_read(lancens: DataFrameReader, tmp_path: Path) -> None:
+ALL = {("", "top"), ("a", "one"), ("a", "two"), ("b", "one"), ("b$deep", "three")}
+IN_A = {("a", "one"), ("a", "two")}
+IN_B = {("b", "one")}
+
+
+def names(frame: DataFrame) -> set[tuple[str, str]]:
+    """Return the namespace and name of each row, of which no two are the same."""
+    rows = [(row.namespace, row.name) for row in frame.collect()]
+    assert len(rows) == len(set(rows))
+    return set(rows)
+
+
+@pytest.fixture
+def tables(lancens: DataFrameReader, tmp_path: Path) -> DataFrame:
+    return lancens.option("manifest", str(Troubled(tmp_path).make().path)).load()
+
+
+def test_a_filter_leaves_the_table_whole(tables: DataFrame) -> None:
+    assert names(tables.where("catalog = 'lake' and namespace = 'a'")) == IN_A
+    assert names(tables) == ALL
+    assert names(tables.where("namespace in ('b', 'nowhere')")) == IN_B
+    assert names(tables.where("catalog = 'other'")) == set()
+    assert names(tables.where("namespace is not null")) == ALL
+
+
+def test_filtered_frames_go_together(tables: DataFrame) -> None:
+    in_a, in_b = tables.where("namespace = 'a'"), tables.where("namespace = 'b'")
+    assert names(in_a.union(in_b)) == IN_A | IN_B
+    assert names(in_b.union(in_a)) == IN_A | IN_B
+    assert names(tables) == ALL
+
+
+def test_a_view_can_be_asked_in_sql(spark: SparkSession, tables: DataFrame) -> None:
+    tables.createOrReplaceTempView("lance_tables")
+    assert names(spark.sql("select * from lance_tables where namespace = 'a'")) == IN_A
+    assert names(spark.sql("select * from lance_tables where namespace = 'b'")) == IN_B
+    assert names(spark.sql("select * from lance_tables")) == ALL
+    shared = spark.sql(
+        "select l.namespace, r.namespace as other from lance_tables l join lance_tables r on l.name = r.name "
+        "where l.namespace = 'a' and r.namespace <> 'a'"
+    )
+    assert [(row.namespace, row.other) for row in shared.collect()] == [("a", "b")]
+
+
+def test_a_table_can_be_joined_with_itself(tables: DataFrame) -> None:
+    left = tables.where("namespace = 'a'").alias("left")
+    both = left.join(tables.where("namespace = 'b'").alias("right"), "name").select("left.namespace", "name")
+    assert names(both) == {("a", "one")}
+    assert names(tables.join(tables.where("namespace = 'a'"), ["namespace", "name"], "left_anti")) == ALL - IN_A
+
+
+def test_a_cached_frame_is_what_it_was(tables: DataFrame) -> None:
+    kept = tables.where("namespace = 'a'").cache()
+    try:
+        assert names(kept) == IN_A
+        assert names(tables.where("namespace = 'b'")) == IN_B
+        assert names(tables) == ALL
+        assert names(kept) == IN_A
+    finally:
+        kept.unpersist()
+
+
+def test_options_decide_what_is_read(lancens: DataFrameReader, tmp_path: Path) -> None:
     catalog = Troubled(tmp_path).make()
-    frame = lancens.option("manifest", str(catalog.path)).load()
-    found = frame.where("catalog = 'lake' and namespace in ('b', 'nowhere') and name <> 'two'").collect()
-    assert [(row.namespace, row.name) for row in found] == [("b", "one")]
+    other = tmp_path / "other"
+    DirBackend(root=str(other)).insert_namespace(("b",), {})
+    with catalog.path.open("a") as manifest:
+        manifest.write("  other: {impl: dir, config: {root: ./other}}\n")
+    lake = lancens.option("manifest", str(catalog.path)).option("catalog", "lake")
+    in_b, in_a = lake.option("namespace", "b").load(), lake.option("namespace", "a").load()
+    assert names(in_b) == IN_B
     assert catalog.reads() == {"b": 1}
-    assert frame.where("catalog = 'other'").collect() == []
-    assert frame.where("namespace = 'b' and namespace = 'a'").collect() == []
-    assert catalog.reads() == {"b": 1}
+    assert names(in_a.union(in_b)) == IN_A | IN_B
+    assert names(in_b.where("name = 'two'")) == set()
+    assert set(catalog.reads()) == {"a", "b"}
+    below = lake.option("namespace", "b/**").option("catalog", "*").option("view", "coverage").load().collect()
+    assert {(row.catalog, row.namespace) for row in below} == {("lake", "b"), ("lake", "b$deep"), ("other", "b")}
+    with pytest.raises(LancensError, match=r"the option `namespace` matches none in lake, other$"), spark_errors():
+        lake.option("namespace", "nowhere").load().collect()
+
+
+def test_a_loaded_table_shows_what_is_there_when_it_is_read(lancens: DataFrameReader, tmp_path: Path) -> None:
+    catalog = Troubled(tmp_path).make()
+    tables = lancens.option("manifest", str(catalog.path)).load()
+    assert names(tables) == ALL
+    lake = DirBackend(root=str(tmp_path / "lake"))
+    lake.insert_namespace(("new",), {})
+    for later in (("a", "later"), ("new", "later")):
+        lake.insert_table(later, lake.default_location(later), {})
+    assert names(tables) == ALL | {("a", "later"), ("new", "later")}
 
 
 def test_a_flaky_namespace_is_read_again_there_too(lancens: DataFrameReader, tmp_path: Path) -> None:

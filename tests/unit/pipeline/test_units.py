@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -217,14 +218,14 @@ def test_a_namespace_that_is_gone_is_empty_and_complete() -> None:
     assert (coverage_of(rows)["b",]["tables"], errors_in(rows)) == (0, {})
 
 
+def refuses_to_list_a(parent: Identifier) -> None:
+    if parent == ("a",):
+        raise InternalError("memory: try later")
+
+
 def test_what_cannot_be_listed_is_read_where_it_is_come_upon() -> None:
     catalog = small()
-
-    def refuse(parent: Identifier) -> None:
-        if parent == ("a",):
-            raise InternalError("memory: try later")
-
-    catalog.on_list = refuse
+    catalog.on_list = refuses_to_list_a
     units = units_of(catalog, spec_of(), size=1)
     assert ("a", "deep") not in {name for unit in units for name in unit.namespaces}
     rows = read(catalog, units)
@@ -290,6 +291,65 @@ def test_a_backend_that_does_not_connect_is_the_error_of_each_namespace() -> Non
     rows = list(read_unit(Unit(spec, ((), ("a",))), last_attempt=False))
     assert set(errors_in(rows)) == {(), ("a",)}
     assert "did you mean `root`" in errors_in(rows)[()]
+
+
+# ---- only some of it -------------------------------------------------------------------------------------------------
+
+
+def wanting(catalog: Catalog, spec: CatalogSpec, *globs: str, split: int = 3) -> list[Unit]:
+    """Return the units of the namespaces that ``globs`` match, as :func:`list_units` has them of a catalog."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CatalogSpec, "connect", lambda _spec: nullcontext(catalog))
+        patch.setattr(MemoryBackend, "in_process", False)
+        return list_units([spec], split=split, namespaces=Scope(globs))
+
+
+@pytest.mark.parametrize("scope", [EVERYTHING, Scope(("a/**",))])
+@pytest.mark.parametrize("globs", [("a",), ("a", "a/deep"), ("",), ("*/deep",), ("**",)])
+def test_what_is_asked_for_is_what_is_read(scope: Scope, globs: tuple[str, ...]) -> None:
+    catalog = small()
+    wanted = Scope(globs)
+    whole = read(catalog, units_of(catalog, spec_of(scope), size=1))
+    units = wanting(catalog, spec_of(scope), *globs)
+    catalog.scopes.clear()
+    rows = [row for row in read(catalog, units) if row["kind"] != NOTE]
+    expected = [row for row in whole if row["kind"] != NOTE and wanted.contains(row["namespace"])]
+    assert sorted(map(repr, rows)) == sorted(map(repr, expected))
+    scanned = {name for scope in catalog.scopes if isinstance(scope, ChildrenOf) for name in scope.namespaces}
+    assert scanned == set(coverage_of(rows))
+
+
+def test_nothing_else_is_listed() -> None:
+    catalog = small()
+    listed: list[Identifier] = []
+    catalog.on_list = listed.append
+    wanting(catalog, spec_of(), "a")
+    assert sorted(listed) == [(), ("a",)]
+
+
+def test_names_are_asked_for_as_the_catalog_spells_them() -> None:
+    catalog = small()
+    catalog.capabilities = replace(catalog.capabilities, folds_case=True)
+    assert [unit.namespaces for unit in wanting(catalog, spec_of(), "A")] == [(("a",),)]
+
+
+def test_what_is_made_meanwhile_is_read_where_it_is_asked_for() -> None:
+    catalog = small()
+    units = wanting(catalog, spec_of(), "a/**")
+    catalog.insert_namespace(("a", "new"), {})
+    catalog.insert_namespace(("new",), {})
+    rows = read(catalog, units)
+    assert set(coverage_of(rows)) == {("a",), ("a", "deep"), ("a", "new")}
+
+
+def test_what_does_not_tell_what_is_in_it_is_no_gap() -> None:
+    catalog = small()
+    catalog.on_list = refuses_to_list_a
+    units = wanting(catalog, spec_of(), "a/deep")
+    rows = read(catalog, units)
+    assert (set(coverage_of(rows)), errors_in(rows)) == ({("a", "deep")}, {})
+    catalog.on_scan = refusing(("a",), PermissionDeniedError("memory: not allowed"))
+    assert errors_in(read(catalog, units)) == {("a",): "lake (memory): not allowed"}
 
 
 # ---- before anything is read -----------------------------------------------------------------------------------------
