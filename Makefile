@@ -50,7 +50,7 @@ soak: $(INSTALLED)
 
 ## make bench      benchmarks: side by side, as ratios and call counts
 bench: $(INSTALLED)
-	@for name in scale fleet probe hive iceberg unity glue serve; do \
+	@for name in start scale fleet probe hive iceberg unity glue serve; do \
 		echo "python -m benchmarks.$$name"; $(BIN)/python -m benchmarks.$$name || exit 1; \
 	done
 
