@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
@@ -90,3 +91,9 @@ def test_only_the_rooms_that_offer_namespaces_import_lance_namespace() -> None:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("lance_namespace")
     }
     assert users == {"namespace", "server", "conformance"}
+
+
+def test_the_map_in_contributing_names_every_room() -> None:
+    text = (PACKAGE.parent / "CONTRIBUTING.md").read_text()
+    named = {name for row in re.findall(r"^\| (`.*?) \|", text, re.MULTILINE) for name in re.findall(r"`(\w+)/?`", row)}
+    assert named == {room(module) for module, _ in modules()} - {"__init__"}
