@@ -211,4 +211,4 @@ def _fingerprints(source: CatalogInput, changes: Collection[Change]) -> Iterator
     for parent in sorted(parents):
         live = source.live.namespaces.get(parent)
         keys = recorded_keys(live.properties) if live else frozenset[str]()
-        yield Fingerprint.of(catalog, "namespace", parent, view_of(live, keys), keys)
+        yield Fingerprint.of(catalog, "namespace", parent, view_of(live, keys, None), keys)

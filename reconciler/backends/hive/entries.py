@@ -16,7 +16,7 @@ from lance_namespace.errors import InvalidInputError
 
 from reconciler import locations
 from reconciler.names import Identifier, join
-from reconciler.state import ForeignTable, LiveNamespace, LiveTable, PropertyChanges
+from reconciler.state import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Safeguard
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ttypes import Catalog, Database, Table
@@ -27,6 +27,7 @@ __all__ = [
     "DEFAULT_CATALOG",
     "DEFAULT_DATABASE",
     "EXTERNAL_TABLE",
+    "SAFEGUARD",
     "DatabaseName",
     "alter_catalog",
     "alter_database",
@@ -64,8 +65,9 @@ _TABLE_TYPE: Final = "table_type"
 _LANCE: Final = "lance"
 _SPARK_PROVIDER: Final = "spark.sql.sources.provider"
 _VIEWS: Final = frozenset({"VIRTUAL_VIEW", "MATERIALIZED_VIEW"})
-_EXTERNAL: Final = "EXTERNAL"
 EXTERNAL_TABLE: Final = "EXTERNAL_TABLE"
+SAFEGUARD: Final = Safeguard("EXTERNAL", "TRUE", "`DROP TABLE` in Hive or Spark would delete its data")
+"""Servers make a managed table of one without this parameter, in upper case, whatever type it is said to be of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +293,7 @@ def plain_table(name: str, database: DatabaseName, location: str) -> Table:
         retention=0,
         partitionKeys=[],
         tableType=EXTERNAL_TABLE,
-        parameters={_EXTERNAL: "TRUE"},
+        parameters={SAFEGUARD.key: SAFEGUARD.value},
         sd=StorageDescriptor(
             cols=[],
             location=location,
@@ -311,10 +313,8 @@ def plain_table(name: str, database: DatabaseName, location: str) -> Table:
 
 
 def set_table_parameters(table: Table, properties: Mapping[str, str]) -> None:
-    """Give ``table`` the parameters ``properties``, and those that make it an external Lance table.
-
-    Without the upper-case ``EXTERNAL=TRUE`` a server turns the table into a managed one, whose drop deletes data.
-    """
+    """Give ``table`` the parameters ``properties``, and those that make it an external Lance table."""
     said = properties.get(_TABLE_TYPE, _LANCE)
     table.tableType = EXTERNAL_TABLE
-    table.parameters = {**properties, _TABLE_TYPE: said if said.lower() == _LANCE else _LANCE, _EXTERNAL: "TRUE"}
+    mark = said if said.lower() == _LANCE else _LANCE
+    table.parameters = {**properties, _TABLE_TYPE: mark, SAFEGUARD.key: SAFEGUARD.value}

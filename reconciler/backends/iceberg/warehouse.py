@@ -25,13 +25,15 @@ from lance_namespace.errors import (
 from reconciler.backends.http import HttpClient, Tagged, UnknownRouteError
 from reconciler.backends.iceberg.routes import Routes
 from reconciler.names import join
-from reconciler.state import PropertyChanges
+from reconciler.state import PropertyChanges, Safeguard
 
-__all__ = ["TABLE_TYPE", "Levels", "TableEntry", "Warehouse"]
+__all__ = ["SAFEGUARD", "TABLE_TYPE", "Levels", "TableEntry", "Warehouse"]
 
 Levels: TypeAlias = Sequence[str]
 
 TABLE_TYPE = "table_type"
+SAFEGUARD = Safeguard("gc.enabled", "false", "Iceberg's clean-up (`remove_orphan_files`) would delete its data")
+"""To Iceberg the files of a Lance dataset are orphans: no snapshot of the table it knows names them."""
 _LANCE = "lance"
 _PAGE_SIZE = "1000"
 
@@ -206,7 +208,7 @@ class Warehouse:
                 "location": location,
                 "schema": _DUMMY_SCHEMA,
                 "stage-create": False,  # Nessie fails without it
-                "properties": {**properties, TABLE_TYPE: _LANCE},
+                "properties": {**properties, TABLE_TYPE: _LANCE, SAFEGUARD.key: SAFEGUARD.value},
             },
             errors={404: NamespaceNotFoundError, 409: TableAlreadyExistsError},
         )
