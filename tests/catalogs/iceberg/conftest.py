@@ -58,10 +58,8 @@ class Catalog:
         fields = [{"id": 1, "name": "dummy", "required": False, "type": "string"}]
         schema = {"type": "struct", "schema-id": 0, "fields": fields}
         body = {"name": name, "location": location, "schema": schema, "stage-create": False}
-        self.call("POST", f"/namespaces/{namespace[1]}/tables", {**body, "properties": {"table_type": "lance"}})
-        self.change_entry(
-            namespace, name, {"action": "set-properties", "updates": {"table_type": "lance", **properties}}
-        )
+        marked = {"table_type": "lance", **properties}
+        self.call("POST", f"/namespaces/{namespace[1]}/tables", {**body, "properties": marked})
 
     def change_entry(self, namespace: Identifier, name: str, *updates: dict[str, object]) -> None:
         """Commit updates of Iceberg's own to an entry, past the backend."""
