@@ -28,7 +28,7 @@ properties = st.dictionaries(st.sampled_from(["tier", "team"]), st.sampled_from(
 owners = st.sampled_from([None, OWNER, OTHER])
 places = st.sampled_from([f"shared-memory://shelf/{number}" for number in range(4)])
 protections = st.sampled_from([None, None, None, True, False])
-SAFEGUARD = Safeguard("gc.enabled", "false", "a clean-up would delete its data")
+SAFEGUARD = Safeguard("gc.enabled", "false", "a clean-up would delete the data")
 safeguards = st.sampled_from([None, SAFEGUARD])
 option_sets = st.builds(PlanOptions, adopt=st.booleans(), take_over=st.booleans())
 

@@ -66,7 +66,7 @@ _LANCE: Final = "lance"
 _SPARK_PROVIDER: Final = "spark.sql.sources.provider"
 _VIEWS: Final = frozenset({"VIRTUAL_VIEW", "MATERIALIZED_VIEW"})
 EXTERNAL_TABLE: Final = "EXTERNAL_TABLE"
-SAFEGUARD: Final = Safeguard("EXTERNAL", "TRUE", "`DROP TABLE` in Hive or Spark would delete its data")
+SAFEGUARD: Final = Safeguard("EXTERNAL", "TRUE", "`DROP TABLE` in Hive or Spark would delete the data")
 """Servers make a managed table of one without this parameter, in upper case, whatever type it is said to be of."""
 
 

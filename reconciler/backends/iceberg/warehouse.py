@@ -32,7 +32,7 @@ __all__ = ["SAFEGUARD", "TABLE_TYPE", "Levels", "TableEntry", "Warehouse"]
 Levels: TypeAlias = Sequence[str]
 
 TABLE_TYPE = "table_type"
-SAFEGUARD = Safeguard("gc.enabled", "false", "Iceberg's clean-up (`remove_orphan_files`) would delete its data")
+SAFEGUARD = Safeguard("gc.enabled", "false", "Iceberg's clean-up (`remove_orphan_files`) would delete the data")
 """To Iceberg the files of a Lance dataset are orphans: no snapshot of the table it knows names them."""
 _LANCE = "lance"
 _PAGE_SIZE = "1000"

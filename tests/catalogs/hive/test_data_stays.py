@@ -113,7 +113,7 @@ def test_a_managed_table_that_is_owned_is_made_external_and_any_other_is_noted(
     assert [(field.path, field.before, field.after) for field in change.fields] == [
         ("safeguards.EXTERNAL", None, "TRUE")
     ]
-    assert change.reason == "`DROP TABLE` in Hive or Spark would delete its data"
+    assert change.reason == "`DROP TABLE` in Hive or Spark would delete the data"
     [note] = [note.message for note in plan.notes if "EXTERNAL" in note.message]
     assert note.startswith(f"2 tables in lake/{'/'.join(database)} lack `EXTERNAL=TRUE`, and this plan does not set it")
 

@@ -111,7 +111,7 @@ def test_an_owned_entry_without_it_is_mended_and_any_other_is_noted(
     assert [(field.path, field.before, field.after) for field in change.fields] == [
         ("safeguards.gc.enabled", "true", "false")
     ]
-    assert change.reason == "Iceberg's clean-up (`remove_orphan_files`) would delete its data"
+    assert change.reason == "Iceberg's clean-up (`remove_orphan_files`) would delete the data"
     [note] = [note.message for note in plan.notes if "gc.enabled" in note.message]
     assert note.startswith(f"2 tables in lake/{'/'.join(space)} lack `gc.enabled=false`, and this plan does not set it")
 

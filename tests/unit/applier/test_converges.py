@@ -39,7 +39,7 @@ CAPABILITIES = (
     capable(alter_table=False, relocate_table=False, replace_table=True),
     capable(ignores_location=True, relocate_table=False),
     capable(ignores_location=True),
-    Capabilities(safeguard=Safeguard("gc.enabled", "false", "a clean-up would delete its data")),
+    Capabilities(safeguard=Safeguard("gc.enabled", "false", "a clean-up would delete the data")),
 )
 
 names = st.sampled_from("abc")

@@ -225,11 +225,11 @@ def test_a_managed_table_is_of_the_wrong_type() -> None:
 
 @pytest.mark.parametrize("live", [True, False], ids=["and the catalog says so", "by the property alone"])
 def test_a_table_whose_data_a_clean_up_would_take_is_of_the_wrong_type(live: bool) -> None:
-    guard = Safeguard("gc.enabled", "false", "a clean-up would delete its data")
+    guard = Safeguard("gc.enabled", "false", "a clean-up would delete the data")
     foreign = ForeignTable(ID, PLACE, "lance, MANAGED_TABLE") if live else None
     finding = only(replace(SOUND, safeguard=guard, foreign=foreign), "wrong-table-type")
     assert finding.severity is Severity.ERROR
-    assert finding.reason == "the entry lacks `gc.enabled=false`: a clean-up would delete its data"
+    assert finding.reason == "the entry lacks `gc.enabled=false`: a clean-up would delete the data"
     assert "'gc.enabled'='false'" in finding.remedy
     safe = replace(LIVE, properties={**OWNED, "gc.enabled": "False"})
     assert found_in(replace(SOUND, safeguard=guard, live=safe)) == []

@@ -239,7 +239,7 @@ class TestExisting:
 
 
 class TestSafeguard:
-    guarded = Capabilities(safeguard=Safeguard("gc.enabled", "false", "a clean-up would delete its data"))
+    guarded = Capabilities(safeguard=Safeguard("gc.enabled", "false", "a clean-up would delete the data"))
 
     def of(self, wanted: DesiredCatalog, *tables: LiveTable, **options: Any) -> Plan:
         return plan_of(wanted, live(*tables), capabilities=self.guarded, **options)
@@ -247,7 +247,7 @@ class TestSafeguard:
     @pytest.mark.parametrize(("extra", "before"), [({}, None), ({"gc.enabled": "TRUE"}, "TRUE")])
     def test_an_owned_entry_without_it_gets_it(self, extra: dict[str, str], before: str | None) -> None:
         [change] = self.of(desired(table("t")), live_table("t", owner=OWNER, extra=extra)).changes
-        assert (change.action, change.reason) == (Action.UPDATE_TABLE, "a clean-up would delete its data")
+        assert (change.action, change.reason) == (Action.UPDATE_TABLE, "a clean-up would delete the data")
         [field] = change.fields
         assert (field.path, field.before, field.after) == ("safeguards.gc.enabled", before, "false")
 
@@ -271,7 +271,7 @@ class TestSafeguard:
         assert plan.is_empty
         said = [note.message for note in plan.notes if "gc.enabled" in note.message]
         assert said == [
-            "1 table in lake lacks `gc.enabled=false`, and this plan does not set it: a clean-up would delete its data."
+            "1 table in lake lacks `gc.enabled=false`, and this plan does not set it: a clean-up would delete the data."
         ]
 
     def test_one_that_is_deregistered_is_not(self) -> None:
