@@ -183,7 +183,9 @@ def _after(context: Context, desired: DesiredTable, live: LiveTable, before: Obj
     capabilities = context.capabilities
     after = context.marks(desired, live.properties, capabilities.table_markers)
     renewed = capabilities.alter_table or capabilities.replace_table
-    requested, chosen = (None, None) if moved else _request(desired, before) if renewed else before.request
+    requested, chosen = _request(desired, before) if renewed else before.request
+    if moved:  # the answer to the move will tell
+        requested, chosen = None, None
     return after.model_copy(
         update={
             "location": desired.location if moved else live.location,
