@@ -16,7 +16,7 @@ from tests.servers.require import tool
 __all__ = ["iceberg_spark"]
 
 _HERE = Path(__file__).parent
-_SECONDS = 240
+_SECONDS = 480
 _OPENED = ("java.lang", "java.lang.invoke", "java.net", "java.nio", "java.util", "sun.nio.ch", "sun.util.calendar")
 """The packages of the JDK that Spark reaches into."""
 
