@@ -2,7 +2,8 @@
 
 ``lancens.managed-by`` names the owner, ``lancens.keys`` lists the property keys lancens set (so that one removed from
 the manifest is removed from the catalog), ``lancens.protect`` forbids removal even after the manifest's block is
-gone, and ``lancens.requested-location`` keeps the location asked for where the service chose another.
+gone, and ``lancens.requested-location`` keeps the location asked for where the service chose another, which is in
+``lancens.chosen-location``: the two hold only as long as the entry is at the latter.
 """
 
 from __future__ import annotations
@@ -10,13 +11,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
+from reconciler import locations
+
 __all__ = [
+    "CHOSEN_LOCATION",
     "KEYS",
     "MANAGED_BY",
     "PROTECT",
     "REQUESTED_LOCATION",
     "encode_keys",
     "is_protected",
+    "is_request_true",
     "is_reserved_key",
     "owner_of",
     "recorded_keys",
@@ -26,8 +31,9 @@ MANAGED_BY = "lancens.managed-by"
 KEYS = "lancens.keys"
 PROTECT = "lancens.protect"
 REQUESTED_LOCATION = "lancens.requested-location"
+CHOSEN_LOCATION = "lancens.chosen-location"
 
-_RESERVED = frozenset({"table_type", "external"})
+_RESERVED = frozenset({"table_type", "external", "gc.enabled"})
 
 
 def is_reserved_key(key: str) -> bool:
@@ -43,6 +49,18 @@ def owner_of(properties: Mapping[str, str]) -> str | None:
 def is_protected(properties: Mapping[str, str]) -> bool:
     """Return whether the live object is marked as never to be removed or replaced."""
     return properties.get(PROTECT) == "true"
+
+
+def is_request_true(requested: str | None, chosen: str | None, location: str | None) -> bool:
+    """Return whether the marks of the location asked for say how it is with an entry at ``location``.
+
+    They do where there are none, and where the entry is at the place that the service chose instead of the one asked
+    for. They do not where the service did as it was asked, where the entry was moved since, and where the answer was
+    never recorded: an interrupted run leaves that, and so did earlier versions.
+    """
+    if requested is None:
+        return chosen is None
+    return chosen is not None and locations.same(chosen, location) and not locations.same(requested, location)
 
 
 def encode_keys(keys: Iterable[str]) -> str:

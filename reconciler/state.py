@@ -29,6 +29,7 @@ __all__ = [
     "NameRule",
     "PropertyChanges",
     "Prune",
+    "Safeguard",
     "Schema",
     "Snapshot",
     "Source",
@@ -229,6 +230,28 @@ class NameRule:
     meaning: str
 
 
+@dataclass(frozen=True, slots=True)
+class Safeguard:
+    """The property of a table's entry that keeps a catalog, and the engines that work through it, from deleting data.
+
+    ``danger`` says what can happen to a table without it, as a clause with no full stop.
+    """
+
+    key: str
+    value: str
+    danger: str
+
+    def holds(self, properties: Mapping[str, str]) -> bool:
+        """Return whether an entry with ``properties`` has it, in any case of letters."""
+        return properties.get(self.key, "").lower() == self.value.lower()
+
+    def state(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """Return what ``properties`` say of it, in one form where it holds; nothing where it is not set."""
+        if self.holds(properties):
+            return {self.key: self.value}
+        return {self.key: properties[self.key]} if self.key in properties else {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
     """What a catalog is able to do. The planner asks this and never guesses.
@@ -246,6 +269,8 @@ class Capabilities:
     ``replace_table``: whether deregister followed by declare loses nothing, so that it can stand in for an update.
     ``namespace_kinds``: the two kinds of a system that has two, the one that holds namespaces first (Glue).
     ``outer_kind_depth``: how deep a namespace of the first of these kinds can be created, None for no limit.
+    ``safeguard``: the property without which this catalog's tables are not safe; None where nothing there deletes data.
+        The backend writes it with every entry it makes or changes.
     """
 
     max_depth: int | None = None
@@ -265,3 +290,4 @@ class Capabilities:
     replace_table: bool = False
     namespace_kinds: tuple[str, str] | None = None
     outer_kind_depth: int | None = None
+    safeguard: Safeguard | None = None

@@ -5,12 +5,22 @@ from __future__ import annotations
 from hypothesis import assume
 from hypothesis import strategies as st
 
+from reconciler import ownership
 from reconciler.names import Identifier
 from reconciler.planner.facts import PlanOptions
-from reconciler.state import DesiredCatalog, DesiredNamespace, DesiredTable, LiveNamespace, LiveTable, Prune, Snapshot
+from reconciler.state import (
+    DesiredCatalog,
+    DesiredNamespace,
+    DesiredTable,
+    LiveNamespace,
+    LiveTable,
+    Prune,
+    Safeguard,
+    Snapshot,
+)
 from tests.unit.planner.building import OTHER, OWNER, at, desired, marks
 
-__all__ = ["catalogs", "identifiers", "manifests", "option_sets"]
+__all__ = ["SAFEGUARD", "catalogs", "identifiers", "manifests", "option_sets", "safeguards"]
 
 names = st.sampled_from(["a", "b", "c"])
 identifiers = st.lists(names, min_size=1, max_size=3).map(tuple)
@@ -18,6 +28,8 @@ properties = st.dictionaries(st.sampled_from(["tier", "team"]), st.sampled_from(
 owners = st.sampled_from([None, OWNER, OTHER])
 places = st.sampled_from([f"shared-memory://shelf/{number}" for number in range(4)])
 protections = st.sampled_from([None, None, None, True, False])
+SAFEGUARD = Safeguard("gc.enabled", "false", "a clean-up would delete the data")
+safeguards = st.sampled_from([None, SAFEGUARD])
 option_sets = st.builds(PlanOptions, adopt=st.booleans(), take_over=st.booleans())
 
 
@@ -60,7 +72,12 @@ def catalogs(draw: st.DrawFn) -> Snapshot:
     def marked() -> dict[str, str]:
         return marks(draw(properties), draw(owners), protect=draw(st.booleans()) and draw(st.booleans()))
 
+    def noted() -> dict[str, str]:
+        asked, chosen, said = draw(st.none() | places), draw(st.none() | places), draw(st.sampled_from([None, "false"]))
+        found = {ownership.REQUESTED_LOCATION: asked, ownership.CHOSEN_LOCATION: chosen, SAFEGUARD.key: said}
+        return {key: value for key, value in found.items() if value is not None} if draw(st.booleans()) else {}
+
     return Snapshot(
         {one: LiveNamespace(one, marked()) for one in sorted({*ancestors, *extra}, key=lambda one: (len(one), one))},
-        {one: LiveTable(one, draw(places), marked()) for one in tables},
+        {one: LiveTable(one, draw(places), {**marked(), **noted()}) for one in tables},
     )

@@ -85,12 +85,14 @@ def _touched(plan: Plan) -> dict[_Key, _Touched]:
 def _moved(touched: _Touched, backend: Backend, kind: Kind, identifier: Identifier) -> Sequence[Difference]:
     live = load(backend, kind, identifier)
     fingerprint = touched.fingerprint
-    if fingerprint and fingerprint.is_of(view_of(live, fingerprint.managed_keys)):
+    safeguard = backend.capabilities.safeguard
+    if fingerprint and fingerprint.is_of(view_of(live, fingerprint.managed_keys, safeguard)):
         return ()
-    if any(standing(change, view_of(live, change.managed_keys)) is not Standing.MOVED for change in touched.changes):
+    views = ((change, view_of(live, change.managed_keys, safeguard)) for change in touched.changes)
+    if any(standing(change, view) is not Standing.MOVED for change, view in views):
         return ()
     keys = fingerprint.managed_keys if fingerprint else touched.changes[0].managed_keys
-    return differences(touched.planned_on(), view_of(live, keys)) or [
+    return differences(touched.planned_on(), view_of(live, keys, safeguard)) or [
         Difference("state", "what the plan's fingerprint was taken of", "something else")
     ]
 

@@ -20,11 +20,14 @@ __all__ = ["Difference", "Standing", "differences", "moved_text", "shown", "stan
 class Standing(Enum):
     """The answer for one object.
 
-    ``TODO``: as the change expects to find it. ``DONE``: as the change leaves it. ``MOVED``: neither.
+    ``TODO``: as the change expects to find it. ``DONE``: as the change leaves it. ``UNSETTLED``: the same, but for the
+    marks of the location asked for, which say what is not so: a run was interrupted before it had the last word on
+    them. ``MOVED``: none of these.
     """
 
     TODO = "todo"
     DONE = "done"
+    UNSETTLED = "unsettled"
     MOVED = "moved"
 
 
@@ -32,13 +35,16 @@ def shown(view: ObjectView) -> ObjectView:
     """Return ``view`` with every sensitive value replaced."""
     return view.model_copy(
         update={
-            "location": None if view.location is None else locations.redact(view.location),
-            "requested_location": None
-            if view.requested_location is None
-            else locations.redact(view.requested_location),
+            "location": _redacted(view.location),
+            "requested_location": _redacted(view.requested_location),
+            "chosen_location": _redacted(view.chosen_location),
             "properties": redact_properties(view.properties),
         }
     )
+
+
+def _redacted(location: str | None) -> str | None:
+    return None if location is None else locations.redact(location)
 
 
 def standing(change: Change, live: ObjectView | None) -> Standing:
@@ -52,7 +58,7 @@ def standing(change: Change, live: ObjectView | None) -> Standing:
         return Standing.TODO if change.before is None or change.replace else Standing.MOVED
     found = shown(live)
     if change.after is not None and found.satisfies(shown(change.after)):
-        return Standing.DONE
+        return Standing.DONE if found.is_request_true else Standing.UNSETTLED
     if change.before is not None and found.digest() == shown(change.before).digest():
         return Standing.TODO
     return Standing.MOVED
@@ -97,6 +103,8 @@ def _fields(view: ObjectView) -> Iterator[tuple[str, str]]:
         yield "location", view.location
     if view.requested_location is not None:
         yield "requested-location", view.requested_location
+    if view.chosen_location is not None:
+        yield "chosen-location", view.chosen_location
     if view.kind is not None:
         yield "kind", view.kind
     if view.managed_by is not None:
@@ -106,3 +114,5 @@ def _fields(view: ObjectView) -> Iterator[tuple[str, str]]:
         yield "keys", ", ".join(view.keys)
     for key, value in sorted(view.properties.items()):
         yield f"properties.{key}", value
+    for key, value in sorted(view.safeguards.items()):
+        yield key, value

@@ -23,18 +23,36 @@ def _marks(after: ObjectView, live: Mapping[str, str]) -> dict[str, str | None]:
     return marks
 
 
-def property_changes(change: Change, live: Mapping[str, str], *, keeps_request: bool) -> PropertyChanges:
+def _request(change: Change, in_force: str | None, *, keeps_request: bool) -> dict[str, str | None]:
+    """Return what the marks of the location asked for are to say; None for one to take away.
+
+    Where an entry is made or moved that is what holds if the service ignores the location: whoever reads the entry
+    next is not to ask for it again. Where it does not, the answer to the write tells.
+    """
+    before, after = change.before or ObjectView(), change.after or ObjectView()
+    if locations.same(before.location, after.location):
+        if after.requested_location is not None:
+            return {} if in_force is None else {ownership.CHOSEN_LOCATION: in_force}
+    elif keeps_request:
+        return {ownership.REQUESTED_LOCATION: after.location, ownership.CHOSEN_LOCATION: in_force}
+    return dict.fromkeys((ownership.REQUESTED_LOCATION, ownership.CHOSEN_LOCATION))
+
+
+def property_changes(
+    change: Change, live: Mapping[str, str], in_force: str | None, *, keeps_request: bool
+) -> PropertyChanges:
     """Return the merge that brings the properties ``live`` to the change's ``after``; what it does not know stays.
 
     A new object has none: ``live`` is empty, and all that is to be set is what it is made with. The location asked
-    for is kept with the entry, in the same write, where the service may choose another one (``keeps_request``).
+    for is kept with the entry, in the same write, where the service may choose another one (``keeps_request``);
+    ``in_force`` is where the entry is, None for one that is yet to be made.
     """
-    before, after = change.before or ObjectView(), change.after or ObjectView()
+    after = change.after or ObjectView()
     wanted: dict[str, str | None] = dict.fromkeys(change.managed_keys)
     wanted.update(after.properties)
+    wanted.update(after.safeguards)
     wanted.update(_marks(after, live))
-    if not locations.same(before.location, after.location):
-        wanted[ownership.REQUESTED_LOCATION] = after.location if keeps_request else None
+    wanted.update(_request(change, in_force, keeps_request=keeps_request))
     return PropertyChanges(
         set={key: value for key, value in wanted.items() if value is not None and live.get(key) != value},
         remove=frozenset(key for key, value in wanted.items() if value is None and key in live),

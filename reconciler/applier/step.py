@@ -77,15 +77,18 @@ class Target(Generic[LiveT]):
         """
         if found is None:
             raise error
-        if self._standing_of(found) is not Standing.DONE:
+        if self._standing_of(found) not in (Standing.DONE, Standing.UNSETTLED):
             raise MovedError(f"someone else made it in the meantime: {self._otherwise(found)}")
         return found
 
-    def changes_to(self, properties: Mapping[str, str]) -> PropertyChanges:
-        """Return the merge that gives an object with ``properties`` (empty for a new one) those it is to have."""
+    def changes_to(self, properties: Mapping[str, str], in_force: str | None = None) -> PropertyChanges:
+        """Return the merge that gives an object with ``properties`` (empty for a new one) those it is to have.
+
+        ``in_force`` is the location of an entry that is there and stays there.
+        """
         capabilities = self.backend.capabilities
         keeps_request = capabilities.ignores_location and capabilities.table_markers
-        return property_changes(self.change, properties, keeps_request=keeps_request)
+        return property_changes(self.change, properties, in_force, keeps_request=keeps_request)
 
     def written(self, made: LiveT) -> Outcome:
         """Return the end of a write, with a note where the catalog keeps something else than what was written."""
@@ -93,7 +96,7 @@ class Target(Generic[LiveT]):
         return Outcome(note="" if done else f"the catalog answers otherwise: {self._otherwise(made)}")
 
     def _view(self, live: LiveT | None) -> ObjectView | None:
-        return view_of(live, self.change.managed_keys)
+        return view_of(live, self.change.managed_keys, self.backend.capabilities.safeguard)
 
     def _standing_of(self, live: LiveT | None) -> Standing:
         return standing(self.change, self._view(live))

@@ -15,17 +15,20 @@ from reconciler.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
-from reconciler.ownership import REQUESTED_LOCATION
+from reconciler.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION
+from reconciler.planner.facts import has_true_request
 from reconciler.planner.plan import Action
 from reconciler.state import LiveTable, PropertyChanges
 
 __all__ = ["step_of_table"]
 
-_FORGET_REQUEST = PropertyChanges(remove=frozenset({REQUESTED_LOCATION}))
+_FORGET_REQUEST = PropertyChanges(remove=frozenset({REQUESTED_LOCATION, CHOSEN_LOCATION}))
 
 
 def step_of_table(target: Target[LiveTable]) -> Step[LiveTable]:
     """Return the step that carries out the change of a table."""
+    if _is_half_made(target) and target.change.action is not Action.CREATE_TABLE:
+        return _settle
     if target.change.replace:
         return _replace
     return _STEPS[target.change.action]
@@ -41,6 +44,10 @@ def _create(target: Target[LiveTable]) -> Outcome:
     itself has to be asked for it before.
     """
     backend, live, columns = target.backend, target.live, target.after.columns or ()
+    if live is not None and _is_half_made(target):
+        outcome, made = _settled_again(target, live)
+        ensure_dataset(backend, made.location, columns, finished=True)
+        return outcome
     if live is not None:
         finished = target.standing is Standing.DONE
         wrote = ensure_dataset(backend, live.location, columns, finished=finished)
@@ -82,24 +89,59 @@ def _insert(target: Target[LiveTable], location: str) -> tuple[Outcome, LiveTabl
     try:
         made = target.backend.insert_table(target.identifier, location, target.changes_to({}).set)
     except TableAlreadyExistsError as error:
-        return Outcome(Status.ALREADY), target.accept(load_table(target.backend, target.identifier), error)
+        found = target.accept(load_table(target.backend, target.identifier), error)
+        return (Outcome(Status.ALREADY), found) if has_true_request(found) else _settled_again(target, found)
     return _settled(target, made), made
 
 
 def _settled(target: Target[LiveTable], made: LiveTable) -> Outcome:
     """Return the end of a write that the service answered with ``made``: the location in force is the one it says.
 
-    What was asked for stays beside the entry exactly where the service chose otherwise.
+    What was asked for stays beside the entry exactly where the service chose otherwise, with what it chose.
     """
-    asked = target.after.location
+    asked, able = target.after.location, target.backend.capabilities
     if asked is None:
         return target.written(made)
     in_force, wanted = locations.redact(made.location), locations.redact(asked)
     honoured = locations.same(in_force, wanted)
-    if honoured is (REQUESTED_LOCATION in made.properties) and target.backend.capabilities.alter_table:
-        mend = _FORGET_REQUEST if honoured else PropertyChanges(set={REQUESTED_LOCATION: asked})
-        made = target.backend.alter_table(target.identifier, mend)
+    request = {REQUESTED_LOCATION: asked, CHOSEN_LOCATION: made.location}
+    told = has_true_request(made) if honoured else request.items() <= made.properties.items()
+    if not told and able.alter_table and able.table_markers:
+        made = target.backend.alter_table(target.identifier, _FORGET_REQUEST if honoured else PropertyChanges(request))
     return target.written(made) if honoured else Outcome(note=f"the service put it at {in_force}, not at {wanted}")
+
+
+def _is_half_made(target: Target[LiveTable]) -> bool:
+    """Return whether a run has made or moved the entry, and was interrupted before it settled where that is."""
+    change = target.change
+    before = change.before.location if change.before else None
+    places = change.before is None or change.replace or not locations.same(before, target.after.location)
+    return places and target.standing is Standing.UNSETTLED
+
+
+def _settle(target: Target[LiveTable]) -> Outcome:
+    """Settle where an entry is that an interrupted run has made or moved."""
+    live, asked = target.existing, target.after.location
+    needs_data = target.change.action is not Action.DECLARE_TABLE and target.change.probe
+    if needs_data and asked is not None and not locations.same(live.location, asked):
+        expect_data(target.backend, asked, ())
+    return _settled_again(target, live)[0]
+
+
+def _settled_again(target: Target[LiveTable], live: LiveTable) -> tuple[Outcome, LiveTable]:
+    """Ask once more for the location of ``live``, of which it is not known whether the service chose where it is.
+
+    It may be the service's choice, or somebody may have moved the entry from the place asked for; the answer tells.
+    """
+    asked, able = target.after.location, target.backend.capabilities
+    if asked is None or not able.alter_table:
+        return Outcome(Status.ALREADY), live
+    if locations.same(live.location, asked):
+        made = target.backend.alter_table(target.identifier, _FORGET_REQUEST)
+    else:
+        request = PropertyChanges({REQUESTED_LOCATION: asked, CHOSEN_LOCATION: live.location})
+        made = target.backend.alter_table(target.identifier, request, asked if able.relocate_table else None)
+    return _settled(target, made), made
 
 
 # ---- existing entries ------------------------------------------------------------------------------------------------
@@ -118,7 +160,7 @@ def _add_columns(target: Target[LiveTable]) -> Outcome:
 
 def _alter_entry(target: Target[LiveTable], live: LiveTable, *, wrote: bool) -> Outcome:
     """Merge the properties; ``wrote`` says whether the change has written to storage already."""
-    changes = target.changes_to(live.properties)
+    changes = target.changes_to(live.properties, live.location)
     if changes:
         return target.written(target.backend.alter_table(target.identifier, changes))
     return Outcome(Status.DONE if wrote else Status.ALREADY)
@@ -128,7 +170,8 @@ def _relocate(target: Target[LiveTable]) -> Outcome:
     """Point the entry elsewhere in place, where there is data to point at; the data stays at both."""
     if target.change.probe and target.after.location is not None:
         expect_data(target.backend, target.after.location, ())
-    changes = target.changes_to(target.existing.properties)
+    live = target.existing
+    changes = target.changes_to(live.properties, live.location)
     return _settled(target, target.backend.alter_table(target.identifier, changes, target.after.location))
 
 

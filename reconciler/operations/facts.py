@@ -44,6 +44,16 @@ def ask_storage(
     probed = {question.table.id for question in asked if question.table.probe}
     locations = {place for identifier, place in places.items() if place is not None and identifier in probed}
     found = storage.probe_many(locations, backend.storage_options(), parallelism)
+    elsewhere = {
+        question.table.id: question.otherwise
+        for question in asked
+        if question.otherwise is not None
+        and question.table.probe
+        and found.get(places[question.table.id] or "", _NOT_LOOKED_AT).kind is StorageKind.NOTHING
+    }
+    if elsewhere:
+        places |= elsewhere
+        found |= storage.probe_many(elsewhere.values(), backend.storage_options(), parallelism)
     return {
         identifier: TableFacts(
             place,

@@ -28,7 +28,7 @@ LiveT = TypeVar("LiveT", LiveNamespace, LiveTable)
 # Engines write these on their own; a manifest that named them would fight the engines.
 _ENGINE_KEYS = frozenset(
     {"transient_lastDdlTime", "totalSize", "numFiles", "numFilesErasureCoded", "numRows", "rawDataSize"}
-    | {"write.parquet.compression-codec", "gc.enabled", "created-at", "nessie.catalog.content-id"}
+    | {"write.parquet.compression-codec", "created-at", "nessie.catalog.content-id"}
 )
 
 

@@ -16,8 +16,10 @@ from reconciler.redaction import is_sensitive_key, redact_properties, redact_val
 __all__ = ["ColumnDifference", "Difference", "columns", "differences", "place", "settings"]
 
 _PROPERTY = "properties."
+_SAFEGUARD = "safeguards."
+_LOCATIONS = frozenset({"location", "requested-location", "chosen-location"})
 _SCHEMA = "schema"
-_OWN_FIELDS = frozenset({"location", "protect", "managed-by", "kind"})
+_OWN_FIELDS = _LOCATIONS | {"protect", "managed-by", "kind"}
 _STAND_IN = re.compile(r"\(redacted [0-9a-f]{8}\)")
 
 
@@ -116,6 +118,8 @@ def _column_text(column: Column) -> str:
 
 def _label(path: str) -> str:
     """Return a property's key alone, unless it could be mistaken for a field of the object itself."""
+    if path.startswith(_SAFEGUARD):
+        return path.removeprefix(_SAFEGUARD)
     key = path.removeprefix(_PROPERTY)
     return path if key in _OWN_FIELDS or key.startswith(_PROPERTY) else key
 
@@ -123,7 +127,7 @@ def _label(path: str) -> str:
 def _redacted(path: str, value: str | None) -> str | None:
     if value is None:
         return None
-    if path == "location":
+    if path in _LOCATIONS:
         return locations.redact(value)
     key = path.removeprefix(_PROPERTY)
     if key == path or not is_sensitive_key(key) or _STAND_IN.fullmatch(value):

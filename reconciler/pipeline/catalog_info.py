@@ -11,7 +11,7 @@ from reconciler import locations
 from reconciler.backends.base import Backend
 from reconciler.errors import CatalogError
 from reconciler.pipeline.reading import tried
-from reconciler.state import LocationPolicy
+from reconciler.state import LocationPolicy, Safeguard
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
@@ -34,6 +34,7 @@ class Ground:
         problem: why the roots are not known, without secrets; None when they are.
         stays_under_root: whether it takes no table anywhere else.
         has_foreign: whether it may hold tables of other kinds.
+        safeguard: the property without which its tables are not safe.
     """
 
     spec: CatalogSpec
@@ -43,6 +44,7 @@ class Ground:
     problem: str | None = None
     stays_under_root: bool = False
     has_foreign: bool = False
+    safeguard: Safeguard | None = None
 
     @property
     def name(self) -> str:
@@ -91,6 +93,7 @@ def _ground(spec: CatalogSpec, owner: str) -> Ground:
             problem=str(roots) if isinstance(roots, CatalogError) else None,
             stays_under_root=backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT,
             has_foreign=type(backend).foreign_tables is not Backend.foreign_tables,
+            safeguard=backend.capabilities.safeguard,
         )
 
 

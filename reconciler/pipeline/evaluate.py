@@ -139,6 +139,7 @@ class Judge:
             sharing=tuple(other for other in row.get("sharing") or () if other != own),
             schemes=tuple(row.get("schemes") or ()),
             inside=tuple(row.get("inside") or ()),
+            safeguard=self.grounds[catalog].safeguard,
         )
 
     def _is_unread(self, record: TableRecord) -> bool:

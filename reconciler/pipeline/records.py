@@ -9,7 +9,7 @@ from enum import Enum
 
 from reconciler.names import Identifier, address
 from reconciler.ownership import owner_of
-from reconciler.state import DesiredTable, ForeignTable, LiveTable, Schema, Source, StorageKind
+from reconciler.state import DesiredTable, ForeignTable, LiveTable, Safeguard, Schema, Source, StorageKind
 
 __all__ = ["Finding", "ForeignTable", "Severity", "Stored", "TableRecord"]
 
@@ -59,6 +59,7 @@ class TableRecord:
         sharing: addresses of other tables at the same location, in order; of very many, the first few.
         schemes: the schemes with which tables at the same location are registered, its own included, in order.
         inside: addresses of tables whose location this one's lies below, in order; of very many, the first few.
+        safeguard: the property without which the catalog's tables are not safe.
     """
 
     catalog: str
@@ -73,6 +74,7 @@ class TableRecord:
     sharing: tuple[str, ...] = ()
     schemes: tuple[str, ...] = ()
     inside: tuple[str, ...] = ()
+    safeguard: Safeguard | None = None
 
     @property
     def address(self) -> str:

@@ -93,8 +93,9 @@ def _leftovers(source: CatalogInput) -> Iterator[Change]:
     wanted = source.desired.namespaces.keys() | source.desired.tables.keys()
     for live in source.facts.leftovers:
         if live.id not in wanted and source.options.select.contains(live.id):
+            before = view_of(live, (), context.capabilities.safeguard)
             action = Action.DEREGISTER_TABLE if isinstance(live, LiveTable) else Action.DROP_NAMESPACE
-            yield change_of(context, action, live.id, view_of(live, ()), None, _LEFTOVER)
+            yield change_of(context, action, live.id, before, None, _LEFTOVER)
 
 
 def _fingerprint(change: Change) -> Fingerprint:
@@ -233,4 +234,4 @@ def _fingerprints(source: CatalogInput, changes: Collection[Change]) -> Iterator
     for parent in sorted(parents):
         live = source.live.namespaces.get(parent)
         keys = recorded_keys(live.properties) if live else frozenset[str]()
-        yield Fingerprint.of(catalog, "namespace", parent, view_of(live, keys), keys)
+        yield Fingerprint.of(catalog, "namespace", parent, view_of(live, keys, None), keys)

@@ -11,6 +11,7 @@ from reconciler.ownership import owner_of
 from reconciler.planner.facts import CatalogInput, TableFacts
 from reconciler.planner.outcome import Conflict, Context, Outcome, Remark
 from reconciler.planner.plan import Action, Change, Guard
+from reconciler.planner.remarks import UNSAFE
 from reconciler.planner.tables import diff_table
 from reconciler.state import DesiredTable, LiveTable, Prune
 
@@ -80,6 +81,8 @@ class Comparison:
         if not self._is_planned(desired, live):
             return
         outcome = diff_table(self.context, desired, live, facts)
+        if live is not None and not isinstance(outcome, Change) and not self.context.is_safe(live.properties):
+            outcomes.add(Remark(UNSAFE, live.id))
         if outcome is None:
             return
         outcomes.add(outcome)

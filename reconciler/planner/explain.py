@@ -24,10 +24,15 @@ def explain(before: ObjectView | None, after: ObjectView | None) -> tuple[FieldC
         return ()
     from deepdiff import DeepDiff
 
+    stays = locations.same(before.location, after.location)
     # Left to itself DeepDiff takes dictionaries with little in common as one value, secrets and all, and skips keys
     # that start with two underscores.
     difference = DeepDiff(
-        _plain(before), _plain(after), view="tree", threshold_to_diff_deeper=0, ignore_private_variables=False
+        _plain(before, stays=stays),
+        _plain(after, stays=stays),
+        view="tree",
+        threshold_to_diff_deeper=0,
+        ignore_private_variables=False,
     )
     found: list[FieldChange] = []
     for kind, items in difference.items():
@@ -44,14 +49,20 @@ def explain(before: ObjectView | None, after: ObjectView | None) -> tuple[FieldC
     return tuple(sorted(found, key=lambda field: field.path))
 
 
-def _plain(view: ObjectView) -> dict[str, Any]:
+def _plain(view: ObjectView, *, stays: bool) -> dict[str, Any]:
+    """Return ``view`` as it is compared; ``stays``: the entry is not moved, which changes what is recorded of it."""
     plain: dict[str, Any] = {
         "properties": view.properties,
+        "safeguards": view.safeguards,
         "protect": str(view.protect).lower(),
         "schema": {column.name: _column_text(column) for column in view.columns or ()},
     }
     if view.location is not None:
         plain["location"] = locations.redact(view.location)
+    if stays and view.requested_location is not None:
+        plain["requested-location"] = locations.redact(view.requested_location)
+    if stays and view.chosen_location is not None:
+        plain["chosen-location"] = locations.redact(view.chosen_location)
     if view.managed_by is not None:
         plain["managed-by"] = view.managed_by
     return plain

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from reconciler import locations
 from reconciler.names import EVERYTHING, Identifier, Scope
-from reconciler.ownership import REQUESTED_LOCATION
+from reconciler.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION, is_request_true
 from reconciler.state import Capabilities, DesiredCatalog, DesiredTable, LiveNamespace, LiveTable, Snapshot, Storage
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "PlanOptions",
     "StorageQuestion",
     "TableFacts",
+    "has_true_request",
     "is_relocated",
     "storage_question",
     "storage_questions",
@@ -78,21 +79,39 @@ class CatalogInput:
 
 @dataclass(frozen=True, slots=True)
 class StorageQuestion:
-    """A table whose storage has to be opened; ``location`` None means the catalog's default for it."""
+    """A table whose storage has to be opened; ``location`` None means the catalog's default for it.
+
+    Where ``location`` holds nothing, ``otherwise`` is the place to look at instead.
+    """
 
     table: DesiredTable
     location: str | None
+    otherwise: str | None = None
 
 
 def is_relocated(desired: DesiredTable, live: LiveTable) -> bool:
     """Return whether the manifest asks for another place than the one in force.
 
-    A service that ignored the location asked for has the request recorded; asking for it again is no change.
+    A service that ignored the location asked for has the request and its answer recorded; asking for it again is no
+    change, as long as the entry is where the service put it.
     """
     if desired.location is None or locations.same(desired.location, live.location):
         return False
+    return not (has_true_request(live) and locations.same(desired.location, live.properties.get(REQUESTED_LOCATION)))
+
+
+def has_true_request(live: LiveTable) -> bool:
+    """Return whether the marks of the location asked for say how it is (see ``ownership.is_request_true``)."""
+    properties = live.properties
+    return is_request_true(properties.get(REQUESTED_LOCATION), properties.get(CHOSEN_LOCATION), live.location)
+
+
+def _unanswered(desired: DesiredTable, live: LiveTable) -> bool:
+    """Return whether the location now asked for was asked for before, and the service's answer was not recorded."""
     requested = live.properties.get(REQUESTED_LOCATION)
-    return requested is None or not locations.same(desired.location, requested)
+    return (
+        requested is not None and CHOSEN_LOCATION not in live.properties and locations.same(desired.location, requested)
+    )
 
 
 def storage_question(
@@ -105,8 +124,12 @@ def storage_question(
     """
     if desired.absent or not select.contains(desired.id):
         return None
-    if live is None or is_relocated(desired, live):
+    if live is None:
         return StorageQuestion(desired, desired.location)
+    if is_relocated(desired, live):
+        # The service may have chosen the place of the entry, or somebody has moved it: data tells which to go on from.
+        otherwise = live.location if _unanswered(desired, live) else None
+        return StorageQuestion(desired, desired.location, otherwise)
     if desired.schema is not None and desired.probe:
         return StorageQuestion(desired, live.location)
     return None

@@ -107,7 +107,7 @@ def _absent(context: Context, desired: DesiredNamespace, live: LiveNamespace) ->
 def _claimed(context: Context, desired: DesiredNamespace, live: LiveNamespace) -> Outcome:
     if context.is_foreign(live.properties):
         return context.foreign(live.id, live.properties, desired.source)
-    before = view_of(live, {*desired.properties, *ownership.recorded_keys(live.properties)})
+    before = view_of(live, {*desired.properties, *ownership.recorded_keys(live.properties)}, None)
     marked = context.marks(desired, live.properties, context.capabilities.namespace_markers)
     after = marked.model_copy(update={"kind": live.kind})
     if before is None or (before.content, before.marks) == (after.content, after.marks):

@@ -17,11 +17,14 @@ def notes_on(source: CatalogInput, remarks: Mapping[tuple[str, Identifier], int]
     catalog, owner = source.desired.name, source.desired.owner.partition("/")[0]
     for message in source.live.notes:
         yield Note(catalog=catalog, message=message)
+    safeguard = source.capabilities.safeguard
+    guarded = {"safeguard": f"{safeguard.key}={safeguard.value}", "danger": safeguard.danger} if safeguard else {}
     for (topic, parent), count in sorted(remarks.items()):
         one, several = SENTENCES[topic]
         where = "/".join((catalog, *parent))
         sentence = one if count == 1 else several
-        yield Note(catalog=catalog, message=sentence.format(where=where, count=count, owner=owner, catalog=catalog))
+        filled = sentence.format(where=where, count=count, owner=owner, catalog=catalog, **guarded)
+        yield Note(catalog=catalog, message=filled)
     protected = sum(1 for table in source.desired.tables.values() if table.protect)
     if protected and not source.capabilities.table_markers:
         message = (

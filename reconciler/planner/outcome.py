@@ -70,6 +70,17 @@ class Context:
             f"`{self.owner}`; --take-over claims it"
         )
 
+    def is_safe(self, properties: Mapping[str, str]) -> bool:
+        """Return whether a table's entry has the property that keeps its data from being deleted."""
+        safeguard = self.capabilities.safeguard
+        return safeguard is None or safeguard.holds(properties)
+
+    @property
+    def safeguards(self) -> dict[str, str]:
+        """That property as every table's entry is to have it, where the catalog needs one."""
+        safeguard = self.capabilities.safeguard
+        return {} if safeguard is None else {safeguard.key: safeguard.value}
+
     def marks(self, desired: DesiredNamespace | DesiredTable, live: Mapping[str, str], kept: bool) -> ObjectView:
         """Return the marks and managed properties that ``desired`` asks for; ``kept``: can the catalog keep marks?"""
         if not kept:
@@ -125,7 +136,7 @@ def removal(
     source = desired.source if desired else None
     if ownership.is_protected(live.properties) and not (desired and desired.protect is False):
         return guard_of(context, action, live.id, reason, source)
-    before = view_of(live, ownership.recorded_keys(live.properties))
+    before = view_of(live, ownership.recorded_keys(live.properties), context.capabilities.safeguard)
     return change_of(context, action, live.id, before, None, reason, source=source)
 
 

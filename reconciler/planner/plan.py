@@ -21,7 +21,7 @@ from reconciler import locations, ownership
 from reconciler.errors import PlanFileError
 from reconciler.names import Identifier, address
 from reconciler.redaction import redact_properties
-from reconciler.state import LiveNamespace, LiveTable, Thresholds
+from reconciler.state import LiveNamespace, LiveTable, Safeguard, Thresholds
 
 __all__ = [
     "FORMAT_VERSION",
@@ -100,19 +100,23 @@ class ObjectView(_Document):
     """
 
     location: str | None = None
-    requested_location: str | None = None
+    requested_location: str | None = Field(default=None, description="What was asked for, where the service chose.")
+    chosen_location: str | None = Field(default=None, description="Where the service put it then.")
     kind: str | None = Field(default=None, description="What the catalog calls a namespace, where it has two kinds.")
     managed_by: str | None = None
     protect: bool = False
     keys: tuple[str, ...] = Field(default=(), description="The property keys lancens has set, in order.")
     properties: dict[str, str] = Field(default_factory=dict)
+    safeguards: dict[str, str] = Field(
+        default_factory=dict, description="The properties that keep the catalog and its engines from deleting data."
+    )
     columns: tuple[Column, ...] | None = None
 
     @field_serializer("properties")
     def _redacted(self, properties: dict[str, str]) -> dict[str, str]:
         return redact_properties(dict(sorted(properties.items())))
 
-    @field_serializer("location", "requested_location")
+    @field_serializer("location", "requested_location", "chosen_location")
     def _redacted_location(self, location: str | None) -> str | None:
         return None if location is None else locations.redact(location)
 
@@ -120,6 +124,16 @@ class ObjectView(_Document):
     def content(self) -> tuple[dict[str, str], bool]:
         """What the user asked for, as opposed to the marks that lancens keeps."""
         return self.properties, self.protect
+
+    @property
+    def request(self) -> tuple[str | None, str | None]:
+        """The location asked for and the one that the service chose instead."""
+        return self.requested_location, self.chosen_location
+
+    @property
+    def is_request_true(self) -> bool:
+        """Whether the marks of the location asked for say how it is (see ``ownership.is_request_true``)."""
+        return ownership.is_request_true(*self.request, self.location)
 
     @property
     def marks(self) -> tuple[str | None, tuple[str, ...]]:
@@ -131,11 +145,13 @@ class ObjectView(_Document):
         parts = (
             None if self.location is None else locations.normalise(self.location),
             self.requested_location,
+            self.chosen_location,
             self.kind,
             self.managed_by,
             self.protect,
             self.keys,
             sorted(self.properties.items()),
+            sorted(self.safeguards.items()),
         )
         text = json.dumps(parts, ensure_ascii=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
@@ -143,30 +159,43 @@ class ObjectView(_Document):
     def satisfies(self, wanted: ObjectView) -> bool:
         """Return whether this live view already is what ``wanted`` asks for.
 
-        A location that the service chose itself satisfies the one that was asked for and recorded.
+        A location that the service chose itself satisfies the one that was asked for and recorded, also where an
+        interrupted run has not recorded the answer yet; ``is_request_true`` tells that apart.
         """
         if wanted.location is not None and not (
             locations.same(wanted.location, self.location)
-            or (self.requested_location is not None and locations.same(wanted.location, self.requested_location))
+            or (
+                self.requested_location is not None
+                and locations.same(wanted.location, self.requested_location)
+                and (self.chosen_location is None or locations.same(self.chosen_location, self.location))
+            )
         ):
             return False
         same = (wanted.content, wanted.marks) == (self.content, self.marks)
-        return same and (wanted.kind is None or wanted.kind == self.kind)
+        safe = wanted.safeguards.items() <= self.safeguards.items()
+        return same and safe and (wanted.kind is None or wanted.kind == self.kind)
 
 
-def view_of(live: LiveNamespace | LiveTable | None, managed_keys: Iterable[str]) -> ObjectView | None:
-    """Return the view of a live object over ``managed_keys``; None for one that is not there."""
+def view_of(
+    live: LiveNamespace | LiveTable | None, managed_keys: Iterable[str], safeguard: Safeguard | None
+) -> ObjectView | None:
+    """Return the view of a live object over ``managed_keys``; None for one that is not there.
+
+    ``safeguard`` is the catalog's (``Capabilities.safeguard``).
+    """
     if live is None:
         return None
     properties = live.properties
     return ObjectView(
         location=live.location if isinstance(live, LiveTable) else None,
         requested_location=properties.get(ownership.REQUESTED_LOCATION),
+        chosen_location=properties.get(ownership.CHOSEN_LOCATION),
         kind=live.kind if isinstance(live, LiveNamespace) else None,
         managed_by=ownership.owner_of(properties),
         protect=ownership.is_protected(properties),
         keys=tuple(sorted(ownership.recorded_keys(properties))),
         properties={key: properties[key] for key in managed_keys if key in properties},
+        safeguards=safeguard.state(properties) if safeguard and isinstance(live, LiveTable) else {},
     )
 
 

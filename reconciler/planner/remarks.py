@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from reconciler.planner.plan import ObjectView
 
-__all__ = ["ADOPTABLE", "SENTENCES", "UNMANAGED", "unmarkable"]
+__all__ = ["ADOPTABLE", "SENTENCES", "UNMANAGED", "UNSAFE", "unmarkable"]
 
 UNMANAGED = "unmanaged"
 ADOPTABLE = "adoptable"
+UNSAFE = "unsafe"
 UNMARKABLE = "unmarkable"
 UNPROTECTABLE = "unprotectable"
 STAYS_PROTECTED = "stays-protected"
 STAYS_MARKED = "stays-marked"
 
-# For one object and for several; {where}, {count}, {owner} and {catalog} are filled in.
+# For one object and for several; {where}, {count}, {owner}, {catalog}, {safeguard} and {danger} are filled in.
 SENTENCES = {
     UNMANAGED: (
         "1 table in {where} is not managed by {owner}; `lancens import --catalog {catalog}` shows it.",
@@ -25,6 +26,10 @@ SENTENCES = {
             "{count} objects in {where} equal their blocks but are not marked as managed; "
             "`lancens apply --adopt` marks them."
         ),
+    ),
+    UNSAFE: (
+        "1 table in {where} lacks `{safeguard}`, and this plan does not set it: {danger}.",
+        "{count} tables in {where} lack `{safeguard}`, and this plan does not set it: {danger}.",
     ),
     UNMARKABLE: (
         "1 object in {where} is as its block says, but this catalog cannot mark it now; it is never pruned.",

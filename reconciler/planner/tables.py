@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler import locations, ownership
-from reconciler.planner.facts import TableFacts, is_relocated
+from reconciler.planner.facts import TableFacts, has_true_request, is_relocated
 from reconciler.planner.outcome import Conflict, Context, Outcome, Remark, change_of, guard_of, removal
 from reconciler.planner.plan import Action, ObjectView, view_of
 from reconciler.planner.remarks import ADOPTABLE, UNMANAGED, unmarkable
@@ -14,6 +14,8 @@ __all__ = ["diff_table"]
 
 
 _NO_DIFFERENCE = SchemaDifference((), ())
+_REQUEST_FORGOTTEN = "what is noted of the location asked for is out of date"
+_REQUEST_ANSWERED = "not at the location asked for, and not noted that the service chose another"
 
 
 def diff_table(
@@ -50,7 +52,7 @@ def _is_settled(context: Context, desired: DesiredTable, live: LiveTable) -> boo
     for key, value in desired.properties.items():
         if properties.get(key) != value:
             return False
-    return not is_relocated(desired, live)
+    return context.is_safe(properties) and has_true_request(live) and not is_relocated(desired, live)
 
 
 def _unnamed(context: Context, live: LiveTable) -> Outcome:
@@ -85,7 +87,7 @@ def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> O
     if fault:
         return Conflict(f"{where}: {fault}")
     after = context.marks(desired, {}, context.capabilities.table_markers).model_copy(
-        update={"location": facts.location}
+        update={"location": facts.location, "safeguards": context.safeguards}
     )
     storage = facts.storage
     if storage.kind is StorageKind.DATASET:
@@ -141,7 +143,7 @@ def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: T
     """A table that is both in the manifest and in the catalog."""
     if context.is_foreign(live.properties):
         return context.foreign(live.id, live.properties, desired.source)
-    moved = is_relocated(desired, live)
+    moved = is_relocated(desired, live) and not (facts is not None and locations.same(facts.location, live.location))
     if moved and not (context.capabilities.relocate_table or context.capabilities.replace_table):
         return _unalterable(context, desired, "relocated")
     without_data = desired.schema is not None and facts is not None and facts.storage.kind is StorageKind.NOTHING
@@ -150,11 +152,10 @@ def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: T
     if fault:
         return Conflict(f"{desired.source}: {context.address(desired.id)}: {fault}")
 
-    before = view_of(live, {*desired.properties, *ownership.recorded_keys(live.properties)}) or ObjectView()
-    marked = context.marks(desired, live.properties, context.capabilities.table_markers)
-    after = marked.model_copy(update={"location": desired.location if moved else live.location})
+    before = _before(context, desired, live)
+    after = _after(context, desired, live, before, moved=moved)
     if not moved and not without_data and not difference.added:
-        if before.content == after.content and before.marks == after.marks:
+        if not _touches_entry(before, after):
             return None
         topic = _left_alone(context, before, after)
         if topic is not None:
@@ -169,7 +170,57 @@ def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: T
         before = before.model_copy(update={"columns": columns_of(found)})
         after = after.model_copy(update={"columns": columns_of((*found, *difference.added))})
         return _update(context, desired, Action.ALTER_TABLE, before, after, "columns to add")
-    return _update(context, desired, Action.UPDATE_TABLE, before, after, _reason(before, after))
+    return _update(context, desired, Action.UPDATE_TABLE, before, after, _reason(context, before, after))
+
+
+def _before(context: Context, desired: DesiredTable, live: LiveTable) -> ObjectView:
+    managed = {*desired.properties, *ownership.recorded_keys(live.properties)}
+    return view_of(live, managed, context.capabilities.safeguard) or ObjectView()
+
+
+def _after(context: Context, desired: DesiredTable, live: LiveTable, before: ObjectView, *, moved: bool) -> ObjectView:
+    """Return what a live table is to be; what the catalog cannot change of an entry stays as it is."""
+    capabilities = context.capabilities
+    after = context.marks(desired, live.properties, capabilities.table_markers)
+    renewed = capabilities.alter_table or capabilities.replace_table
+    requested, chosen = _request(desired, before) if renewed else before.request
+    if moved:  # the answer to the move will tell
+        requested, chosen = None, None
+    return after.model_copy(
+        update={
+            "location": desired.location if moved else live.location,
+            "requested_location": requested,
+            "chosen_location": chosen,
+            "safeguards": context.safeguards if renewed else before.safeguards,
+        }
+    )
+
+
+def _request(desired: DesiredTable, before: ObjectView) -> tuple[str | None, str | None]:
+    """Return what the marks of the location asked for are to say of an entry that stays where it is.
+
+    Where the service's answer was never recorded, the place of the entry is taken for it, unless the manifest names
+    that place itself.
+    """
+    requested, chosen = before.request
+    if before.is_request_true:
+        return requested, chosen
+    unanswered = requested is not None and chosen is None and not locations.same(requested, before.location)
+    named = desired.location is not None and locations.same(desired.location, before.location)
+    return (requested, before.location) if unanswered and not named else (None, None)
+
+
+def _touches_entry(before: ObjectView, after: ObjectView) -> bool:
+    """Return whether two views of a table that stays where it is differ in anything that its entry keeps."""
+    return any(
+        one != other
+        for one, other in (
+            (before.content, after.content),
+            (before.marks, after.marks),
+            (before.request, after.request),
+            (before.safeguards, after.safeguards),
+        )
+    )
 
 
 def _existing_fault(
@@ -198,7 +249,7 @@ def _update(
     """Return the update, or the replacement that stands in for it where the catalog cannot update in place."""
     capabilities = context.capabilities
     relocates = action is Action.RELOCATE_TABLE
-    touches_entry = relocates or before.content != after.content or before.marks != after.marks
+    touches_entry = relocates or _touches_entry(before, after)
     if (capabilities.alter_table or not touches_entry) and (capabilities.relocate_table or not relocates):
         change = change_of(context, action, desired.id, before, after, reason, source=desired.source)
         return change.model_copy(update={"probe": desired.probe})
@@ -228,9 +279,14 @@ def _left_alone(context: Context, before: ObjectView, after: ObjectView) -> str 
     return unmarkable(before, after)
 
 
-def _reason(before: ObjectView, after: ObjectView) -> str:
+def _reason(context: Context, before: ObjectView, after: ObjectView) -> str:
     if before.content != after.content:
         return "differs from the manifest"
+    safeguard = context.capabilities.safeguard
+    if safeguard is not None and before.safeguards != after.safeguards:
+        return safeguard.danger
+    if before.request != after.request:
+        return _REQUEST_FORGOTTEN if after.requested_location is None else _REQUEST_ANSWERED
     if before.managed_by is None:
         return "adopted"
     return "taken over" if before.managed_by != after.managed_by else "marks to renew"

@@ -25,7 +25,7 @@ from tests.cli.running import shell
 from tests.pipeline.plugins.frozen_backend import freeze
 from tests.pipeline.troubled import SECRET, Troubled
 from tests.soak import count
-from tests.states import catalogs, manifests, option_sets
+from tests.states import catalogs, manifests, option_sets, safeguards
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,7 +74,13 @@ def states(draw: st.DrawFn) -> State:
     }
     notes = draw(st.lists(st.sampled_from(["`a$b` cannot be shown", "`c` is read-only"]), unique=True))
     abilities = draw(
-        st.builds(Capabilities, one_name_space=st.booleans(), table_markers=st.booleans(), alter_table=st.booleans())
+        st.builds(
+            Capabilities,
+            one_name_space=st.booleans(),
+            table_markers=st.booleans(),
+            alter_table=st.booleans(),
+            safeguard=safeguards,
+        )
     )
     foreign = (
         [(*one, "view") for one in draw(st.lists(st.sampled_from(sorted(live.namespaces)), max_size=1))]

@@ -32,6 +32,8 @@ def test_reserved_keys_are_never_recorded_as_ours() -> None:
         ("table_type", True),
         ("Table_Type", True),
         ("EXTERNAL", True),
+        ("gc.enabled", True),
+        ("GC.Enabled", True),
         ("lancens.anything", True),
         ("tier", False),
         ("lancens", False),
@@ -40,6 +42,24 @@ def test_reserved_keys_are_never_recorded_as_ours() -> None:
 )
 def test_reserved_keys(key: str, reserved: bool) -> None:
     assert ownership.is_reserved_key(key) is reserved
+
+
+@pytest.mark.parametrize(
+    ("requested", "chosen", "location", "true"),
+    [
+        (None, None, "/here", True),
+        (None, "/here", "/here", False),  # nothing was asked for
+        ("/asked", "/here", "/here/", True),
+        ("/asked", "/here", "/moved", False),
+        ("/asked", None, "/here", False),  # the answer was never recorded
+        ("/asked", None, "/asked", False),  # honoured
+        ("/asked", "/asked", "/asked", False),
+    ],
+)
+def test_a_request_is_true_while_the_entry_is_where_the_service_put_it(
+    requested: str | None, chosen: str | None, location: str, true: bool
+) -> None:
+    assert ownership.is_request_true(requested, chosen, location) is true
 
 
 def test_owner_and_protection() -> None:

@@ -15,7 +15,6 @@ from reconciler.backends.hive.config import HiveConfig
 from reconciler.backends.hive.databases import Databases
 from reconciler.backends.hive.directories import Directories
 from reconciler.backends.hive.entries import (
-    EXTERNAL_TABLE,
     DatabaseName,
     foreign_table,
     is_helper_table,
@@ -28,7 +27,7 @@ from reconciler.backends.hive.metastore import Metastore
 from reconciler.backends.hive.tables import Tables
 from reconciler.concurrency import in_parallel
 from reconciler.errors import InvalidInputError, NamespaceNotFoundError
-from reconciler.names import Identifier, Scope, check_name, join
+from reconciler.names import Identifier, Scope, check_name
 from reconciler.state import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot
 
 if TYPE_CHECKING:
@@ -244,7 +243,6 @@ class HiveBackend(Backend):
                 identifier = (*name.identifier, table.tableName)
                 tables[identifier] = table_of(identifier, table)
             notes += _left_out((*name.identifier, table.tableName) for table in inside if table not in named)
-            notes += _managed(name.identifier, named)
         return Snapshot(namespaces, tables, tuple(notes))
 
     def _is_representable(self, name: str) -> bool:
@@ -264,16 +262,6 @@ def _left_out(identifiers: Iterable[Identifier]) -> Iterator[str]:
     for _, inside in groupby(sorted(identifiers), key=lambda identifier: identifier[:-1]):
         names = _few([".".join(identifier) for identifier in inside])
         yield f"names that no identifier can hold are left out, and left alone: {names}"
-
-
-def _managed(parent: Identifier, tables: Iterable[Table]) -> Iterator[str]:
-    """Yield the note about Lance tables that other writers left as managed ones, where there are some."""
-    names = sorted(table.tableName for table in tables if table.tableType != EXTERNAL_TABLE)
-    if names:
-        yield (
-            f"`{join(parent)}` holds Lance tables that are not EXTERNAL: {_few(names)}. DROP TABLE in Hive or Spark "
-            "would delete their data; a change made here to one makes it EXTERNAL"
-        )
 
 
 def _few(names: Sequence[str]) -> str:

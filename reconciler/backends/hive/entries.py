@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from reconciler import locations
 from reconciler.errors import InvalidInputError
 from reconciler.names import Identifier, join
-from reconciler.state import ForeignTable, LiveNamespace, LiveTable, PropertyChanges
+from reconciler.state import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Safeguard
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ttypes import Catalog, Database, Table
@@ -28,6 +28,7 @@ __all__ = [
     "DEFAULT_DATABASE",
     "EXTERNAL_TABLE",
     "HELPERS",
+    "SAFEGUARD",
     "DatabaseName",
     "alter_catalog",
     "alter_database",
@@ -69,11 +70,12 @@ _TABLE_TYPE: Final = "table_type"
 _LANCE: Final = "lance"
 _SPARK_PROVIDER: Final = "spark.sql.sources.provider"
 _VIEWS: Final = frozenset({"VIRTUAL_VIEW", "MATERIALIZED_VIEW"})
-_EXTERNAL: Final = "EXTERNAL"
 EXTERNAL_TABLE: Final = "EXTERNAL_TABLE"
 _INPUT_FORMAT: Final = "org.apache.hadoop.mapred.FileInputFormat"
 _OUTPUT_FORMAT: Final = "org.apache.hadoop.mapred.FileOutputFormat"
 """Formats that no engine can read or write."""
+SAFEGUARD: Final = Safeguard("EXTERNAL", "TRUE", "`DROP TABLE` in Hive or Spark would delete the data")
+"""Servers make a managed table of one without this parameter, in upper case, whatever type it is said to be of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +322,7 @@ def plain_table(name: str, database: DatabaseName, location: str) -> Table:
         retention=0,
         partitionKeys=[],
         tableType=EXTERNAL_TABLE,
-        parameters={_EXTERNAL: "TRUE"},
+        parameters={SAFEGUARD.key: SAFEGUARD.value},
         sd=StorageDescriptor(
             cols=[],
             location=location,
@@ -340,10 +342,8 @@ def plain_table(name: str, database: DatabaseName, location: str) -> Table:
 
 
 def set_table_parameters(table: Table, properties: Mapping[str, str]) -> None:
-    """Give ``table`` the parameters ``properties``, and those that make it an external Lance table.
-
-    Without the upper-case ``EXTERNAL=TRUE`` a server turns the table into a managed one, whose drop deletes data.
-    """
+    """Give ``table`` the parameters ``properties``, and those that make it an external Lance table."""
     said = properties.get(_TABLE_TYPE, _LANCE)
     table.tableType = EXTERNAL_TABLE
-    table.parameters = {**properties, _TABLE_TYPE: said if said.lower() == _LANCE else _LANCE, _EXTERNAL: "TRUE"}
+    mark = said if said.lower() == _LANCE else _LANCE
+    table.parameters = {**properties, _TABLE_TYPE: mark, SAFEGUARD.key: SAFEGUARD.value}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from reconciler.backends.hive.backend import HiveBackend
-from reconciler.backends.hive.entries import DatabaseName
+from reconciler.backends.hive.entries import SAFEGUARD, DatabaseName
 from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.state import Capabilities, LiveNamespace, LiveTable, NameRule, Snapshot
 
@@ -25,6 +25,7 @@ class Hive2Backend(HiveBackend):
         table_depths=(1, 1),
         name_rule=NameRule(re.compile(r"[a-z0-9_]+"), "Hive names are letters, digits and `_`"),
         folds_case=True,
+        safeguard=SAFEGUARD,
     )
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:

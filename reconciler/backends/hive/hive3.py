@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from reconciler import locations
 from reconciler.backends.hive.backend import HiveBackend
 from reconciler.backends.hive.catalogs import Catalogs
-from reconciler.backends.hive.entries import DEFAULT_CATALOG, DEFAULT_DATABASE, DatabaseName
+from reconciler.backends.hive.entries import DEFAULT_CATALOG, DEFAULT_DATABASE, SAFEGUARD, DatabaseName
 from reconciler.errors import InvalidInputError, NamespaceNotFoundError
 from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.state import Capabilities, LiveNamespace, LiveTable, NameRule, PropertyChanges, Snapshot
@@ -31,6 +31,7 @@ class Hive3Backend(HiveBackend):
             re.compile(r"[a-z0-9_.-]+"), "Hive names are letters, digits and `_`, from 4.x on also `-` and `.`"
         ),
         folds_case=True,
+        safeguard=SAFEGUARD,
     )
 
     def __init__(self, **properties: str) -> None:

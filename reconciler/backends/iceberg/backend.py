@@ -14,7 +14,7 @@ from reconciler.backends.http import RetryPolicy
 from reconciler.backends.iceberg.config import IcebergConfig
 from reconciler.backends.iceberg.scan import all_tables, scan_warehouses
 from reconciler.backends.iceberg.server import Server
-from reconciler.backends.iceberg.warehouse import TABLE_TYPE, TableEntry, Warehouse
+from reconciler.backends.iceberg.warehouse import SAFEGUARD, TABLE_TYPE, TableEntry, Warehouse
 from reconciler.errors import (
     ConcurrentModificationError,
     InvalidInputError,
@@ -39,7 +39,7 @@ class IcebergBackend(Backend):
     impl = "iceberg"
     config_model = IcebergConfig
     config: IcebergConfig
-    capabilities = Capabilities(table_depths=(2, None), fixed_levels=1, ignores_location=True)
+    capabilities = Capabilities(table_depths=(2, None), fixed_levels=1, ignores_location=True, safeguard=SAFEGUARD)
     reads_by_name = True
     drops_missing = True
 
@@ -175,7 +175,7 @@ class IcebergBackend(Backend):
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
         """Merge ``changes`` and set the location in one commit, which is made again on what others changed meanwhile.
 
-        The mark of a Lance table stays as it is.
+        The mark of a Lance table stays as it is, and what keeps its data from being deleted is set where it is not.
         """
         warehouse = self._server.warehouse(identifier[0])
         *levels, name = identifier[1:]
@@ -254,9 +254,11 @@ def _live(identifier: Identifier, entry: TableEntry) -> LiveTable:
 
 def _pending(entry: TableEntry, changes: PropertyChanges, location: str | None) -> tuple[PropertyChanges, str | None]:
     """Return what of a change is not so yet."""
+    fixed, safe = {TABLE_TYPE, SAFEGUARD.key}, SAFEGUARD.holds(entry.properties)
     merge = replace(
         changes,
-        set={k: v for k, v in changes.set.items() if k != TABLE_TYPE and entry.properties.get(k) != v},
-        remove=frozenset(key for key in changes.remove if key != TABLE_TYPE and key in entry.properties),
+        set={k: v for k, v in changes.set.items() if k not in fixed and entry.properties.get(k) != v}
+        | ({} if safe else {SAFEGUARD.key: SAFEGUARD.value}),
+        remove=frozenset(key for key in changes.remove if key not in fixed and key in entry.properties),
     )
     return merge, None if location == entry.location else location

@@ -24,13 +24,15 @@ from reconciler.errors import (
     UnsupportedOperationError,
 )
 from reconciler.names import join
-from reconciler.state import PropertyChanges
+from reconciler.state import PropertyChanges, Safeguard
 
-__all__ = ["TABLE_TYPE", "Levels", "TableEntry", "Warehouse"]
+__all__ = ["SAFEGUARD", "TABLE_TYPE", "Levels", "TableEntry", "Warehouse"]
 
 Levels: TypeAlias = Sequence[str]
 
 TABLE_TYPE = "table_type"
+SAFEGUARD = Safeguard("gc.enabled", "false", "Iceberg's clean-up (`remove_orphan_files`) would delete the data")
+"""To Iceberg the files of a Lance dataset are orphans: no snapshot of the table it knows names them."""
 _LANCE = "lance"
 _PAGE_SIZE = "1000"
 
@@ -205,7 +207,7 @@ class Warehouse:
                 "location": location,
                 "schema": _DUMMY_SCHEMA,
                 "stage-create": False,  # Nessie fails without it
-                "properties": {**properties, TABLE_TYPE: _LANCE},
+                "properties": {**properties, TABLE_TYPE: _LANCE, SAFEGUARD.key: SAFEGUARD.value},
             },
             errors={404: NamespaceNotFoundError, 409: TableAlreadyExistsError},
         )

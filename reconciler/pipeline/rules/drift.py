@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from reconciler import locations, ownership
 from reconciler.pipeline.records import Severity, TableRecord
 from reconciler.pipeline.rules.rule import Rule, Times, Verdict
-from reconciler.planner.facts import is_relocated
+from reconciler.planner.facts import has_true_request, is_relocated
 from reconciler.planner.schemas import compare
 from reconciler.redaction import redact_value
 from reconciler.state import DesiredTable, Evolve, LiveTable
@@ -57,6 +57,9 @@ def _differences(desired: DesiredTable, live: LiveTable) -> Iterator[tuple[str, 
             "location",
             f"{locations.redact(live.location)}, in the manifest {locations.redact(desired.location or '')}",
         )
+    elif ownership.owner_of(properties) is not None and not has_true_request(live):
+        asked = locations.redact(properties.get(ownership.REQUESTED_LOCATION, "nothing"))
+        yield "requested-location", f"{asked}, which is out of date: the entry is at {locations.redact(live.location)}"
 
 
 def _value(key: str, properties: Mapping[str, str]) -> str:

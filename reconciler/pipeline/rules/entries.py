@@ -13,6 +13,15 @@ __all__ = ["MISSING", "UNMANAGED", "WRONG_TABLE_TYPE"]
 
 
 def _wrong_table_type(record: TableRecord, _: Times) -> Iterator[Verdict]:
+    guard = record.safeguard
+    if record.live is not None and guard is not None and not guard.holds(record.properties):
+        yield Verdict(
+            f"the entry lacks `{guard.key}={guard.value}`: {guard.danger}",
+            "`lancens apply` sets it where the manifest manages the table. Otherwise an engine does, with "
+            f"`ALTER TABLE … SET TBLPROPERTIES ('{guard.key}'='{guard.value}')`; until then nobody should drop the "
+            "table or clean up.",
+        )
+        return
     if record.foreign is None:
         return
     if record.live is not None:
@@ -39,8 +48,9 @@ WRONG_TABLE_TYPE = Rule(
     "wrong-table-type",
     Severity.ERROR,
     "The catalog has the table as something else than an external Lance table",
-    "Marked as a Lance table but managed: dropping it in any engine deletes the data. Not marked as a Lance table at "
-    "all: engines read its files as another format, and no Lance tool finds it.",
+    "Marked as a Lance table but managed, or without the property that keeps the catalog's own clean-up away from its "
+    "files (`gc.enabled=false` in an Iceberg catalog): dropping it, or cleaning up, deletes the data. Not marked as a "
+    "Lance table at all: engines read its files as another format, and no Lance tool finds it.",
     _wrong_table_type,
 )
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import uuid
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 from lance_namespace import DropNamespaceRequest, errors
 
+import reconciler
 from reconciler.backends.hive.backend import HiveBackend
 from reconciler.backends.hive.databases import Databases
 from reconciler.backends.hive.entries import DatabaseName
@@ -29,7 +32,7 @@ from reconciler.namespace import CatalogNamespace
 from reconciler.state import PropertyChanges
 from tests.catalogs.hive.conftest import Connect
 from tests.catalogs.hive.files import digests, write_dataset
-from tests.catalogs.hive.raw import fetch, plain_table, put, raw
+from tests.catalogs.hive.raw import database_name, fetch, plain_table, put, raw
 from tests.servers.hive import Metastore
 from tests.soak import count
 
@@ -72,22 +75,56 @@ def test_every_table_is_written_as_external(server: Metastore, backend: HiveBack
         backend.alter_table(table, PropertyChanges({"a": "b"}, frozenset({"EXTERNAL", "table_type"})))
 
 
-def _put_managed(server: Metastore, table: Identifier, place: Path) -> None:
+def _put_managed(
+    server: Metastore, table: Identifier, place: Path, properties: Mapping[str, str] | None = None
+) -> None:
     """Make the entry a peer makes that leaves out EXTERNAL=TRUE."""
     write_dataset(place)
-    put(server.uri, plain_table(table, str(place), {"table_type": "LANCE"}))
+    put(server.uri, plain_table(table, str(place), {"table_type": "LANCE", **(properties or {})}))
     assert fetch(server.uri, table).tableType == "MANAGED_TABLE"
 
 
-def test_a_managed_table_of_a_peer_is_read_and_reported(
+def test_a_managed_table_of_a_peer_is_read(
     server: Metastore, backend: HiveBackend, database: Identifier, lake: str
 ) -> None:
     table = (*database, "theirs")
     _put_managed(server, table, Path(lake, "theirs.lance"))
-    snapshot = backend.scan()
-    assert table in snapshot.tables
-    note = next(note for note in snapshot.notes if "$".join(database) in note)
-    assert "not EXTERNAL: `theirs`" in note
+    assert "EXTERNAL" not in backend.scan().tables[table].properties
+
+
+def test_a_managed_table_that_is_owned_is_made_external_and_any_other_is_noted(
+    server: Metastore, config: Mapping[str, str], database: Identifier, lake: str, tmp_path: Path
+) -> None:
+    marks = {"lancens.managed-by": "store/lake", "lancens.keys": "[]"}
+    for name, properties in (("ours", marks), ("equal", {}), ("unnamed", {})):
+        _put_managed(server, (*database, name), Path(lake, f"{name}.lance"), properties)
+    before = digests(Path(lake))
+    blocks: Mapping[str, object] = {"tables": {"ours": {}, "equal": {}}}
+    for name in reversed(database):
+        blocks = {"namespaces": {name: blocks}}
+    scope = ["/".join(database), f"{'/'.join(database)}/**"]
+    catalog = {"impl": server.impl, "config": dict(config), "scope": scope, **blocks}
+    path = tmp_path / "lancens.yaml"
+    path.write_text(json.dumps({"version": 1, "name": "store", "catalogs": {"lake": catalog}}), "utf-8")
+    manifest = reconciler.load(path)
+
+    plan = reconciler.plan(manifest)
+    [change] = plan.changes
+    assert (change.identifier, change.action.value) == ((*database, "ours"), "update-table")
+    assert [(field.path, field.before, field.after) for field in change.fields] == [
+        ("safeguards.EXTERNAL", None, "TRUE")
+    ]
+    assert change.reason == "`DROP TABLE` in Hive or Spark would delete the data"
+    [note] = [note.message for note in plan.notes if "EXTERNAL" in note.message]
+    assert note.startswith(f"2 tables in lake/{'/'.join(database)} lack `EXTERNAL=TRUE`, and this plan does not set it")
+
+    assert reconciler.apply(plan, manifest, journal=tmp_path).ok
+    types = {name: fetch(server.uri, (*database, name)).tableType for name in ("ours", "equal", "unnamed")}
+    assert types == {"ours": "EXTERNAL_TABLE", "equal": "MANAGED_TABLE", "unnamed": "MANAGED_TABLE"}
+    assert reconciler.plan(manifest).is_empty
+    with raw(server.uri) as client:  # what an engine's DROP TABLE sends
+        client.drop_table(database_name(database).wire, "ours", True)
+    assert digests(Path(lake)) == before
 
 
 def test_a_managed_table_of_a_peer_is_deregistered_without_its_data(
@@ -108,7 +145,6 @@ def test_a_managed_table_of_a_peer_becomes_external_where_it_is(
     before = digests(Path(lake))
     backend.alter_table(table, PropertyChanges({"a": "b"}))
     assert fetch(server.uri, table).tableType == "EXTERNAL_TABLE"
-    assert not any("$".join(database) in note for note in backend.scan().notes)
     with raw(server.uri) as client:  # what an engine's DROP TABLE sends
         text = database[0] if server.impl == "hive2" else f"@{database[0]}#{database[1]}"
         client.drop_table(text, "theirs", True)

@@ -53,6 +53,18 @@ class Catalog:
         body = {"name": name, "schema": schema, "stage-create": False, "properties": {"theirs": "yes"}}
         self.call("POST", f"/namespaces/{namespace[1]}/tables", body)
 
+    def add_lance_entry(self, namespace: Identifier, name: str, location: str, **properties: str) -> None:
+        """Make the entry that a peer makes of a Lance table: all that the specification asks for, and no more."""
+        fields = [{"id": 1, "name": "dummy", "required": False, "type": "string"}]
+        schema = {"type": "struct", "schema-id": 0, "fields": fields}
+        body = {"name": name, "location": location, "schema": schema, "stage-create": False}
+        marked = {"table_type": "lance", **properties}
+        self.call("POST", f"/namespaces/{namespace[1]}/tables", {**body, "properties": marked})
+
+    def change_entry(self, namespace: Identifier, name: str, *updates: dict[str, object]) -> None:
+        """Commit updates of Iceberg's own to an entry, past the backend."""
+        self.call("POST", f"/namespaces/{namespace[1]}/tables/{name}", {"requirements": [], "updates": [*updates]})
+
     def add_view(self, namespace: Identifier, name: str) -> None:
         """Make a view in a namespace one level below the warehouse."""
         fields = [{"id": 1, "name": "n", "required": False, "type": "long"}]

@@ -49,8 +49,9 @@ def error(status: int, kind: str, message: str = "no") -> Answer:
 
 
 def table(location: str = "s3://lake/t", uuid: str = "u1", **properties: str) -> dict[str, object]:
-    """A loaded Lance table."""
-    return {"metadata": {"table-uuid": uuid, "location": location, "properties": {"table_type": "lance", **properties}}}
+    """A loaded Lance table, marked as every one that lancens has made."""
+    marked = {"table_type": "lance", "gc.enabled": "false", **properties}
+    return {"metadata": {"table-uuid": uuid, "location": location, "properties": marked}}
 
 
 @dataclass

@@ -204,7 +204,7 @@ def test_a_change_at_the_same_moment_is_made_again_on_top(script: Scripted, conn
         Answer(table(k="2", other="theirs")),
     ]
     changed = connected.alter_table(("ware", "a", "t"), PropertyChanges({"k": "2"}, frozenset({"gone"})))
-    assert changed.properties == {"table_type": "lance", "k": "2", "other": "theirs"}
+    assert changed.properties == {"table_type": "lance", "gc.enabled": "false", "k": "2", "other": "theirs"}
     commits = [request.json for request in script.seen if request.method == "POST"]
     assert len(commits) == 3
     assert commits[2] == {
@@ -257,7 +257,7 @@ def test_a_declared_table_is_an_iceberg_table_with_one_idle_column(script: Scrip
             "fields": [{"id": 1, "name": "dummy", "required": False, "type": "string"}],
         },
         "stage-create": False,
-        "properties": {"tier": "gold", "table_type": "lance"},
+        "properties": {"tier": "gold", "table_type": "lance", "gc.enabled": "false"},
     }
 
 

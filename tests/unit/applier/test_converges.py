@@ -26,6 +26,7 @@ from reconciler.state import (
     LiveNamespace,
     LiveTable,
     Prune,
+    Safeguard,
     Schema,
     Snapshot,
 )
@@ -37,6 +38,8 @@ CAPABILITIES = (
     Capabilities(),
     capable(alter_table=False, relocate_table=False, replace_table=True),
     capable(ignores_location=True, relocate_table=False),
+    capable(ignores_location=True),
+    Capabilities(safeguard=Safeguard("gc.enabled", "false", "a clean-up would delete the data")),
 )
 
 names = st.sampled_from("abc")
@@ -57,7 +60,7 @@ def parents(identifiers: list[Identifier]) -> set[Identifier]:
 def snapshots(draw: st.DrawFn) -> Snapshot:
     def kept() -> dict[str, str]:
         owner = draw(st.sampled_from([OWNER, OWNER, None]))
-        extra = draw(st.sampled_from([{}, {"numFiles": "1"}]))
+        extra = draw(st.sampled_from([{}, {"numFiles": "1"}, {"gc.enabled": "true"}, {"gc.enabled": "false"}]))
         return {**marks(draw(properties), owner, protect=draw(st.booleans()) and draw(st.booleans())), **extra}
 
     tables = {

@@ -8,9 +8,9 @@ from reconciler import ownership
 from reconciler.applier import Result, Status
 from reconciler.backends.memory import MemoryBackend
 from reconciler.errors import PermissionDeniedError, ThrottlingError
-from reconciler.planner.plan import Plan
-from reconciler.state import Capabilities, DesiredTable, Evolve, Field, Storage, StorageKind
-from tests.unit.applier.world import World, capable
+from reconciler.planner.plan import Action, Plan
+from reconciler.state import Capabilities, DesiredTable, Evolve, Field, Schema, Storage, StorageKind
+from tests.unit.applier.world import Crash, World, capable
 from tests.unit.planner.building import OWNER, USERS, desired, live, live_table, marks, table
 
 PLACE = "/data/t.lance"
@@ -139,6 +139,7 @@ def test_a_location_the_service_chose_is_said_and_what_was_asked_for_is_kept(mak
     assert result.status is Status.DONE
     assert result.note == "the service put it at /elsewhere/t, not at /asked/t.lance"
     assert world.table("t").properties[ownership.REQUESTED_LOCATION] == "/asked/t.lance"
+    assert world.table("t").properties[ownership.CHOSEN_LOCATION] == "/elsewhere/t"
     assert planned(world, table("t", location="/asked/t.lance")).is_empty
 
 
@@ -155,6 +156,84 @@ def test_a_relocation_the_service_ignored_is_not_asked_for_again(make_world: Mak
     plan = planned(world, table("t", location="/asked/t.lance", probe=False))
     assert "the service put it at /data/t.lance" in only_result(world, plan).note
     assert planned(world, table("t", location="/asked/t.lance")).is_empty
+
+
+def lost_second_write(world: World, plan: Plan) -> None:
+    """Have a run killed after the entry was made, before the answer was looked at."""
+    world.ledger.crash_after = len(world.writes) + 1
+    with pytest.raises(Crash):
+        world.apply(plan)
+    world.revive()
+
+
+@pytest.mark.parametrize("again", ["the same plan", "a new plan"])
+@pytest.mark.parametrize("asked", ["/honoured/t.lance", "/asked/t.lance"])
+@pytest.mark.parametrize("schema", [None, USERS])
+def test_a_run_killed_before_it_knew_the_location_is_finished_by_the_next(
+    make_world: MakeWorld, asked: str, again: str, schema: Schema | None
+) -> None:
+    world, wanted = ignoring(make_world), table("t", location=asked, schema=schema)
+    plan = planned(world, wanted)
+    lost_second_write(world, plan)
+    assert world.table("t").properties[ownership.REQUESTED_LOCATION] == asked
+    following = planned(world, wanted)
+    assert not following.is_empty
+    [result] = world.apply(plan if again == "the same plan" else following).results
+    assert result.status is Status.DONE
+    live, properties = world.table("t").location, world.table("t").properties
+    if asked.startswith("/honoured"):
+        assert (live, ownership.REQUESTED_LOCATION in properties) == (asked, False)
+    else:
+        assert (live, properties[ownership.CHOSEN_LOCATION]) == ("/elsewhere/t", "/elsewhere/t")
+    assert world.storage.datasets == ({} if schema is None else {live: schema})
+    assert planned(world, wanted).is_empty
+
+
+@pytest.mark.parametrize("asked", ["/honoured/t.lance", "/asked/t.lance"])
+@pytest.mark.parametrize("finished", [True, False])
+def test_a_table_that_is_moved_after_it_was_made_is_drift(make_world: MakeWorld, asked: str, finished: bool) -> None:
+    world, wanted = ignoring(make_world), table("t", location=asked)
+    world.storage.put(asked, USERS)
+    plan = planned(world, wanted)
+    if finished:
+        world.apply(plan)
+    else:
+        lost_second_write(world, plan)
+    world.storage.put("/moved", WIDER)
+    world.alter("t", location="/moved")
+    drift = planned(world, wanted)
+    assert [(change.action, change.after and change.after.location) for change in drift.changes] == [
+        (Action.RELOCATE_TABLE, asked)
+    ]
+    assert world.apply(drift).ok
+    assert planned(world, wanted).is_empty
+    assert (world.table("t").location == asked) is asked.startswith("/honoured")
+
+
+def test_the_same_plan_takes_a_table_back_that_was_moved_before_it_was_finished(make_world: MakeWorld) -> None:
+    world, wanted = ignoring(make_world), table("t", location="/honoured/t.lance")
+    plan = planned(world, wanted)
+    lost_second_write(world, plan)
+    world.alter("t", location="/moved")
+    assert world.apply(plan).results[0].status is Status.DONE
+    assert world.table("t").location == "/honoured/t.lance"
+    assert planned(world, wanted).is_empty
+
+
+@pytest.mark.parametrize("asked", ["/honoured/t.lance", "/asked/t.lance"])
+def test_of_two_runs_the_one_that_is_second_settles_what_the_first_has_made(make_world: MakeWorld, asked: str) -> None:
+    world, wanted = ignoring(make_world), table("t", location=asked)
+    plan = planned(world, wanted)
+
+    def first(name: str) -> None:
+        if name == "insert_table t":
+            world.ledger.before = lambda _: None
+            lost_second_write(world, plan)
+
+    world.ledger.before = first
+    [result] = world.apply(plan).results
+    assert result.status.satisfies
+    assert planned(world, wanted).is_empty
 
 
 def test_such_a_service_is_asked_first_and_the_dataset_written_where_it_says(make_world: MakeWorld) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.ownership import KEYS, MANAGED_BY, PROTECT, REQUESTED_LOCATION
+from reconciler.ownership import CHOSEN_LOCATION, KEYS, MANAGED_BY, PROTECT, REQUESTED_LOCATION
 from reconciler.pipeline.records import Finding, Severity, Stored, TableRecord
 from reconciler.pipeline.rules import RULES, Times, check, unread_namespace
-from reconciler.state import DesiredTable, Evolve, Field, ForeignTable, LiveTable, Source, StorageKind
+from reconciler.state import DesiredTable, Evolve, Field, ForeignTable, LiveTable, Safeguard, Source, StorageKind
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 TIMES = Times(NOW, timedelta(days=180))
@@ -223,6 +223,18 @@ def test_a_managed_table_is_of_the_wrong_type() -> None:
     assert "'EXTERNAL'='TRUE'" in finding.remedy
 
 
+@pytest.mark.parametrize("live", [True, False], ids=["and the catalog says so", "by the property alone"])
+def test_a_table_whose_data_a_clean_up_would_take_is_of_the_wrong_type(live: bool) -> None:
+    guard = Safeguard("gc.enabled", "false", "a clean-up would delete the data")
+    foreign = ForeignTable(ID, PLACE, "lance, MANAGED_TABLE") if live else None
+    finding = only(replace(SOUND, safeguard=guard, foreign=foreign), "wrong-table-type")
+    assert finding.severity is Severity.ERROR
+    assert finding.reason == "the entry lacks `gc.enabled=false`: a clean-up would delete the data"
+    assert "'gc.enabled'='false'" in finding.remedy
+    safe = replace(LIVE, properties={**OWNED, "gc.enabled": "False"})
+    assert found_in(replace(SOUND, safeguard=guard, live=safe)) == []
+
+
 FOREIGN = replace(SOUND, desired=None, live=None, foreign=ForeignTable(ID, PLACE, "parquet"))
 
 
@@ -308,12 +320,23 @@ def test_an_entry_that_differs_from_its_block(
         (DESIRED, {**OWNED, "numFiles": "3"}),  # what engines add
         (DESIRED, {"tier": "gold", KEYS: '["color"]', "color": "red"}),  # not ours to remove
         (replace(DESIRED, location="s3a://lake//users.lance/"), OWNED),
-        (replace(DESIRED, location="s3://asked"), {**OWNED, REQUESTED_LOCATION: "s3://asked"}),
+        (
+            replace(DESIRED, location="s3://asked"),
+            {**OWNED, REQUESTED_LOCATION: "s3://asked", CHOSEN_LOCATION: PLACE},
+        ),
         (replace(DESIRED, absent=True), {"tier": "silver"}),
     ],
 )
 def test_what_plan_would_not_change_is_no_drift(desired: DesiredTable, live: dict[str, str]) -> None:
     assert found_in(replace(SOUND, desired=desired, live=replace(LIVE, properties=live))) == []
+
+
+def test_a_mark_that_is_out_of_date_is_drift() -> None:
+    live = replace(LIVE, properties={**OWNED, REQUESTED_LOCATION: "s3://asked", CHOSEN_LOCATION: "s3://chosen"})
+    finding = only(replace(SOUND, live=live), "property-drift")
+    assert finding.details == {
+        "requested-location": f"s3://asked, which is out of date: the entry is at {PLACE}",
+    }
 
 
 def test_a_table_of_two_manifests_is_drift_whatever_else_differs() -> None:

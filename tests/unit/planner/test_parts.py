@@ -18,11 +18,15 @@ from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, TableFact
 from reconciler.planner.live_tables import TablesInMemory
 from reconciler.planner.plan import ManifestRef
 from reconciler.state import Capabilities, DesiredCatalog, Snapshot, Storage, StorageKind, Thresholds
-from tests.states import catalogs, manifests, option_sets
+from tests.states import catalogs, manifests, option_sets, safeguards
 
 REFERENCE = ManifestRef(name="store", digest="", files=())
 ABILITIES = st.builds(
-    Capabilities, one_name_space=st.booleans(), table_markers=st.booleans(), alter_table=st.booleans()
+    Capabilities,
+    one_name_space=st.booleans(),
+    table_markers=st.booleans(),
+    alter_table=st.booleans(),
+    safeguard=safeguards,
 )
 
 

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from reconciler.errors import PlanError
-from reconciler.ownership import REQUESTED_LOCATION
-from reconciler.planner.facts import PlanOptions, TableFacts
-from reconciler.state import Capabilities, DesiredTable, Evolve, Field, LiveTable, Prune, Storage, StorageKind
+from reconciler.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION
+from reconciler.planner.facts import PlanOptions, TableFacts, storage_questions
+from reconciler.planner.plan import Action, Plan
+from reconciler.state import (
+    Capabilities,
+    DesiredCatalog,
+    DesiredTable,
+    Evolve,
+    Field,
+    LiveTable,
+    Prune,
+    Safeguard,
+    Storage,
+    StorageKind,
+)
 from tests.unit.planner.building import (
     OTHER,
     OWNER,
@@ -155,9 +169,62 @@ class TestExisting:
         assert not plan.changes[0].replace
 
     def test_a_location_the_service_ignored_is_asked_for_once(self) -> None:
-        there = live(live_table("t", owner=OWNER, location="s3://chosen", extra={REQUESTED_LOCATION: "s3://asked/"}))
+        extra = {REQUESTED_LOCATION: "s3://asked/", CHOSEN_LOCATION: "s3://chosen/"}
+        there = live(live_table("t", owner=OWNER, location="s3://chosen", extra=extra))
         assert plan_of(desired(table("t", location="s3://asked")), there).is_empty
+        assert plan_of(desired(table("t")), there).is_empty
         assert steps(plan_of(desired(table("t", location="s3://other")), there)) == ["relocate-table t"]
+
+    def test_a_request_counts_only_while_the_entry_is_where_the_service_put_it(self) -> None:
+        extra = {REQUESTED_LOCATION: "s3://asked", CHOSEN_LOCATION: "s3://chosen"}
+        moved = live(live_table("t", owner=OWNER, location="s3://moved", extra=extra))
+        assert steps(plan_of(desired(table("t", location="s3://asked")), moved)) == ["relocate-table t"]
+        for wanted in (table("t"), table("t", location="s3://moved")):
+            [change] = plan_of(desired(wanted), moved).changes
+            assert change.action is Action.UPDATE_TABLE
+            assert [(field.path, field.after) for field in change.fields] == [
+                ("chosen-location", None),
+                ("requested-location", None),
+            ]
+            assert change.reason == "what is noted of the location asked for is out of date"
+
+    def test_a_request_that_was_honoured_is_forgotten(self) -> None:
+        there = live(live_table("t", owner=OWNER, location="s3://asked", extra={REQUESTED_LOCATION: "s3://asked/"}))
+        for wanted in (table("t"), table("t", location="s3://asked")):
+            [change] = plan_of(desired(wanted), there).changes
+            assert [(field.path, field.before, field.after) for field in change.fields] == [
+                ("requested-location", "s3://asked/", None)
+            ]
+
+    def test_a_request_whose_answer_was_never_recorded_is_asked_again_where_there_is_data(self) -> None:
+        there = live(live_table("t", owner=OWNER, location="s3://x", extra={REQUESTED_LOCATION: "s3://asked"}))
+        wanted = desired(table("t", location="s3://asked", schema=USERS))
+        [question] = storage_questions(wanted, there)
+        assert (question.location, question.otherwise) == ("s3://asked", "s3://x")
+        facts = {"t": stored(StorageKind.DATASET, "s3://asked", USERS)}
+        assert steps(plan_of(wanted, there, storage=facts)) == ["relocate-table t"]
+
+    @pytest.mark.parametrize("location", [None, "s3://asked"])
+    def test_such_a_request_is_taken_for_ignored_where_there_is_none(self, location: str | None) -> None:
+        there = live(live_table("t", owner=OWNER, location="s3://x", extra={REQUESTED_LOCATION: "s3://asked"}))
+        facts = {"t": stored(StorageKind.DATASET, "s3://x", USERS)}
+        [change] = plan_of(desired(table("t", location=location, schema=USERS)), there, storage=facts).changes
+        assert change.action is Action.UPDATE_TABLE
+        assert [(field.path, field.before, field.after) for field in change.fields] == [
+            ("chosen-location", None, "s3://x")
+        ]
+        assert change.reason.startswith("not at the location asked for")
+        facts = {"t": stored(StorageKind.NOTHING, "s3://x")}
+        empty = plan_of(desired(table("t", location=location, schema=USERS)), there, storage=facts)
+        assert steps(empty) == ["create-table t"]
+        assert empty.changes[0].after is not None
+        assert empty.changes[0].after.request == ("s3://asked", "s3://x")
+
+    def test_the_marks_of_what_is_not_ours_are_left_alone(self) -> None:
+        there = live(live_table("t", location="s3://asked", extra={REQUESTED_LOCATION: "s3://asked"}))
+        plan = plan_of(desired(table("t", location="s3://asked")), there)
+        assert plan.is_empty
+        assert "--adopt" in plan.notes[0].message
 
     def test_a_declared_table_gets_its_dataset(self) -> None:
         there = live(live_table("t", owner=OWNER))
@@ -169,6 +236,67 @@ class TestExisting:
         for block in (wanted, desired(table("t", location="/new"))):
             with pytest.raises(PlanError, match="there is no dataset at /new"):
                 plan_of(block, live(live_table("t", owner=OWNER)), storage={"t": stored(StorageKind.NOTHING)})
+
+
+class TestSafeguard:
+    guarded = Capabilities(safeguard=Safeguard("gc.enabled", "false", "a clean-up would delete the data"))
+
+    def of(self, wanted: DesiredCatalog, *tables: LiveTable, **options: Any) -> Plan:
+        return plan_of(wanted, live(*tables), capabilities=self.guarded, **options)
+
+    @pytest.mark.parametrize(("extra", "before"), [({}, None), ({"gc.enabled": "TRUE"}, "TRUE")])
+    def test_an_owned_entry_without_it_gets_it(self, extra: dict[str, str], before: str | None) -> None:
+        [change] = self.of(desired(table("t")), live_table("t", owner=OWNER, extra=extra)).changes
+        assert (change.action, change.reason) == (Action.UPDATE_TABLE, "a clean-up would delete the data")
+        [field] = change.fields
+        assert (field.path, field.before, field.after) == ("safeguards.gc.enabled", before, "false")
+
+    @pytest.mark.parametrize("said", ["false", "False", "FALSE"])
+    def test_one_that_has_it_is_no_change(self, said: str) -> None:
+        plan = self.of(desired(table("t")), live_table("t", owner=OWNER, extra={"gc.enabled": said}))
+        assert (plan.changes, plan.notes) == ((), ())
+
+    @pytest.mark.parametrize(
+        ("wanted", "there"),
+        [
+            (desired(table("t")), live_table("t")),
+            (desired(), live_table("t")),
+            (desired(), live_table("t", owner=OTHER)),
+            (desired(prune=Prune.NEVER), live_table("t", owner=OWNER)),
+            (desired(), live_table("t", owner=OWNER, protect=True)),
+        ],
+    )
+    def test_one_that_is_not_changed_is_noted(self, wanted: DesiredCatalog, there: LiveTable) -> None:
+        plan = self.of(wanted, there)
+        assert plan.is_empty
+        said = [note.message for note in plan.notes if "gc.enabled" in note.message]
+        assert said == [
+            "1 table in lake lacks `gc.enabled=false`, and this plan does not set it: a clean-up would delete the data."
+        ]
+
+    def test_one_that_is_deregistered_is_not(self) -> None:
+        plan = self.of(desired(table("t", absent=True)), live_table("t", owner=OWNER))
+        assert (steps(plan), plan.notes) == (["deregister-table t"], ())
+
+    def test_every_other_change_of_the_entry_sets_it_too(self) -> None:
+        there = live_table("t", owner=OWNER)
+        facts = {"t": stored(StorageKind.DATASET, "/new")}
+        for wanted in (table("t", {"tier": "gold"}), table("t", location="/new")):
+            [change] = self.of(desired(wanted), there, storage=facts if wanted.location else None).changes
+            assert ("safeguards.gc.enabled", "false") in [(field.path, field.after) for field in change.fields]
+        [change] = self.of(desired(table("t")), there, options=PlanOptions(adopt=True)).changes
+        assert change.after is not None
+        assert change.after.safeguards == {"gc.enabled": "false"}
+
+    def test_a_new_table_has_it(self) -> None:
+        [change] = self.of(desired(table("t"))).changes
+        assert change.after is not None
+        assert change.after.safeguards == {"gc.enabled": "false"}
+
+    def test_a_fingerprint_holds_it(self) -> None:
+        states = [live_table("t", {"a": "b"}, owner=OWNER, extra={"gc.enabled": said}) for said in ("false", "true")]
+        one, other = (self.of(desired(table("t", {"a": "c"})), state).fingerprints[-1] for state in states)
+        assert one.digest != other.digest
 
 
 class TestSchema:

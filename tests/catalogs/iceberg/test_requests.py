@@ -1,0 +1,149 @@
+"""What is noted of a location that was asked for is true, or a plan shows that it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+from reconciler.backends.iceberg import IcebergBackend
+from reconciler.backends.iceberg.warehouse import Warehouse
+from reconciler.errors import ServiceUnavailableError
+from reconciler.names import Identifier
+from reconciler.planner.plan import Action, Plan
+from tests.catalogs.iceberg.conftest import Catalog
+from tests.catalogs.iceberg.manifests import OWNER, Store
+
+REQUESTED, CHOSEN = "lancens.requested-location", "lancens.chosen-location"
+SCHEMA = [{"name": "n", "type": "int64"}]
+
+
+@pytest.fixture
+def store(catalog: Catalog, space: Identifier, tmp_path: Path) -> Store:
+    return Store(catalog, space, tmp_path)
+
+
+def _actions(plan: Plan) -> list[Action]:
+    return [change.action for change in plan.changes]
+
+
+def _request(backend: IcebergBackend, table: Identifier) -> tuple[str | None, str | None]:
+    properties = backend.load_table(table).properties
+    return properties.get(REQUESTED), properties.get(CHOSEN)
+
+
+@contextmanager
+def _commits_lost() -> Iterator[None]:
+    """Have every commit to a table fail on its way, as when the run is killed or the connection breaks."""
+
+    def lost(*_: object) -> None:
+        raise ServiceUnavailableError("the connection broke")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Warehouse, "commit", lost)
+        yield
+
+
+@pytest.mark.parametrize("again", ["the same plan", "a new plan"])
+@pytest.mark.parametrize("schema", [None, SCHEMA], ids=["declared", "created"])
+def test_a_second_commit_that_was_lost_is_made_by_the_next_run(
+    catalog: Catalog, backend: IcebergBackend, space: Identifier, store: Store, schema: object, again: str
+) -> None:
+    table, asked = (*space, "t"), f"{catalog.root}/t.lance"
+    store.wants({"t": {"location": asked, **({} if schema is None else {"schema": schema})}})
+    saved = store.plan().to_json()
+    with _commits_lost():
+        assert not store.apply(Plan.from_json(saved)).ok
+    assert _request(backend, table) == (asked, None)
+
+    assert not store.plan().is_empty
+    assert store.apply(Plan.from_json(saved) if again == "the same plan" else None).ok
+    live = backend.load_table(table).location
+    assert (live != asked) is catalog.ignores_location
+    assert _request(backend, table) == ((asked, live) if catalog.ignores_location else (None, None))
+    if schema is not None:
+        assert lance.dataset(live, storage_options=backend.storage_options() or None).schema.names == ["n"]
+    assert store.plan().is_empty
+    assert store.apply(Plan.from_json(saved)).ok
+
+
+@pytest.mark.parametrize("catalog", ["apache"], indirect=True)
+@pytest.mark.parametrize("lost", [True, False], ids=["second commit lost", "finished"])
+def test_a_table_moved_to_another_dataset_is_moved_back(
+    catalog: Catalog, backend: IcebergBackend, space: Identifier, store: Store, lost: bool
+) -> None:
+    asked, other = f"{catalog.root}/asked.lance", f"{catalog.root}/other.lance"
+    for place in (asked, other):
+        lance.write_dataset(pa.table({"n": [1]}), place)
+    store.wants({"t": {"location": asked}})
+    if lost:
+        with _commits_lost():
+            assert not store.apply().ok
+    else:
+        assert store.apply().ok
+    catalog.change_entry(space, "t", {"action": "set-location", "location": other})
+
+    plan = store.plan()
+    assert _actions(plan) == [Action.RELOCATE_TABLE]
+    assert store.apply(plan).ok
+    assert backend.load_table((*space, "t")).location == asked
+    assert _request(backend, (*space, "t")) == (None, None)
+    assert store.plan().is_empty
+
+
+@pytest.mark.parametrize("catalog", ["apache"], indirect=True)
+def test_a_choice_that_is_not_where_the_entry_is_counts_for_nothing(
+    catalog: Catalog, backend: IcebergBackend, space: Identifier, store: Store
+) -> None:
+    asked, chosen, moved = (f"{catalog.root}/{name}.lance" for name in ("asked", "chosen", "moved"))
+    lance.write_dataset(pa.table({"n": [1]}), asked)
+    marks = {"lancens.managed-by": OWNER, "lancens.keys": "[]", REQUESTED: asked, CHOSEN: chosen}
+    catalog.add_lance_entry(space, "t", chosen, **marks, **{"gc.enabled": "false"})
+    store.wants({"t": {"location": asked}})
+    assert store.plan().is_empty
+
+    catalog.change_entry(space, "t", {"action": "set-location", "location": moved})
+    assert _actions(store.plan()) == [Action.RELOCATE_TABLE]
+    store.wants({"t": {}})
+    assert [field.path for field in store.plan().changes[0].fields] == ["chosen-location", "requested-location"]
+    assert store.apply().ok
+    assert (backend.load_table((*space, "t")).location, _request(backend, (*space, "t"))) == (moved, (None, None))
+    assert store.plan().is_empty
+
+
+def test_the_mark_of_an_earlier_version_is_completed_once(
+    catalog: Catalog, backend: IcebergBackend, space: Identifier, store: Store
+) -> None:
+    table, asked = (*space, "t"), f"{catalog.root}/asked.lance"
+    marks = {"lancens.managed-by": OWNER, "lancens.keys": "[]", REQUESTED: asked, "gc.enabled": "false"}
+    catalog.add_lance_entry(space, "t", f"{catalog.root}/elsewhere.lance", **marks)
+    live = backend.load_table(table).location
+    store.wants({"t": {"location": asked}})
+    plan = store.plan()
+    assert _actions(plan) == [Action.UPDATE_TABLE]
+    assert [(field.path, field.before, field.after) for field in plan.changes[0].fields] == [
+        ("chosen-location", None, live)
+    ]
+    assert store.apply(Plan.from_json(plan.to_json())).ok
+    assert (backend.load_table(table).location, _request(backend, table)) == (live, (asked, live))
+    assert store.plan().is_empty
+
+
+@pytest.mark.parametrize("catalog", ["nessie"], indirect=True)
+def test_a_service_that_ignores_locations_is_asked_again_once(
+    catalog: Catalog, backend: IcebergBackend, space: Identifier, store: Store
+) -> None:
+    table, asked = (*space, "t"), f"{catalog.root}/asked.lance"
+    lance.write_dataset(pa.table({"n": [1]}), asked, storage_options=backend.storage_options())
+    store.wants({"t": {"location": asked}})
+    with _commits_lost():
+        assert not store.apply().ok
+    plan = store.plan()
+    assert _actions(plan) == [Action.RELOCATE_TABLE]
+    assert store.apply(plan).ok
+    assert _request(backend, table) == (asked, backend.load_table(table).location)
+    assert store.plan().is_empty
