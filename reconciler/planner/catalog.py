@@ -52,16 +52,19 @@ def plan_catalog(source: CatalogInput) -> CatalogPlan:
     return conclude(source, compare_tables(source), TablesInMemory(source.live.tables))
 
 
-def conclude(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> CatalogPlan:
+def conclude(
+    source: CatalogInput, outcomes: Outcomes, tables: LiveTables, among: Collection[Identifier] | None = None
+) -> CatalogPlan:
     """Return the plan of a catalog whose tables have been compared.
 
     Args:
         source: the catalog; its live tables and the facts about tables are not looked at.
         outcomes: what comparing all its tables came to.
         tables: answers what the plan needs to know of the live tables as a whole.
+        among: the namespaces to compare; all of them, unless given.
     """
     candidates: list[Change] = []
-    for outcome in _namespace_outcomes(source, comparison_of(source).context):
+    for outcome in _namespace_outcomes(source, comparison_of(source).context, among):
         if isinstance(outcome, Change) and outcome.action is Action.DROP_NAMESPACE:
             candidates.append(outcome)
         else:
@@ -69,6 +72,7 @@ def conclude(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> Ca
     changes = sorted(outcomes.changes, key=lambda change: (change.identifier, change.kind))
     drops, notes = _decide_drops(source, changes, candidates, tables)
     changes += drops
+    occupied = {change.identifier for change in candidates} - {change.identifier for change in drops}
     conflicts = [*outcomes.conflicts, *_shared_locations(changes, tables), *_namesakes(source, changes, tables)]
     return CatalogPlan(
         summary=_summary(source, outcomes),
@@ -76,7 +80,7 @@ def conclude(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> Ca
         guards=outcomes.guards,
         conflicts=conflicts,
         notes=[*notes, *notes_on(source, outcomes.remarks)],
-        fingerprints=list(_fingerprints(source, changes)),
+        fingerprints=list(_fingerprints(source, changes, occupied)),
     )
 
 
@@ -94,14 +98,18 @@ def _summary(source: CatalogInput, outcomes: Outcomes) -> CatalogSummary:
     )
 
 
-def _namespace_outcomes(source: CatalogInput, context: Context) -> Iterator[Outcome]:
+def _namespace_outcomes(
+    source: CatalogInput, context: Context, among: Collection[Identifier] | None = None
+) -> Iterator[Outcome]:
     wanted, live = source.desired.namespaces, source.live.namespaces
     select = source.options.select
     parents = {identifier[:-1] for identifier in wanted}
     homes = _homes(source.desired) if context.capabilities.namespace_kinds else frozenset[Identifier]()
     needed = _needed_ancestors(source.desired, select)
-    for identifier, desired in wanted.items():
-        there = live.get(identifier)
+    for identifier in wanted if among is None else among:
+        desired, there = wanted.get(identifier), live.get(identifier)
+        if desired is None:
+            continue
         if select.contains(identifier) or (identifier in needed and there is None and not desired.absent):
             holds = Holds(namespaces=identifier in parents, tables=identifier in homes)
             yield diff_namespace(context, desired, there, holds)
@@ -199,8 +207,13 @@ def _namesakes(source: CatalogInput, changes: Collection[Change], tables: LiveTa
             yield f"{change.source}: {change.address} cannot be a {change.kind}: a {kind} has the name"
 
 
-def _fingerprints(source: CatalogInput, changes: Collection[Change]) -> Iterator[Fingerprint]:
-    """Yield the state of every object the plan touches, and of the parents it relies on, each once."""
+def _fingerprints(
+    source: CatalogInput, changes: Collection[Change], occupied: Collection[Identifier]
+) -> Iterator[Fingerprint]:
+    """Yield the state of every object the plan touches, and of the parents it relies on, each once.
+
+    Of a parent all is kept that it was compared by, so that why it has no change itself can be seen from the plan.
+    """
     catalog = source.desired.name
     touched = {(change.kind, change.identifier) for change in changes}
     parents: set[Identifier] = set()
@@ -210,5 +223,7 @@ def _fingerprints(source: CatalogInput, changes: Collection[Change]) -> Iterator
             parents.add(change.identifier[:-1])
     for parent in sorted(parents):
         live = source.live.namespaces.get(parent)
-        keys = recorded_keys(live.properties) if live else frozenset[str]()
-        yield Fingerprint.of(catalog, "namespace", parent, view_of(live, keys), keys)
+        block = source.desired.namespaces.get(parent)
+        keys = {*(block.properties if block else ()), *(recorded_keys(live.properties) if live else ())}
+        view = view_of(live, keys)
+        yield Fingerprint.of(catalog, "namespace", parent, view, keys, occupied=parent in occupied)

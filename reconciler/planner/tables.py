@@ -5,7 +5,7 @@ from __future__ import annotations
 from reconciler import locations, ownership
 from reconciler.planner.facts import TableFacts, is_relocated
 from reconciler.planner.outcome import Conflict, Context, Outcome, Remark, change_of, guard_of, removal
-from reconciler.planner.plan import Action, ObjectView, view_of
+from reconciler.planner.plan import Action, Change, ObjectView, view_of
 from reconciler.planner.remarks import ADOPTABLE, UNMANAGED, unmarkable
 from reconciler.planner.schemas import SchemaDifference, columns_of, compare
 from reconciler.state import DesiredTable, LiveTable, Prune, StorageKind
@@ -32,10 +32,17 @@ def diff_table(
     if desired.absent:
         return None if live is None else _absent(context, desired, live)
     if live is None:
-        return _new(context, desired, facts)
+        return _with_storage(_new(context, desired, facts), facts)
     if facts is None and _is_settled(context, desired, live):
         return None
-    return _existing(context, desired, live, facts)
+    return _with_storage(_existing(context, desired, live, facts), facts)
+
+
+def _with_storage(outcome: Outcome, facts: TableFacts | None) -> Outcome:
+    """Return ``outcome`` with what storage held, so that a saved plan says what it was decided on."""
+    if facts is None or not isinstance(outcome, Change):
+        return outcome
+    return outcome.model_copy(update={"storage": facts.storage.kind})
 
 
 def _is_settled(context: Context, desired: DesiredTable, live: LiveTable) -> bool:
