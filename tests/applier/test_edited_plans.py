@@ -293,5 +293,5 @@ def test_what_may_be_removed_is_counted_among_a_few_tables_that_stay(
 
     monkeypatch.setattr(MemoryBackend, "scan", lambda *_: pytest.fail("the whole catalog was read"))
     monkeypatch.setattr(MemoryBackend, "load_table", loading)
-    assert fleet.apply(lambda document: None).ok
+    assert fleet.apply(lambda _: None).ok
     assert len(set(read)) < 40

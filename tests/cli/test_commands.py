@@ -122,11 +122,7 @@ def test_files_are_named_from_the_current_folder_in_errors_plans_and_saved_plans
 @pytest.mark.parametrize(
     ("found", "put", "said"),
     [
-        (
-            '"tier": "gold"',
-            '"tier": "iron"',
-            "`after` of lake/features/users is not what the manifest",
-        ),
+        ('"tier": "gold"', '"tier": "iron"', "`after` of lake/features/users is not what the manifest"),
         ('"action": "declare-table"', '"action": "drop-namespace"', "its `summary` does not count its changes"),
         ('"reason": "in the manifest"', '"reason": "because"', "`reason` of lake/features"),
         ('"fingerprints"', '"fingerprintz"', "which the manifest and the recorded states do not ask for"),
