@@ -52,7 +52,7 @@ def execute(
     backends repeat what is safe to repeat, and a second apply goes on where this one ended.
 
     Args:
-        plan: with its sensitive values (see ``operations.apply.with_sensitive_values`` for a plan read from a file).
+        plan: with its sensitive values (see ``reconciler.planner.integrity`` for a plan read from a file).
         backends: the connection of every catalog of the plan, by the catalog's name.
         journal: where intents and outcomes are recorded.
         stop: once set, what is in flight ends and nothing new starts; the rest is skipped, without an event each.

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from reconciler.errors import PlanFileError, StalePlanError
+from reconciler.backends.faults import catalog_errors
+from reconciler.errors import StalePlanError
+from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.operations.connections import Connection, open_connections
-from reconciler.planner.integrity import check_integrity
-from reconciler.planner.plan import Change, Plan
+from reconciler.operations.facts import ask_places
+from reconciler.operations.plan import plan_options, reference
+from reconciler.planner.catalog import LEFTOVER
+from reconciler.planner.facts import CatalogInput
+from reconciler.planner.integrity import Place, Recorded, check_catalogs, follow, recorded
+from reconciler.planner.plan import Action, Plan
 from reconciler.planner.safety import check_removals
-from reconciler.redaction import is_sensitive_key, redact_value
-from reconciler.state import DEFAULT_PARALLELISM, DesiredTable
+from reconciler.state import DEFAULT_PARALLELISM, Snapshot
 
 if TYPE_CHECKING:
     import os
@@ -50,7 +55,7 @@ def apply(
 
     Raises:
         StalePlanError: the manifest, or an object the plan touches, has changed since; nothing was written.
-        PlanFileError: a saved plan was edited or cut.
+        PlanFileError: a saved plan was edited or cut: it is not what its manifest and the states in it ask for.
         SafetyError: too much would be removed.
         ApplyError: the journal cannot be written.
         CatalogError: a catalog could not be reached before the first write.
@@ -62,13 +67,18 @@ def apply(
             f"the manifest has changed since the plan was made (digest {plan.manifest.digest[:12]} then, "
             f"{manifest.digest[:12]} now). Plan again. Nothing was changed."
         )
+    wanted = {name: (catalog.impl, catalog.desired) for name, catalog in manifest.catalogs.items()}
+    check_catalogs(plan, reference(manifest), manifest.thresholds, wanted)
     if not allow_mass_removal:
         check_removals(plan)
-    check_integrity(plan)
     concerned = {change.catalog for change in plan.changes}
     with open_connections(manifest, concerned, parallelism=parallelism) as connections:
         _check_services(plan, connections)
-        whole = with_sensitive_values(plan, manifest)
+        states = [_recorded(plan, connection) for connection in connections.values()]
+        places = [_places(one, connections[one.source.desired.name], parallelism) for one in states]
+        whole = follow(plan, reference(manifest), manifest.thresholds, zip(states, places, strict=True))
+        if not allow_mass_removal:
+            _check_counts(whole, states, connections, parallelism)
         backends = {name: connection.backend for name, connection in connections.items()}
         secrets = [secret for connection in connections.values() for secret in connection.secrets]
         check_plan(whole, backends, parallelism=parallelism, secrets=secrets)
@@ -95,55 +105,90 @@ def _check_services(plan: Plan, connections: Mapping[str, Connection]) -> None:
             )
 
 
-def with_sensitive_values(plan: Plan, manifest: Manifest) -> Plan:
-    """Return ``plan`` with the sensitive values that a saved plan leaves out, taken from ``manifest`` again.
+def _recorded(plan: Plan, connection: Connection) -> Recorded:
+    """Return what ``plan`` recorded of a catalog.
 
     Raises:
-        StalePlanError: a value is not the one that was planned with.
+        PlanFileError: a fingerprint is not that of the state beside it.
     """
-    return plan.model_copy(update={"changes": tuple(_restored(change, manifest) for change in plan.changes)})
-
-
-def _restored(change: Change, manifest: Manifest) -> Change:
-    after = change.after
-    if after is None:
-        return change
-    desired = manifest.catalogs[change.catalog].desired
-    block = (
-        desired.tables.get(change.identifier) if change.kind == "table" else desired.namespaces.get(change.identifier)
+    options = plan.options
+    selection = Scope(options.select) if options.select else EVERYTHING
+    source = CatalogInput(
+        connection.desired,
+        Snapshot(),
+        connection.backend.capabilities,
+        connection.impl,
+        options=plan_options(connection, selection, adopt=options.adopt, take_over=options.take_over),
+        service=connection.service,
     )
-    wanted_properties = block.properties if block else {}
-    if after.properties.keys() != wanted_properties.keys() or any(
-        value != wanted_properties[key] for key, value in after.properties.items() if not is_sensitive_key(key)
-    ):
-        raise PlanFileError(
-            f"the plan is damaged: {change.address} would not get what the manifest says. Make the plan again. "
-            "Nothing was changed."
-        )
-    properties = _merge_sensitive(change, after.properties, wanted_properties)
-    columns = after.columns
-    if columns is not None and isinstance(block, DesiredTable) and block.schema is not None:
-        wanted = {field.name: dict(field.metadata) for field in block.schema}
-        columns = tuple(
-            column.model_copy(update={"metadata": _merge_sensitive(change, column.metadata, wanted[column.name])})
-            if column.name in wanted
-            else column
-            for column in columns
-        )
-    return change.model_copy(update={"after": after.model_copy(update={"properties": properties, "columns": columns})})
+    return recorded(plan, source, _leftovers(plan, connection, source))
 
 
-def _merge_sensitive(change: Change, planned: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
-    """Return ``planned`` with the real value of every sensitive key, which has to be the one planned with."""
-    merged = dict(planned)
-    for key, shown in planned.items():
-        if not is_sensitive_key(key):
-            continue
-        value = wanted.get(key)
-        if value is None or shown not in (value, redact_value(key, value)):
-            raise StalePlanError(
-                f"{change.address}: the value of `{key}` is not the one the plan was made with. Plan again. "
-                "Nothing was changed."
+def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Collection[Identifier]:
+    """Return what the plan takes away as left by interrupted runs and the catalog knows as such, or has no more.
+
+    Raises:
+        CatalogError: the catalog could not be read.
+    """
+    from reconciler.applier.live import load
+
+    named = [change for change in plan.changes if change.catalog == connection.name and change.reason == LEFTOVER]
+    if not named:
+        return ()
+    backend = connection.backend
+    with catalog_errors(connection.name, connection.impl, connection.secrets):
+        there = {one.id for one in backend.leftovers(source.desired.scope)}
+        return {
+            change.identifier
+            for change in named
+            if change.identifier in there or load(backend, change.kind, change.identifier) is None
+        }
+
+
+def _places(states: Recorded, connection: Connection, parallelism: int) -> Mapping[Identifier, Place]:
+    """Return where the tables in question are or would be; what is in force is taken as it is.
+
+    Raises:
+        CatalogError: the catalog could not say where a table goes.
+    """
+    backend, live = connection.backend, states.source.live.tables
+    with catalog_errors(connection.name, connection.impl, connection.secrets):
+        found = ask_places(backend, states.questions, parallelism)
+        return {
+            identifier: Place(
+                place,
+                None
+                if place is None or (identifier in live and place == live[identifier].location)
+                else backend.location_problem(identifier, place),
             )
-        merged[key] = value
-    return merged
+            for identifier, place in found.items()
+        }
+
+
+def _check_counts(
+    plan: Plan, states: Iterable[Recorded], connections: Mapping[str, Connection], parallelism: int
+) -> None:
+    """Check again that not too much is removed, with counts that do not come from the plan.
+
+    Raises:
+        SafetyError: too much is.
+        CatalogError: a catalog could not be read.
+    """
+    from reconciler.applier.counting import with_true_count
+
+    sources = {one.source.desired.name: one.source for one in states}
+    counted = []
+    for summary in plan.catalogs:
+        if summary.name not in sources:
+            continue
+        connection = connections[summary.name]
+        going = {
+            change.identifier
+            for change in plan.changes
+            if change.catalog == summary.name and change.action is Action.DEREGISTER_TABLE and change.reason != LEFTOVER
+        }
+        with catalog_errors(connection.name, connection.impl, connection.secrets):
+            counted.append(
+                with_true_count(summary, plan.thresholds, sources[summary.name], going, connection.backend, parallelism)
+            )
+    check_removals(plan.model_copy(update={"catalogs": tuple(counted)}))

@@ -17,7 +17,7 @@ from reconciler.state import DesiredCatalog, LiveNamespace, Schema, Storage, Sto
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
 
-__all__ = ["ask_occupants", "ask_storage", "check_selection", "schemas_to_show"]
+__all__ = ["ask_occupants", "ask_places", "ask_storage", "check_selection", "schemas_to_show"]
 
 _NOT_LOOKED_AT = Storage(StorageKind.UNKNOWN)
 
@@ -31,16 +31,7 @@ def ask_storage(
         BackendError: the catalog could not say where a table goes.
     """
     asked = list(questions)
-    places = dict(
-        in_parallel(
-            lambda question: (
-                question.table.id,
-                question.location or backend.default_location(question.table.id),
-            ),
-            asked,
-            parallelism,
-        )
-    )
+    places = ask_places(backend, asked, parallelism)
     probed = {question.table.id for question in asked if question.table.probe}
     locations = {place for identifier, place in places.items() if place is not None and identifier in probed}
     found = storage.probe_many(locations, backend.storage_options(), parallelism)
@@ -52,7 +43,7 @@ def ask_storage(
         and found.get(places[question.table.id] or "", _NOT_LOOKED_AT).kind is StorageKind.NOTHING
     }
     if elsewhere:
-        places |= elsewhere
+        places = {**places, **elsewhere}
         found |= storage.probe_many(elsewhere.values(), backend.storage_options(), parallelism)
     return {
         identifier: TableFacts(
@@ -62,6 +53,23 @@ def ask_storage(
         )
         for identifier, place in places.items()
     }
+
+
+def ask_places(
+    backend: Backend, questions: Iterable[StorageQuestion], parallelism: int
+) -> Mapping[Identifier, str | None]:
+    """Return where each table in question is or would be; None where nothing says it.
+
+    Raises:
+        BackendError: the catalog could not say where a table goes.
+    """
+    return dict(
+        in_parallel(
+            lambda question: (question.table.id, question.location or backend.default_location(question.table.id)),
+            questions,
+            parallelism,
+        )
+    )
 
 
 def schemas_to_show(

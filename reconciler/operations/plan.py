@@ -12,7 +12,7 @@ from reconciler.operations.facts import ask_occupants, ask_storage, check_select
 from reconciler.planner import make_plan
 from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, storage_questions
 from reconciler.planner.live_tables import TablesInMemory
-from reconciler.planner.plan import ManifestRef, Plan
+from reconciler.planner.plan import ManifestRef, Options, Plan
 from reconciler.planner.safety import check_removals
 from reconciler.state import DEFAULT_PARALLELISM
 
@@ -57,7 +57,8 @@ def plan(
     with open_connections(manifest, concerned, parallelism=parallelism) as connections:
         inputs = read_all(connections.values(), read, parallelism)
     check_selection(select, [(source, TablesInMemory(source.live.tables)) for source in inputs])
-    made = make_plan(reference(manifest), manifest.thresholds, inputs)
+    asked = Options(select=tuple(select), adopt=adopt, take_over=take_over)
+    made = make_plan(reference(manifest), manifest.thresholds, inputs, asked)
     if not allow_mass_removal:
         check_removals(made)
     return made

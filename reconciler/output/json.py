@@ -37,12 +37,17 @@ def plan_json_schema() -> dict[str, Any]:
         "pattern": rf"^{FORMAT_VERSION.partition('.')[0]}\.",
         "description": "The major version changes when an older lancens could misread the plan.",
     }
+    properties["digest"] = {
+        "type": "string",
+        "pattern": "^[0-9a-f]{64}$",
+        "description": "The SHA-256 over everything else in the plan, by which a review names it.",
+    }
     properties["summary"] = references[(Summary, "validation")]
     return {
         "$schema": _DIALECT,
         **{key: value for key, value in definitions.items() if key != "$defs"},
         "type": "object",
         "properties": properties,
-        "required": ["format_version", *plan["required"], "summary"],
+        "required": ["format_version", *plan["required"], "summary", "digest"],
         "$defs": schemas,
     }

@@ -33,7 +33,7 @@ from reconciler.planner.catalog import CatalogPlan, conclude
 from reconciler.planner.comparison import Comparison, Outcomes, comparison_of
 from reconciler.planner.facts import CatalogInput, Facts, StorageQuestion, storage_question
 from reconciler.planner.live_tables import LiveTables, TablesInMemory
-from reconciler.planner.plan import Action, Plan
+from reconciler.planner.plan import Action, Options, Plan
 from reconciler.planner.safety import check_removals
 from reconciler.state import DEFAULT_PARALLELISM, DesiredTable, LiveTable, Schema
 
@@ -116,7 +116,12 @@ def plan_on_spark(
             )
             for name, source in sources.items()
         ]
-    made = assemble(reference(manifest), manifest.thresholds, plans)
+    made = assemble(
+        reference(manifest),
+        manifest.thresholds,
+        plans,
+        Options(select=tuple(select), adopt=adopt, take_over=take_over),
+    )
     if not allow_mass_removal:
         check_removals(made)
     return made

@@ -8,22 +8,37 @@ from reconciler.errors import PlanError
 from reconciler.planner.catalog import CatalogPlan, plan_catalog
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.ordering import order
-from reconciler.planner.plan import ManifestRef, Plan
+from reconciler.planner.plan import ManifestRef, Options, Plan
+from reconciler.planner.safety import removes_too_much
 from reconciler.state import Thresholds
 
 __all__ = ["assemble", "make_plan"]
 
+_NONE_GIVEN = Options()
 
-def make_plan(manifest: ManifestRef, thresholds: Thresholds, catalogs: Iterable[CatalogInput]) -> Plan:
+
+def make_plan(
+    manifest: ManifestRef,
+    thresholds: Thresholds,
+    catalogs: Iterable[CatalogInput],
+    options: Options = _NONE_GIVEN,
+) -> Plan:
     """Return the plan that turns the live state of every catalog into the desired one.
+
+    ``options`` is what the plan says it was made with; each catalog is planned with those of its own input.
 
     Raises:
         PlanError: with every conflict found, in all catalogs.
     """
-    return assemble(manifest, thresholds, [plan_catalog(catalog) for catalog in catalogs])
+    return assemble(manifest, thresholds, [plan_catalog(catalog) for catalog in catalogs], options)
 
 
-def assemble(manifest: ManifestRef, thresholds: Thresholds, catalogs: Sequence[CatalogPlan]) -> Plan:
+def assemble(
+    manifest: ManifestRef,
+    thresholds: Thresholds,
+    catalogs: Sequence[CatalogPlan],
+    options: Options = _NONE_GIVEN,
+) -> Plan:
     """Return one plan of the plans of all catalogs: ordered, and the same bytes for the same input.
 
     Raises:
@@ -32,10 +47,12 @@ def assemble(manifest: ManifestRef, thresholds: Thresholds, catalogs: Sequence[C
     conflicts = sorted(conflict for catalog in catalogs for conflict in catalog.conflicts)
     if conflicts:
         raise PlanError(conflicts)
+    summaries = tuple(sorted((catalog.summary for catalog in catalogs), key=lambda summary: summary.name))
     return Plan(
         manifest=manifest,
         thresholds=thresholds,
-        catalogs=tuple(sorted((catalog.summary for catalog in catalogs), key=lambda summary: summary.name)),
+        options=options.model_copy(update={"mass_removal": removes_too_much(thresholds, summaries)}),
+        catalogs=summaries,
         changes=order(change for catalog in catalogs for change in catalog.changes),
         guards=tuple(
             sorted(

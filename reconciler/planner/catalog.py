@@ -23,9 +23,9 @@ from reconciler.planner.outcome import Context, Outcome, change_of
 from reconciler.planner.plan import Action, CatalogSummary, Change, Fingerprint, Guard, Kind, Note, view_of
 from reconciler.state import DesiredCatalog, DesiredNamespace, DesiredTable, LiveTable
 
-__all__ = ["CatalogPlan", "conclude", "droppable_namespaces", "plan_catalog"]
+__all__ = ["LEFTOVER", "CatalogPlan", "conclude", "droppable_namespaces", "plan_catalog"]
 
-_LEFTOVER = "left by an interrupted run of lancens; nobody's data goes with it"
+LEFTOVER = "left by an interrupted run of lancens; nobody's data goes with it"
 
 
 @dataclass(slots=True)
@@ -54,16 +54,19 @@ def plan_catalog(source: CatalogInput) -> CatalogPlan:
     return conclude(source, compare_tables(source), TablesInMemory(source.live.tables))
 
 
-def conclude(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> CatalogPlan:
+def conclude(
+    source: CatalogInput, outcomes: Outcomes, tables: LiveTables, among: Collection[Identifier] | None = None
+) -> CatalogPlan:
     """Return the plan of a catalog whose tables have been compared.
 
     Args:
         source: the catalog; its live tables and the facts about tables are not looked at.
         outcomes: what comparing all its tables came to.
         tables: answers what the plan needs to know of the live tables as a whole.
+        among: the namespaces to compare; all of them, unless given.
     """
     candidates: list[Change] = []
-    for outcome in _namespace_outcomes(source, comparison_of(source).context):
+    for outcome in _namespace_outcomes(source, comparison_of(source).context, among):
         if isinstance(outcome, Change) and outcome.action is Action.DROP_NAMESPACE:
             candidates.append(outcome)
         else:
@@ -72,6 +75,7 @@ def conclude(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> Ca
     drops, notes = _decide_drops(source, changes, candidates, tables)
     changes += drops
     leftovers = list(_leftovers(source))
+    occupied = {change.identifier for change in candidates} - {change.identifier for change in drops}
     conflicts = [*outcomes.conflicts, *_shared_locations(changes, tables), *_namesakes(source, changes, tables)]
     return CatalogPlan(
         summary=_summary(source, outcomes),
@@ -79,7 +83,7 @@ def conclude(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> Ca
         guards=outcomes.guards,
         conflicts=conflicts,
         notes=[*notes, *notes_on(source, outcomes.remarks)],
-        fingerprints=[*_fingerprints(source, changes), *map(_fingerprint, leftovers)],
+        fingerprints=[*_fingerprints(source, changes, occupied), *map(_fingerprint, leftovers)],
     )
 
 
@@ -95,7 +99,7 @@ def _leftovers(source: CatalogInput) -> Iterator[Change]:
         if live.id not in wanted and source.options.select.contains(live.id):
             before = view_of(live, (), context.capabilities.safeguard)
             action = Action.DEREGISTER_TABLE if isinstance(live, LiveTable) else Action.DROP_NAMESPACE
-            yield change_of(context, action, live.id, before, None, _LEFTOVER)
+            yield change_of(context, action, live.id, before, None, LEFTOVER)
 
 
 def _fingerprint(change: Change) -> Fingerprint:
@@ -117,14 +121,18 @@ def _summary(source: CatalogInput, outcomes: Outcomes) -> CatalogSummary:
     )
 
 
-def _namespace_outcomes(source: CatalogInput, context: Context) -> Iterator[Outcome]:
+def _namespace_outcomes(
+    source: CatalogInput, context: Context, among: Collection[Identifier] | None = None
+) -> Iterator[Outcome]:
     wanted, live = source.desired.namespaces, source.live.namespaces
     select = source.options.select
     parents = {identifier[:-1] for identifier in wanted}
     homes = _homes(source.desired) if context.capabilities.namespace_kinds else frozenset[Identifier]()
     needed = _needed_ancestors(source.desired, select)
-    for identifier, desired in wanted.items():
-        there = live.get(identifier)
+    for identifier in wanted if among is None else among:
+        desired, there = wanted.get(identifier), live.get(identifier)
+        if desired is None:
+            continue
         if select.contains(identifier) or (identifier in needed and there is None and not desired.absent):
             holds = Holds(namespaces=identifier in parents, tables=identifier in homes)
             yield diff_namespace(context, desired, there, holds)
@@ -222,8 +230,13 @@ def _namesakes(source: CatalogInput, changes: Collection[Change], tables: LiveTa
             yield f"{change.source}: {change.address} cannot be a {change.kind}: a {kind} has the name"
 
 
-def _fingerprints(source: CatalogInput, changes: Collection[Change]) -> Iterator[Fingerprint]:
-    """Yield the state of every object the plan touches, and of the parents it relies on, each once."""
+def _fingerprints(
+    source: CatalogInput, changes: Collection[Change], occupied: Collection[Identifier]
+) -> Iterator[Fingerprint]:
+    """Yield the state of every object the plan touches, and of the parents it relies on, each once.
+
+    Of a parent all is kept that it was compared by, so that why it has no change itself can be seen from the plan.
+    """
     catalog = source.desired.name
     touched = {(change.kind, change.identifier) for change in changes}
     parents: set[Identifier] = set()
@@ -233,5 +246,7 @@ def _fingerprints(source: CatalogInput, changes: Collection[Change]) -> Iterator
             parents.add(change.identifier[:-1])
     for parent in sorted(parents):
         live = source.live.namespaces.get(parent)
-        keys = recorded_keys(live.properties) if live else frozenset[str]()
-        yield Fingerprint.of(catalog, "namespace", parent, view_of(live, keys, None), keys)
+        block = source.desired.namespaces.get(parent)
+        keys = {*(block.properties if block else ()), *(recorded_keys(live.properties) if live else ())}
+        view = view_of(live, keys, None)
+        yield Fingerprint.of(catalog, "namespace", parent, view, keys, occupied=parent in occupied)

@@ -75,7 +75,7 @@ class Comparison:
         """Compare one table and add what it comes to. Called for every live table, selected or not."""
         removable = False
         if live is not None:
-            removable = self._is_removable(live)
+            removable = self.is_removable(live)
             outcomes.tables += 1
             outcomes.removable_tables += removable
         if not self._is_planned(desired, live):
@@ -94,7 +94,7 @@ class Comparison:
             return self.select.contains(desired.id)
         return live is not None and self.scope.contains(live.id) and self.select.contains(live.id)
 
-    def _is_removable(self, table: LiveTable) -> bool:
+    def is_removable(self, table: LiveTable) -> bool:
         """Return whether pruning may touch the table at all, wanted or not."""
         context = self.context
         if context.prune is Prune.NEVER or not context.capabilities.table_markers or not self.scope.contains(table.id):

@@ -1,37 +1,346 @@
-"""Is a plan that was read from a file one that lancens made, and not one that was edited or cut since?"""
+"""Is a plan what its manifest asks for, in the states that it says it was made on?
+
+The planner is run again on what the plan recorded, for the objects it is about and no others, and what comes out has
+to be the plan. So whatever was edited, and whoever made it fit, nothing is carried out that the manifest does not ask
+for. That the recorded states are the real ones is checked against the live catalogs by ``reconciler.applier``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 
+from pydantic import BaseModel
+
+from reconciler import ownership
 from reconciler.errors import PlanFileError
-from reconciler.planner.explain import explain
-from reconciler.planner.plan import Plan
+from reconciler.names import Identifier, address
+from reconciler.planner import assemble
+from reconciler.planner.catalog import CatalogPlan, conclude
+from reconciler.planner.comparison import Outcomes, comparison_of
+from reconciler.planner.facts import CatalogInput, Facts, StorageQuestion, TableFacts, storage_question
+from reconciler.planner.live_tables import TablesInMemory
+from reconciler.planner.plan import (
+    Action,
+    CatalogSummary,
+    Change,
+    Column,
+    Fingerprint,
+    Guard,
+    Kind,
+    ManifestRef,
+    ObjectView,
+    Plan,
+)
+from reconciler.planner.safety import removes_too_much
+from reconciler.redaction import is_stand_in, redact_value
+from reconciler.state import (
+    DesiredCatalog,
+    DesiredNamespace,
+    DesiredTable,
+    Field,
+    LiveNamespace,
+    LiveTable,
+    Schema,
+    Snapshot,
+    Storage,
+    StorageKind,
+    Thresholds,
+)
 
-__all__ = ["check_integrity"]
+__all__ = ["Place", "Recorded", "check_catalogs", "follow", "recorded"]
 
 
-def check_integrity(plan: Plan) -> None:
-    """Return when what a plan shows is what it would do.
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a table is or would be, None where nothing says it, and why the catalog does not take it there."""
+
+    location: str | None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a plan recorded of one catalog: the states it was made on, as an input to make it again of.
+
+    ``tables`` and ``namespaces`` are those it is about, there or not, ``columns`` those that data was found to have.
+    ``questions`` are the tables whose :class:`Place` has to be known to do so.
+    """
+
+    source: CatalogInput
+    tables: Sequence[Identifier]
+    namespaces: Sequence[Identifier]
+    columns: Mapping[Identifier, Sequence[Column]]
+    questions: Sequence[StorageQuestion]
+
+
+def check_catalogs(
+    plan: Plan, manifest: ManifestRef, thresholds: Thresholds, catalogs: Mapping[str, tuple[str, DesiredCatalog]]
+) -> None:
+    """Return when what a plan says of its manifest is so; this needs no connection.
+
+    Args:
+        plan: from a file, or just made.
+        manifest: how a plan names the manifest that was loaded.
+        thresholds: those of the manifest.
+        catalogs: the implementation and the desired state of every catalog of the manifest.
 
     Raises:
-        PlanFileError: a part is missing, or does not fit another.
+        PlanFileError: it is not.
     """
-    for fault in _faults(plan):
-        raise PlanFileError(f"the plan is damaged: {fault}. Make the plan again. Nothing was changed.")
+    for fault in _catalog_faults(plan, manifest, thresholds, catalogs):
+        raise _edited(fault)
 
 
-def _faults(plan: Plan) -> Iterator[str]:
-    known = {catalog.name for catalog in plan.catalogs}
-    fingerprinted = {(one.catalog, one.kind, one.identifier) for one in plan.fingerprints}
-    for change in plan.changes:
-        if change.kind != change.action.kind or change.catalog not in known:
-            yield f"{change.address} does not fit its catalog or action"
-        if (change.catalog, change.kind, change.identifier) not in fingerprinted:
-            yield f"{change.address} has no fingerprint"
-        if change.fields != explain(change.before, change.after):
-            yield f"what it shows of {change.address} is not what it would do"
+def _catalog_faults(
+    plan: Plan, manifest: ManifestRef, thresholds: Thresholds, catalogs: Mapping[str, tuple[str, DesiredCatalog]]
+) -> Iterator[str]:
+    if plan.manifest.name != manifest.name:
+        yield "it names another manifest"
+    if plan.thresholds != thresholds:
+        yield "its `thresholds` are not the manifest's"
     changed = {change.catalog for change in plan.changes}
-    for one in plan.fingerprints:
-        if one.catalog not in changed:
-            yield f"it has a fingerprint of `{one.catalog}`, where it changes nothing"
+    times = Counter(summary.name for summary in plan.catalogs)
+    for summary in plan.catalogs:
+        if summary.name not in catalogs or times[summary.name] > 1:
+            yield f"`{summary.name}` is not a catalog of the manifest, or is there twice"
+        else:
+            yield from _summary_faults(summary, *catalogs[summary.name], is_changed=summary.name in changed)
+    for name in sorted(changed - times.keys()):
+        yield f"it changes `{name}`, of which it read nothing"
+    for name in sorted({one.catalog for one in plan.fingerprints} - changed):
+        yield f"it has a fingerprint of `{name}`, where it changes nothing"
+
+
+def _summary_faults(summary: CatalogSummary, impl: str, desired: DesiredCatalog, *, is_changed: bool) -> Iterator[str]:
+    if summary.impl != impl:
+        yield f"`{summary.name}` is `impl: {impl}`"
+    if summary.desired_objects != len(desired.tables) + len(desired.namespaces):
+        yield f"its `desired_objects` of `{summary.name}` are not those of the manifest"
+    if summary.removed_tables and not is_changed:
+        yield f"its `removed_tables` of `{summary.name}` are not those that it deregisters"
+
+
+def recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Identifier] = ()) -> Recorded:
+    """Return what ``plan`` recorded of the catalog of ``source``, whose live state and facts are not looked at.
+
+    ``leftovers`` are those of the objects it takes away as what interrupted runs left that the catalog knows as such.
+
+    Raises:
+        PlanFileError: a fingerprint is not that of the state beside it.
+    """
+    desired = source.desired
+    own = [one for one in plan.fingerprints if one.catalog == desired.name]
+    for one in own:
+        if one.digest != (None if one.view is None else one.view.digest()):
+            raise _edited(
+                f"the fingerprint of {address(one.catalog, one.identifier)} is not that of the state beside it"
+            )
+    aside = [one for one in own if one.identifier in leftovers]
+    tables = {one.identifier: one.view for one in own if one.kind == "table" and one not in aside}
+    namespaces = {one.identifier: one.view for one in own if one.kind == "namespace" and one not in aside}
+    live = Snapshot(
+        {key: _live_namespace(key, view, desired.namespaces.get(key)) for key, view in namespaces.items() if view},
+        {key: _live_table(key, view, desired.tables.get(key)) for key, view in tables.items() if view},
+    )
+    blocks = [desired.tables[key] for key in tables if key in desired.tables]
+    questions = [storage_question(block, live.tables.get(block.id), source.options.select) for block in blocks]
+    occupants = {one.identifier: ("something",) for one in own if one.occupied}
+    return Recorded(
+        replace(source, live=live, facts=Facts(occupants=occupants, leftovers=[*_leftovers(aside)])),
+        tuple(tables),
+        tuple(namespaces),
+        {key: view.columns for key, view in tables.items() if view and view.columns is not None},
+        [question for question in questions if question is not None],
+    )
+
+
+def follow(
+    plan: Plan,
+    manifest: ManifestRef,
+    thresholds: Thresholds,
+    catalogs: Iterable[tuple[Recorded, Mapping[Identifier, Place]]],
+) -> Plan:
+    """Return ``plan`` with the changes that follow from its manifest, which are those it has.
+
+    They have the values that a saved plan leaves out because they are sensitive.
+
+    Args:
+        plan: from a file, or just made.
+        manifest: how a plan names the manifest that was loaded.
+        thresholds: those of the manifest.
+        catalogs: what the plan recorded of each catalog that it changes, and the places of the tables in question.
+
+    Raises:
+        PlanFileError: other changes follow, or none can.
+    """
+    seen = {(change.catalog, change.identifier): change for change in plan.changes if change.kind == "table"}
+    made = [_planned_again(one, places, seen) for one, places in catalogs]
+    conflict = next((conflict for catalog in made for conflict in catalog.conflicts), None)
+    if conflict is not None:
+        raise _edited(f"its manifest and the states in it do not go together: {conflict}")
+    derived = assemble(manifest, thresholds, made, plan.options)
+    for fault in _faults(plan, derived):
+        raise _edited(fault)
+    return plan.model_copy(update={"changes": derived.changes})
+
+
+def _planned_again(
+    one: Recorded,
+    places: Mapping[Identifier, Place],
+    seen: Mapping[tuple[str, Identifier], Change],
+) -> CatalogPlan:
+    source = one.source
+    wanted, live = source.desired.tables, source.live.tables
+    facts = {
+        question.table.id: _facts(
+            question,
+            places[question.table.id],
+            seen.get((source.desired.name, question.table.id)),
+            one.columns.get(question.table.id),
+        )
+        for question in one.questions
+    }
+    comparison, outcomes = comparison_of(source), Outcomes()
+    for identifier in one.tables:
+        comparison.add(outcomes, wanted.get(identifier), live.get(identifier), facts.get(identifier))
+    return conclude(source, outcomes, TablesInMemory(live), one.namespaces)
+
+
+def _facts(
+    question: StorageQuestion, place: Place, change: Change | None, columns: Sequence[Column] | None
+) -> TableFacts:
+    """Return what storage held, as far as it is recorded: data without columns beside it had those of the block.
+
+    Which of two places was looked at, the change tells.
+    """
+    kind = change.storage if change else None
+    schema = None
+    if kind is StorageKind.DATASET:
+        wanted = question.table.schema
+        schema = wanted if columns is None else _schema(columns, wanted or ())
+    if question.otherwise is not None and (change is None or change.action is not Action.RELOCATE_TABLE):
+        place = Place(question.otherwise)
+    return TableFacts(place.location, Storage(kind or StorageKind.UNKNOWN, schema), place.problem)
+
+
+# ---- recorded states -------------------------------------------------------------------------------------------------
+
+
+def _leftovers(recorded_as: Iterable[Fingerprint]) -> Iterator[LiveNamespace | LiveTable]:
+    for one in recorded_as:
+        if one.view is not None and one.kind == "table":
+            yield _live_table(one.identifier, one.view, None)
+        elif one.view is not None:
+            yield _live_namespace(one.identifier, one.view, None)
+
+
+def _live_table(identifier: Identifier, view: ObjectView, desired: DesiredTable | None) -> LiveTable:
+    return LiveTable(identifier, view.location or "", _properties(view, desired.properties if desired else {}))
+
+
+def _live_namespace(identifier: Identifier, view: ObjectView, desired: DesiredNamespace | None) -> LiveNamespace:
+    return LiveNamespace(identifier, _properties(view, desired.properties if desired else {}), view.kind)
+
+
+def _properties(view: ObjectView, wanted: Mapping[str, str]) -> dict[str, str]:
+    """Return properties of which ``view`` is the view."""
+    properties = {**view.safeguards, **_restored(view.properties, wanted)}
+    if view.managed_by is not None:
+        properties[ownership.MANAGED_BY] = view.managed_by
+    if view.keys:
+        properties[ownership.KEYS] = ownership.encode_keys(view.keys)
+    if view.protect:
+        properties[ownership.PROTECT] = "true"
+    if view.requested_location is not None:
+        properties[ownership.REQUESTED_LOCATION] = view.requested_location
+    if view.chosen_location is not None:
+        properties[ownership.CHOSEN_LOCATION] = view.chosen_location
+    return properties
+
+
+def _schema(columns: Sequence[Column], wanted: Schema) -> Schema:
+    metadata = {field.name: dict(field.metadata) for field in wanted}
+    return tuple(
+        Field(
+            column.name,
+            column.type,
+            column.nullable,
+            tuple(_restored(column.metadata, metadata.get(column.name, {})).items()),
+        )
+        for column in columns
+    )
+
+
+def _restored(shown: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
+    """Return ``shown`` with the real value in the place of every stand-in for one that is wanted."""
+    return {
+        key: wanted[key] if is_stand_in(value) and key in wanted and redact_value(key, wanted[key]) == value else value
+        for key, value in shown.items()
+    }
+
+
+# ---- comparing -------------------------------------------------------------------------------------------------------
+
+
+def _faults(plan: Plan, derived: Plan) -> Iterator[str]:
+    for change, follows in zip_longest(plan.changes, derived.changes):
+        if change is None or follows is None or change.address != follows.address:
+            yield _misplaced(plan.changes, derived.changes)
+            return
+        field = _difference(change, follows)
+        if field is not None:
+            yield f"`{field}` of {change.address} is not what the manifest and the recorded states ask for"
+    for one, needed in zip_longest(plan.fingerprints, derived.fingerprints):
+        if one is None or needed is None or _difference(one, needed) is not None:
+            odd = one or needed
+            yield f"it does not have the fingerprint of {address(odd.catalog, odd.identifier)} that it needs"
+    removed = {summary.name: summary.removed_tables for summary in derived.catalogs}
+    for summary in plan.catalogs:
+        if summary.removed_tables != removed.get(summary.name, 0):
+            yield f"its `removed_tables` of `{summary.name}` are not those that it deregisters"
+    if plan.options.mass_removal != removes_too_much(plan.thresholds, plan.catalogs):
+        yield "its `mass_removal` is not what its counts come to"
+    yield from _guard_faults(plan, derived)
+
+
+def _misplaced(changes: Sequence[Change], follows: Sequence[Change]) -> str:
+    """Return which change there is too much, or too few, or that they are only in another order."""
+    have, need = Counter(map(_key, changes)), Counter(map(_key, follows))
+    for catalog, _, identifier in sorted((have - need).keys()):
+        return f"{address(catalog, identifier)} is changed, which the manifest and the recorded states do not ask for"
+    for catalog, _, identifier in sorted((need - have).keys()):
+        return f"the change of {address(catalog, identifier)} is missing"
+    return "its changes are in another order"
+
+
+def _guard_faults(plan: Plan, derived: Plan) -> Iterator[str]:
+    changed = set(map(_key, plan.changes))
+    guards = {_key(guard): guard for guard in plan.guards}
+    for key, guard in guards.items():
+        if key in changed:
+            yield f"{guard.address} is changed although it is protected"
+    for guard in derived.guards:
+        if _key(guard) not in guards:
+            yield f"it does not say that {guard.address} is protected"
+
+
+def _key(one: Change | Guard) -> tuple[str, Kind, Identifier]:
+    return one.catalog, one.kind, one.identifier
+
+
+def _difference(one: BaseModel, other: BaseModel) -> str | None:
+    """Return a field in which the saved forms differ, None where there is none.
+
+    Where in the manifest something is said may differ: its lines may have moved since.
+    """
+    shown, expected = (document.model_dump(mode="json", exclude={"source"}) for document in (one, other))
+    if shown == expected:
+        return None
+    return next((key for key in shown if shown[key] != expected[key]), None)
+
+
+def _edited(fault: str) -> PlanFileError:
+    return PlanFileError(f"the plan was edited or damaged: {fault}. Make the plan again. Nothing was changed.")

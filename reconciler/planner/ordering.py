@@ -69,7 +69,7 @@ def _dependencies(changes: Sequence[Change]) -> list[set[int]]:
     freed_places: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
     for at, change in enumerate(changes):
         if change.action in _LEAVE_THEIR_PLACE and change.before and change.before.location:
-            freed_places[change.catalog, locations.normalise(change.before.location)].add(at)
+            freed_places[change.catalog, _place(change.before.location)].add(at)
     needs: list[set[int]] = [set() for _ in changes]
     for at, change in enumerate(changes):
         parent = index.get((change.catalog, "namespace", change.identifier[:-1]))
@@ -93,7 +93,12 @@ def _freed_by(
     if namesake is not None and changes[namesake].action.removes:
         freed.add(namesake)
     if change.kind == "table" and change.after and change.after.location:
-        leaving = freed_places.get((change.catalog, locations.normalise(change.after.location)), set())
+        leaving = freed_places.get((change.catalog, _place(change.after.location)), set())
         # Two relocations may swap places, so only a new table waits for one.
         freed |= {at for at in leaving if change.before is None or changes[at].action is Action.DEREGISTER_TABLE}
     return freed
+
+
+def _place(location: str) -> str:
+    """Return what a location frees or needs, as far as a saved plan shows it: read back it has the same order."""
+    return locations.normalise(locations.redact(location))

@@ -18,6 +18,7 @@ from reconciler.state import (
     LiveTable,
     Prune,
     Source,
+    StorageKind,
 )
 
 __all__ = ["Conflict", "Context", "Outcome", "Remark", "change_of", "guard_of", "removal"]
@@ -109,6 +110,8 @@ def change_of(
     *,
     source: Source | None = None,
     replace: bool = False,
+    probe: bool = True,
+    storage: StorageKind | None = None,
 ) -> Change:
     """Return the change from ``before`` to ``after``, with the fields that differ."""
     return Change(
@@ -122,6 +125,8 @@ def change_of(
         reason=reason,
         source=_source_ref(source),
         replace=replace,
+        probe=probe,
+        storage=storage,
     )
 
 

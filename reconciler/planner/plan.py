@@ -2,7 +2,8 @@
 
 A plan is data. It is made by ``reconciler.planner``, shown by ``reconciler.output``, saved as JSON (schema in
 ``schemas/plan.schema.json``) and carried out by ``reconciler.applier``. It holds no time and no machine name: the
-same states give the same bytes. Sensitive property values are in memory only; the JSON form holds stand-ins.
+same states give the same bytes. Sensitive property values are in memory only; the JSON form holds stand-ins, and
+digests are taken over what that form shows, so that a plan read back has the digests it was saved with.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from reconciler import locations, ownership
 from reconciler.errors import PlanFileError
 from reconciler.names import Identifier, address
 from reconciler.redaction import redact_properties
-from reconciler.state import LiveNamespace, LiveTable, Safeguard, Thresholds
+from reconciler.state import LiveNamespace, LiveTable, Safeguard, StorageKind, Thresholds
 
 __all__ = [
     "FORMAT_VERSION",
@@ -35,6 +36,7 @@ __all__ = [
     "Kind",
     "Note",
     "ObjectView",
+    "Options",
     "Plan",
     "SourceRef",
     "Summary",
@@ -42,6 +44,7 @@ __all__ = [
 ]
 
 FORMAT_VERSION = "1.0"
+_DIGEST = "digest"
 
 Kind = Literal["namespace", "table"]
 
@@ -141,16 +144,16 @@ class ObjectView(_Document):
         return self.managed_by, self.keys
 
     def digest(self) -> str:
-        """Return a SHA-256 over what is compared, with the real values and the location normalised."""
+        """Return a SHA-256 over what is compared, as the saved form shows it, with the location normalised."""
         parts = (
-            None if self.location is None else locations.normalise(self.location),
-            self.requested_location,
-            self.chosen_location,
+            None if self.location is None else locations.normalise(locations.redact(self.location)),
+            None if self.requested_location is None else locations.redact(self.requested_location),
+            None if self.chosen_location is None else locations.redact(self.chosen_location),
             self.kind,
             self.managed_by,
             self.protect,
             self.keys,
-            sorted(self.properties.items()),
+            sorted(redact_properties(self.properties).items()),
             sorted(self.safeguards.items()),
         )
         text = json.dumps(parts, ensure_ascii=True, separators=(",", ":"))
@@ -235,6 +238,9 @@ class Change(_Document):
     source: SourceRef | None = None
     replace: bool = False
     probe: bool = Field(default=True, description="Whether storage is opened to plan this, and again to do it.")
+    storage: StorageKind | None = Field(
+        default=None, description="What was found where the table is or would be; absent where it made no difference."
+    )
     depends_on: tuple[int, ...] = ()
 
     @property
@@ -285,7 +291,10 @@ class Note(_Document):
 
 
 class Fingerprint(_Document):
-    """The state in which an object was when the plan was made; ``view`` None: it was not there."""
+    """The state in which an object was when the plan was made; ``view`` None: it was not there.
+
+    ``occupied``: a namespace that would be dropped were it empty, and stays because of what it holds.
+    """
 
     catalog: str
     kind: Kind
@@ -293,10 +302,18 @@ class Fingerprint(_Document):
     managed_keys: tuple[str, ...] = ()
     view: ObjectView | None = None
     digest: str | None = None
+    occupied: bool = False
 
     @classmethod
     def of(
-        cls, catalog: str, kind: Kind, identifier: Identifier, view: ObjectView | None, managed_keys: Iterable[str]
+        cls,
+        catalog: str,
+        kind: Kind,
+        identifier: Identifier,
+        view: ObjectView | None,
+        managed_keys: Iterable[str],
+        *,
+        occupied: bool = False,
     ) -> Fingerprint:
         """Return the fingerprint of ``view``."""
         return cls(
@@ -306,6 +323,7 @@ class Fingerprint(_Document):
             managed_keys=tuple(sorted(managed_keys)),
             view=view,
             digest=None if view is None else view.digest(),
+            occupied=occupied,
         )
 
     def is_of(self, view: ObjectView | None) -> bool:
@@ -336,6 +354,18 @@ class ManifestRef(_Document):
     name: str
     digest: str
     files: tuple[str, ...]
+
+
+class Options(_Document):
+    """What the plan was made with, beside the manifest.
+
+    ``mass_removal``: the plan removes more than the thresholds allow, which had to be allowed to make it.
+    """
+
+    select: tuple[str, ...] = ()
+    adopt: bool = False
+    take_over: bool = False
+    mass_removal: bool = False
 
 
 class Summary(_Document):
@@ -392,6 +422,7 @@ class Plan(_Document):
     notes: tuple[Note, ...] = ()
     fingerprints: tuple[Fingerprint, ...] = ()
     thresholds: Thresholds = Thresholds()
+    options: Options = Options()
 
     @property
     def is_empty(self) -> bool:
@@ -405,22 +436,25 @@ class Plan(_Document):
 
     def to_json(self) -> str:
         """Return the saved form: UTF-8 text, the same for the same plan, without sensitive values."""
-        document = self.model_dump(mode="json", exclude_defaults=True, by_alias=True)
-        ordered: dict[str, Any] = {"format_version": self.format_version, **document}
-        ordered["summary"] = self.summary().model_dump(by_alias=True)
-        text = json.dumps(ordered, indent=2, ensure_ascii=False)
+        content = self._content()
+        text = json.dumps({**content, _DIGEST: _digest_of(content)}, indent=2, ensure_ascii=False)
         return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
     def digest(self) -> str:
-        """Return the SHA-256 of the saved form, the name by which a review refers to this plan."""
-        return hashlib.sha256(self.to_json().encode("utf-8", "surrogatepass")).hexdigest()
+        """Return the SHA-256 over what the saved form says, which holds it, and by which a review names this plan."""
+        return _digest_of(self._content())
+
+    def _content(self) -> dict[str, Any]:
+        document = self.model_dump(mode="json", exclude_defaults=True, by_alias=True)
+        summary = self.summary().model_dump(by_alias=True)
+        return {"format_version": self.format_version, **document, "summary": summary}
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Plan:
         """Return the plan that :meth:`to_json` wrote.
 
         Raises:
-            PlanFileError: the text is no plan, is damaged, or has another major version.
+            PlanFileError: the text is no plan, was edited or cut, or has another major version.
         """
         try:
             document = json.loads(text)
@@ -439,8 +473,33 @@ class Plan(_Document):
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"])
             raise PlanFileError(f"the plan is damaged at {where}: {first['msg']}. Make the plan again.") from None
+        _check_seal(document, plan.summary())
         count = len(plan.changes)
         for position, change in enumerate(plan.changes):
             if any(not 0 <= dependency < count or dependency == position for dependency in change.depends_on):
                 raise PlanFileError(f"the plan is damaged: {change.address} depends on what is not in it")
         return plan
+
+
+def _check_seal(document: Mapping[str, Any], summary: Summary) -> None:
+    """Check that ``document`` has the digest it was saved with, and that ``summary`` counts its changes.
+
+    Keys of a later minor version count, too, although they are ignored otherwise.
+    """
+    content = {key: value for key, value in document.items() if key != _DIGEST}
+    if document.get(_DIGEST) != _digest_of(content):
+        raise PlanFileError(
+            "the plan was edited or damaged: its `digest` is not that of what it holds. Make the plan again."
+        )
+    counted = summary.model_dump(by_alias=True)
+    said = content.get("summary")
+    if not isinstance(said, dict) or any(said.get(sort) != count for sort, count in counted.items()):
+        raise PlanFileError(
+            "the plan was edited or damaged: its `summary` does not count its changes. Make the plan again."
+        )
+
+
+def _digest_of(content: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a document, however it is laid out."""
+    text = json.dumps(content, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from reconciler.errors import SafetyError
 from reconciler.planner.plan import CatalogSummary, Plan
 from reconciler.state import Thresholds
 
-__all__ = ["check_removals"]
+__all__ = ["check_removals", "removes_too_much"]
 
 
 def check_removals(plan: Plan) -> None:
@@ -25,6 +25,11 @@ def check_removals(plan: Plan) -> None:
         raise SafetyError(
             "\n".join([*reasons, "Nothing was changed. If this is meant, allow it with --allow-mass-removal."])
         )
+
+
+def removes_too_much(limits: Thresholds, catalogs: Iterable[CatalogSummary]) -> bool:
+    """Return whether :func:`check_removals` refuses a plan with these catalogs."""
+    return any(True for catalog in catalogs for _ in _reasons(limits, catalog))
 
 
 def _reasons(limits: Thresholds, catalog: CatalogSummary) -> Iterator[str]:

@@ -99,16 +99,29 @@ def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> O
         reason = "data found at its location"
         if desired.schema is not None:
             after = after.model_copy(update={"columns": columns_of(desired.schema)})
-        return change_of(context, Action.REGISTER_TABLE, desired.id, None, after, reason, source=desired.source)
+        return change_of(
+            context, Action.REGISTER_TABLE, desired.id, None, after, reason, source=desired.source, storage=storage.kind
+        )
     if desired.schema is not None and storage.kind is StorageKind.NOTHING:
         after = after.model_copy(update={"columns": columns_of(desired.schema)})
         reason = "in the manifest, no data yet"
-        return change_of(context, Action.CREATE_TABLE, desired.id, None, after, reason, source=desired.source)
+        return change_of(
+            context, Action.CREATE_TABLE, desired.id, None, after, reason, source=desired.source, storage=storage.kind
+        )
     reason = (
         "in the manifest, no data yet" if storage.kind is StorageKind.NOTHING else "in the manifest, storage not opened"
     )
-    change = change_of(context, Action.DECLARE_TABLE, desired.id, None, after, reason, source=desired.source)
-    return change.model_copy(update={"probe": desired.probe})
+    return change_of(
+        context,
+        Action.DECLARE_TABLE,
+        desired.id,
+        None,
+        after,
+        reason,
+        source=desired.source,
+        probe=desired.probe,
+        storage=storage.kind,
+    )
 
 
 def _unkeepable(context: Context, desired: DesiredTable) -> str | None:
@@ -162,15 +175,17 @@ def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: T
             return Remark(topic, live.id)
     if without_data and not moved and desired.schema is not None:
         after = after.model_copy(update={"columns": columns_of(desired.schema)})
-        return _update(context, desired, Action.CREATE_TABLE, before, after, "in the catalog, no data at its location")
+        return _update(
+            context, desired, facts, Action.CREATE_TABLE, before, after, "in the catalog, no data at its location"
+        )
     if moved:
-        return _update(context, desired, Action.RELOCATE_TABLE, before, after, "registered elsewhere")
+        return _update(context, desired, facts, Action.RELOCATE_TABLE, before, after, "registered elsewhere")
     if difference.added and facts is not None and facts.storage.schema is not None:
         found = facts.storage.schema
         before = before.model_copy(update={"columns": columns_of(found)})
         after = after.model_copy(update={"columns": columns_of((*found, *difference.added))})
-        return _update(context, desired, Action.ALTER_TABLE, before, after, "columns to add")
-    return _update(context, desired, Action.UPDATE_TABLE, before, after, _reason(context, before, after))
+        return _update(context, desired, facts, Action.ALTER_TABLE, before, after, "columns to add")
+    return _update(context, desired, facts, Action.UPDATE_TABLE, before, after, _reason(context, before, after))
 
 
 def _before(context: Context, desired: DesiredTable, live: LiveTable) -> ObjectView:
@@ -244,21 +259,39 @@ def _existing_fault(
 
 
 def _update(
-    context: Context, desired: DesiredTable, action: Action, before: ObjectView, after: ObjectView, reason: str
+    context: Context,
+    desired: DesiredTable,
+    facts: TableFacts | None,
+    action: Action,
+    before: ObjectView,
+    after: ObjectView,
+    reason: str,
 ) -> Outcome:
     """Return the update, or the replacement that stands in for it where the catalog cannot update in place."""
     capabilities = context.capabilities
+    storage = facts.storage.kind if facts else None
     relocates = action is Action.RELOCATE_TABLE
     touches_entry = relocates or _touches_entry(before, after)
     if (capabilities.alter_table or not touches_entry) and (capabilities.relocate_table or not relocates):
-        change = change_of(context, action, desired.id, before, after, reason, source=desired.source)
-        return change.model_copy(update={"probe": desired.probe})
+        return change_of(
+            context,
+            action,
+            desired.id,
+            before,
+            after,
+            reason,
+            source=desired.source,
+            probe=desired.probe,
+            storage=storage,
+        )
     if not capabilities.replace_table or action not in (Action.RELOCATE_TABLE, Action.UPDATE_TABLE):
         return _unalterable(context, desired, "relocated" if relocates else "changed")
     if desired.protect or (before.protect and desired.protect is not False):
         return guard_of(context, action, desired.id, "would be replaced", desired.source)
     reason = f"replaced: {reason}"
-    return change_of(context, action, desired.id, before, after, reason, source=desired.source, replace=True)
+    return change_of(
+        context, action, desired.id, before, after, reason, source=desired.source, replace=True, storage=storage
+    )
 
 
 def _unalterable(context: Context, desired: DesiredTable, what: str) -> Conflict:

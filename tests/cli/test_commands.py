@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tests.cli.running import lancens, shell
+from tests.plans import resealed
 
 MANIFEST = """\
 version: 1
@@ -121,9 +122,10 @@ def test_files_are_named_from_the_current_folder_in_errors_plans_and_saved_plans
 @pytest.mark.parametrize(
     ("found", "put", "said"),
     [
-        ('"tier": "gold"', '"tier": "iron"', "would not get what the manifest says"),
-        ('"action": "declare-table"', '"action": "drop-namespace"', "does not fit its catalog or action"),
-        ('"fingerprints"', '"fingerprintz"', "has no fingerprint"),
+        ('"tier": "gold"', '"tier": "iron"', "`after` of lake/features/users is not what the manifest"),
+        ('"action": "declare-table"', '"action": "drop-namespace"', "its `summary` does not count its changes"),
+        ('"reason": "in the manifest"', '"reason": "because"', "`reason` of lake/features"),
+        ('"fingerprints"', '"fingerprintz"', "which the manifest and the recorded states do not ask for"),
     ],
 )
 def test_an_edited_plan_is_refused(
@@ -132,11 +134,13 @@ def test_an_edited_plan_is_refused(
     lancens(capsys, "plan", "-o", "plan.json")
     text = (folder / "plan.json").read_text()
     assert found in text
-    (folder / "plan.json").write_text(text.replace(found, put))
-    refused = lancens(capsys, "apply", "plan.json", "--auto-approve")
-    assert refused.code == 1
-    assert said in refused.err
-    assert not (folder / "lake").exists()
+    edited = text.replace(found, put)
+    for content, message in ((edited, "its `digest` is not that of what it holds"), (resealed(edited), said)):
+        (folder / "plan.json").write_text(content)
+        refused = lancens(capsys, "apply", "plan.json", "--auto-approve")
+        assert refused.code == 1
+        assert message in refused.err
+        assert not (folder / "lake").exists()
 
 
 def test_a_plan_made_for_another_root_is_refused(

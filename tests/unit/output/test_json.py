@@ -11,6 +11,7 @@ from reconciler.errors import PlanFileError
 from reconciler.output import render
 from reconciler.output.json import plan_json_schema
 from reconciler.planner.plan import Plan
+from tests.plans import resealed
 from tests.strategies import plans
 from tests.unit.output.examples import small_plan
 
@@ -32,7 +33,7 @@ def test_saved_plans_are_valid(plan: Plan) -> None:
     Draft202012Validator(plan_json_schema()).validate(json.loads(render(plan, "json")))
 
 
-@pytest.mark.parametrize("damage", ["format_version", "manifest", "summary"])
+@pytest.mark.parametrize("damage", ["format_version", "manifest", "summary", "digest"])
 def test_the_schema_refuses_what_is_incomplete(damage: str) -> None:
     document = json.loads(render(small_plan(), "json"))
     del document[damage]
@@ -53,8 +54,35 @@ def test_unknown_keys_are_ignored() -> None:
     document["changes"][0]["later"] = True
     document["changes"][0]["after"]["later"] = True
     Draft202012Validator(plan_json_schema()).validate(document)
-    read = Plan.from_json(json.dumps(document))
+    read = Plan.from_json(resealed(document))
     assert read.changes == Plan.from_json(saved).changes
+
+
+def test_a_plan_of_a_later_version_is_sealed_with_what_is_ignored_here() -> None:
+    document = json.loads(render(small_plan(), "json"))
+    sealed = json.loads(resealed({**document, "format_version": "1.7", "later": {"a": 1}}))
+    with pytest.raises(PlanFileError, match="`digest` is not that of what it holds"):
+        Plan.from_json(json.dumps({**sealed, "later": {"a": 2}}))
+
+
+def test_a_plan_without_a_digest_is_refused() -> None:
+    document = json.loads(render(small_plan(), "json"))
+    del document["digest"]
+    with pytest.raises(PlanFileError, match=r"Make the plan again\."):
+        Plan.from_json(json.dumps(document))
+
+
+def test_however_it_is_laid_out_a_plan_has_the_digest_that_it_says() -> None:
+    document = json.loads(render(small_plan(), "json"))
+    backwards = dict(reversed(document.items()))
+    assert Plan.from_json(json.dumps(backwards)).digest() == small_plan().digest() == document["digest"]
+
+
+def test_a_summary_that_counts_something_else_is_refused() -> None:
+    document = json.loads(render(small_plan(), "json"))
+    document["summary"]["deregister"] = 0
+    with pytest.raises(PlanFileError, match="`summary` does not count its changes"):
+        Plan.from_json(resealed(document))
 
 
 def test_another_major_version_is_refused() -> None:

@@ -1,0 +1,310 @@
+"""Saved plans that somebody edited, on a directory of real Lance datasets: refused, and nothing is written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import reconciler
+from reconciler.backends import registry
+from reconciler.backends.memory import MemoryBackend
+from reconciler.errors import PlanFileError, SafetyError
+from reconciler.names import Identifier
+from reconciler.planner.catalog import LEFTOVER
+from reconciler.planner.plan import ObjectView, Plan
+from reconciler.state import LiveTable, Snapshot
+from tests.plans import resealed
+
+HEAD = "version: 1\nname: store\ncatalogs:\n  lake:\n    impl: dir\n    config: {root: ./lake}\n"
+BEFORE = (
+    HEAD
+    + """
+    namespaces:
+      features:
+        tables:
+          kept: {}
+          users: {properties: {tier: bronze}}
+          clicks: {properties: {tier: gold}}
+"""
+)
+AFTER = (
+    HEAD
+    + """
+    namespaces:
+      features:
+        tables:
+          kept: {}
+          users: {properties: {tier: gold}}
+          events: {properties: {api_token: s3cret-value}}
+          typed: {schema: [{name: id, type: int64}, {name: label, type: string}]}
+"""
+)
+
+Document = dict[str, Any]
+Edit = Callable[[Document], object]
+
+
+class Review:
+    """A plan that was saved to be reviewed: updates `users`, makes `events` and `typed`, deregisters `clicks`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "lake").mkdir()
+        self.journal = folder / "journal"
+        made = self.write(BEFORE)
+        assert reconciler.apply(reconciler.plan(made), made, journal=self.journal).ok
+        self.manifest = self.write(AFTER)
+        self.saved = reconciler.plan(self.manifest).to_json()
+        self.before = self.state()
+
+    def write(self, text: str) -> reconciler.Manifest:
+        path = self.folder / "lancens.yaml"
+        path.write_text(text)
+        return reconciler.load(path)
+
+    def state(self) -> tuple[Snapshot, list[str]]:
+        """What the catalog holds, and every file under the lake."""
+        backend = registry.connect("dir", {"root": str(self.folder / "lake")})
+        files = sorted(str(path) for path in (self.folder / "lake").rglob("*"))
+        return backend.scan(), files
+
+    def edited(self, edit: Edit, *, seal: bool) -> str:
+        document = json.loads(self.saved)
+        edit(document)
+        return resealed(document) if seal else json.dumps(document)
+
+    def apply(self, text: str) -> reconciler.ApplyReport:
+        return reconciler.apply(Plan.from_json(text), self.manifest, journal=self.journal)
+
+
+@pytest.fixture
+def review(tmp_path: Path) -> Review:
+    return Review(tmp_path)
+
+
+def change_of(document: Document, name: str) -> Document:
+    return next(change for change in document["changes"] if change["identifier"][-1] == name)
+
+
+def fingerprint_of(document: Document, name: str) -> Document:
+    return next(one for one in document["fingerprints"] if one["identifier"][-1] == name)
+
+
+def another_location(document: Document) -> None:
+    place = change_of(document, "events")["after"]["location"]
+    change_of(document, "events")["after"]["location"] = place + "-elsewhere"
+
+
+def another_owner(document: Document) -> None:
+    change_of(document, "events")["after"]["managed_by"] = "somebody/else"
+
+
+def protected(document: Document) -> None:
+    change_of(document, "events")["after"]["protect"] = True
+
+
+def other_columns(document: Document) -> None:
+    change_of(document, "typed")["after"]["columns"][0]["type"] = "string"
+
+
+def fewer_columns(document: Document) -> None:
+    del change_of(document, "typed")["after"]["columns"][1]
+
+
+def deregistering_what_is_wanted(document: Document) -> None:
+    """`kept` is in the manifest: its deregistration is put in with the state it really is in."""
+    document["changes"].append({**change_of(document, "clicks"), "identifier": ["features", "kept"]})
+    document["changes"][-1]["before"] = live_view(document, "kept")
+    document["fingerprints"].append(fingerprint(document, "kept"))
+
+
+def what_is_wanted_as_a_leftover(document: Document) -> None:
+    deregistering_what_is_wanted(document)
+    document["changes"][-1]["reason"] = LEFTOVER
+
+
+def a_removal_as_that_of_a_leftover(document: Document) -> None:
+    change_of(document, "clicks")["reason"] = LEFTOVER
+
+
+def live_view(document: Document, name: str) -> Document:
+    root = change_of(document, "clicks")["before"]["location"].rpartition("/")[0]
+    hashed = hashlib.sha256(f"features${name}".encode()).hexdigest()[:8]
+    return {"location": f"{root}/{hashed}_features${name}", "managed_by": "store/lake"}
+
+
+def fingerprint(document: Document, name: str) -> Document:
+    view = live_view(document, name)
+    return {
+        "catalog": "lake",
+        "kind": "table",
+        "identifier": ["features", name],
+        "view": view,
+        "digest": ObjectView.model_validate(view).digest(),
+    }
+
+
+def without_a_change(document: Document) -> None:
+    document["changes"] = [one for one in document["changes"] if one["identifier"][-1] != "clicks"]
+
+
+def digest_of_zeros(document: Document) -> None:
+    fingerprint_of(document, "users")["digest"] = "0" * 64
+
+
+EDITS: list[Edit] = [
+    another_location,
+    another_owner,
+    protected,
+    other_columns,
+    fewer_columns,
+    deregistering_what_is_wanted,
+    what_is_wanted_as_a_leftover,
+    a_removal_as_that_of_a_leftover,
+    without_a_change,
+    digest_of_zeros,
+]
+
+
+@pytest.mark.parametrize("seal", [False, True], ids=["as edited", "sealed again"])
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_that_changes_what_is_done_is_refused(review: Review, edit: Edit, seal: bool) -> None:
+    with pytest.raises(PlanFileError, match=r"Make the plan again\.") as caught:
+        review.apply(review.edited(edit, seal=seal))
+    assert "\n" not in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+    assert review.state() == review.before
+
+
+def test_the_plan_as_it_was_saved_is_carried_out_and_again(review: Review) -> None:
+    assert review.apply(review.saved).ok
+    again = review.apply(review.saved)
+    assert again.ok
+    assert reconciler.plan(review.manifest).is_empty
+
+
+def test_a_secret_is_taken_from_the_manifest_again(review: Review) -> None:
+    assert "s3cret-value" not in review.saved
+    assert review.apply(review.saved).ok
+    events = review.state()[0].tables["features", "events"]
+    assert events.properties["api_token"] == "s3cret-value"
+
+
+@pytest.mark.parametrize("seal", [False, True], ids=["as edited", "sealed again"])
+def test_the_stand_in_of_another_secret_is_refused(review: Review, seal: bool) -> None:
+    def edit(document: Document) -> None:
+        change_of(document, "events")["after"]["properties"]["api_token"] = "(redacted 00000000)"
+
+    with pytest.raises(PlanFileError):
+        review.apply(review.edited(edit, seal=seal))
+    assert review.state() == review.before
+
+
+def test_a_plan_in_memory_that_was_edited_is_refused_too(review: Review) -> None:
+    made = reconciler.plan(review.manifest)
+    [*others, last] = made.changes
+    edited = made.model_copy(
+        update={"changes": (*others, last.model_copy(update={"identifier": ("features", "kept")}))}
+    )
+    with pytest.raises(PlanFileError, match="features"):
+        reconciler.apply(edited, review.manifest, journal=review.journal)
+    assert review.state() == review.before
+
+
+# ---- how much is removed ---------------------------------------------------------------------------------------------
+
+
+class Fleet:
+    """Tables in memory that this manifest made, of which it no longer wants some."""
+
+    def __init__(self, folder: Path, tables: int, removed: int) -> None:
+        self.folder, self.name = folder, uuid.uuid4().hex
+        everything = self.manifest(tables)
+        made = reconciler.plan(everything)
+        assert reconciler.apply(made, everything, journal=folder / "journal").ok
+        self.wanted = self.manifest(tables - removed)
+        self.saved = reconciler.plan(self.wanted, allow_mass_removal=True).to_json()
+        self.tables = tables
+
+    def manifest(self, tables: int) -> reconciler.Manifest:
+        path = self.folder / "lancens.yaml"
+        names = ", ".join(f"t{number}: {{}}" for number in range(tables))
+        path.write_text(
+            f"version: 1\nname: store\ncatalogs: {{lake: {{impl: memory, config: {{name: {self.name}}}, "
+            f"tables: {{{names}}}}}}}\n"
+        )
+        return reconciler.load(path)
+
+    def apply(self, edit: Edit) -> reconciler.ApplyReport:
+        document = json.loads(self.saved)
+        edit(document)
+        return reconciler.apply(Plan.from_json(resealed(document)), self.wanted, journal=self.folder / "journal")
+
+    def there(self) -> int:
+        return len(MemoryBackend(name=self.name).scan().tables)
+
+
+def counted(tables: int) -> Edit:
+    """The count of what may be removed is another, and so is all that follows from it."""
+
+    def edit(document: Document) -> None:
+        document["catalogs"][0]["removable_tables"] = tables
+        document.pop("options", None)
+
+    return edit
+
+
+def other_thresholds(document: Document) -> None:
+    document["thresholds"] = {"max_removal_percent": 100}
+    document.pop("options", None)
+
+
+def more_objects(document: Document) -> None:
+    document["catalogs"][0]["desired_objects"] += 1
+
+
+def fewer_removed(document: Document) -> None:
+    document["catalogs"][0]["removed_tables"] = 1
+    document.pop("options", None)
+
+
+@pytest.mark.parametrize(
+    ("edit", "refusal"),
+    [
+        (counted(1000), SafetyError),
+        (counted(9), SafetyError),
+        (other_thresholds, PlanFileError),
+        (more_objects, PlanFileError),
+        (fewer_removed, PlanFileError),
+    ],
+)
+def test_no_count_in_a_plan_lifts_the_limit_on_removals(
+    tmp_path: Path, edit: Edit, refusal: type[reconciler.LancensError]
+) -> None:
+    fleet = Fleet(tmp_path, 12, 6)
+    with pytest.raises(refusal, match=r"Nothing was changed\."):
+        fleet.apply(edit)
+    assert fleet.there() == 12
+
+
+def test_what_may_be_removed_is_counted_among_a_few_tables_that_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet = Fleet(tmp_path, 100, 6)
+    read: list[Identifier] = []
+    load_table = MemoryBackend.load_table
+
+    def loading(backend: MemoryBackend, identifier: Identifier) -> LiveTable:
+        read.append(identifier)
+        return load_table(backend, identifier)
+
+    monkeypatch.setattr(MemoryBackend, "scan", lambda *_: pytest.fail("the whole catalog was read"))
+    monkeypatch.setattr(MemoryBackend, "load_table", loading)
+    assert fleet.apply(lambda _: None).ok
+    assert len(set(read)) < 40

@@ -1,0 +1,342 @@
+"""Random edits of saved plans: each is refused with nothing written, or gives what the plan itself gives.
+
+Random manifests meet random catalogs, in memory and as directories. Of the plan each makes one thing at a time is
+changed, anywhere in its JSON, and most of the edited plans get the digest that fits them.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import strategies as st
+
+import reconciler
+from reconciler.backends import registry
+from reconciler.backends.memory import MemoryBackend
+from reconciler.errors import LancensError, PlanError, SelectionError
+from reconciler.manifest import Manifest
+from reconciler.planner.plan import Plan
+from reconciler.state import DesiredCatalog, Snapshot
+from tests.plans import resealed
+from tests.soak import count, seeded
+from tests.states import catalogs, manifests
+from tests.unit.applier.world import FakeStorage, Ledger
+from tests.unit.planner.building import USERS
+
+CATALOGS = ("lake", "prod")
+EDITS_A_PLAN = 10
+
+Node = dict[str, Any] | list[Any]
+
+
+# ---- what is edited --------------------------------------------------------------------------------------------------
+
+KNOWN: tuple[tuple[str, Any], ...] = (
+    ("location", "shared-memory://shelf/9"),
+    ("requested_location", "shared-memory://shelf/8"),
+    ("managed_by", "store/lake"),
+    ("protect", True),
+    ("kind", "table"),
+    ("keys", ["tier"]),
+    ("properties", {"tier": "z"}),
+    ("columns", [{"name": "x", "type": "int64"}]),
+    ("before", {"managed_by": "store/lake"}),
+    ("after", {"managed_by": "store/lake", "location": "shared-memory://shelf/1"}),
+    ("replace", True),
+    ("probe", False),
+    ("storage", "nothing"),
+    ("storage", "dataset"),
+    ("storage", "unknown"),
+    ("depends_on", [0]),
+    ("occupied", True),
+    ("view", {"managed_by": "store/lake"}),
+    ("digest", "0" * 64),
+    ("managed_keys", ["tier"]),
+    ("adopt", True),
+    ("take_over", True),
+    ("mass_removal", True),
+    ("select", ["lake/a/**"]),
+    ("options", {"take_over": True}),
+    ("options", {"adopt": True}),
+    ("options", {"select": ["lake/**"]}),
+    ("thresholds", {"max_removal_percent": 100, "min_tables": 1000}),
+    ("removable_tables", 100_000),
+    ("nonsense", 1),
+)
+"""Keys that a plan may have, which are put in where they may be missing."""
+
+
+def nodes(node: Any) -> Iterator[Node]:
+    """Everything in a document that holds something."""
+    if isinstance(node, dict | list):
+        yield node
+        for inner in node.values() if isinstance(node, dict) else node:
+            yield from nodes(inner)
+
+
+def texts(node: Any) -> Iterator[str]:
+    for one in nodes(node):
+        yield from (value for value in (one.values() if isinstance(one, dict) else one) if isinstance(value, str))
+
+
+def another(value: Any, chance: random.Random, document: Node) -> Any:
+    """Something else of the same sort, or, now and then, of none."""
+    if chance.random() < 0.05:
+        return chance.choice([None, 0, "", [], {}, True, "\ud800"])
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return chance.choice([value + 1, value - 1, 0, value * 10, 10**30])
+    if isinstance(value, str):
+        return chance.choice([value + "x", value[:-1], "0" * len(value), chance.choice(list(texts(document)))])
+    return copy.deepcopy(chance.choice([one for one in nodes(document) if type(one) is type(value)] or [None]))
+
+
+def edit(document: dict[str, Any], chance: random.Random) -> str:
+    """Change one thing in a saved plan; return what was done."""
+    node = chance.choice(list(nodes(document)))
+    if isinstance(node, list):
+        at = chance.randrange(len(node)) if node else 0
+        deed = chance.choice(["remove", "duplicate", "swap", "add", "change"] if node else ["add"])
+        if deed == "remove":
+            del node[at]
+        elif deed == "duplicate":
+            node.insert(chance.randrange(len(node) + 1), copy.deepcopy(node[at]))
+        elif deed == "swap":
+            other = chance.randrange(len(node))
+            node[at], node[other] = node[other], node[at]
+        elif deed == "change":
+            node[at] = another(node[at], chance, document)
+        else:
+            node.append(copy.deepcopy(chance.choice([one for found in nodes(document) for one in values(found)])))
+        return f"{deed} at {at} of a list"
+    deed = chance.choice(["remove", "add", "change", "change", "change"])
+    if deed == "add" or not node:
+        key, value = chance.choice(KNOWN)
+        node[key] = copy.deepcopy(value)
+        return f"{key} put in"
+    key = chance.choice(list(node))
+    if deed == "remove":
+        del node[key]
+    else:
+        node[key] = another(node[key], chance, document)
+    return f"{deed} {key}"
+
+
+def values(node: Node) -> list[Any]:
+    return list(node.values()) if isinstance(node, dict) else node
+
+
+# ---- where it is applied ---------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Bench:
+    """A manifest, and catalogs that can be put back to what they were."""
+
+    manifest: Manifest
+    journal: Path
+    reset: Callable[[], None]
+    state: Callable[[], object]
+
+    def outcome(self, text: str, *, allow_mass_removal: bool) -> object:
+        """Apply a saved plan to the catalogs as they were; return how all of it ended, or the error."""
+        self.reset()
+        try:
+            report = reconciler.apply(
+                Plan.from_json(text),
+                self.manifest,
+                journal=self.journal,
+                parallelism=1,
+                allow_mass_removal=allow_mass_removal,
+            )
+        except LancensError as error:
+            return error
+        ended = [(result.change.address, result.status, result.message) for result in report.results]
+        return sorted(ended), self.state()
+
+
+def check(bench: Bench, saved: str, chance: random.Random, *, allow_mass_removal: bool) -> list[str]:
+    """Edit a plan some times; return what became of each edit."""
+    expected = bench.outcome(saved, allow_mass_removal=allow_mass_removal)
+    bench.reset()
+    before = bench.state()
+    became = []
+    for _ in range(EDITS_A_PLAN):
+        document = json.loads(saved)
+        deed = edit(document, chance)
+        sealed = chance.random() < 0.75
+        text = resealed(document) if sealed else json.dumps(document)
+        got = bench.outcome(text, allow_mass_removal=allow_mass_removal)
+        if isinstance(got, LancensError):
+            assert str(got).strip(), deed
+            assert bench.state() == before, (deed, got)
+            became.append("refused")
+        else:
+            assert got == expected, (deed, sealed, saved, text)
+            became.append("the same")
+    return became
+
+
+def plan_or_none(bench: Bench, **options: Any) -> str:
+    bench.reset()
+    try:
+        made = reconciler.plan(bench.manifest, allow_mass_removal=True, **options)
+    except (PlanError, SelectionError):
+        assume(False)
+    assume(not made.is_empty)
+    return made.to_json()
+
+
+def manifest_of(folder: Path, config: Callable[[str], str], wanted: dict[str, DesiredCatalog]) -> Manifest:
+    lines = [f"  {name}: {{{config(name)}}}" for name in wanted]
+    path = folder / "lancens.yaml"
+    path.write_text("\n".join(["version: 1", "name: store", "safety: {min_tables: 2}", "catalogs:", *lines]))
+    read = reconciler.load(path)
+    named = {
+        name: replace(read.catalogs[name], desired=replace(one, name=name, owner=f"store/{name}"))
+        for name, one in wanted.items()
+    }
+    return replace(read, catalogs=named)
+
+
+def with_schemas(wanted: DesiredCatalog, chance: random.Random) -> DesiredCatalog:
+    tables = {
+        identifier: replace(table, schema=USERS, probe=True)
+        if not table.absent and table.location is None and chance.random() < 0.4
+        else table
+        for identifier, table in wanted.tables.items()
+    }
+    return replace(wanted, tables=tables)
+
+
+def selections(chance: random.Random) -> dict[str, Any]:
+    select = chance.choice([(), (), ("lake/**",), ("*/a/**", "*/b")])
+    return {"select": select, "adopt": chance.random() < 0.3, "take_over": chance.random() < 0.3}
+
+
+# ---- in memory -------------------------------------------------------------------------------------------------------
+
+
+def fill(backend: MemoryBackend, state: Snapshot) -> None:
+    """Make a catalog hold exactly this."""
+    there = backend.scan()
+    for table in there.tables:
+        backend.remove_table(table)
+    for namespace in sorted(there.namespaces, key=len, reverse=True):
+        backend.remove_namespace(namespace)
+    for one in sorted(state.namespaces.values(), key=lambda one: len(one.id)):
+        backend.insert_namespace(one.id, one.properties)
+    for entry in state.tables.values():
+        backend.insert_table(entry.id, entry.location, entry.properties)
+
+
+def in_memory(folder: Path, wanted: dict[str, DesiredCatalog], live: dict[str, Snapshot], store: FakeStorage) -> Bench:
+    run = uuid.uuid4().hex
+    manifest = manifest_of(folder, lambda name: f"impl: memory, config: {{name: {run}-{name}}}", wanted)
+    backends = {name: MemoryBackend(name=f"{run}-{name}") for name in wanted}
+    before = dict(store.datasets)
+
+    def reset() -> None:
+        store.datasets = dict(before)
+        store.used.clear()
+        for name, backend in backends.items():
+            fill(backend, live[name])
+
+    def state() -> object:
+        return [backend.scan() for backend in backends.values()], dict(store.datasets)
+
+    return Bench(manifest, folder / "journal", reset, state)
+
+
+chances = st.integers(0, 2**32).map(random.Random)
+quick = settings(
+    deadline=None,
+    database=None,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
+)
+
+
+@pytest.mark.soak
+def test_an_edited_plan_is_refused_or_does_what_the_plan_does(tmp_path: Path) -> None:
+    seed = seeded("edited plans, in memory").randrange(2**32)
+    became: list[str] = []
+
+    @hypothesis.seed(seed)
+    @settings(quick, max_examples=count(6, 60))
+    @given(st.tuples(manifests(), manifests()), st.tuples(catalogs(), catalogs()), chances)
+    def edited(wanted: tuple[DesiredCatalog, ...], live: tuple[Snapshot, ...], chance: random.Random) -> None:
+        store = FakeStorage(Ledger())
+        with store.installed():
+            blocks = {name: with_schemas(one, chance) for name, one in zip(CATALOGS, wanted, strict=True)}
+            bench = in_memory(tmp_path, blocks, dict(zip(CATALOGS, live, strict=True)), store)
+            saved = plan_or_none(bench, **selections(chance))
+            became.extend(check(bench, saved, chance, allow_mass_removal=chance.random() < 0.5))
+
+    edited()
+    print({one: became.count(one) for one in sorted(set(became))})
+    assert len(became) >= count(50, 500)
+
+
+# ---- directories -----------------------------------------------------------------------------------------------------
+
+
+def in_directories(folder: Path, wanted: dict[str, DesiredCatalog], there: Path) -> Bench:
+    manifest = manifest_of(folder, lambda name: f"impl: dir, config: {{root: {folder}/live/{name}}}", wanted)
+
+    def reset() -> None:
+        shutil.rmtree(folder / "live", ignore_errors=True)
+        shutil.copytree(there, folder / "live")
+
+    def state() -> object:
+        catalogs = [registry.connect("dir", {"root": str(folder / "live" / name)}).scan() for name in wanted]
+        data = (folder / "live").rglob("*.lance/**/*.manifest")
+        return catalogs, sorted(str(path) for path in data if "__manifest" not in path.parts)
+
+    return Bench(manifest, folder / "journal", reset, state)
+
+
+def placed(wanted: DesiredCatalog) -> DesiredCatalog:
+    """The same without locations: a directory takes only those under its root."""
+    return replace(wanted, tables={key: replace(table, location=None) for key, table in wanted.tables.items()})
+
+
+@pytest.mark.soak
+def test_an_edited_plan_of_directories_is_refused_or_does_what_the_plan_does(tmp_path: Path) -> None:
+    seed = seeded("edited plans, directories").randrange(2**32)
+    became: list[str] = []
+    runs = iter(range(10**6))
+
+    @hypothesis.seed(seed)
+    @settings(quick, max_examples=count(1, 60))
+    @given(manifests(), manifests(), chances)
+    def edited(made: DesiredCatalog, wanted: DesiredCatalog, chance: random.Random) -> None:
+        folder = tmp_path / str(next(runs))
+        (folder / "live/lake").mkdir(parents=True)
+        (folder / "there").mkdir()
+        first = in_directories(folder, {"lake": with_schemas(placed(made), chance)}, folder / "there")
+        with suppress(LancensError):
+            reconciler.apply(reconciler.plan(first.manifest), first.manifest, journal=folder / "journal")
+        shutil.rmtree(folder / "there")
+        shutil.copytree(folder / "live", folder / "there")
+        bench = in_directories(folder, {"lake": with_schemas(placed(wanted), chance)}, folder / "there")
+        saved = plan_or_none(bench, adopt=chance.random() < 0.3)
+        became.extend(check(bench, saved, chance, allow_mass_removal=chance.random() < 0.5))
+        shutil.rmtree(folder)
+
+    edited()
+    print({one: became.count(one) for one in sorted(set(became))})
+    assert len(became) >= count(EDITS_A_PLAN, 500)
