@@ -49,7 +49,7 @@ def address(catalog: str, identifier: Sequence[str]) -> str:
 
 
 def check_name(name: str) -> str | None:
-    """Return why ``name`` can be no name in any catalog, or None when it can.
+    """Return why ``name`` is not a name in any catalog, None when it is one.
 
     Catalogs add rules of their own (see ``Capabilities.name_rule``).
     """

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from reconciler import display
 from reconciler.applier.live import load
-from reconciler.applier.precondition import Difference, Standing, differences, standing
+from reconciler.applier.precondition import Difference, Precondition, differences, precondition_of
 from reconciler.backends.base import Backend
 from reconciler.backends.faults import catalog_errors
 from reconciler.display import count
@@ -89,7 +89,7 @@ def _moved(touched: _Touched, backend: Backend, kind: Kind, identifier: Identifi
     if fingerprint and fingerprint.is_of(view_of(live, fingerprint.managed_keys, safeguard)):
         return ()
     views = ((change, view_of(live, change.managed_keys, safeguard)) for change in touched.changes)
-    if any(standing(change, view) is not Standing.MOVED for change, view in views):
+    if any(precondition_of(change, view) is not Precondition.STALE for change, view in views):
         return ()
     keys = fingerprint.managed_keys if fingerprint else touched.changes[0].managed_keys
     return differences(touched.planned_on(), view_of(live, keys, safeguard)) or [

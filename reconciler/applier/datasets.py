@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reconciler import locations, storage
-from reconciler.applier.step import MovedError
+from reconciler.applier.step import StaleError
 from reconciler.backends.base import Backend
 from reconciler.errors import TableAlreadyExistsError
 from reconciler.planner.plan import Column
@@ -20,7 +20,7 @@ __all__ = ["add_missing_columns", "ensure_dataset", "expect_data", "expect_no_da
 _FOUND = {
     StorageKind.DATASET: "holds a Lance dataset",
     StorageKind.NOTHING: "holds nothing",
-    StorageKind.NOT_LANCE: "holds files that are no Lance dataset",
+    StorageKind.NOT_LANCE: "holds files that are not a Lance dataset",
     StorageKind.DENIED: "is not accessible",
     StorageKind.UNKNOWN: "cannot be opened",
 }
@@ -30,7 +30,7 @@ def expect_data(backend: Backend, location: str, columns: Sequence[Column]) -> N
     """Return when ``location`` holds a dataset, with exactly ``columns`` where any are given.
 
     Raises:
-        MovedError: it does not.
+        StaleError: it does not.
     """
     found = storage.probe(location, backend.storage_options())
     if found.kind is not StorageKind.DATASET:
@@ -38,14 +38,14 @@ def expect_data(backend: Backend, location: str, columns: Sequence[Column]) -> N
     if columns and found.schema is not None:
         difference = compare(_schema(columns), found.schema, Evolve.NEVER)
         if difference.faults:
-            raise MovedError(f"{locations.redact(location)} has another schema now: {'; '.join(difference.faults)}")
+            raise StaleError(f"{locations.redact(location)} has another schema now: {'; '.join(difference.faults)}")
 
 
 def expect_no_data(backend: Backend, location: str) -> None:
     """Return when ``location`` holds nothing.
 
     Raises:
-        MovedError: it holds something now, or cannot be opened.
+        StaleError: it holds something now, or cannot be opened.
     """
     found = storage.probe(location, backend.storage_options())
     if found.kind is not StorageKind.NOTHING:
@@ -59,7 +59,7 @@ def ensure_dataset(backend: Backend, location: str, columns: Sequence[Column], *
     the catalog has the finished entry, so that rows may have come since.
 
     Raises:
-        MovedError: there is something else.
+        StaleError: there is something else.
     """
     options, schema = backend.storage_options(), _schema(columns)
     found = storage.probe(location, options)
@@ -84,7 +84,7 @@ def add_missing_columns(backend: Backend, location: str, before: Sequence[Column
     """Add the columns of ``after`` that the dataset lacks; return whether there were any.
 
     Raises:
-        MovedError: the dataset differs in more than columns still to add.
+        StaleError: the dataset differs in more than columns still to add.
     """
     options = backend.storage_options()
     found = storage.probe(location, options)
@@ -97,7 +97,7 @@ def add_missing_columns(backend: Backend, location: str, before: Sequence[Column
         *(f"column `{field.name}` is gone from the data" for field in difference.added if field.name in planned_on),
     ]
     if faults:
-        raise MovedError(f"the schema at {locations.redact(location)} moved: {'; '.join(faults)}")
+        raise StaleError(f"the schema at {locations.redact(location)} moved: {'; '.join(faults)}")
     if difference.added:
         storage.add_columns(location, difference.added, options)
     return bool(difference.added)
@@ -109,6 +109,6 @@ def _schema(columns: Sequence[Column]) -> Schema:
     )
 
 
-def _moved(location: str, planned: str, found: Storage) -> MovedError:
+def _moved(location: str, planned: str, found: Storage) -> StaleError:
     detail = f" ({found.detail})" if found.detail else ""
-    return MovedError(f"planned on {planned} at {locations.redact(location)}, which now {_FOUND[found.kind]}{detail}")
+    return StaleError(f"planned on {planned} at {locations.redact(location)}, which now {_FOUND[found.kind]}{detail}")

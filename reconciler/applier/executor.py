@@ -12,10 +12,10 @@ from typing import Protocol
 from reconciler.applier.journal import Journal
 from reconciler.applier.live import load_namespace, load_table
 from reconciler.applier.namespace_steps import step_of_namespace
-from reconciler.applier.precondition import Standing
+from reconciler.applier.precondition import Precondition
 from reconciler.applier.report import ApplyReport, Event, Finished, Result, Started, Status
 from reconciler.applier.schedule import Schedule
-from reconciler.applier.step import LiveT, MovedError, Outcome, Step, Target
+from reconciler.applier.step import LiveT, Outcome, StaleError, Step, Target
 from reconciler.applier.table_steps import step_of_table
 from reconciler.backends.base import Backend
 from reconciler.errors import ApplyError, BackendError, ErrorCode
@@ -62,7 +62,7 @@ def execute(
 
     Raises:
         ApplyError: the plan cannot be carried out at all; nothing was changed.
-        PlanFileError: the plan's dependencies go in a circle; nothing was changed.
+        PlanFileError: the plan has a dependency cycle; nothing was changed.
     """
     _refuse_unusable(plan, backends)
     run = _Run(plan, backends, journal, tuple(secrets))
@@ -169,7 +169,7 @@ class _Run:
     def _outcome(self, position: int) -> Outcome:
         try:
             return self._carry_out(position)
-        except (MovedError, ApplyError) as error:
+        except (StaleError, ApplyError) as error:
             return Outcome(Status.FAILED, str(error))
         except BackendError as error:
             advice = "; run apply again" if error.code in _WORTH_REPEATING else ""
@@ -190,7 +190,7 @@ class _Run:
 
     def _take(self, position: int, target: Target[LiveT], step_of: Callable[[Target[LiveT]], Step[LiveT]]) -> Outcome:
         target.expect_planned()
-        if target.standing is Standing.DONE and target.change.action not in _WRITES_DATA:
+        if target.precondition is Precondition.APPLIED and target.change.action not in _WRITES_DATA:
             return Outcome(Status.ALREADY)
         step = step_of(target)
         self._journal.intent(position, target.change, target.live)

@@ -41,7 +41,7 @@ def read_journal(path: Path) -> JournalRecord:
     """Return what the journal at ``path`` says; its last line may be cut off.
 
     Raises:
-        PlanFileError: the file cannot be read, or is no journal of a version known here.
+        PlanFileError: the file cannot be read, or is not a journal of a version known here.
     """
     try:
         lines = path.read_bytes().split(b"\n")

@@ -1,4 +1,4 @@
-"""Where a live object stands in a change: still as planned on, done already, or moved.
+"""Whether a change can be carried out on a live object: it is as planned on, changed already, or stale.
 
 Views are compared in the form in which a saved plan keeps them, with sensitive values replaced by stand-ins, so that
 a plan says the same whether it was just made or read from a file.
@@ -14,21 +14,21 @@ from reconciler import locations
 from reconciler.planner.plan import Change, ObjectView
 from reconciler.redaction import redact_properties
 
-__all__ = ["Difference", "Standing", "differences", "moved_text", "shown", "standing"]
+__all__ = ["Difference", "Precondition", "differences", "precondition_of", "shown", "stale_text"]
 
 
-class Standing(Enum):
+class Precondition(Enum):
     """The answer for one object.
 
-    ``TODO``: as the change expects to find it. ``DONE``: as the change leaves it. ``UNSETTLED``: the same, but for the
-    marks of the location asked for, which say what is not so: a run was interrupted before it had the last word on
-    them. ``MOVED``: none of these.
+    ``PENDING``: as the change expects to find it. ``APPLIED``: as the change leaves it. ``UNSETTLED``: the same, but
+    for the marks of the location asked for, which say what is not so: a run was interrupted before it had the last word
+    on them. ``STALE``: none of these.
     """
 
-    TODO = "todo"
-    DONE = "done"
+    PENDING = "pending"
+    APPLIED = "applied"
     UNSETTLED = "unsettled"
-    MOVED = "moved"
+    STALE = "stale"
 
 
 def shown(view: ObjectView) -> ObjectView:
@@ -47,21 +47,21 @@ def _redacted(location: str | None) -> str | None:
     return None if location is None else locations.redact(location)
 
 
-def standing(change: Change, live: ObjectView | None) -> Standing:
-    """Return how ``live``, the view over the change's managed keys, stands in ``change``.
+def precondition_of(change: Change, live: ObjectView | None) -> Precondition:
+    """Return how ``live``, the view over the change's managed keys, meets what ``change`` expects.
 
     A replacement takes the entry away before it makes the new one, so an absent entry is one it can go on from.
     """
     if live is None:
         if change.after is None:
-            return Standing.DONE
-        return Standing.TODO if change.before is None or change.replace else Standing.MOVED
+            return Precondition.APPLIED
+        return Precondition.PENDING if change.before is None or change.replace else Precondition.STALE
     found = shown(live)
     if change.after is not None and found.satisfies(shown(change.after)):
-        return Standing.DONE if found.is_request_true else Standing.UNSETTLED
+        return Precondition.APPLIED if found.is_request_true else Precondition.UNSETTLED
     if change.before is not None and found.digest() == shown(change.before).digest():
-        return Standing.TODO
-    return Standing.MOVED
+        return Precondition.PENDING
+    return Precondition.STALE
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def differences(planned: ObjectView | None, live: ObjectView | None) -> list[Dif
     ]
 
 
-def moved_text(planned: ObjectView | None, live: ObjectView | None) -> str:
+def stale_text(planned: ObjectView | None, live: ObjectView | None) -> str:
     """Return every difference on one line, such as ``location planned on a, now b``."""
     return "; ".join(f"{moved.field} {moved}" for moved in differences(planned, live))
 

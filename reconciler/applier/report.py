@@ -20,7 +20,7 @@ class Status(StrEnum):
     """How a change ended.
 
     ``already``: it was done before, by an interrupted run or by someone else. ``kept``: a namespace that was to be
-    dropped still holds something, so it stays; that is no failure.
+    dropped still holds something, so it stays; that is not a failure.
     """
 
     DONE = "done"

@@ -16,7 +16,7 @@ class Schedule:
     """Positions of changes; true while some have not ended.
 
     Raises:
-        PlanFileError: changes depend on each other in a circle.
+        PlanFileError: the changes have a dependency cycle.
     """
 
     def __init__(self, changes: Sequence[Change]) -> None:
@@ -26,8 +26,8 @@ class Schedule:
         try:
             self._sorter.prepare()
         except CycleError as error:
-            circle = ", ".join(changes[position].address for position in dict.fromkeys(error.args[1]))
-            raise PlanFileError(f"the plan is damaged: these changes wait for each other: {circle}") from None
+            cycle = ", ".join(changes[position].address for position in dict.fromkeys(error.args[1]))
+            raise PlanFileError(f"the plan is damaged: its changes have a dependency cycle: {cycle}") from None
         self._ready: list[int] = []
 
     def __bool__(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
-from reconciler.applier.precondition import Standing, differences, moved_text, standing
+from reconciler.applier.precondition import Precondition, differences, precondition_of, stale_text
 from reconciler.applier.properties import property_changes
 from reconciler.applier.report import Status
 from reconciler.backends.base import Backend
@@ -15,12 +15,12 @@ from reconciler.names import Identifier
 from reconciler.planner.plan import Action, Change, ObjectView, view_of
 from reconciler.state import LiveNamespace, LiveTable, PropertyChanges
 
-__all__ = ["MovedError", "Outcome", "Step", "Steps", "Target"]
+__all__ = ["Outcome", "StaleError", "Step", "Steps", "Target"]
 
 LiveT = TypeVar("LiveT", LiveNamespace, LiveTable)
 
 
-class MovedError(Exception):
+class StaleError(Exception):
     """What a change was planned on is no longer so; the text names what differs."""
 
 
@@ -46,7 +46,7 @@ class Target(Generic[LiveT]):
     def existing(self) -> LiveT:
         """The live object, for the steps that are never taken without one."""
         if self.live is None:
-            raise MovedError(moved_text(self.change.before, None))
+            raise StaleError(stale_text(self.change.before, None))
         return self.live
 
     @property
@@ -55,30 +55,30 @@ class Target(Generic[LiveT]):
         return self.change.after or ObjectView()
 
     @property
-    def standing(self) -> Standing:
+    def precondition(self) -> Precondition:
         """Where the object stood in the change when it was read."""
-        return self._standing_of(self.live)
+        return self._precondition_of(self.live)
 
     def expect_planned(self) -> None:
         """Return when the object is one that the change can go on from, or has been through it already.
 
         Raises:
-            MovedError: it is neither.
+            StaleError: it is neither.
         """
-        if self.standing is Standing.MOVED:
-            raise MovedError(f"moved: {moved_text(self.change.before, self._view(self.live))}")
+        if self.precondition is Precondition.STALE:
+            raise StaleError(f"moved: {stale_text(self.change.before, self._view(self.live))}")
 
     def accept(self, found: LiveT | None, error: BackendError) -> LiveT:
         """Return ``found``, which has the name that a creation was refused with ``error``, when it is equal.
 
         Raises:
-            MovedError: it is something else.
+            StaleError: it is something else.
             BackendError: ``error`` itself, when what has the name cannot be described.
         """
         if found is None:
             raise error
-        if self._standing_of(found) not in (Standing.DONE, Standing.UNSETTLED):
-            raise MovedError(f"someone else made it in the meantime: {self._otherwise(found)}")
+        if self._precondition_of(found) not in (Precondition.APPLIED, Precondition.UNSETTLED):
+            raise StaleError(f"someone else made it in the meantime: {self._otherwise(found)}")
         return found
 
     def changes_to(self, properties: Mapping[str, str], in_force: str | None = None) -> PropertyChanges:
@@ -92,14 +92,14 @@ class Target(Generic[LiveT]):
 
     def written(self, made: LiveT) -> Outcome:
         """Return the end of a write, with a note where the catalog keeps something else than what was written."""
-        done = self._standing_of(made) is Standing.DONE
+        done = self._precondition_of(made) is Precondition.APPLIED
         return Outcome(note="" if done else f"the catalog answers otherwise: {self._otherwise(made)}")
 
     def _view(self, live: LiveT | None) -> ObjectView | None:
         return view_of(live, self.change.managed_keys, self.backend.capabilities.safeguard)
 
-    def _standing_of(self, live: LiveT | None) -> Standing:
-        return standing(self.change, self._view(live))
+    def _precondition_of(self, live: LiveT | None) -> Precondition:
+        return precondition_of(self.change, self._view(live))
 
     def _otherwise(self, live: LiveT) -> str:
         others = differences(self.after, self._view(live))

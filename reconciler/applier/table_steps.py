@@ -5,9 +5,9 @@ from __future__ import annotations
 from reconciler import locations
 from reconciler.applier.datasets import add_missing_columns, ensure_dataset, expect_data, expect_no_data
 from reconciler.applier.live import load_table
-from reconciler.applier.precondition import Standing, moved_text
+from reconciler.applier.precondition import Precondition, stale_text
 from reconciler.applier.report import Status
-from reconciler.applier.step import MovedError, Outcome, Step, Steps, Target
+from reconciler.applier.step import Outcome, StaleError, Step, Steps, Target
 from reconciler.errors import (
     BackendError,
     InvalidInputError,
@@ -49,7 +49,7 @@ def _create(target: Target[LiveTable]) -> Outcome:
         ensure_dataset(backend, made.location, columns, finished=True)
         return outcome
     if live is not None:
-        finished = target.standing is Standing.DONE
+        finished = target.precondition is Precondition.APPLIED
         wrote = ensure_dataset(backend, live.location, columns, finished=finished)
         return _alter_entry(target, live, wrote=wrote)
     location = _asked_location(target)
@@ -116,7 +116,7 @@ def _is_half_made(target: Target[LiveTable]) -> bool:
     change = target.change
     before = change.before.location if change.before else None
     places = change.before is None or change.replace or not locations.same(before, target.after.location)
-    return places and target.standing is Standing.UNSETTLED
+    return places and target.precondition is Precondition.UNSETTLED
 
 
 def _settle(target: Target[LiveTable]) -> Outcome:
@@ -193,7 +193,7 @@ def _replace(target: Target[LiveTable]) -> Outcome:
     try:
         backend.remove_table(target.identifier)
     except (TableNotFoundError, NamespaceNotFoundError):
-        raise MovedError(moved_text(target.change.before, None)) from None
+        raise StaleError(stale_text(target.change.before, None)) from None
     try:
         made = backend.insert_table(target.identifier, location, properties)
     except TableAlreadyExistsError as error:

@@ -35,7 +35,7 @@ def parse(text: str) -> str:
     """Return the canonical text of the type that ``text`` describes.
 
     Raises:
-        TypeSyntaxError: ``text`` is no type, or one that Lance does not store.
+        TypeSyntaxError: ``text`` is not a type, or one that Lance does not store.
     """
     return str(parse_tree(text))
 
@@ -57,7 +57,7 @@ def make_field(name: str, type_text: str, nullable: bool = True, metadata: Mappi
     """Return a column in canonical form: type and metadata as Lance will give them back.
 
     Raises:
-        TypeSyntaxError: ``type_text`` is no type, or ``metadata`` contradicts it.
+        TypeSyntaxError: ``type_text`` is not a type, or ``metadata`` contradicts it.
     """
     kept = dict(metadata or {})
     for key in (EXTENSION_NAME, EXTENSION_METADATA):

@@ -84,14 +84,14 @@ _DOTTED = re.compile(r"[\w.-]+")
 
 
 class TypeSyntaxError(ValueError):
-    """A text is no type that Lance stores; the message says what was expected."""
+    """A text is not a type that Lance stores; the message says what was expected."""
 
 
 def parse_tree(text: str) -> ArrowType:
     """Return the type that ``text`` describes.
 
     Raises:
-        TypeSyntaxError: ``text`` is no type, or one that Lance does not store.
+        TypeSyntaxError: ``text`` is not a type, or one that Lance does not store.
     """
     try:
         return _Parser(text).whole()

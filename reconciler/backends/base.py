@@ -96,7 +96,7 @@ class Backend(ABC):
 
         Raises:
             TableNotFoundError: it does not exist.
-            NotLanceTableError: it is no Lance table.
+            NotLanceTableError: it is not a Lance table.
             NamespaceNotFoundError: its namespace does not exist, where the service tells.
         """
 
@@ -173,7 +173,7 @@ class Backend(ABC):
 
         Raises:
             TableNotFoundError: there is no such table.
-            NotLanceTableError: it is no Lance table; it stays.
+            NotLanceTableError: it is not a Lance table; it stays.
         """
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:

@@ -108,7 +108,7 @@ class MemoryBackend(Backend):
         with self._store.lock:
             self._require_namespace(identifier[:-1])
             if identifier in self._store.foreign:
-                raise NotLanceTableError(f"memory: `{join(identifier)}` is no Lance table")
+                raise NotLanceTableError(f"memory: `{join(identifier)}` is not a Lance table")
             try:
                 return self._store.tables[identifier]
             except KeyError:

@@ -34,7 +34,7 @@ def backend_class(impl: str) -> type[Backend]:
     """Return the class behind ``impl``.
 
     Raises:
-        ConfigError: nothing is installed under this name, or it is no backend.
+        ConfigError: nothing is installed under this name, or it is not a backend.
         MissingExtraError: it needs an extra that is not installed.
     """
     entry = _entry(impl)
@@ -43,7 +43,7 @@ def backend_class(impl: str) -> type[Backend]:
     from reconciler.backends.base import Backend
 
     if not (isinstance(loaded, type) and issubclass(loaded, Backend)):
-        raise ConfigError(f"impl `{impl}`: {entry.value} is no subclass of reconciler.backends.base.Backend")
+        raise ConfigError(f"impl `{impl}`: {entry.value} is not a subclass of reconciler.backends.base.Backend")
     return loaded
 
 

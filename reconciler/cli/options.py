@@ -136,7 +136,7 @@ def load_manifest(manifests: tuple[str, ...], variables: Mapping[str, str]) -> M
     saved = next((path for path in manifests if path.endswith(".json")), None)
     if saved is not None:
         raise LancensError(
-            f"{saved} is no manifest; `lancens show {saved}` and `lancens apply {saved}` take saved plans"
+            f"{saved} is not a manifest; `lancens show {saved}` and `lancens apply {saved}` take saved plans"
         )
     return load(*(manifests or (DEFAULT_MANIFEST,)), variables=variables)
 

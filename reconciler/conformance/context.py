@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 __all__ = ["AddForeign", "CheckContext", "NotApplicable", "prepared"]
 
 AddForeign = Callable[["Backend", Identifier], Callable[[], None]]
-"""Puts an object that is no Lance table at an identifier, past the backend, and returns what takes it away again."""
+"""Puts an object that is not a Lance table at an identifier, past the backend, and returns what takes it away again."""
 
 
-class NotApplicable(Exception):  # noqa: N818 - it is no error
+class NotApplicable(Exception):  # noqa: N818 - it is not an error
     """The backend's capabilities say that it cannot do this; the message says which."""
 
 

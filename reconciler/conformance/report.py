@@ -78,7 +78,7 @@ def run_check(
     """Run one check in a namespace of its own below ``namespace`` and return its result.
 
     ``connect`` returns another connection to the same catalog. ``scratch`` is a directory or URI for real datasets
-    where the catalog has no default location. ``add_foreign`` makes objects that are no Lance tables.
+    where the catalog has no default location. ``add_foreign`` makes objects that are not Lance tables.
     """
     try:
         with prepared(backend, connect, tuple(namespace), scratch, add_foreign) as context:

@@ -107,7 +107,7 @@ def a_scan_of_literal_names_is_its_part_of_the_whole(context: CheckContext) -> N
 
 @check("scan")
 def foreign_tables_are_told_apart(context: CheckContext) -> None:
-    """A table that is no Lance table is among the foreign tables of its namespace, each of which is in that itself."""
+    """A table of another format is among the foreign tables of its namespace, each of which is in that itself."""
     need(context.add_foreign is not None, "no way was given to make a foreign object")
     assert context.add_foreign is not None
     context.declare((*context.base, "ours"))
@@ -123,7 +123,7 @@ def foreign_tables_are_told_apart(context: CheckContext) -> None:
 
 @check("scan")
 def a_scan_of_nothing_is_empty(context: CheckContext) -> None:
-    """A namespace that does not exist has no tables to scan, and that is no error."""
+    """A namespace that does not exist has no tables to scan, and that is not an error."""
     seen = context.backend.scan(Scope(("/".join((*context.base[:-1], "lancens_check_never_made", "**")),)))
     equal("the tables", dict(seen.tables), {})
 

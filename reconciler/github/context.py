@@ -71,7 +71,7 @@ def read_context(environment: Mapping[str, str]) -> Context:
     """Return what the runner says in ``environment`` and in the event's file.
 
     Raises:
-        InputError: this is no step of a workflow, or the event cannot be read.
+        InputError: this is not a step of a workflow, or the event cannot be read.
     """
     try:
         event = environment["GITHUB_EVENT_NAME"]
@@ -79,7 +79,7 @@ def read_context(environment: Mapping[str, str]) -> Context:
         sha = environment["GITHUB_SHA"]
         workspace, temporary = Path(environment["GITHUB_WORKSPACE"]), Path(environment["RUNNER_TEMP"])
     except KeyError as error:
-        raise InputError(f"this is no step of a workflow: {error.args[0]} is not set") from None
+        raise InputError(f"this is not a step of a workflow: {error.args[0]} is not set") from None
     server = environment.get("GITHUB_SERVER_URL", "https://github.com")
     api = environment.get("GITHUB_API_URL", "https://api.github.com")
     return Context(

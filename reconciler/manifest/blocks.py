@@ -32,7 +32,7 @@ _VERBATIM = ("version", "name", "impl", "config")
 
 
 def entries_of(node: Node | None) -> dict[str, Node]:
-    """Return the entries of a block; nothing, and what is no block, has none."""
+    """Return the entries of a block; nothing, and what is not a block, has none."""
     return node.entries if isinstance(node, Mapping) else {}
 
 

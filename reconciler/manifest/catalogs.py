@@ -225,7 +225,7 @@ class CatalogReader:
             there = first.setdefault(column.name, name_node)
             if there is not name_node:
                 shown = self.blocks.faults.shown(there.place)
-                self._at(name_node.place, f"column `{column.name}` in {what} is said twice, first at {shown}")
+                self._at(name_node.place, f"column `{column.name}` in {what} is a duplicate, first at {shown}")
             try:
                 fields.append(make_field(column.name, column.type, column.nullable, column.metadata))
             except TypeSyntaxError as error:

@@ -115,7 +115,7 @@ class _Reading:
             return
         for item in include.items:
             if not isinstance(item, Scalar) or not item.text.strip():
-                self._faults.at(item.place, "an include is no path; expected text such as teams/*.yaml")
+                self._faults.at(item.place, "an include is not a path; expected text such as teams/*.yaml")
             elif "${" in item.text:
                 self._faults.at(item.place, f"include `{item.text}`: placeholders do not work in `include`")
             else:
@@ -129,7 +129,7 @@ class _Reading:
             if path in self._open:
                 if not is_pattern:
                     chain = " -> ".join(Path(step).name for step in [*self._open[self._open.index(path) :], path])
-                    self._faults.at(place, f"include `{pattern}` goes in a circle: {chain}")
+                    self._faults.at(place, f"include `{pattern}` makes a dependency cycle: {chain}")
             elif len(self._faults.files) >= _MAX_FILES:
                 self._faults.at(place, f"the manifest has more than {_MAX_FILES:,} files")
                 return
@@ -167,7 +167,7 @@ class _Reading:
             elif not (key in _REPEATABLE and not path and _same_text(there, node)):
                 label = "/".join((*path, key))
                 self._faults.at(
-                    node.key_place, f"`{label}` is said twice, first at {self._faults.shown(there.key_place)}"
+                    node.key_place, f"`{label}` is a duplicate, first at {self._faults.shown(there.key_place)}"
                 )
 
 

@@ -190,7 +190,7 @@ class _Loading:
         entries = []
         for key, value in self._blocks.children(node, "config", what).items():
             if not isinstance(value, Scalar):
-                self._faults.at(value.place, f"`{key}` in the config of {what} is no text; dots join nested names")
+                self._faults.at(value.place, f"`{key}` in the config of {what} is not text; dots join nested names")
                 continue
             try:
                 template = self._blocks.template(value.text)

@@ -34,7 +34,7 @@ class _Node:
 
 
 class Scalar(_Node):
-    """Text as written. ``is_null`` tells that it was no text but YAML's nothing, where a block is expected."""
+    """Text as written. ``is_null`` tells that it was not text but YAML's nothing, where a block is expected."""
 
     __slots__ = ("is_null", "text")
 

@@ -169,7 +169,7 @@ class _Composer:
             first = parent.entries.setdefault(self._key, node)
             if first is not node:
                 shown = self._faults.shown(first.key_place)
-                self._faults.at(node.key_place, f"`{self._key}` is said twice, first at {shown}")
+                self._faults.at(node.key_place, f"`{self._key}` is a duplicate, first at {shown}")
             self._key = None
 
     def _refuse_features(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, place: Place) -> None:

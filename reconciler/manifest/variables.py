@@ -86,7 +86,7 @@ def _placeholder(body: str) -> Placeholder:
     pattern = {"env": _ENV_NAME, "var": _VAR_NAME}.get(scheme)
     if not name or "\0" in name or (pattern is not None and not pattern.fullmatch(name)):
         example = {"env": "env:NAME", "var": "var:name", "file": "file:path"}[scheme]
-        raise TemplateError(f"`{name}` is no name in `${{{body}}}`; expected `${{{example}}}`")
+        raise TemplateError(f"`{name}` is not a name in `${{{body}}}`; expected `${{{example}}}`")
     return Placeholder(scheme, name, default if has_default else None)
 
 

@@ -51,7 +51,7 @@ def open_connections(
 
     Raises:
         ManifestError: placeholders of a ``config`` cannot be resolved, or two catalogs turn out to be one service.
-        SelectionError: ``names`` holds a name that is no catalog of the manifest.
+        SelectionError: ``names`` holds a name that is not a catalog of the manifest.
         CatalogError: a backend does not accept its configuration.
     """
     unknown = sorted(set(names or ()) - set(manifest.catalogs))

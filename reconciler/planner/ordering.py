@@ -45,7 +45,7 @@ def order(changes: Iterable[Change]) -> tuple[Change, ...]:
             if not waiting[follower]:
                 heapq.heappush(ready, follower)
     if len(position) != len(pending):
-        raise AssertionError("changes depend on each other in a circle")
+        raise AssertionError("the changes have a dependency cycle")
     return tuple(
         pending[index].model_copy(update={"depends_on": tuple(sorted(position[other] for other in needs[index]))})
         for index in sorted(position, key=position.__getitem__)

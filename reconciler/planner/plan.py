@@ -454,7 +454,7 @@ class Plan(_Document):
         """Return the plan that :meth:`to_json` wrote.
 
         Raises:
-            PlanFileError: the text is no plan, was edited or cut, or has another major version.
+            PlanFileError: the text is not a plan, was edited or cut, or has another major version.
         """
         try:
             document = json.loads(text)

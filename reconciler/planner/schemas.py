@@ -20,7 +20,7 @@ class SchemaDifference:
 
 
 def compare(wanted: Schema, found: Schema, evolve: Evolve) -> SchemaDifference:
-    """Return what separates ``found`` (the data) from ``wanted`` (the manifest); the order of columns is no difference.
+    """Return what separates ``found`` (the data) from ``wanted`` (the manifest); the order of columns does not count.
 
     Under ``Evolve.ADDITIVE`` missing nullable columns can be added; everything else is a fault.
     """
@@ -43,7 +43,7 @@ def compare(wanted: Schema, found: Schema, evolve: Evolve) -> SchemaDifference:
 
 
 def _agrees(wanted: Field, found: Field) -> bool:
-    """Return whether the data has what is wanted; metadata that engines add beside the named keys is no difference."""
+    """Return whether the data has what is wanted; metadata that engines add beside the named keys does not count."""
     named = dict(found.metadata)
     return (wanted.type, wanted.nullable) == (found.type, found.nullable) and all(
         named.get(key) == value for key, value in wanted.metadata

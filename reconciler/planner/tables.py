@@ -142,7 +142,7 @@ def _storage_fault(desired: DesiredTable, facts: TableFacts) -> str | None:
     if storage.kind is StorageKind.DENIED:
         return f"{place} is not accessible ({storage.detail}); set credentials in `storage.*`, or `probe: false`"
     if storage.kind is StorageKind.NOT_LANCE:
-        return f"{place} holds files that are no Lance dataset; name another location, or `probe: false`"
+        return f"{place} holds files that are not a Lance dataset; name another location, or `probe: false`"
     return f"{place} cannot be opened: {storage.detail}"
 
 

@@ -80,7 +80,7 @@ class ManyCatalogs:
             return self._at_root(operation, request)
         catalog, *rest = names
         if operation.names_a_table and not rest:
-            raise InvalidInputError(f"`{catalog}` is no table: the first name is that of a catalog")
+            raise InvalidInputError(f"`{catalog}` is not a table: the first name is that of a catalog")
         if catalog not in self._named:
             if operation.name == "CreateNamespace" and not rest:
                 raise UnsupportedOperationError(f"`{catalog}` would be a catalog; those are in the server's manifest")

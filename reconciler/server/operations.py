@@ -73,7 +73,7 @@ class Operation:
     """One operation of the specification.
 
     ``path`` is today's route, with ``{id}`` where the identifier stands, None for one that has none; every operation
-    is at ``POST /<name>`` as well. ``run`` takes the catalog, the request and the body that is no JSON.
+    is at ``POST /<name>`` as well. ``run`` takes the catalog, the request and the body that is not JSON.
     """
 
     name: str

@@ -41,7 +41,7 @@ def identifier_in_path(text: str, query: QueryParams) -> list[str]:
     A plus sign stands for a space: clients that mean a plus sign encode it, and pylance writes spaces so.
 
     Raises:
-        InvalidInputError: it is no UTF-8, or the delimiter cannot be one.
+        InvalidInputError: it is not UTF-8, or the delimiter cannot be one.
     """
     delimiter = query.get("delimiter") or DELIMITER
     if len(delimiter) > _LONGEST_DELIMITER:

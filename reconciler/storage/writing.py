@@ -55,7 +55,7 @@ def write_stream(location: str, ipc_stream: bytes, options: Mapping[str, str]) -
     """Write a new dataset from an Arrow IPC stream where nothing is, and return its version.
 
     Raises:
-        InvalidInputError: ``ipc_stream`` is no Arrow IPC stream.
+        InvalidInputError: ``ipc_stream`` is not an Arrow IPC stream.
         TableAlreadyExistsError, InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: as
             :func:`create_empty`.
     """

@@ -69,7 +69,7 @@ def test_a_directory_is_a_table_whatever_it_holds(lake: Path, backend: DirBacken
     (lake / "junk" / "notes.txt").write_text("mine")
     _write(lake / "bare")
     _write(lake / "suffixed.lance")
-    (lake / "file.lance").write_text("a file is no table")
+    (lake / "file.lance").write_text("a file is not a table")
     names = ["bare", "empty", "junk", "suffixed"]
     assert CatalogNamespace(backend).list_tables(ListTablesRequest(id=[])).tables == names
     assert sorted(identifier[0] for identifier in backend.scan().tables) == names

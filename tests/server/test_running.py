@@ -85,7 +85,7 @@ def test_it_refuses_to_be_reached_by_others_without_a_token(capsys: pytest.Captu
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(b"short", "16 or more ASCII"), (b"two words are no token at all", "one word"), (b"\xff" * 20, "not text")],
+    [(b"short", "16 or more ASCII"), (b"two words are not a token at all", "one word"), (b"\xff" * 20, "not text")],
 )
 def test_a_file_without_a_token_is_named(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, content: bytes, said: str

@@ -69,7 +69,7 @@ def _faults(shape: Shape, value: Any, path: str) -> Iterator[str]:
 
 def _list_faults(shape: Shape, value: Any, path: str) -> Iterator[str]:
     if not isinstance(value, list):
-        yield f"{path} is no list"
+        yield f"{path} is not a list"
         return
     yield from _size_faults(shape, len(value), path)
     for index, item in enumerate(value):
@@ -78,7 +78,7 @@ def _list_faults(shape: Shape, value: Any, path: str) -> Iterator[str]:
 
 def _map_faults(shape: Shape, value: Any, path: str) -> Iterator[str]:
     if not isinstance(value, dict):
-        yield f"{path} is no map"
+        yield f"{path} is not a map"
         return
     yield from _size_faults(shape, len(value), path)
     for key, item in value.items():
@@ -88,7 +88,7 @@ def _map_faults(shape: Shape, value: Any, path: str) -> Iterator[str]:
 
 def _structure_faults(shape: Shape, value: Any, path: str) -> Iterator[str]:
     if not isinstance(value, dict):
-        yield f"{path} is no structure"
+        yield f"{path} is not a structure"
         return
     members: dict[str, Shape] = getattr(shape, "members", {})
     required: list[str] = getattr(shape, "required_members", [])
@@ -104,7 +104,7 @@ def _structure_faults(shape: Shape, value: Any, path: str) -> Iterator[str]:
 
 def _string_faults(shape: Shape, value: Any, path: str) -> Iterator[str]:
     if not isinstance(value, str):
-        yield f"{path} is no string"
+        yield f"{path} is not a string"
         return
     yield from _size_faults(shape, len(value.encode()), path)
     allowed: list[str] = getattr(shape, "enum", [])

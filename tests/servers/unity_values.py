@@ -64,7 +64,7 @@ def name_of(body: Mapping[str, Any]) -> str:
 
 
 def properties_of(body: Mapping[str, Any]) -> dict[str, str]:
-    """Return the properties as they are kept; what is no text becomes one."""
+    """Return the properties as they are kept; what is not text becomes one."""
     kept: dict[str, str] = {}
     for key, value in (body.get("properties") or {}).items():
         if value is None:

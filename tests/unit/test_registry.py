@@ -54,7 +54,7 @@ def test_a_package_missing_at_connect_names_the_pip_command(monkeypatch: pytest.
 @pytest.mark.parametrize("value", ["reconciler.names:join", "reconciler.state:Storage"])
 def test_what_is_no_backend_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     _install(monkeypatch, ("odd", value))
-    with pytest.raises(ConfigError, match="is no subclass of"):
+    with pytest.raises(ConfigError, match="is not a subclass of"):
         registry.backend_class("odd")
 
 

@@ -241,7 +241,7 @@ class DirBackend(Backend):
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
         """Merge ``changes`` into a table's properties and, where given, set its location.
 
-        The new place is claimed before the entry says so, as an entry whose directory is no table counts as not made,
+        The new place is claimed before the entry says so: an entry whose directory is not a table counts as not made,
         and again after, as whoever leaves that place at the same time may mark it in between.
         """
         wanted = None if location is None else self._places.stored(location)
@@ -333,7 +333,7 @@ class DirBackend(Backend):
 
     @staticmethod
     def _taken(contents: Contents, occupied: Taken) -> Taken:
-        """Return which directories are no tables of their own: entries and namespaces have them."""
+        """Return which directories are not tables of their own: entries and namespaces have them."""
         names = contents.root_namespaces
         return lambda directory: directory in names or directory.removesuffix(SUFFIX) in names or occupied(directory)
 

@@ -29,7 +29,7 @@ __all__ = ["SUFFIX", "Directory", "Taken"]
 SUFFIX = ".lance"
 
 Taken: TypeAlias = Callable[[str], bool]
-"""Whether a directory belongs to an entry, so that it is no table of its own."""
+"""Whether a directory belongs to an entry, so that it is not a table of its own."""
 
 _CONCURRENCY = 16
 

@@ -51,7 +51,7 @@ class Row:
     metadata: str | None = None
 
     def properties(self) -> dict[str, str]:
-        """Return the properties; values that are no text are shown as JSON.
+        """Return the properties; values that are not text are shown as JSON.
 
         Raises:
             InternalError: the metadata is not a JSON object.
@@ -261,7 +261,9 @@ class Manifest:
         missing = set(_REQUIRED_COLUMNS) - set(contents.rows.column_names)
         if missing:
             shown = locations.redact(self._location)
-            raise InternalError(f"dir: {shown} is no list of tables: it lacks the columns {', '.join(sorted(missing))}")
+            raise InternalError(
+                f"dir: {shown} is not a list of tables: it lacks the columns {', '.join(sorted(missing))}"
+            )
         if contents.is_whole:
             self._latest = (key, contents)
         return contents

@@ -335,7 +335,7 @@ class GlueBackend(Backend):
         table = self._service.table(self._place(identifier[:-2]), identifier[-2], identifier[-1])
         oddity = table_oddity(table)
         if oddity is not None:
-            raise NotLanceTableError(f"glue: `{join(identifier)}` is no Lance table here: it is {oddity}")
+            raise NotLanceTableError(f"glue: `{join(identifier)}` is not a Lance table here: it is {oddity}")
         return table
 
 

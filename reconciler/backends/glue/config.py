@@ -62,7 +62,7 @@ class GlueConfig(BackendConfig):
     @classmethod
     def _check_region(cls, value: str | None) -> str | None:
         if value is not None and not _REGION.fullmatch(value):
-            raise ValueError("this is no AWS region; one looks like `eu-west-1`")
+            raise ValueError("this is not an AWS region; one looks like `eu-west-1`")
         return value
 
     @field_validator("assume_role_arn")

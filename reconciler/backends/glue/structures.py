@@ -72,7 +72,7 @@ def is_marked_lance(table: TableTypeDef) -> bool:
 
 
 def table_oddity(table: TableTypeDef) -> str | None:
-    """Return why an entry is no Lance table that lancens can manage, None for one that is."""
+    """Return why an entry is not a Lance table that lancens can manage, None for one that is."""
     if "TargetTable" in table:
         return "a link to a table elsewhere"
     if not is_marked_lance(table):
@@ -85,7 +85,7 @@ def table_oddity(table: TableTypeDef) -> str | None:
 
 
 def foreign_table(identifier: Identifier, table: TableTypeDef) -> ForeignTable:
-    """Return an entry that is no Lance table (see :func:`table_oddity`); its format is the one its writers tell."""
+    """Return an entry that is not a Lance table (see :func:`table_oddity`); its format is the one its writers tell."""
     parameters, kind = table.get("Parameters") or {}, table.get("TableType") or "no type"
     if "TargetTable" in table:
         told = "link"

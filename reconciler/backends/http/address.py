@@ -11,12 +11,12 @@ __all__ = ["Endpoint", "endpoint_problem"]
 
 
 def endpoint_problem(endpoint: str) -> str | None:
-    """Return why ``endpoint`` can be no service's address, or None when it can."""
+    """Return why ``endpoint`` cannot be a service's address, or None when it can."""
     try:
         parts = urlsplit(endpoint)
         port = parts.port
     except ValueError as error:
-        return f"is no address: {error}"
+        return f"is not an address: {error}"
     if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
         return "must be an http:// or https:// address"
     if "@" in parts.netloc:

@@ -302,7 +302,7 @@ def _is_list_of_text(value: object) -> bool:
 def _properties(answer: Mapping[str, object], doing: str) -> dict[str, str]:
     properties = answer.get("properties") or {}
     if not isinstance(properties, Mapping):
-        raise InternalError(f"iceberg: {doing}: the properties in the answer are no object")
+        raise InternalError(f"iceberg: {doing}: the properties in the answer are not an object")
     return {str(key): str(value) for key, value in properties.items() if value is not None and key not in _READ_AT}
 
 

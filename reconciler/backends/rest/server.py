@@ -206,7 +206,7 @@ def _names(answer: Mapping[str, Any], key: str, doing: str) -> Sequence[str]:
 def _token(answer: Mapping[str, Any], doing: str) -> str | None:
     token = answer.get("page_token")
     if token is not None and not isinstance(token, str):
-        raise InternalError(f"rest: {doing}: the page token is no text")
+        raise InternalError(f"rest: {doing}: the page token is not text")
     return token or None
 
 

@@ -248,7 +248,7 @@ class UnityBackend(Backend):
         info = self._service.table(identifier)
         if not info.is_lance:
             raise NotLanceTableError(
-                f"unity: `{join(identifier)}` is no Lance table but {info.kind or 'something else'}"
+                f"unity: `{join(identifier)}` is not a Lance table but {info.kind or 'something else'}"
             )
         return info
 

@@ -16,7 +16,7 @@ NAME_RULE = NameRule(
 
 
 def name_problem(name: str) -> str | None:
-    """Return why ``name`` can be no name here, or None when it can."""
+    """Return why ``name`` is not a name here, None when it is."""
     problem = check_name(name)
     if problem is None and not NAME_RULE.pattern.fullmatch(name):
         problem = NAME_RULE.meaning

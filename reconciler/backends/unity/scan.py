@@ -118,6 +118,6 @@ def live_table(identifier: Identifier, info: TableInfo) -> LiveTable:
 
 
 def foreign_table(identifier: Identifier, info: TableInfo) -> ForeignTable:
-    """Return a table that is no Lance table; its format is the one of its data, or else its type."""
+    """Return a table that is not a Lance table; its format is the one of its data, or else its type."""
     told = f"lance, {info.kind}" if info.is_marked else info.format or info.kind
     return ForeignTable(identifier, info.location, told)

@@ -244,7 +244,7 @@ def _token(answer: Mapping[str, Any], entries: list[Mapping[str, Any]], doing: s
     """
     token = answer.get("next_page_token")
     if token is not None and not isinstance(token, str):
-        raise InternalError(f"unity: {doing}: the page token is no text")
+        raise InternalError(f"unity: {doing}: the page token is not text")
     names = [_name(entry, doing) for entry in entries]
     if token and len(set(names)) > 1 and token == names[-1]:
         return next(name for name in reversed(names) if name != token)

@@ -124,7 +124,7 @@ def test_nothing_listens(connect: Connect) -> None:
     assert f'Could not connect to the endpoint URL: "{endpoint}/"; check `region`, `endpoint` and the' in str(error)
 
 
-@pytest.mark.parametrize("raw", ["this is no JSON", '["a", "list"]', '{"Database": 7}', ""])
+@pytest.mark.parametrize("raw", ["this is not JSON", '["a", "list"]', '{"Database": 7}', ""])
 def test_an_answer_that_is_none_of_glue(glue: GlueServer, backend: GlueBackend, raw: str) -> None:
     glue.answer("glue:GetDatabase", raw)
     error = _refused(backend)
@@ -154,7 +154,7 @@ def test_a_region_that_does_not_exist(glue: GlueServer, monkeypatch: pytest.Monk
 
 
 BAD_CONFIGS = [
-    ({"region": "Ireland"}, "`region`: this is no AWS region; one looks like `eu-west-1`"),
+    ({"region": "Ireland"}, "`region`: this is not an AWS region; one looks like `eu-west-1`"),
     ({"endpoint": "glue.example.com"}, "`endpoint`: must be an http:// or https:// address"),
     ({"endpoint": "https://me:pw@glue.example.com"}, "`endpoint`: cannot hold user information"),
     ({"catalog_id": "sales"}, "`catalog_id`: a catalog id is `ACCOUNT` or `ACCOUNT:name`"),

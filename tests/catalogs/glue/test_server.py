@@ -34,7 +34,7 @@ def test_answers_that_the_model_forbids_are_found() -> None:
     assert glue_model.answer_faults("GetTables", {"TableList": [{"Name": "t", "Parameters": {"a": "b"}}]}) == []
     assert glue_model.answer_faults("GetTables", {"TableList": [{"Parameters": {"a": 1}, "Size": 3}]}) == [
         "GetTables.TableList[0].Name is missing",
-        "GetTables.TableList[0].Parameters.a is no string",
+        "GetTables.TableList[0].Parameters.a is not a string",
         "GetTables.TableList[0].Size is unknown",
     ]
     assert glue_model.answer_faults("DeleteTable", {"Table": {}}) == ["DeleteTable.Table is unknown"]

@@ -58,7 +58,7 @@ class TestEntries:
     ) -> None:
         tables(glue, web, [lance_table("iceberg", Parameters={"table_type": "ICEBERG"})])
         with pytest.raises(
-            errors.InvalidInputError, match=r"`web\$iceberg` is no Lance table here: it is a table of another"
+            errors.InvalidInputError, match=r"`web\$iceberg` is not a Lance table here: it is a table of another"
         ):
             CatalogNamespace(backend).describe_table(DescribeTableRequest(id=[web, "iceberg"]))
         with pytest.raises(errors.InvalidInputError):

@@ -47,7 +47,7 @@ class Catalog:
         return answer.json() if answer.data else None
 
     def add_iceberg_table(self, namespace: Identifier, name: str) -> None:
-        """Make a table that is no Lance table in a namespace one level below the warehouse."""
+        """Make a table that is not a Lance table in a namespace one level below the warehouse."""
         fields = [{"id": 1, "name": "n", "required": False, "type": "long"}]
         schema = {"type": "struct", "schema-id": 0, "fields": fields}
         body = {"name": name, "schema": schema, "stage-create": False, "properties": {"theirs": "yes"}}

@@ -131,7 +131,7 @@ def test_changes_that_wait_for_each_other_are_refused_and_do_not_hang(world: Wor
     circle = tuple(
         change.model_copy(update={"depends_on": (1 - position,)}) for position, change in enumerate(plan.changes)
     )
-    with pytest.raises(PlanFileError, match="these changes wait for each other: lake/"):
+    with pytest.raises(PlanFileError, match="its changes have a dependency cycle: lake/"):
         world.apply(plan.model_copy(update={"changes": circle}))
     assert world.writes == []
 

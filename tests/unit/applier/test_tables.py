@@ -53,7 +53,7 @@ def test_a_dataset_that_an_interrupted_run_wrote_is_registered_and_not_written_a
         (Storage(StorageKind.DATASET, USERS), "planned on nothing at /data/t.lance, which now holds a Lance dataset"),
         (
             Storage(StorageKind.NOT_LANCE),
-            "planned on nothing at /data/t.lance, which now holds files that are no Lance",
+            "planned on nothing at /data/t.lance, which now holds files that are not a Lance",
         ),
         (Storage(StorageKind.DENIED, detail="no s3:GetObject"), "which now is not accessible (no s3:GetObject)"),
     ],

@@ -221,7 +221,7 @@ BAD_BLOCKS: list[tuple[str, str, list[str]]] = [
             f"{L}:11:20: column `b.c`: a top-level column cannot contain `.`; use a struct for nested fields",
             f"{L}:12:20: column `_rowid`: Lance keeps this name for itself",
             f"{L}:13:13: `schema.4` in table lake/t is the text `name`, expected a block of keys",
-            f"{L}:17:20: column `a` in table lake/u is said twice, first at {L}:16:20",
+            f"{L}:17:20: column `a` in table lake/u is a duplicate, first at {L}:16:20",
             f"{L}:18:20: column `n` in table lake/u: type `null`: the column must be nullable",
         ],
     ),
@@ -254,7 +254,7 @@ BAD_BLOCKS: list[tuple[str, str, list[str]]] = [
             ),
             f"{L}:12:14: `${{` is not closed; expected `}}`, or `$${{` for the text itself",
             f"{L}:13:14: variable `tear` is not given; did you mean `tier`?",
-            f"{L}:14:14: `x y` is no name in `${{var:x y}}`; expected `${{var:name}}`",
+            f"{L}:14:14: `x y` is not a name in `${{var:x y}}`; expected `${{var:name}}`",
             f"{L}:15:14: file `missing.txt` is not there; the path is relative to the file it stands in",
             f"{L}:16:14: unknown placeholder `${{HOME}}`; expected env:, var: or file:",
         ],
@@ -262,6 +262,6 @@ BAD_BLOCKS: list[tuple[str, str, list[str]]] = [
     (
         "placeholder that is malformed in config",
         manifest("", "memory", '{name: "${env:}"}'),
-        [f"{L}:6:20: `` is no name in `${{env:}}`; expected `${{env:NAME}}`"],
+        [f"{L}:6:20: `` is not a name in `${{env:}}`; expected `${{env:NAME}}`"],
     ),
 ]

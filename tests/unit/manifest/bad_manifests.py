@@ -61,7 +61,7 @@ BAD: list[tuple[str, str, list[str]]] = [
     (
         "duplicate key",
         manifest("tables: {a: {}, b: {}, a: {}}"),
-        [f"{L}:7:28: `a` is said twice, first at {L}:7:14"],
+        [f"{L}:7:28: `a` is a duplicate, first at {L}:7:14"],
     ),
     # ---- the top
     (
@@ -135,7 +135,7 @@ BAD: list[tuple[str, str, list[str]]] = [
     (
         "include of itself",
         HEAD + "include: [lancens.yaml]\ncatalogs: {}\n",
-        [f"{L}:3:11: include `lancens.yaml` goes in a circle: lancens.yaml -> lancens.yaml"],
+        [f"{L}:3:11: include `lancens.yaml` makes a dependency cycle: lancens.yaml -> lancens.yaml"],
     ),
     # ---- catalogs
     (
@@ -179,7 +179,7 @@ BAD: list[tuple[str, str, list[str]]] = [
     (
         "nested config",
         manifest("", "memory", "{storage: {region: eu}}"),
-        [f"{L}:6:23: `storage` in the config of catalog lake is no text; dots join nested names"],
+        [f"{L}:6:23: `storage` in the config of catalog lake is not text; dots join nested names"],
     ),
     (
         "one service twice",

@@ -70,7 +70,7 @@ def test_a_leaf_said_in_two_files_names_both(write: Write) -> None:
         load(path)
 
     assert [str(problem) for problem in caught.value.problems] == [
-        "more.yaml:1:19: `catalogs/lake/prune` is said twice, first at lancens.yaml:8:5"
+        "more.yaml:1:19: `catalogs/lake/prune` is a duplicate, first at lancens.yaml:8:5"
     ]
 
 

@@ -245,7 +245,7 @@ def test_a_circle_of_includes_is_named(write: Write) -> None:
         load(path)
 
     assert [str(problem) for problem in caught.value.problems] == [
-        "b.yaml:1:11: include `a.yaml` goes in a circle: a.yaml -> b.yaml -> a.yaml"
+        "b.yaml:1:11: include `a.yaml` makes a dependency cycle: a.yaml -> b.yaml -> a.yaml"
     ]
 
 

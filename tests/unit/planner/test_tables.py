@@ -77,7 +77,7 @@ class TestNew:
         ("kind", "said"),
         [
             (StorageKind.DENIED, "is not accessible"),
-            (StorageKind.NOT_LANCE, "holds files that are no Lance dataset"),
+            (StorageKind.NOT_LANCE, "holds files that are not a Lance dataset"),
             (StorageKind.UNKNOWN, "cannot be opened"),
         ],
     )
