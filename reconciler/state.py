@@ -1,4 +1,4 @@
-"""The shared vocabulary: what is wanted, what is there, and what a catalog is able to do.
+"""The shared vocabulary: what is desired, what is live, and what a catalog is able to do.
 
 Everything here is plain immutable data. Manifests become :class:`DesiredCatalog`, backends return
 :class:`Snapshot`, and the planner compares the two without knowing where either came from.

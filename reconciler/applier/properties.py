@@ -48,12 +48,12 @@ def property_changes(
     ``in_force`` is where the entry is, None for one that is yet to be made.
     """
     after = change.after or ObjectView()
-    wanted: dict[str, str | None] = dict.fromkeys(change.managed_keys)
-    wanted.update(after.properties)
-    wanted.update(after.safeguards)
-    wanted.update(_marks(after, live))
-    wanted.update(_request(change, in_force, keeps_request=keeps_request))
+    desired: dict[str, str | None] = dict.fromkeys(change.managed_keys)
+    desired.update(after.properties)
+    desired.update(after.safeguards)
+    desired.update(_marks(after, live))
+    desired.update(_request(change, in_force, keeps_request=keeps_request))
     return PropertyChanges(
-        set={key: value for key, value in wanted.items() if value is not None and live.get(key) != value},
-        remove=frozenset(key for key, value in wanted.items() if value is None and key in live),
+        set={key: value for key, value in desired.items() if value is not None and live.get(key) != value},
+        remove=frozenset(key for key, value in desired.items() if value is None and key in live),
     )

@@ -102,13 +102,13 @@ def _settled(target: Target[LiveTable], made: LiveTable) -> Outcome:
     asked, able = target.after.location, target.backend.capabilities
     if asked is None:
         return target.written(made)
-    in_force, wanted = locations.redact(made.location), locations.redact(asked)
-    honoured = locations.same(in_force, wanted)
+    in_force, requested = locations.redact(made.location), locations.redact(asked)
+    honoured = locations.same(in_force, requested)
     request = {REQUESTED_LOCATION: asked, CHOSEN_LOCATION: made.location}
     told = has_true_request(made) if honoured else request.items() <= made.properties.items()
     if not told and able.alter_table and able.table_markers:
         made = target.backend.alter_table(target.identifier, _FORGET_REQUEST if honoured else PropertyChanges(request))
-    return target.written(made) if honoured else Outcome(note=f"the service put it at {in_force}, not at {wanted}")
+    return target.written(made) if honoured else Outcome(note=f"the service put it at {in_force}, not at {requested}")
 
 
 def _is_half_made(target: Target[LiveTable]) -> bool:

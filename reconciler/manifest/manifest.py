@@ -14,7 +14,7 @@ __all__ = ["Manifest", "ManifestCatalog", "check_services", "service_problems"]
 
 @dataclass(frozen=True, slots=True)
 class ManifestCatalog:
-    """One catalog: what is wanted in it, and how it is reached."""
+    """One catalog: what is desired in it, and how it is reached."""
 
     name: str
     impl: str

@@ -67,8 +67,8 @@ def apply(
             f"the manifest has changed since the plan was made (digest {plan.manifest.digest[:12]} then, "
             f"{manifest.digest[:12]} now). Plan again. Nothing was changed."
         )
-    wanted = {name: (catalog.impl, catalog.desired) for name, catalog in manifest.catalogs.items()}
-    check_catalogs(plan, reference(manifest), manifest.thresholds, wanted)
+    desired = {name: (catalog.impl, catalog.desired) for name, catalog in manifest.catalogs.items()}
+    check_catalogs(plan, reference(manifest), manifest.thresholds, desired)
     if not allow_mass_removal:
         check_removals(plan)
     concerned = {change.catalog for change in plan.changes}

@@ -94,9 +94,9 @@ def _leftovers(source: CatalogInput) -> Iterator[Change]:
     need not have been read.
     """
     context = comparison_of(source).context
-    wanted = source.desired.namespaces.keys() | source.desired.tables.keys()
+    named = source.desired.namespaces.keys() | source.desired.tables.keys()
     for live in source.facts.leftovers:
-        if live.id not in wanted and source.options.select.contains(live.id):
+        if live.id not in named and source.options.select.contains(live.id):
             before = view_of(live, (), context.capabilities.safeguard)
             action = Action.DEREGISTER_TABLE if isinstance(live, LiveTable) else Action.DROP_NAMESPACE
             yield change_of(context, action, live.id, before, None, LEFTOVER)
@@ -124,13 +124,13 @@ def _summary(source: CatalogInput, outcomes: Outcomes) -> CatalogSummary:
 def _namespace_outcomes(
     source: CatalogInput, context: Context, among: Collection[Identifier] | None = None
 ) -> Iterator[Outcome]:
-    wanted, live = source.desired.namespaces, source.live.namespaces
+    blocks, live = source.desired.namespaces, source.live.namespaces
     select = source.options.select
-    parents = {identifier[:-1] for identifier in wanted}
+    parents = {identifier[:-1] for identifier in blocks}
     homes = _homes(source.desired) if context.capabilities.namespace_kinds else frozenset[Identifier]()
     needed = _needed_ancestors(source.desired, select)
-    for identifier in wanted if among is None else among:
-        desired, there = wanted.get(identifier), live.get(identifier)
+    for identifier in blocks if among is None else among:
+        desired, there = blocks.get(identifier), live.get(identifier)
         if desired is None:
             continue
         if select.contains(identifier) or (identifier in needed and there is None and not desired.absent):
@@ -138,7 +138,7 @@ def _namespace_outcomes(
             yield diff_namespace(context, desired, there, holds)
     scope = source.desired.scope
     for identifier, namespace in live.items():
-        if identifier not in wanted and scope.contains(identifier) and select.contains(identifier):
+        if identifier not in blocks and scope.contains(identifier) and select.contains(identifier):
             yield diff_namespace(context, None, namespace)
 
 

@@ -95,7 +95,7 @@ class Comparison:
         return live is not None and self.scope.contains(live.id) and self.select.contains(live.id)
 
     def is_removable(self, table: LiveTable) -> bool:
-        """Return whether pruning may touch the table at all, wanted or not."""
+        """Return whether pruning may touch the table at all, desired or not."""
         context = self.context
         if context.prune is Prune.NEVER or not context.capabilities.table_markers or not self.scope.contains(table.id):
             return False
@@ -119,10 +119,10 @@ def comparison_of(source: CatalogInput) -> Comparison:
 def compare_tables(source: CatalogInput) -> Outcomes:
     """Return what comparing every table of a catalog comes to."""
     comparison, outcomes = comparison_of(source), Outcomes()
-    wanted, live, facts = source.desired.tables, source.live.tables, source.facts.tables
-    for identifier, desired in wanted.items():
+    blocks, live, facts = source.desired.tables, source.live.tables, source.facts.tables
+    for identifier, desired in blocks.items():
         comparison.add(outcomes, desired, live.get(identifier), facts.get(identifier))
-    unnamed: Iterable[LiveTable] = (table for identifier, table in live.items() if identifier not in wanted)
+    unnamed: Iterable[LiveTable] = (table for identifier, table in live.items() if identifier not in blocks)
     for table in unnamed:
         comparison.add(outcomes, None, table, None)
     return outcomes

@@ -193,7 +193,7 @@ def _planned_again(
     seen: Mapping[tuple[str, Identifier], Change],
 ) -> CatalogPlan:
     source = one.source
-    wanted, live = source.desired.tables, source.live.tables
+    blocks, live = source.desired.tables, source.live.tables
     facts = {
         question.table.id: _facts(
             question,
@@ -205,7 +205,7 @@ def _planned_again(
     }
     comparison, outcomes = comparison_of(source), Outcomes()
     for identifier in one.tables:
-        comparison.add(outcomes, wanted.get(identifier), live.get(identifier), facts.get(identifier))
+        comparison.add(outcomes, blocks.get(identifier), live.get(identifier), facts.get(identifier))
     return conclude(source, outcomes, TablesInMemory(live), one.namespaces)
 
 
@@ -219,8 +219,8 @@ def _facts(
     kind = change.storage if change else None
     schema = None
     if kind is StorageKind.DATASET:
-        wanted = question.table.schema
-        schema = wanted if columns is None else _schema(columns, wanted or ())
+        declared = question.table.schema
+        schema = declared if columns is None else _schema(columns, declared or ())
     if question.otherwise is not None and (change is None or change.action is not Action.RELOCATE_TABLE):
         place = Place(question.otherwise)
     return TableFacts(place.location, Storage(kind or StorageKind.UNKNOWN, schema), place.problem)
@@ -245,9 +245,9 @@ def _live_namespace(identifier: Identifier, view: ObjectView, desired: DesiredNa
     return LiveNamespace(identifier, _properties(view, desired.properties if desired else {}), view.kind)
 
 
-def _properties(view: ObjectView, wanted: Mapping[str, str]) -> dict[str, str]:
+def _properties(view: ObjectView, desired: Mapping[str, str]) -> dict[str, str]:
     """Return properties of which ``view`` is the view."""
-    properties = {**view.safeguards, **_restored(view.properties, wanted)}
+    properties = {**view.safeguards, **_restored(view.properties, desired)}
     if view.managed_by is not None:
         properties[ownership.MANAGED_BY] = view.managed_by
     if view.keys:
@@ -261,8 +261,8 @@ def _properties(view: ObjectView, wanted: Mapping[str, str]) -> dict[str, str]:
     return properties
 
 
-def _schema(columns: Sequence[Column], wanted: Schema) -> Schema:
-    metadata = {field.name: dict(field.metadata) for field in wanted}
+def _schema(columns: Sequence[Column], desired: Schema) -> Schema:
+    metadata = {field.name: dict(field.metadata) for field in desired}
     return tuple(
         Field(
             column.name,
@@ -274,10 +274,12 @@ def _schema(columns: Sequence[Column], wanted: Schema) -> Schema:
     )
 
 
-def _restored(shown: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
-    """Return ``shown`` with the real value in the place of every stand-in for one that is wanted."""
+def _restored(shown: Mapping[str, str], desired: Mapping[str, str]) -> dict[str, str]:
+    """Return ``shown`` with the real value in the place of every stand-in for one that is desired."""
     return {
-        key: wanted[key] if is_stand_in(value) and key in wanted and redact_value(key, wanted[key]) == value else value
+        key: desired[key]
+        if is_stand_in(value) and key in desired and redact_value(key, desired[key]) == value
+        else value
         for key, value in shown.items()
     }
 

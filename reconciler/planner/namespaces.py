@@ -1,4 +1,4 @@
-"""The difference of one namespace: wanted and live. A pure function.
+"""The difference of one namespace: desired and live. A pure function.
 
 Whether a namespace that should go can go depends on what it holds; that is decided for the catalog as a whole, in
 ``reconciler.planner.catalog``.

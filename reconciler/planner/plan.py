@@ -159,24 +159,24 @@ class ObjectView(_Document):
         text = json.dumps(parts, ensure_ascii=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def satisfies(self, wanted: ObjectView) -> bool:
-        """Return whether this live view already is what ``wanted`` asks for.
+    def satisfies(self, desired: ObjectView) -> bool:
+        """Return whether this live view already is what ``desired`` asks for.
 
         A location that the service chose itself satisfies the one that was asked for and recorded, also where an
         interrupted run has not recorded the answer yet; ``is_request_true`` tells that apart.
         """
-        if wanted.location is not None and not (
-            locations.same(wanted.location, self.location)
+        if desired.location is not None and not (
+            locations.same(desired.location, self.location)
             or (
                 self.requested_location is not None
-                and locations.same(wanted.location, self.requested_location)
+                and locations.same(desired.location, self.requested_location)
                 and (self.chosen_location is None or locations.same(self.chosen_location, self.location))
             )
         ):
             return False
-        same = (wanted.content, wanted.marks) == (self.content, self.marks)
-        safe = wanted.safeguards.items() <= self.safeguards.items()
-        return same and safe and (wanted.kind is None or wanted.kind == self.kind)
+        same = (desired.content, desired.marks) == (self.content, self.marks)
+        safe = desired.safeguards.items() <= self.safeguards.items()
+        return same and safe and (desired.kind is None or desired.kind == self.kind)
 
 
 def view_of(

@@ -19,15 +19,15 @@ class SchemaDifference:
     faults: tuple[str, ...]
 
 
-def compare(wanted: Schema, found: Schema, evolve: Evolve) -> SchemaDifference:
-    """Return what separates ``found`` (the data) from ``wanted`` (the manifest); the order of columns does not count.
+def compare(desired: Schema, found: Schema, evolve: Evolve) -> SchemaDifference:
+    """Return what separates ``found`` (the data) from ``desired`` (the manifest); the order of columns does not count.
 
     Under ``Evolve.ADDITIVE`` missing nullable columns can be added; everything else is a fault.
     """
     live = {field.name: field for field in found}
     faults: list[str] = []
     added: list[Field] = []
-    for field in wanted:
+    for field in desired:
         there = live.pop(field.name, None)
         if there is None:
             if evolve is not Evolve.ADDITIVE:
@@ -42,11 +42,11 @@ def compare(wanted: Schema, found: Schema, evolve: Evolve) -> SchemaDifference:
     return SchemaDifference(tuple(added), tuple(faults))
 
 
-def _agrees(wanted: Field, found: Field) -> bool:
-    """Return whether the data has what is wanted; metadata that engines add beside the named keys does not count."""
+def _agrees(desired: Field, found: Field) -> bool:
+    """Return whether the data has what is desired; metadata that engines add beside the named keys does not count."""
     named = dict(found.metadata)
-    return (wanted.type, wanted.nullable) == (found.type, found.nullable) and all(
-        named.get(key) == value for key, value in wanted.metadata
+    return (desired.type, desired.nullable) == (found.type, found.nullable) and all(
+        named.get(key) == value for key, value in desired.metadata
     )
 
 

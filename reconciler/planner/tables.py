@@ -1,4 +1,4 @@
-"""The difference of one table: wanted, live and stored. A pure function, fit for one table or for a million."""
+"""The difference of one table: desired, live and stored. A pure function, fit for one table or for a million."""
 
 from __future__ import annotations
 
