@@ -12,7 +12,7 @@ import yaml
 
 from reconciler.github.failures import FailureReason
 from reconciler.github.inputs import Command, CommentWhen, FailOn, read_inputs
-from reconciler.github.install import InstallError, install, requirement
+from reconciler.github.install import InstallError, install, isolated_environment, requirement
 from reconciler.github.outcome import Outcome, write_outputs
 from tests.servers.go_tools import actionlint
 
@@ -79,7 +79,9 @@ def test_every_output_is_set_and_documented(tmp_path: Path) -> None:
     written = set(re.findall(r"^([a-z0-9-]+)<<", (tmp_path / "output").read_text(), re.MULTILINE))
     assert set(ACTION["outputs"]) == (written - {"artifact", "folder"}) | {"plan-file"}
     for name, described in ACTION["outputs"].items():
-        assert described["value"] == f"${{{{ steps.lancens.outputs.{name} }}}}"
+        # These two are also set where the event is refused before anything is installed.
+        before = f"steps.event.outputs.{name} || " if name in ("exit-code", "failure-reason") else ""
+        assert described["value"] == f"${{{{ {before}steps.lancens.outputs.{name} }}}}"
         assert f"`{name}`" in DOCUMENTATION or name.startswith("to-")
 
 
@@ -136,10 +138,41 @@ def test_an_audit_brings_spark(
     command: str, extras: str, wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[list[str]] = []
-    monkeypatch.setattr("reconciler.github.install._run", lambda command, _: ran.append(command))
+    monkeypatch.setattr("reconciler.github.install._run", lambda command, *_: ran.append(command))
     environment = {"INPUT_COMMAND": command, "INPUT_EXTRAS": extras, "LANCENS_ACTION_PATH": "/action"}
     assert install({**environment, "RUNNER_TEMP": str(tmp_path)}).startswith(str(tmp_path))
     assert ran[-1][-1] == wanted
+
+
+def test_an_installer_gets_no_setting_of_the_workspace_and_every_other_one() -> None:
+    kept = {
+        "PATH": "/usr/bin",
+        "PIP_CERT": "/etc/ssl/ca.pem",
+        "PIP_CONFIG_FILE": "/etc/our-pip.conf",
+        "PIP_INDEX_URL": "https://pypi.example.com/simple",
+    }
+    dropped = {
+        "GITHUB_WORKSPACE": "/work/tables",
+        "HOME": "/work/tables/home",
+        "PIP_CONSTRAINT": "/work/tables/constraints.txt",
+        "PYTHONHOME": "/work/tables",
+        "PYTHONPATH": "/somewhere",
+        "PYTHONSTARTUP": "startup.py",
+        "UV_CONFIG_FILE": "uv.toml",
+    }
+    assert isolated_environment({**kept, **dropped}) == {**kept, "PYTHONSAFEPATH": "1"}
+    assert "PIP_CONFIG_FILE" not in isolated_environment({**dropped, "PIP_CONFIG_FILE": "pip.conf"})
+
+
+def test_every_interpreter_is_isolated() -> None:
+    scripts = [step["run"] for step in ACTION["runs"]["steps"] if "run" in step]
+    started = re.findall(r"^.*(?:python3|PYTHON\b).*$", "\n".join(scripts), re.MULTILINE)
+    started += re.findall(
+        r"\[(?:sys\.executable|str\(python\)).*",
+        "\n".join(p.read_text() for p in (ROOT / "reconciler/github").glob("*.py")),
+    )
+    assert len(started) == 5
+    assert all(re.search(r"""\s"?-I"?\b""", line) for line in started), started
 
 
 def test_the_findings_of_an_audit_are_handed_on_even_when_the_step_fails() -> None:
