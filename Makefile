@@ -4,7 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help install demo test lint types unit servers soak bench schemas lock thrift clean
+SYSTEM := $(VENV)/.system
+
+.PHONY: help system install demo test lint types unit servers coverage soak bench schemas lock thrift dist clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -12,9 +14,18 @@ help:
 ## make install    install lancens and everything its tests need into .venv, at locked versions
 install: $(INSTALLED)
 
-$(INSTALLED): requirements.lock pyproject.toml
+## make system     install what the tests need of Debian's packages, or say what that is
+system: $(SYSTEM)
+
+$(SYSTEM): tests/system.sh
+	@mkdir -p $(VENV)
+	@if sh tests/system.sh; then touch $@; fi
+
+$(BIN)/uv:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(sed -n 's/^\(uv==[^ ]*\) .*/\1/p' requirements.lock)"
+
+$(INSTALLED): requirements.lock pyproject.toml | $(SYSTEM) $(BIN)/uv
 	$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	touch $@
@@ -46,7 +57,7 @@ servers: $(INSTALLED)
 
 ## make soak       the long checks in full: kills, proxies, fuzzing, big tables; seeds are printed
 soak: $(INSTALLED)
-	LANCENS_SOAK=1 $(BIN)/pytest -m soak -s tests
+	LANCENS_SOAK=1 $(BIN)/pytest -m soak -s --timeout 14400 tests
 
 ## make bench      benchmarks: side by side, as ratios and call counts
 bench: $(INSTALLED)
@@ -61,7 +72,7 @@ schemas: $(INSTALLED)
 	$(BIN)/lancens schema audit -o schemas/audit.schema.json
 
 ## make lock       resolve the locked versions again
-lock: $(INSTALLED)
+lock: $(BIN)/uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--extra dev --output-file requirements.lock pyproject.toml
 

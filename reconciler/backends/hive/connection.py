@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from lance_namespace.errors import InvalidInputError
 
+from reconciler.errors import MissingExtraError
+
 if TYPE_CHECKING:
     from reconciler.backends.hive.config import Address, HiveConfig
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
@@ -81,9 +83,7 @@ def _transport(config: HiveConfig, stream: socket.socket, host: str) -> Any:
         try:
             sasl = TSaslClientTransport(carrier, host, config.kerberos_service, max_frame_size=_LARGEST_FRAME)
         except ImportError as error:
-            raise InvalidInputError(
-                "`auth: kerberos` needs packages that are not installed: pip install 'pure-sasl[gssapi]'"
-            ) from error
+            raise InvalidInputError(str(MissingExtraError("`auth: kerberos`", "kerberos"))) from error
         sasl.open()
         return sasl
     if config.framed:

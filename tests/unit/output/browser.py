@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import pytest
+from tests.servers.require import missing
 
 _NAMES = "chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 _CONSOLE = re.compile(r":CONSOLE[:(]\d+\)?\] (.*)")
@@ -57,10 +57,7 @@ def executable() -> str:
         found = shutil.which(name)
         if found:
             return found
-    message = f"no browser: none of {', '.join(_NAMES)} is installed"
-    if os.environ.get("CI") == "true":
-        pytest.fail(message)
-    pytest.skip(message)
+    missing(f"no browser: none of {', '.join(_NAMES)} is installed; `make system` says what to do")
 
 
 def visit(page: Path, folder: Path, fragment: str = "") -> Visit:
