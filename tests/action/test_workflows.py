@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tests.servers.go_tools import actionlint
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples/github").glob("*.yml"))
+OWN = sorted((ROOT / ".github/workflows").glob("*.yml"))
 DOCUMENTATION = (ROOT / "docs/github-action.md").read_text()
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
 
@@ -28,8 +30,8 @@ def test_actionlint_finds_nothing(tmp_path: Path) -> None:
     workflows.mkdir(parents=True)
     (tmp_path / ".git").mkdir()
     (tmp_path / "action.yml").write_text((ROOT / "action.yml").read_text())
-    for example in EXAMPLES:
-        (workflows / example.name).write_text(example.read_text().replace("OWNER/lancens@v1", "./"))
+    for workflow in (*EXAMPLES, *OWN):
+        (workflows / workflow.name).write_text(workflow.read_text().replace("OWNER/lancens@v1", "./"))
     done = subprocess.run([actionlint(), "-color=false"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
 
@@ -45,7 +47,7 @@ def test_actionlint_would_find_a_wrong_input(tmp_path: Path) -> None:
     assert "extrass" in done.stdout
 
 
-@pytest.mark.parametrize("path", [ROOT / "action.yml", *EXAMPLES], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [ROOT / "action.yml", *EXAMPLES, *OWN], ids=lambda path: path.name)
 def test_actions_of_others_are_pinned_to_a_commit(path: Path) -> None:
     used = re.findall(r"uses: *(\S+)", path.read_text())
     assert used
@@ -88,6 +90,19 @@ def test_every_output_is_set_and_documented(tmp_path: Path) -> None:
 def test_everything_that_can_be_said_is_documented() -> None:
     for word in (*Command, *CommentWhen, *FailOn, *FailureReason):
         assert f"`{word}`" in DOCUMENTATION
+
+
+def test_our_own_workflow_runs_every_folder_of_servers_and_every_python_that_is_promised() -> None:
+    jobs = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]
+    tests = ROOT / "tests"
+    folders = {str(path.parent.relative_to(ROOT)) for path in tests.rglob("conftest.py") if "unit" not in path.parts}
+    expected = {"tests/catalogs/test_*.py", *folders} - {"tests"}
+    assert set(jobs["servers"]["strategy"]["matrix"]["tests"]) == expected
+    classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
+    promised = {
+        text.rpartition(" ")[2] for text in classifiers if text.startswith("Programming Language :: Python :: 3.")
+    }
+    assert promised <= set(jobs["unit"]["strategy"]["matrix"]["python"])
 
 
 def test_the_examples_ask_for_the_least_permissions() -> None:

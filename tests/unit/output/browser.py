@@ -53,11 +53,10 @@ class Visit:
 
 def executable() -> str:
     """Return the browser to use; without one the test is skipped, or fails in continuous integration."""
-    for name in _NAMES:
-        found = shutil.which(name)
-        if found:
-            return found
-    missing(f"no browser: none of {', '.join(_NAMES)} is installed; `make system` says what to do")
+    found = next(filter(None, map(shutil.which, _NAMES)), None)
+    if found is None:
+        missing(f"no browser: none of {', '.join(_NAMES)} is installed; `make system` says what to do")
+    return found
 
 
 def visit(page: Path, folder: Path, fragment: str = "") -> Visit:
