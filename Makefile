@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 
 SYSTEM := $(VENV)/.system
 
-.PHONY: help system install demo test lint types unit servers coverage soak bench schemas lock thrift dist clean
+.PHONY: help system install demo test lint types unit servers coverage soak bench schemas lock dist thrift clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -75,6 +75,18 @@ schemas: $(INSTALLED)
 lock: $(BIN)/uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--extra dev --output-file requirements.lock pyproject.toml
+
+## make dist       build what is released into dist/, and check it in an environment of its own
+dist: $(INSTALLED)
+	rm -rf dist
+	$(BIN)/uv build --quiet --out-dir dist .
+	$(BIN)/uv tool run --quiet twine==7.0.0 check --strict dist/*
+	for built in dist/*.tar.gz dist/*.whl; do \
+		$(BIN)/uv venv --quiet --clear --python $(BIN)/python dist/.check && \
+		$(BIN)/uv pip install --quiet --python dist/.check/bin/python "$$built" && \
+		(cd / && "$(CURDIR)/dist/.check/bin/lancens" --version) || exit 1; \
+	done
+	rm -rf dist/.check
 
 ## make thrift     generate Hive's Thrift client from its IDL again (needs Debian's thrift-compiler)
 thrift:
