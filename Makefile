@@ -53,11 +53,12 @@ types: $(INSTALLED)
 	$(BIN)/mypy
 
 unit: $(INSTALLED)
-	$(BIN)/pytest $(COVERAGE) -n 2 --dist worksteal tests/unit tests/cli tests/applier
+	$(BIN)/pytest $(COVERAGE) -m "not end_to_end" -n 2 --dist worksteal tests/unit tests/cli tests/applier
 
 # One process a folder: its servers are started for it and stopped with it, so no two groups of JVMs stand side by side.
 SERVER_FOLDERS = $(wildcard $(addsuffix /conftest.py,tests/catalogs/* tests/server tests/action tests/pipeline))
 servers: $(INSTALLED)
+	$(BIN)/pytest $(COVERAGE) -m end_to_end tests/unit tests/cli
 	$(BIN)/pytest $(COVERAGE) tests/catalogs/test_*.py
 	@for conftest in $(SERVER_FOLDERS); do \
 		folder=$$(dirname $$conftest); echo "pytest $$folder"; $(BIN)/pytest $(COVERAGE) $$folder || exit 1; \
