@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import settings
 
 # A busy machine makes any example slow; what an example costs is not what these tests are about.
-settings.register_profile("sample", deadline=None, max_examples=100)
+settings.register_profile("sample", deadline=None, max_examples=50)
 settings.register_profile("soak", deadline=None, max_examples=5_000, print_blob=True)
 settings.load_profile("soak" if os.environ.get("LANCENS_SOAK") else "sample")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave what a person does in a browser to `make servers`, with everything else that runs from end to end."""
+    for item in items:
+        if isinstance(item, pytest.Function) and "browser" in item.fixturenames:
+            item.add_marker(pytest.mark.end_to_end)

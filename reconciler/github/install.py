@@ -1,12 +1,16 @@
 """Install lancens for the Action, in an environment of its own; needs nothing but the standard library.
 
 Run as a script by any Python 3, before lancens is there. What to install comes in environment variables.
+
+The workspace may be anybody's checkout, so nothing is imported, looked up or configured from it: every interpreter is
+isolated, works in a folder of its own, and gets no variable that names the workspace.
 """
 
 import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -63,16 +67,37 @@ def install(environment: "Mapping[str, str]") -> str:
     wanted = requirement(version, extras, environment["LANCENS_ACTION_PATH"])
     folder = Path(environment["RUNNER_TEMP"], "lancens-python")
     python = folder / "bin" / "python"
-    _run([sys.executable, "-m", "venv", str(folder)], "making a virtual environment")
+    isolated = isolated_environment(environment)
+    _run([sys.executable, "-I", "-m", "venv", str(folder)], isolated, "making a virtual environment")
     # Compiling every module beforehand takes longer than one run can gain by it.
     options = ["--quiet", "--no-input", "--disable-pip-version-check", "--no-compile"]
-    _run([str(python), "-m", "pip", "install", *options, wanted], "installing lancens")
+    _run([str(python), "-I", "-m", "pip", "install", *options, wanted], isolated, "installing lancens")
     return str(python)
 
 
-def _run(command: "list[str]", doing: str) -> None:
-    # What pip says goes to the log, where it tells why; nothing of it is foreign to the workflow's author.
-    if subprocess.run(command, check=False).returncode:  # noqa: S603 - a list, no shell, checked parts
+def isolated_environment(environment: "Mapping[str, str]") -> "dict[str, str]":
+    """Return what an installer may have of ``environment``.
+
+    An index, a proxy or a certificate that the runner's owner or the workflow names still counts. What steers Python
+    does not, nor does a file of settings in the workspace, whether it is named in full or from there.
+    """
+    workspace = environment.get("GITHUB_WORKSPACE") or os.curdir
+    kept = {
+        name: value
+        for name, value in environment.items()
+        if not name.startswith("PYTHON") and (name == "PATH" or workspace not in value)
+    }
+    for name in ("PIP_CONFIG_FILE", "UV_CONFIG_FILE"):
+        if not os.path.isabs(kept.get(name, "")):  # noqa: PTH117 - an empty Path would be a dot
+            kept.pop(name, None)
+    return {**kept, "PYTHONSAFEPATH": "1"}
+
+
+def _run(command: "list[str]", environment: "Mapping[str, str]", doing: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        # What pip says goes to the log, where it tells why; nothing of it is foreign to the workflow's author.
+        done = subprocess.run(command, cwd=folder, env=environment, check=False)  # noqa: S603 - checked parts, no shell
+    if done.returncode:
         raise InstallError(f"{doing} failed; see above")
 
 
@@ -84,7 +109,7 @@ def main() -> int:
         print(f"::error title=lancens::{error}")
         return 1
     with Path(os.environ["GITHUB_OUTPUT"]).open("a", encoding="utf-8") as opened:
-        opened.write(f"python={python}\n")
+        opened.write(f"python={python}\npath={os.environ['PATH']}\n")
     return 0
 
 

@@ -7,14 +7,22 @@ from pathlib import Path
 
 import pytest
 
+from tests.action.runner import Repository
 from tests.action.step import Workspace
 from tests.servers.github_api import GitHubApi, github_api
+from tests.servers.go_tools import act
 
 
 @pytest.fixture
 def api() -> Iterator[GitHubApi]:
     with github_api() as running:
         yield running
+
+
+@pytest.fixture
+def repository(tmp_path: Path, api: GitHubApi) -> Repository:
+    act()
+    return Repository(tmp_path / "run", api)
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ import reconciler
 from tests.action.runner import ROOT, Repository
 from tests.servers.github_api import TOKEN, GitHubApi
 from tests.servers.glue import ACCESS_KEY, REGION, SECRET_KEY, glue_server
-from tests.servers.go_tools import act
 
 
 def manifest(root: Path, tables: str = "users: {properties: {tier: gold}}", more: str = "") -> str:
@@ -31,12 +30,6 @@ def tables_of(root: Path) -> set[str]:
     namespace = lance_namespace.connect("dir", {"root": str(root)})
     listed = namespace.list_tables(lance_namespace.ListTablesRequest(id=["features"]))
     return set(listed.tables)
-
-
-@pytest.fixture
-def repository(tmp_path: Path, api: GitHubApi) -> Repository:
-    act()
-    return Repository(tmp_path / "run", api)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,13 @@ import yaml
 
 from reconciler.github.failures import FailureReason
 from reconciler.github.inputs import Command, CommentWhen, FailOn, read_inputs
-from reconciler.github.install import InstallError, install, requirement
+from reconciler.github.install import InstallError, install, isolated_environment, requirement
 from reconciler.github.outcome import Outcome, write_outputs
 from tests.servers.go_tools import actionlint
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples/github").glob("*.yml"))
+OWN = sorted((ROOT / ".github/workflows").glob("*.yml"))
 DOCUMENTATION = (ROOT / "docs/github-action.md").read_text()
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
 
@@ -28,8 +30,8 @@ def test_actionlint_finds_nothing(tmp_path: Path) -> None:
     workflows.mkdir(parents=True)
     (tmp_path / ".git").mkdir()
     (tmp_path / "action.yml").write_text((ROOT / "action.yml").read_text())
-    for example in EXAMPLES:
-        (workflows / example.name).write_text(example.read_text().replace("OWNER/lancens@v1", "./"))
+    for workflow in (*EXAMPLES, *OWN):
+        (workflows / workflow.name).write_text(workflow.read_text().replace("OWNER/lancens@v1", "./"))
     done = subprocess.run([actionlint(), "-color=false"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
 
@@ -45,7 +47,7 @@ def test_actionlint_would_find_a_wrong_input(tmp_path: Path) -> None:
     assert "extrass" in done.stdout
 
 
-@pytest.mark.parametrize("path", [ROOT / "action.yml", *EXAMPLES], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [ROOT / "action.yml", *EXAMPLES, *OWN], ids=lambda path: path.name)
 def test_actions_of_others_are_pinned_to_a_commit(path: Path) -> None:
     used = re.findall(r"uses: *(\S+)", path.read_text())
     assert used
@@ -79,13 +81,28 @@ def test_every_output_is_set_and_documented(tmp_path: Path) -> None:
     written = set(re.findall(r"^([a-z0-9-]+)<<", (tmp_path / "output").read_text(), re.MULTILINE))
     assert set(ACTION["outputs"]) == (written - {"artifact", "folder"}) | {"plan-file"}
     for name, described in ACTION["outputs"].items():
-        assert described["value"] == f"${{{{ steps.lancens.outputs.{name} }}}}"
+        # These two are also set where the event is refused before anything is installed.
+        before = f"steps.event.outputs.{name} || " if name in ("exit-code", "failure-reason") else ""
+        assert described["value"] == f"${{{{ {before}steps.lancens.outputs.{name} }}}}"
         assert f"`{name}`" in DOCUMENTATION or name.startswith("to-")
 
 
 def test_everything_that_can_be_said_is_documented() -> None:
     for word in (*Command, *CommentWhen, *FailOn, *FailureReason):
         assert f"`{word}`" in DOCUMENTATION
+
+
+def test_our_own_workflow_runs_every_folder_of_servers_and_every_python_that_is_promised() -> None:
+    jobs = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]
+    tests = ROOT / "tests"
+    folders = {str(path.parent.relative_to(ROOT)) for path in tests.rglob("conftest.py") if "unit" not in path.parts}
+    expected = {"tests/catalogs/test_*.py", *folders} - {"tests"}
+    assert set(jobs["servers"]["strategy"]["matrix"]["tests"]) == expected
+    classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
+    promised = {
+        text.rpartition(" ")[2] for text in classifiers if text.startswith("Programming Language :: Python :: 3.")
+    }
+    assert promised <= set(jobs["unit"]["strategy"]["matrix"]["python"])
 
 
 def test_the_examples_ask_for_the_least_permissions() -> None:
@@ -136,10 +153,41 @@ def test_an_audit_brings_spark(
     command: str, extras: str, wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[list[str]] = []
-    monkeypatch.setattr("reconciler.github.install._run", lambda command, _: ran.append(command))
+    monkeypatch.setattr("reconciler.github.install._run", lambda command, *_: ran.append(command))
     environment = {"INPUT_COMMAND": command, "INPUT_EXTRAS": extras, "LANCENS_ACTION_PATH": "/action"}
     assert install({**environment, "RUNNER_TEMP": str(tmp_path)}).startswith(str(tmp_path))
     assert ran[-1][-1] == wanted
+
+
+def test_an_installer_gets_no_setting_of_the_workspace_and_every_other_one() -> None:
+    kept = {
+        "PATH": "/usr/bin",
+        "PIP_CERT": "/etc/ssl/ca.pem",
+        "PIP_CONFIG_FILE": "/etc/our-pip.conf",
+        "PIP_INDEX_URL": "https://pypi.example.com/simple",
+    }
+    dropped = {
+        "GITHUB_WORKSPACE": "/work/tables",
+        "HOME": "/work/tables/home",
+        "PIP_CONSTRAINT": "/work/tables/constraints.txt",
+        "PYTHONHOME": "/work/tables",
+        "PYTHONPATH": "/somewhere",
+        "PYTHONSTARTUP": "startup.py",
+        "UV_CONFIG_FILE": "uv.toml",
+    }
+    assert isolated_environment({**kept, **dropped}) == {**kept, "PYTHONSAFEPATH": "1"}
+    assert "PIP_CONFIG_FILE" not in isolated_environment({**dropped, "PIP_CONFIG_FILE": "pip.conf"})
+
+
+def test_every_interpreter_is_isolated() -> None:
+    scripts = [step["run"] for step in ACTION["runs"]["steps"] if "run" in step]
+    started = re.findall(r"^.*(?:python3|PYTHON\b).*$", "\n".join(scripts), re.MULTILINE)
+    started += re.findall(
+        r"\[(?:sys\.executable|str\(python\)).*",
+        "\n".join(p.read_text() for p in (ROOT / "reconciler/github").glob("*.py")),
+    )
+    assert len(started) == 5
+    assert all(re.search(r"""\s"?-I"?\b""", line) for line in started), started
 
 
 def test_the_findings_of_an_audit_are_handed_on_even_when_the_step_fails() -> None:

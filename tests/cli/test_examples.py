@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
+@pytest.mark.end_to_end
 def test_the_demo_ends_in_no_changes() -> None:
     done = subprocess.run([sys.executable, EXAMPLES / "quickstart/demo.py"], capture_output=True, text=True, check=True)
     assert "Applied 5 of 5 changes" in done.stdout

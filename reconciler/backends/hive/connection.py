@@ -7,7 +7,7 @@ import socket
 import ssl
 from typing import TYPE_CHECKING, Any
 
-from reconciler.errors import InvalidInputError
+from reconciler.errors import InvalidInputError, MissingExtraError
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.config import Address, HiveConfig
@@ -81,9 +81,7 @@ def _transport(config: HiveConfig, stream: socket.socket, host: str) -> Any:
         try:
             sasl = TSaslClientTransport(carrier, host, config.kerberos_service, max_frame_size=_LARGEST_FRAME)
         except ImportError as error:
-            raise InvalidInputError(
-                "`auth: kerberos` needs packages that are not installed: pip install 'pure-sasl[gssapi]'"
-            ) from error
+            raise InvalidInputError(str(MissingExtraError("`auth: kerberos`", "kerberos"))) from error
         sasl.open()
         return sasl
     if config.framed:

@@ -156,7 +156,7 @@ identifiers = st.lists(names, min_size=1, max_size=4).map(tuple)
 places = st.builds("/{}".format, names)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     namespaces=st.dictionaries(identifiers, properties, max_size=5),
     tables=st.dictionaries(identifiers, st.tuples(places, properties), max_size=5),

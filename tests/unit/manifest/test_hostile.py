@@ -169,7 +169,7 @@ catalogs:
             protect: true
         namespaces: {b: {absent: true, tables: {old: {absent: true}}}}
 """
-fuzz = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+fuzz = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def load_bytes(folder: Path, data: bytes) -> None:

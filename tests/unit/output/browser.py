@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import pytest
+from tests.servers.require import missing
 
 _NAMES = "chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 _CONSOLE = re.compile(r":CONSOLE[:(]\d+\)?\] (.*)")
@@ -53,14 +53,10 @@ class Visit:
 
 def executable() -> str:
     """Return the browser to use; without one the test is skipped, or fails in continuous integration."""
-    for name in _NAMES:
-        found = shutil.which(name)
-        if found:
-            return found
-    message = f"no browser: none of {', '.join(_NAMES)} is installed"
-    if os.environ.get("CI") == "true":
-        pytest.fail(message)
-    pytest.skip(message)
+    found = next(filter(None, map(shutil.which, _NAMES)), None)
+    if found is None:
+        missing(f"no browser: none of {', '.join(_NAMES)} is installed; `make system` says what to do")
+    return found
 
 
 def visit(page: Path, folder: Path, fragment: str = "") -> Visit:

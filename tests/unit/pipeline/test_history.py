@@ -78,6 +78,7 @@ def _append_for_ever(uri: str, appended: Semaphore) -> None:
         appended.release()
 
 
+@pytest.mark.end_to_end
 def test_what_two_processes_append_at_once_is_all_there(uri: Path) -> None:
     context = multiprocessing.get_context("spawn")
     start = context.Barrier(2)
@@ -90,6 +91,7 @@ def test_what_two_processes_append_at_once_is_all_there(uri: Path) -> None:
     assert sorted(ids(uri)) == [f"{name}-{number}" for name in "ab" for number in range(5)]
 
 
+@pytest.mark.end_to_end
 def test_a_run_that_is_killed_shows_nothing_of_itself(uri: Path) -> None:
     context = multiprocessing.get_context("spawn")
     appended = context.Semaphore(0)
