@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from reconciler import locations
 from reconciler.applier.datasets import add_missing_columns, ensure_dataset, expect_data, expect_no_data
 from reconciler.applier.live import load_table
@@ -40,8 +42,8 @@ def step_of_table(target: Target[LiveTable]) -> Step[LiveTable]:
 def _create(target: Target[LiveTable]) -> Outcome:
     """Write the empty dataset and make or mend the entry.
 
-    The dataset comes first, so that the entry never points at nothing; only a service that chooses the location
-    itself has to be asked for it before.
+    The dataset comes before a new entry, which so never points at nothing; only a service that chooses the location
+    itself has to be asked for it first.
     """
     backend, live, columns = target.backend, target.live, target.after.columns or ()
     if live is not None and _is_half_made(target):
@@ -49,9 +51,10 @@ def _create(target: Target[LiveTable]) -> Outcome:
         ensure_dataset(backend, made.location, columns, finished=True)
         return outcome
     if live is not None:
-        finished = target.precondition is Precondition.APPLIED
-        wrote = ensure_dataset(backend, live.location, columns, finished=finished)
-        return _alter_entry(target, live, wrote=wrote)
+        # The mark comes before the dataset: with data, an entry without a mark would be taken for somebody else's.
+        outcome = _alter_entry(target, live, wrote=False)
+        wrote = ensure_dataset(backend, live.location, columns, finished=target.precondition is Precondition.APPLIED)
+        return replace(outcome, status=Status.DONE) if wrote else outcome
     location = _asked_location(target)
     if backend.capabilities.ignores_location:
         outcome, made = _insert(target, location)

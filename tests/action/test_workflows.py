@@ -96,7 +96,7 @@ def test_our_own_workflow_runs_every_folder_of_servers_and_every_python_that_is_
     jobs = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]
     tests = ROOT / "tests"
     folders = {str(path.parent.relative_to(ROOT)) for path in tests.rglob("conftest.py") if "unit" not in path.parts}
-    expected = {"tests/catalogs/test_*.py", *folders} - {"tests"}
+    expected = {"tests/catalogs/test_*.py", "tests/servers", *folders} - {"tests"}
     assert set(jobs["servers"]["strategy"]["matrix"]["tests"]) == expected
     classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
     promised = {

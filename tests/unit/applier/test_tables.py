@@ -71,8 +71,17 @@ def test_a_declared_table_gets_the_dataset_its_block_now_describes(world: World)
     world.has(live(live_table("t", {"tier": "gold"}, owner=OWNER)))
     result = only_result(world, planned(world, table("t", {"tier": "silver"}, schema=USERS)))
     assert result.status is Status.DONE
-    assert world.writes == [f"create_empty {PLACE}", "alter_table t"]
+    assert world.writes == ["alter_table t", f"create_empty {PLACE}"]
     assert world.table("t").properties == marks({"tier": "silver"}, OWNER)
+
+
+def test_killed_between_mark_and_dataset_the_next_plan_goes_on(world: World) -> None:
+    world.has(live(live_table("t")))
+    block = table("t", schema=USERS)
+    lost_second_write(world, planned(world, block))
+    assert only_result(world, planned(world, block)).status is Status.DONE
+    assert world.table("t").properties == marks({}, OWNER)
+    assert planned(world, block).is_empty
 
 
 def test_rows_that_came_after_the_creation_are_no_reason_to_fail_the_second_time(world: World) -> None:
