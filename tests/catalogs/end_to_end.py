@@ -16,14 +16,26 @@ import lance
 import pytest
 
 import reconciler
-from reconciler.applier import ApplyReport
+from reconciler.applier import ApplyReport, Status
 from reconciler.backends.base import Backend
 from reconciler.namespace import CatalogNamespace
 from reconciler.planner.plan import Action, Plan
 from tests.catalogs.hive.files import digests
 from tests.cli.running import lancens
 
-__all__ = ["EndToEnd", "Example", "Stage", "Step", "actions", "apply", "cut", "edit", "opened", "planned"]
+__all__ = [
+    "EndToEnd",
+    "Example",
+    "Stage",
+    "Step",
+    "actions",
+    "apply",
+    "carried_out",
+    "cut",
+    "edit",
+    "opened",
+    "planned",
+]
 
 Step = tuple[str, Action]
 """A path below the catalog, and what happens to it."""
@@ -38,6 +50,7 @@ def carried_out(plan: Plan, manifest: Path, *, allow_mass_removal: bool = False)
     """Apply ``plan``, and see that nothing is left to do."""
     report = reconciler.apply(plan, reconciler.load(manifest), allow_mass_removal=allow_mass_removal)
     assert report.ok, report
+    assert {result.status for result in report.results} <= {Status.DONE}, report
     assert planned(manifest).changes == ()
     return report
 

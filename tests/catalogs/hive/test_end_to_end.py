@@ -21,7 +21,7 @@ from reconciler.planner.plan import Action
 from reconciler.state import PropertyChanges
 from tests.catalogs.end_to_end import EndToEnd, Example, Stage, cut, edit, opened
 from tests.catalogs.hive.files import write_dataset
-from tests.catalogs.hive.raw import fetch, fetch_database, raw
+from tests.catalogs.hive.raw import database_name, raw
 from tests.servers.hive import Metastore, metastore
 from tests.servers.process import free_port
 
@@ -46,23 +46,26 @@ def manifest(
 
 def look(server: Metastore, path: str) -> Mapping[str, str] | None:
     """Return the parameters of the object at a path, and the fields of a database beside them."""
-    from reconciler.backends.hive.gen.ttypes import GetCatalogRequest, NoSuchObjectException
+    from reconciler.backends.hive.gen.ttypes import GetCatalogRequest, GetTableRequest, NoSuchObjectException
 
-    identifier = tuple(path.split("/"))
-    try:
-        match len(identifier) - (server.impl == "hive3"):
-            case 0:
-                with raw(server.uri) as client:
-                    client.get_catalog(GetCatalogRequest(path))
-                return {}
-            case 1:
-                struct = fetch_database(server.uri, identifier)
-                return {"description": struct.description, "ownerName": struct.ownerName, **(struct.parameters or {})}
-            case _:
-                parameters: Mapping[str, str] = fetch(server.uri, identifier).parameters
-                return parameters
-    except NoSuchObjectException:
-        return None
+    *above, name = identifier = tuple(path.split("/"))
+    with raw(server.uri) as client:
+        try:
+            match len(identifier) - (server.impl == "hive3"):
+                case 0:
+                    client.get_catalog(GetCatalogRequest(name))
+                    return {}
+                case 1:
+                    struct = client.get_database(database_name(identifier).wire)
+                    fields = {"description": struct.description, "ownerName": struct.ownerName}
+                    return {**(struct.parameters or {}), **fields}
+                case _:
+                    database = database_name(tuple(above))
+                    request = GetTableRequest(dbName=database.name, tblName=name, catName=database.catalog)
+                    parameters: Mapping[str, str] = client.get_table_req(request).table.parameters
+                    return parameters
+        except NoSuchObjectException:
+            return None
 
 
 @pytest.fixture
