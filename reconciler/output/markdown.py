@@ -60,15 +60,15 @@ def _heading(plan: Plan) -> str:
 
 
 def _row(entry: Entry) -> str:
-    is_change = isinstance(entry, Change)
+    change = entry if isinstance(entry, Change) else None
     return _part(
         "row",
         entry=entry,
         word=word_of(entry),
         headline=headline(entry),
-        reason=None if is_change else entry.reason,
-        differences=differences(entry) if is_change else (),
-        place=place(entry) if is_change else None,
+        reason=None if change else entry.reason,
+        differences=differences(change) if change else (),
+        place=place(change) if change else None,
     )
 
 

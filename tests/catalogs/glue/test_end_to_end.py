@@ -67,14 +67,14 @@ def look(glue: GlueServer, path: str) -> Mapping[str, str] | None:
             return {
                 "namespaces": " ".join([*databases, *(each["Name"] for each in client.get_catalogs()["CatalogList"])])
             }
-        catalog = {"CatalogId": catalog_id("sales")} if names[0] == "sales" else {}
-        match names[1:] if catalog else names:
+        catalog = catalog_id("sales") if names[0] == "sales" else catalog_id()
+        match names[1:] if names[0] == "sales" else names:
             case []:
-                return client.get_catalog(**catalog)["Catalog"].get("Parameters", {})
+                return client.get_catalog(CatalogId=catalog)["Catalog"].get("Parameters", {})
             case [database]:
-                return client.get_database(**catalog, Name=database)["Database"].get("Parameters", {})
+                return client.get_database(CatalogId=catalog, Name=database)["Database"].get("Parameters", {})
             case [database, table]:
-                return client.get_table(**catalog, DatabaseName=database, Name=table)["Table"]["Parameters"]
+                return client.get_table(CatalogId=catalog, DatabaseName=database, Name=table)["Table"]["Parameters"]
     except client.exceptions.EntityNotFoundException:
         return None
     raise AssertionError(path)

@@ -128,7 +128,7 @@ def example(catalog: Catalog, backend: IcebergBackend, manifest_path: Path) -> E
             shown={users: {"tier": "gold"}},
         ),
         removed=Stage(
-            [(users, Action.DEREGISTER_TABLE), (f"{analytics}/kept", Action.DECLARE_TABLE)],
+            [(f"{analytics}/kept", Action.DECLARE_TABLE), (users, Action.DEREGISTER_TABLE)],
             remove,
         ),
         # What comes back is registered again, where the service lets it be.
