@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from difflib import unified_diff
 
@@ -10,8 +9,9 @@ from reconciler import display
 from reconciler.applier import ApplyReport, Status, result_line
 from reconciler.github.approval import approval_line, essence, marker, packed
 from reconciler.github.inputs import DEFAULT_LABEL
-from reconciler.output import render
+from reconciler.output import markdown_text, render
 from reconciler.output.markdown import COMMENT_LIMIT, pull_request_comment, render_markdown
+from reconciler.output.markdown_text import length_of
 from reconciler.output.wording import closing_line, entries_of
 from reconciler.planner.plan import Change, Guard, Plan
 
@@ -21,7 +21,6 @@ _SUMMARY_LIMIT = 200_000
 _LONGEST_BLOCK = 20_000
 _RESULTS_SHOWN = 100
 _COMPARED_LINES = 2_000
-_BACKTICKS = re.compile("`+")
 _NO_LIMIT = 2**31
 
 
@@ -30,16 +29,14 @@ def fenced(lines: Iterable[str], language: str = "") -> str:
     kept: list[str] = []
     room, left_out = _LONGEST_BLOCK, 0
     for line in lines:
-        room -= len(line.encode("utf-16-le", "surrogatepass")) // 2 + 1
+        room -= length_of(line) + 1
         if room > 0:
             kept.append(line)
         else:
             left_out += 1
     if left_out:
         kept.append(f"… {left_out:,} more lines")
-    text = "\n".join(kept)
-    fence = "`" * max(3, *(len(run) + 1 for run in _BACKTICKS.findall(text)), 3)
-    return f"{fence}{language}\n{text}\n{fence}\n"
+    return markdown_text.fenced(kept, language)
 
 
 def plan_comment(plan: Plan, *, label: str, commit: str, run_url: str) -> str:
@@ -51,10 +48,10 @@ def plan_comment(plan: Plan, *, label: str, commit: str, run_url: str) -> str:
     used = len(marker("plan", label)) + 1 + len(tail)
     head = approval_line(plan, commit) + "\n\n"
     whole = pull_request_comment(plan, commit=commit, limit=_NO_LIMIT)
-    room = COMMENT_LIMIT - used - len(head) - _length(whole)
+    room = COMMENT_LIMIT - used - len(head) - length_of(whole)
     if room < 0:
         # Shorter than the whole in any case: only a cut comment says that it approves nothing.
-        limit = min(COMMENT_LIMIT - used - 1, _length(whole) - 1)
+        limit = min(COMMENT_LIMIT - used - 1, length_of(whole) - 1)
         return "\n" + pull_request_comment(plan, commit=commit, limit=limit) + tail
     kept = packed(plan)
     return head + whole + tail + (f"\n{kept}" if len(kept) < room else "")
@@ -70,13 +67,13 @@ def plan_body(plan: Plan, *, run_url: str) -> str:
     tail = f"\n[The run that saw this]({run_url})\n"
     whole = render_markdown(plan)
     limit = COMMENT_LIMIT - len(tail) - 500
-    return (whole if _length(whole) <= limit else pull_request_comment(plan, limit=limit)) + tail
+    return (whole if length_of(whole) <= limit else pull_request_comment(plan, limit=limit)) + tail
 
 
 def plan_summary(plan: Plan) -> str:
     """Return ``plan`` for the summary of a step, which takes 1 MiB."""
     whole = render_markdown(plan)
-    return whole if _length(whole) <= _SUMMARY_LIMIT else pull_request_comment(plan, limit=_SUMMARY_LIMIT)
+    return whole if length_of(whole) <= _SUMMARY_LIMIT else pull_request_comment(plan, limit=_SUMMARY_LIMIT)
 
 
 def applied_page(plan: Plan, report: ApplyReport) -> str:
@@ -94,9 +91,7 @@ def applied_page(plan: Plan, report: ApplyReport) -> str:
 
 def code(name: str) -> str:
     """Return a name as a code span."""
-    safe = display.shorten(display.printable(name), 100)
-    fence = "`" * (max((len(run) for run in _BACKTICKS.findall(safe)), default=0) + 1)
-    return f"{fence} {safe} {fence}" if "`" in safe else f"{fence}{safe}{fence}"
+    return markdown_text.code(display.shorten(display.printable(name), 100))
 
 
 def difference(approved: Plan | None, now: Plan) -> str:
@@ -142,8 +137,3 @@ def _only(plan: Plan, entries: Sequence[Change | Guard]) -> list[str]:
 
 def _lines(plan: Plan) -> list[str]:
     return [line for line in render(plan, "text", full=True).splitlines() if line]
-
-
-def _length(text: str) -> int:
-    """Return the length as GitHub may count it, in UTF-16 code units."""
-    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2

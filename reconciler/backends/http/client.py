@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -21,7 +21,7 @@ from reconciler.backends.http.refusals import (
     kind_of,
     redirect_target,
 )
-from reconciler.backends.http.retry import RetryPolicy, is_repeatable, may_repeat_status
+from reconciler.backends.http.retry import RetryPolicy, is_repeatable
 from reconciler.backends.http.tokens import StaticToken, TokenSource
 from reconciler.errors import (
     BackendError,
@@ -71,11 +71,13 @@ class HttpClient:
         connect_timeout, read_timeout: seconds, for the connection and for each wait for data.
         retry: how often and after which pause a request is sent again. That happens only where nothing can be done
             twice: the service said so (429, 503 with ``Retry-After``), no connection came about, or the request is a
-            GET or HEAD and the connection broke or a gateway failed (502, 503, 504).
+            GET or HEAD, or said to be ``repeatable``, and the connection broke or a gateway failed (502, 503, 504).
+            The policy may name other statuses.
         tokens: gives the bearer token; asked for another one once when a request is answered with 401 or 419.
         headers: sent with every request.
         secrets: texts that no error may show, beside the token.
         translate: reads the vendor's error bodies; None from it means that it does not know this one.
+        remedy: what to do about a refusal, instead of what this client would advise.
         endpoint_key, token_key: the configuration keys that errors tell the user to look at; no ``token_key`` where
             the translator says what to do about a refused login.
         pool_size: how many connections there are at most; they are opened when needed, and a request waits for one.
@@ -97,6 +99,7 @@ class HttpClient:
         headers: Mapping[str, str] | None = None,
         secrets: Iterable[str] = (),
         translate: Callable[[Refusal], VendorError | None] | None = None,
+        remedy: Callable[[Refusal], str] | None = None,
         endpoint_key: str = "endpoint",
         token_key: str | None = "auth_token",  # noqa: S107 - the name of a configuration key
         pool_size: int = DEFAULT_POOL_SIZE,
@@ -113,6 +116,7 @@ class HttpClient:
         self._tokens = tokens or StaticToken(None)
         self._secrets = set(secrets)
         self._translate = translate
+        self._advise = remedy
         self._endpoint_key = endpoint_key
         self._token_key = token_key
         self._lock = threading.Lock()
@@ -137,6 +141,7 @@ class HttpClient:
         body: object = None,
         form: Mapping[str, str] | None = None,
         errors: Mapping[int, type[BackendError]] | None = None,
+        repeatable: bool | None = None,
     ) -> dict[str, Any]:
         """Send a request and return the JSON object it is answered with.
 
@@ -147,13 +152,27 @@ class HttpClient:
             query: appended to the path, percent-encoded here.
             body: sent as JSON when not None. ``form`` is sent as an HTML form instead (OAuth token requests).
             errors: what statuses mean to this call, such as ``{404: TableNotFoundError}``.
+            repeatable: whether it can be sent again whatever became of it; None for what its method says.
 
         Raises:
             BackendError: what the translator, ``errors`` or the status say; ServiceUnavailableError when no
                 answer came; InternalError when it is not a JSON object.
         """
-        answer, where = self._answer(method, path, doing, query, body, form, errors or {})
-        return self._object(answer, where)
+        answer, where = self._answer(method, path, doing, query, body, form, errors or {}, repeatable=repeatable)
+        return self._value(answer, where, dict)
+
+    def pages(self, path: str, *, doing: str, query: Mapping[str, str] | None = None) -> Iterator[list[Any]]:
+        """GET a JSON list page after page, until the ``Link`` header of one names no next (RFC 8288).
+
+        Pages are asked for by number, in the parameter ``page``; everything else is as in :meth:`json`.
+        """
+        number = 0
+        while True:
+            number += 1
+            answer, where = self._answer("GET", path, doing, {**(query or {}), "page": str(number)}, None, None, {})
+            yield self._value(answer, where, list)
+            if "next" not in answer.links:
+                return
 
     def reread(
         self,
@@ -174,18 +193,19 @@ class HttpClient:
         answer, where = self._answer("GET", path, doing, query, None, None, errors or {}, headers)
         if answer.status_code == _NOT_MODIFIED and known is not None:
             return known
-        return Tagged(parse(self._object(answer, where)), answer.headers.get("ETag"))
+        return Tagged(parse(self._value(answer, where, dict)), answer.headers.get("ETag"))
 
-    def _object(self, answer: Response, where: str) -> dict[str, Any]:
-        """Return the JSON object an answer holds, or say what it holds instead."""
+    def _value(self, answer: Response, where: str, kind: type[ValueT]) -> ValueT:
+        """Return the JSON object or list an answer holds, or say what it holds instead."""
         value = decode(answer.content)
-        if isinstance(value, dict):
+        if isinstance(value, kind):
             return value
         self._refuse_page(answer, where)
         got = self._excerpt(answer) or "an empty answer"
+        wanted = "list" if kind is list else "object"
         raise self._error(
             InternalError,
-            f"{where}: {answer.status_code} with no JSON object but: {got}; check that `{self._endpoint_key}` "
+            f"{where}: {answer.status_code} with no JSON {wanted} but: {got}; check that `{self._endpoint_key}` "
             f"({self._endpoint}) is such a service",
         )
 
@@ -220,17 +240,20 @@ class HttpClient:
         form: Mapping[str, str] | None,
         errors: Mapping[int, type[BackendError]],
         headers: Mapping[str, str] | None = None,
+        *,
+        repeatable: bool | None = None,
     ) -> tuple[Response, str]:
         """Return a 2xx answer, or the 304 that ``headers`` ask for, and the prefix of any error about it."""
         url = self._endpoint + path + (f"?{urlencode(query, quote_via=quote, safe='')}" if query else "")
         where = f"{self._impl}: {doing}"
+        repeatable = is_repeatable(method) if repeatable is None else repeatable
         attempt = 0
         renewed = False
         while True:
             token = self._tokens.token()
             if token is not None:
                 self._secrets.add(token)
-            answer = self._send(self._prepare(method, url, token, body, form, headers), where, attempt)
+            answer = self._send(self._prepare(method, url, token, body, form, headers), where, attempt, repeatable)
             if isinstance(answer, float):
                 self._retry.sleep(answer)
                 attempt += 1
@@ -242,7 +265,7 @@ class HttpClient:
                 if self._tokens.renew(token):
                     continue
             retry_after = answer.headers.get("Retry-After")
-            if may_repeat_status(method, answer.status_code, retry_after):
+            if self._retry.may_repeat(answer.status_code, retry_after, repeatable=repeatable):
                 pause = self._retry.wait(attempt, retry_after)
                 if pause is not None:
                     self._retry.sleep(pause)
@@ -281,7 +304,7 @@ class HttpClient:
         prepared.url = url
         return prepared
 
-    def _send(self, request: PreparedRequest, where: str, attempt: int) -> Response | float:
+    def _send(self, request: PreparedRequest, where: str, attempt: int, repeatable: bool) -> Response | float:
         """Return the answer, or the pause after which to try again."""
         from requests.exceptions import RequestException
 
@@ -291,12 +314,12 @@ class HttpClient:
             return self._session.send(request, timeout=self._timeouts, allow_redirects=False, **self._environment)
         except (RequestException, UnicodeError) as error:
             failure = Failure(error)
-            if failure.was_never_sent or (failure.may_pass and is_repeatable(request.method or "")):
+            if failure.was_never_sent or (failure.may_pass and repeatable):
                 pause = self._retry.wait(attempt)
                 if pause is not None:
                     return pause
             problem = failure.explain(self._endpoint, self._timeouts)
-            remedy = failure.remedy(self._endpoint_key, is_repeatable(request.method or ""))
+            remedy = failure.remedy(self._endpoint_key, repeatable)
             tries = f" after {attempt + 1} tries" if attempt else ""
             raise self._error(ServiceUnavailableError, f"{where}: {problem}{tries}; {remedy}") from None
 
@@ -322,6 +345,8 @@ class HttpClient:
         return self._error(kind, f"{text}; {remedy}" if remedy else text)
 
     def _remedy(self, kind: type[BackendError], refusal: Refusal, token: str | None) -> str:
+        if self._advise:
+            return self._advise(refusal)
         if 300 <= refusal.status < 400:
             return "check " + " and ".join(f"`{key}`" for key in (self._endpoint_key, self._token_key) if key)
         if issubclass(kind, UnauthenticatedError) and self._token_key:

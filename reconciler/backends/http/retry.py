@@ -8,21 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
-__all__ = ["RetryPolicy", "may_repeat_status"]
+__all__ = ["RetryPolicy", "is_repeatable"]
 
 _REPEATABLE_METHODS = frozenset({"GET", "HEAD"})
-_GATEWAY_FAILURES = frozenset({502, 503, 504})
-
-
-def may_repeat_status(method: str, status: int, retry_after: str | None) -> bool:
-    """Return whether a request that was answered with ``status`` can be sent again without doing anything twice.
-
-    429, and 503 with a ``Retry-After``, say that nothing was done. What a gateway answers on its own (502, 503, 504)
-    leaves that open, so only requests that change nothing are repeated then.
-    """
-    if status == 429 or (status == 503 and retry_after is not None):
-        return True
-    return is_repeatable(method) and status in _GATEWAY_FAILURES
 
 
 def is_repeatable(method: str) -> bool:
@@ -37,6 +25,8 @@ class RetryPolicy:
     ``max_retries``: how often a request is sent again at most; 0 for never.
     ``base``, ``cap``: the first and the longest backoff a wait is drawn from.
     ``longest_retry_after``: a service that asks for a longer pause than this is reported instead of waited for.
+    ``not_begun``: the statuses which, with a ``Retry-After``, say that nothing was done, as 429 does without one.
+    ``may_pass``: the statuses of a failure that may pass, and that leaves open whether anything was done.
     ``sleep``, ``uniform``, ``now``: the clock and the dice, replaced in tests. ``now`` is seconds since the epoch.
     """
 
@@ -44,9 +34,20 @@ class RetryPolicy:
     base: float = 0.5
     cap: float = 20.0
     longest_retry_after: float = 120.0
+    not_begun: frozenset[int] = frozenset({503})
+    may_pass: frozenset[int] = frozenset({502, 503, 504})
     sleep: Callable[[float], None] = time.sleep
     uniform: Callable[[float, float], float] = random.uniform
     now: Callable[[], float] = time.time
+
+    def may_repeat(self, status: int, retry_after: str | None, *, repeatable: bool) -> bool:
+        """Return whether a request that was answered with ``status`` can be sent again with nothing done twice.
+
+        ``repeatable`` is whether that holds for the request whatever became of it.
+        """
+        if status == 429 or (status in self.not_begun and retry_after is not None):
+            return True
+        return repeatable and status in self.may_pass
 
     def wait(self, attempt: int, retry_after: str | None = None) -> float | None:
         """Return the pause after failed attempt number ``attempt`` (from 0); None when it is time to give up.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import lance
@@ -12,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import reconciler
-from reconciler.namespace import CatalogNamespace
-from reconciler.planner.plan import Action, Plan
+from reconciler.planner.plan import Action
+from tests.catalogs.end_to_end import EndToEnd, Example, Stage, actions, apply, cut, edit, opened, planned
 from tests.catalogs.glue.conftest import Connect
 from tests.catalogs.glue.seeding import catalog_id, databases, lance_table
 from tests.cli.running import lancens
@@ -47,111 +48,120 @@ def manifest(glue: GlueServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     return Path(shutil.copy(EXAMPLE, tmp_path / "lancens.yaml"))
 
 
-def planned(manifest: Path) -> Plan:
-    return reconciler.plan(reconciler.load(manifest))
-
-
-def apply(manifest: Path) -> Plan:
-    """Apply what is planned, and see that nothing is left to do."""
-    made = planned(manifest)
-    report = reconciler.apply(made, reconciler.load(manifest))
-    assert report.ok, report
-    assert planned(manifest).changes == ()
-    return made
-
-
-def edit(manifest: Path, old: str, new: str) -> None:
-    text = manifest.read_text()
-    assert old in text
-    manifest.write_text(text.replace(old, new))
-
-
-def actions(plan: Plan) -> list[tuple[str, Action]]:
-    return [("/".join(change.identifier), change.action) for change in plan.changes]
-
-
 EVERYTHING = [
     ("analytics", Action.CREATE_NAMESPACE),
     ("sales", Action.CREATE_NAMESPACE),
+    ("sales/eu", Action.CREATE_NAMESPACE),
     ("analytics/clicks", Action.REGISTER_TABLE),
     ("analytics/users", Action.CREATE_TABLE),
-    ("sales/eu", Action.CREATE_NAMESPACE),
     ("sales/eu/leads", Action.DECLARE_TABLE),
 ]
 
 
-def test_the_first_apply_makes_everything_and_the_second_nothing(
-    glue: GlueServer, connect: Connect, manifest: Path
-) -> None:
-    assert sorted(actions(apply(manifest))) == sorted(EVERYTHING)
-    client = glue.client
-    users = client.get_table(DatabaseName="analytics", Name="users")["Table"]
-    assert users["Parameters"]["tier"] == "gold"
-    assert users["Parameters"]["lancens.managed-by"] == "feature-store/prod"
-    assert client.get_catalog(CatalogId=catalog_id("sales"))["Catalog"]["Parameters"]["owner"] == "sales-platform"
-    assert client.get_database(CatalogId=catalog_id("sales"), Name="eu")["Database"]["Name"] == "eu"
-    backend = connect()
-    assert lance.dataset(namespace_client=CatalogNamespace(backend), table_id=["analytics", "clicks"]).count_rows() == 2
-    assert lance.dataset(namespace_client=CatalogNamespace(backend), table_id=["analytics", "users"]).count_rows() == 0
+def look(glue: GlueServer, path: str) -> Mapping[str, str] | None:
+    """Return the parameters of the object at a path; of the root, which namespaces there are."""
+    client, names = glue.client, path.split("/")
+    try:
+        if not path:
+            databases = [database["Name"] for database in client.get_databases()["DatabaseList"]]
+            return {
+                "namespaces": " ".join([*databases, *(each["Name"] for each in client.get_catalogs()["CatalogList"])])
+            }
+        catalog = catalog_id("sales") if names[0] == "sales" else catalog_id()
+        match names[1:] if names[0] == "sales" else names:
+            case []:
+                return client.get_catalog(CatalogId=catalog)["Catalog"].get("Parameters", {})
+            case [database]:
+                return client.get_database(CatalogId=catalog, Name=database)["Database"].get("Parameters", {})
+            case [database, table]:
+                return client.get_table(CatalogId=catalog, DatabaseName=database, Name=table)["Table"]["Parameters"]
+    except client.exceptions.EntityNotFoundException:
+        return None
+    raise AssertionError(path)
 
 
-def test_the_whole_life_of_a_manifest(glue: GlueServer, connect: Connect, manifest: Path, tmp_path: Path) -> None:
-    apply(manifest)
-    lance.write_dataset(pa.table({"url": ["c"]}), tmp_path / "lake/new/clicks.lance")
-    edit(manifest, "raw/clicks.lance", "new/clicks.lance")
-    edit(manifest, "{tier: gold}", "{tier: silver}")
-    edit(manifest, "{owner: sales-platform}", "{owner: sales, region: eu}")
-    edit(manifest, "{owner: ml-platform}", "{}")
-    assert sorted(actions(apply(manifest))) == [
-        ("analytics", Action.UPDATE_NAMESPACE),
-        ("analytics/clicks", Action.RELOCATE_TABLE),
-        ("analytics/users", Action.UPDATE_TABLE),
-        ("sales", Action.UPDATE_NAMESPACE),
-    ]
-    backend = connect()
-    assert lance.dataset(namespace_client=CatalogNamespace(backend), table_id=["analytics", "clicks"]).count_rows() == 1
-    assert "owner" not in backend.load_namespace(("analytics",)).properties
+@pytest.fixture
+def example(glue: GlueServer, connect: Connect, manifest: Path, tmp_path: Path) -> Example:
+    def move_and_change() -> None:
+        lance.write_dataset(pa.table({"url": ["c"]}), tmp_path / "lake/new/clicks.lance")
+        edit(
+            manifest,
+            ("raw/clicks.lance", "new/clicks.lance"),
+            ("{tier: gold}", "{tier: silver}"),
+            ("{owner: sales-platform}", "{owner: sales, region: eu}"),
+            ("{owner: ml-platform}", "{}"),
+        )
 
-    manifest.write_text(manifest.read_text().partition("      # It holds a namespace")[0])
-    assert actions(apply(manifest)) == [
-        ("sales/eu/leads", Action.DEREGISTER_TABLE),
-        ("sales/eu", Action.DROP_NAMESPACE),
-        ("sales", Action.DROP_NAMESPACE),
-    ]
-    assert set(backend.scan().namespaces) == {("analytics",)}
-    assert lance.dataset(str(tmp_path / "lake/raw/clicks.lance")).count_rows() == 2
+    def fill() -> None:
+        glue.add_catalog("hr")
+        glue.add_catalog("hr/emea")
+        databases(glue, ["people"], catalog_id("hr", "emea"), Parameters={"team": "hr"})
+        glue.add_tables("people", [lance_table(f"t{number:03}") for number in range(120)], catalog_id("hr", "emea"))
+        databases(glue, ["empty"])
+        glue.add_catalog("vacant")
+
+    return Example(
+        manifest=manifest,
+        look=lambda path: look(glue, path),
+        open=lambda path: opened(connect(), path),
+        raw=tmp_path / "lake/raw",
+        data=tmp_path / "lake",
+        first=Stage(
+            EVERYTHING,
+            shown={
+                "analytics/users": {"tier": "gold", "lancens.managed-by": "feature-store/prod"},
+                "sales": {"owner": "sales-platform"},
+                "sales/eu": {},
+            },
+            rows={"analytics/clicks": 2, "analytics/users": 0},
+        ),
+        edited=Stage(
+            [
+                ("analytics", Action.UPDATE_NAMESPACE),
+                ("sales", Action.UPDATE_NAMESPACE),
+                ("analytics/clicks", Action.RELOCATE_TABLE),
+                ("analytics/users", Action.UPDATE_TABLE),
+            ],
+            move_and_change,
+            shown={
+                "analytics": {"owner": None},
+                "analytics/users": {"tier": "silver"},
+                "sales": {"owner": "sales", "region": "eu"},
+            },
+            rows={"analytics/clicks": 1},
+        ),
+        drift=Stage(
+            [("sales/eu/leads", Action.DECLARE_TABLE)],
+            lambda: glue.client.delete_table(CatalogId=catalog_id("sales"), DatabaseName="eu", Name="leads"),
+            shown={"sales/eu/leads": {}},
+        ),
+        removed=Stage(
+            [
+                ("sales/eu/leads", Action.DEREGISTER_TABLE),
+                ("sales/eu", Action.DROP_NAMESPACE),
+                ("sales", Action.DROP_NAMESPACE),
+            ],
+            lambda: cut(manifest, "      # It holds a namespace"),
+            shown={"": {"namespaces": "analytics"}},
+        ),
+        returned=[("sales/eu/leads", Action.DECLARE_TABLE)],
+        fill=fill,
+        imported=["t119"],
+        hidden=[SECRET_KEY],
+    )
 
 
-def test_drift_is_seen_and_mended(glue: GlueServer, manifest: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    apply(manifest)
-    assert lancens(capsys, "drift").code == 0
-    glue.client.delete_table(CatalogId=catalog_id("sales"), DatabaseName="eu", Name="leads")
-    drift = lancens(capsys, "drift")
-    assert drift.code == 2
-    assert "sales/eu/leads" in drift.out
-    assert actions(apply(manifest)) == [("sales/eu/leads", Action.DECLARE_TABLE)]
-
-
-def test_an_imported_manifest_plans_to_nothing(glue: GlueServer, manifest: Path, tmp_path: Path) -> None:
-    glue.add_catalog("hr")
-    glue.add_catalog("hr/emea")
-    databases(glue, ["people"], catalog_id("hr", "emea"), Parameters={"team": "hr"})
-    glue.add_tables("people", [lance_table(f"t{number:03}") for number in range(120)], catalog_id("hr", "emea"))
-    databases(glue, ["empty"])
-    glue.add_catalog("vacant")
-    apply(manifest)
-    imported = tmp_path / "imported.yaml"
-    imported.write_text(reconciler.import_(reconciler.load(manifest)))
-    assert planned(imported).changes == ()
-    assert "t119" in imported.read_text()
-    assert SECRET_KEY not in imported.read_text()
+class TestExample(EndToEnd):
+    """The suite, over Glue."""
 
 
 def test_what_is_inside_a_nested_catalog_is_managed(glue: GlueServer, connect: Connect, manifest: Path) -> None:
     edit(
         manifest,
-        "          eu:\n            tables:",
-        "          eu: {namespaces: {crm: {properties: {a: b}}}}\n          it:\n            tables:",
+        (
+            "          eu:\n            tables:",
+            "          eu: {namespaces: {crm: {properties: {a: b}}}}\n          it:\n            tables:",
+        ),
     )
     with pytest.raises(
         reconciler.PlanError, match="prod/sales/eu is a catalog inside a catalog, which has to be there"
@@ -182,22 +192,23 @@ def test_a_namespace_with_something_else_in_it_is_kept_with_a_note(glue: GlueSer
 
 class TestPlanErrors:
     def test_names_that_fold_to_one(self, manifest: Path) -> None:
-        edit(manifest, "          clicks:\n", "          Users: {location: s3://lake/u.lance}\n          clicks:\n")
+        edit(manifest, ("          clicks:\n", "          Users: {location: s3://lake/u.lance}\n          clicks:\n"))
         with pytest.raises(reconciler.ManifestError, match=r"(?s)Users.*users.*fold"):
             reconciler.load(manifest)
 
     def test_a_new_table_needs_a_location(self, manifest: Path) -> None:
-        edit(manifest, '{location: "${env:LAKE_ROOT}/sales/eu/leads.lance"}', "{}")
+        edit(manifest, ('{location: "${env:LAKE_ROOT}/sales/eu/leads.lance"}', "{}"))
         with pytest.raises(reconciler.PlanError, match="prod/sales/eu/leads needs a `location`"):
             planned(manifest)
 
     def test_a_catalog_holds_no_tables(self, manifest: Path) -> None:
         edit(
             manifest,
-            "        properties: {owner: sales-platform}\n",
-            "        tables: {t: {location: s3://lake/t.lance}}\n",
+            (
+                "        properties: {owner: sales-platform}\n",
+                "        tables: {t: {location: s3://lake/t.lance, probe: false}}\n",
+            ),
         )
-        edit(manifest, "s3://lake/t.lance", "s3://lake/t.lance, probe: false")
         with pytest.raises(reconciler.PlanError, match="prod/sales is a catalog, which holds no tables"):
             planned(manifest)
 

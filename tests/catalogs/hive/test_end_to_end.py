@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -15,11 +16,12 @@ import reconciler
 from reconciler.applier import Event, Finished, Status
 from reconciler.backends import registry
 from reconciler.backends.hive.backend import HiveBackend
-from reconciler.names import Identifier
 from reconciler.namespace import CatalogNamespace
+from reconciler.planner.plan import Action
 from reconciler.state import PropertyChanges
-from tests.catalogs.hive.files import digests, write_dataset
-from tests.catalogs.hive.raw import fetch, fetch_database
+from tests.catalogs.end_to_end import EndToEnd, Example, Stage, cut, edit, opened
+from tests.catalogs.hive.files import write_dataset
+from tests.catalogs.hive.raw import database_name, raw
 from tests.servers.hive import Metastore, metastore
 from tests.servers.process import free_port
 
@@ -27,106 +29,124 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 @pytest.fixture
-def example(server: Metastore, config: Mapping[str, str], lake: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def manifest(
+    server: Metastore, config: Mapping[str, str], lake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
     """The example for the server, with its environment; what it made goes at the end."""
     monkeypatch.setenv("HIVE_URI", server.uri)
     monkeypatch.setenv("HIVE_ROOT", lake)
+    monkeypatch.chdir(tmp_path)
     write_dataset(Path(lake, "landing", "clicks.lance"))
-    yield EXAMPLES / server.impl / "lancens.yaml"
+    yield Path(shutil.copy(EXAMPLES / server.impl / "lancens.yaml", tmp_path / "lancens.yaml"))
     backend = registry.connect(server.impl, config)
     for name in ("features", "raw") if server.impl == "hive2" else ("ml",):
         CatalogNamespace(backend).drop_namespace(DropNamespaceRequest(id=[name], behavior="cascade", mode="skip"))
     backend.close()
 
 
-def _apply(path: Path, journal: Path) -> reconciler.ApplyReport:
-    manifest = reconciler.load(path)
-    return reconciler.apply(reconciler.plan(manifest), manifest, journal=journal)
+def look(server: Metastore, path: str) -> Mapping[str, str] | None:
+    """Return the parameters of the object at a path, and the fields of a database beside them."""
+    from reconciler.backends.hive.gen.ttypes import GetCatalogRequest, GetTableRequest, NoSuchObjectException
+
+    *above, name = identifier = tuple(path.split("/"))
+    with raw(server.uri) as client:
+        try:
+            match len(identifier) - (server.impl == "hive3"):
+                case 0:
+                    client.get_catalog(GetCatalogRequest(name))
+                    return {}
+                case 1:
+                    struct = client.get_database(database_name(identifier).wire)
+                    fields = {"description": struct.description, "ownerName": struct.ownerName}
+                    return {**(struct.parameters or {}), **fields}
+                case _:
+                    database = database_name(tuple(above))
+                    request = GetTableRequest(dbName=database.name, tblName=name, catName=database.catalog)
+                    parameters: Mapping[str, str] = client.get_table_req(request).table.parameters
+                    return parameters
+        except NoSuchObjectException:
+            return None
 
 
-def _features(server: Metastore) -> Identifier:
-    return ("features",) if server.impl == "hive2" else ("ml", "features")
+@pytest.fixture
+def example(server: Metastore, backend: HiveBackend, manifest: Path, lake: str) -> Example:
+    above = "" if server.impl == "hive2" else "ml/"
+    users, events, clicks = f"{above}features/users", f"{above}features/events", f"{above}raw/clicks"
+    spaces = [*(["ml"] if above else []), f"{above}features", f"{above}raw"]
+
+    def move_and_change() -> None:
+        write_dataset(Path(lake, "landing", "newer.lance"), rows=2)
+        edit(manifest, ("{tier: silver}", "{tier: gold}"), ("landing/clicks.lance", "landing/newer.lance"))
+
+    def drift() -> None:
+        backend.alter_table(tuple(events.split("/")), PropertyChanges({"tier": "bronze", "theirs": "kept"}))
+        backend.remove_table(tuple(clicks.split("/")))
+
+    return Example(
+        manifest=manifest,
+        look=lambda path: look(server, path),
+        open=lambda path: opened(backend, path),
+        raw=Path(lake, "landing"),
+        data=Path(lake),
+        first=Stage(
+            [
+                *((space, Action.CREATE_NAMESPACE) for space in spaces),
+                (events, Action.DECLARE_TABLE),
+                (users, Action.CREATE_TABLE),
+                (clicks, Action.REGISTER_TABLE),
+            ],
+            shown={
+                f"{above}features": {
+                    "description": "What models are trained on",
+                    "ownerName": "ml-platform",
+                    "lancens.managed-by": "feature-store/lake",
+                },
+                users: {"EXTERNAL": "TRUE"},
+            },
+            rows={users: 0, clicks: 3},
+        ),
+        edited=Stage(
+            [(events, Action.UPDATE_TABLE), (clicks, Action.RELOCATE_TABLE)],
+            move_and_change,
+            shown={events: {"tier": "gold"}},
+            rows={clicks: 2},
+        ),
+        drift=Stage(
+            [(events, Action.UPDATE_TABLE), (clicks, Action.REGISTER_TABLE)],
+            drift,
+            shown={events: {"tier": "silver", "theirs": "kept"}},
+        ),
+        removed=Stage(
+            [
+                *((table, Action.DEREGISTER_TABLE) for table in (events, users, clicks)),
+                *((space, Action.DROP_NAMESPACE) for space in (*spaces[-2:], *spaces[:-2])),
+            ],
+            lambda: cut(manifest, "    namespaces:"),
+            allow_mass_removal=True,
+        ),
+        returned=[(users, Action.REGISTER_TABLE), (clicks, Action.REGISTER_TABLE)],
+        tables=[users, events],
+    )
 
 
-def test_the_example_is_planned_applied_and_planned_again(
-    server: Metastore, example: Path, lake: str, tmp_path: Path
-) -> None:
-    before = digests(Path(lake, "landing"))
-    manifest = reconciler.load(example)
-    plan = reconciler.plan(manifest)
-    assert {change.action.value for change in plan.changes} == {
-        "create-namespace",
-        "create-table",
-        "declare-table",
-        "register-table",
-    }
-    report = reconciler.apply(plan, manifest, journal=tmp_path)
-    assert [result for result in report.results if result.status is not Status.DONE] == []
-    assert all(not result.note for result in report.results)
-    assert reconciler.plan(manifest).changes == ()
-    features = _features(server)
-    struct = fetch_database(server.uri, features)
-    assert (struct.description, struct.ownerName) == ("What models are trained on", "ml-platform")
-    assert struct.parameters["lancens.managed-by"] == "feature-store/lake"
-    assert fetch(server.uri, (*features, "users")).parameters["EXTERNAL"] == "TRUE"
-    assert digests(Path(lake, "landing")) == before
+class TestExample(EndToEnd):
+    """The suite, over every metastore."""
 
 
-def test_drift_is_found_and_mended(server: Metastore, backend: HiveBackend, example: Path, tmp_path: Path) -> None:
-    _apply(example, tmp_path)
-    manifest, features = reconciler.load(example), _features(server)
-    backend.alter_table((*features, "events"), PropertyChanges({"tier": "bronze", "theirs": "kept"}))
-    backend.remove_table((*features[:-1], "raw", "clicks"))
-    found = {(change.action.value, change.identifier[-1]) for change in reconciler.plan(manifest).changes}
-    assert found == {("update-table", "events"), ("register-table", "clicks")}
-    _apply(example, tmp_path)
-    assert reconciler.plan(manifest).changes == ()
-    parameters = fetch(server.uri, (*features, "events")).parameters
-    assert (parameters["tier"], parameters["theirs"]) == ("silver", "kept")
-
-
-def test_an_imported_manifest_plans_nothing(server: Metastore, example: Path, tmp_path: Path) -> None:
-    _apply(example, tmp_path)
-    written = tmp_path / "imported.yaml"
-    written.write_text(reconciler.import_(reconciler.load(example)), "utf-8")
-    imported = reconciler.load(written)
-    assert reconciler.plan(imported).changes == ()
-    tables = imported.catalogs["lake"].desired.tables
-    assert {(*_features(server), "users"), (*_features(server), "events")} <= tables.keys()
-
-
-def test_what_left_the_manifest_leaves_the_metastore_and_the_data_stays(
-    backend: HiveBackend, example: Path, lake: str, tmp_path: Path
-) -> None:
-    _apply(example, tmp_path)
-    before = digests(Path(lake))
-    emptied = tmp_path / "lancens.yaml"
-    lines = example.read_text("utf-8").splitlines()
-    start = next(index for index, line in enumerate(lines) if line.startswith("    namespaces:"))
-    emptied.write_text("\n".join(lines[:start]), "utf-8")
-    manifest = reconciler.load(emptied)
-    plan = reconciler.plan(manifest, allow_mass_removal=True)
-    report = reconciler.apply(plan, manifest, journal=tmp_path, allow_mass_removal=True)
-    assert all(result.status is Status.DONE for result in report.results)
-    assert not {"features", "raw", "ml"} & set(backend.child_namespaces(()))
-    assert reconciler.plan(manifest, allow_mass_removal=True).changes == ()
-    assert digests(Path(lake)) == before
-
-
-def test_two_applies_at_once_both_end_well(server: Metastore, example: Path, tmp_path: Path) -> None:
-    manifest = reconciler.load(example)
-    plan = reconciler.plan(manifest)
+def test_two_applies_at_once_both_end_well(manifest: Path, tmp_path: Path) -> None:
+    loaded = reconciler.load(manifest)
+    plan = reconciler.plan(loaded)
     begin = threading.Barrier(2, timeout=60)
 
     def run(number: int) -> reconciler.ApplyReport:
         begin.wait()
-        return reconciler.apply(plan, manifest, journal=tmp_path / str(number))
+        return reconciler.apply(plan, loaded, journal=tmp_path / str(number))
 
     with ThreadPoolExecutor(2) as pool:
         reports = list(pool.map(run, range(2)))
     ended = {Status.DONE, Status.ALREADY}
     assert [result for report in reports for result in report.results if result.status not in ended] == []
-    assert reconciler.plan(manifest).changes == ()
+    assert reconciler.plan(loaded).changes == ()
 
 
 def test_a_server_killed_in_the_middle_of_apply_is_reported_and_the_next_run_converges(

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import quote
 
 import lance
 import pyarrow as pa
 import pytest
+import urllib3
 
 import reconciler
 from reconciler.backends.iceberg import IcebergBackend
 from reconciler.planner.plan import Action, Plan
 from reconciler.state import PropertyChanges
+from tests.catalogs.end_to_end import EndToEnd, Example, Stage, actions, apply, carried_out, edit, planned
 from tests.catalogs.iceberg.conftest import Catalog
 from tests.servers.iceberg import IcebergServer
 
@@ -23,6 +27,7 @@ CREDENTIAL_LINE = '      credential: "${env:ICEBERG_CREDENTIAL}" # client_id:cli
 def manifest_path(catalog: Catalog, backend: IcebergBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The example, with the way into the server under test, where nothing of it is left from other tests."""
     _remove(backend, (catalog.warehouse, "analytics"))
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ICEBERG_ENDPOINT", catalog.config["endpoint"])
     monkeypatch.setenv("ICEBERG_CREDENTIAL", catalog.config.get("credential", ""))
     monkeypatch.setenv("ICEBERG_ROOT", catalog.root)
@@ -51,97 +56,108 @@ def _remove(backend: IcebergBackend, identifier: tuple[str, ...]) -> None:
     backend.remove_namespace(identifier)
 
 
-def _planned(path: Path) -> Plan:
-    return reconciler.plan(reconciler.load(path))
+def _relative(plan: Plan) -> dict[str, Action]:
+    """Return what happens to what is below the warehouse."""
+    return {path.partition("/")[2]: action for path, action in actions(plan)}
 
 
-def _actions(plan: Plan) -> dict[str, Action]:
-    return {"/".join(change.identifier[1:]): change.action for change in plan.changes}
+def look(catalog: Catalog, path: str) -> Mapping[str, str] | None:
+    """Return the properties of the object at a path, as the server's own API has them."""
+    _, *names = (quote(name, safe="") for name in path.split("/"))
+    table = f"/namespaces/{'%1F'.join(names[:-1])}/tables/{names[-1]}" if len(names) > 1 else None
+    for place in filter(None, (table, f"/namespaces/{'%1F'.join(names)}")):
+        answer = urllib3.request("GET", catalog.routes + place, headers=catalog.headers, timeout=30)
+        if answer.status == 200:
+            found = answer.json()
+            properties: Mapping[str, str] = found.get("metadata", found)["properties"]
+            return properties
+        assert answer.status == 404, (answer.status, answer.data[:300])
+    return None
 
 
-def _apply(path: Path, tmp_path: Path) -> list[str]:
-    manifest = reconciler.load(path)
-    report = reconciler.apply(reconciler.plan(manifest), manifest, journal=tmp_path / "journal")
-    assert report.ok, [(result.change.address, result.message) for result in report.results]
-    return [result.note for result in report.results if result.note]
+def dataset(backend: IcebergBackend, path: str) -> lance.LanceDataset:
+    location = backend.load_table(tuple(path.split("/"))).location
+    return lance.dataset(location, storage_options=backend.storage_options())
 
 
-def test_the_example_converges_and_comes_back(
-    catalog: Catalog, backend: IcebergBackend, manifest_path: Path, tmp_path: Path
-) -> None:
-    # plan and apply
-    assert _actions(_planned(manifest_path)) == {
-        "analytics": Action.CREATE_NAMESPACE,
-        "analytics/eu": Action.CREATE_NAMESPACE,
-        "analytics/eu/daily": Action.CREATE_NAMESPACE,
-        "analytics/users": Action.CREATE_TABLE,
-        "analytics/eu/daily/events": Action.DECLARE_TABLE,
-        "analytics/eu/daily/page views": Action.DECLARE_TABLE,
-    }
-    notes = _apply(manifest_path, tmp_path)
-    assert bool(notes) is catalog.ignores_location
-    assert all("the service put it at s3://lake/w/analytics/" in note for note in notes)
-
-    # a second plan is empty, and data is where the catalog says
-    assert not _planned(manifest_path).changes
-    users = backend.load_table((catalog.warehouse, "analytics", "users"))
-    dataset = lance.dataset(users.location, storage_options=backend.storage_options())
-    assert dataset.schema.names == ["user_id", "embedding"]
-    assert users.location.startswith("s3://lake/w/" if catalog.ignores_location else catalog.root)
-
-    # drift, and back
-    backend.alter_table(users.id, PropertyChanges({"tier": "bronze"}))
-    backend.remove_table((catalog.warehouse, "analytics", "eu", "daily", "events"))
-    assert _actions(_planned(manifest_path)) == {
-        "analytics/users": Action.UPDATE_TABLE,
-        "analytics/eu/daily/events": Action.DECLARE_TABLE,
-    }
-    _apply(manifest_path, tmp_path)
-    assert not _planned(manifest_path).changes
-
-    # what leaves the manifest leaves the catalog; the data stays
-    shorter, whole = manifest_path.read_text("utf-8"), manifest_path.read_text("utf-8")
-    start = shorter.index("              # No data yet")
-    end = shorter.index("            # Namespaces nest")
-    manifest_path.write_text(shorter[:start] + "              kept: {}\n" + shorter[end:], "utf-8")
-    assert _actions(_planned(manifest_path)) == {
-        "analytics/users": Action.DEREGISTER_TABLE,
-        "analytics/kept": Action.DECLARE_TABLE,
-    }
-    _apply(manifest_path, tmp_path)
-    assert "users" not in backend.child_tables((catalog.warehouse, "analytics"))
-    assert lance.dataset(users.location, storage_options=backend.storage_options()).count_rows() == 0
-
-    # and what comes back is registered again, where the service lets it be
-    manifest_path.write_text(whole, "utf-8")
-    again = _actions(_planned(manifest_path))["analytics/users"]
-    assert again is (Action.CREATE_TABLE if catalog.ignores_location else Action.REGISTER_TABLE)
-
-
-def test_an_imported_manifest_plans_no_changes(
-    catalog: Catalog, backend: IcebergBackend, manifest_path: Path, tmp_path: Path
-) -> None:
+@pytest.fixture
+def example(catalog: Catalog, backend: IcebergBackend, manifest_path: Path) -> Example:
     space = (catalog.warehouse, "analytics")
-    backend.insert_namespace(space, {"owner": "someone"})
-    backend.insert_namespace((*space, "eu"), {})
-    backend.insert_table((*space, "eu", "50% off"), f"{catalog.root}/a", {"tier": "gold"})
-    backend.insert_table((*space, "t.ü"), f"{catalog.root}/b", {})
-    imported = reconciler.import_(reconciler.load(manifest_path))
-    manifest_path.write_text(imported, "utf-8")
-    assert "50% off" in imported
-    assert "tier: gold" in imported
-    assert not [
-        key for key in ("nessie.", "gc.enabled", "created-at", "write.parquet", "table_type") if key in imported
-    ]
-    assert catalog.config.get("credential", "nothing") not in imported
-    assert not _planned(manifest_path).changes
+    analytics = "/".join(space)
+    users, daily = f"{analytics}/users", f"{analytics}/eu/daily"
+    changes = ("{tier: gold}", "{tier: silver}"), ("{owner: ml-platform}", "{owner: search}")
+
+    def drift() -> None:
+        backend.alter_table((*space, "users"), PropertyChanges({"tier": "bronze"}))
+        backend.remove_table((*space, "eu", "daily", "events"))
+
+    def remove() -> None:
+        text = manifest_path.read_text("utf-8")
+        start, end = text.index("              # No data yet"), text.index("            # Namespaces nest")
+        manifest_path.write_text(text[:start] + "              kept: {}\n" + text[end:], "utf-8")
+
+    def fill() -> None:
+        backend.insert_namespace((*space, "theirs"), {"owner": "someone"})
+        backend.insert_table((*space, "eu", "50% off"), f"{catalog.root}/a", {"tier": "bronze"})
+        backend.insert_table((*space, "theirs", "t.ü"), f"{catalog.root}/b", {})
+
+    return Example(
+        manifest=manifest_path,
+        look=lambda path: look(catalog, path),
+        open=lambda path: dataset(backend, path),
+        first=Stage(
+            [
+                (analytics, Action.CREATE_NAMESPACE),
+                (f"{analytics}/eu", Action.CREATE_NAMESPACE),
+                (daily, Action.CREATE_NAMESPACE),
+                (f"{daily}/events", Action.DECLARE_TABLE),
+                (f"{daily}/page views", Action.DECLARE_TABLE),
+                (users, Action.CREATE_TABLE),
+            ],
+            shown={users: {"tier": "gold", "lancens.managed-by": "feature-store/lake"}},
+            rows={users: 0},
+        ),
+        edited=Stage(
+            [(analytics, Action.UPDATE_NAMESPACE), (users, Action.UPDATE_TABLE)],
+            lambda: edit(manifest_path, *changes),
+            shown={analytics: {"owner": "search"}, users: {"tier": "silver"}},
+        ),
+        drift=Stage(
+            [(f"{daily}/events", Action.DECLARE_TABLE), (users, Action.UPDATE_TABLE)],
+            drift,
+            shown={users: {"tier": "gold"}},
+        ),
+        removed=Stage(
+            [(f"{analytics}/kept", Action.DECLARE_TABLE), (users, Action.DEREGISTER_TABLE)],
+            remove,
+        ),
+        # What comes back is registered again, where the service lets it be.
+        returned=[(users, Action.CREATE_TABLE if catalog.ignores_location else Action.REGISTER_TABLE)],
+        fill=fill,
+        imported=["50% off", "t.ü", "tier: bronze", "owner: someone"],
+        hidden=[
+            *("nessie.", "gc.enabled", "created-at", "write.parquet", "table_type"),
+            catalog.config.get("credential", "nothing"),
+        ],
+        note="the service put it at s3://lake/w/analytics/" if catalog.ignores_location else None,
+    )
+
+
+class TestExample(EndToEnd):
+    """The suite, over both servers."""
+
+
+def test_data_is_where_the_catalog_says(catalog: Catalog, backend: IcebergBackend, manifest_path: Path) -> None:
+    apply(manifest_path)
+    users = backend.load_table((catalog.warehouse, "analytics", "users"))
+    assert dataset(backend, "/".join(users.id)).schema.names == ["user_id", "embedding"]
+    assert users.location.startswith("s3://lake/w/" if catalog.ignores_location else catalog.root)
 
 
 def test_a_warehouse_that_does_not_exist_is_named_with_its_line(catalog: Catalog, manifest_path: Path) -> None:
-    text = manifest_path.read_text("utf-8").replace(f"      {catalog.warehouse}:\n", "      missing_ware:\n")
-    manifest_path.write_text(text, "utf-8")
+    edit(manifest_path, (f"      {catalog.warehouse}:\n", "      missing_ware:\n"))
     with pytest.raises(reconciler.PlanError, match=r"lancens\.yaml:\d+: lake/missing_ware does not exist"):
-        _planned(manifest_path)
+        planned(manifest_path)
 
 
 @pytest.mark.parametrize("catalog", ["apache"], indirect=True)
@@ -157,11 +173,11 @@ def test_a_token_revoked_in_the_middle_of_an_apply_is_renewed(
     )
     assert report.ok
     assert sum(request.startswith("POST /v1/oauth/tokens") for request in server.requests()[before:]) > 2
-    assert not _planned(manifest_path).changes
+    assert planned(manifest_path).changes == ()
 
 
 def test_locations_the_service_ignores_are_said_and_not_asked_for_again(
-    catalog: Catalog, backend: IcebergBackend, manifest_path: Path, tmp_path: Path
+    catalog: Catalog, backend: IcebergBackend, manifest_path: Path
 ) -> None:
     real = f"{catalog.root}/real.lance"
     lance.write_dataset(pa.table({"n": [1, 2]}), real, storage_options=backend.storage_options() or None)
@@ -171,26 +187,23 @@ def test_locations_the_service_ignores_are_said_and_not_asked_for_again(
         lines = "".join(f"              {line}\n" for line in tables)
         manifest_path.write_text(f"{head}          analytics:\n            tables:\n{lines}", "utf-8")
 
-    def told(notes: list[str]) -> list[str]:
-        return [note.partition(", not at ")[2].rpartition("/")[2] for note in notes]
+    def told() -> list[str]:
+        results = carried_out(planned(manifest_path), manifest_path).results
+        return [result.note.partition(", not at ")[2].rpartition("/")[2] for result in results if result.note]
 
     manifest(f'real: {{location: "{real}"}}', f'placed: {{location: "{catalog.root}/placed.lance"}}')
-    assert _actions(_planned(manifest_path)) == {
+    assert _relative(planned(manifest_path)) == {
         "analytics": Action.CREATE_NAMESPACE,
         "analytics/real": Action.REGISTER_TABLE,
         "analytics/placed": Action.DECLARE_TABLE,
     }
-    notes = told(_apply(manifest_path, tmp_path))
-    assert sorted(notes) == (["placed.lance", "real.lance"] if catalog.ignores_location else [])
-    assert not _planned(manifest_path).changes
+    assert sorted(told()) == (["placed.lance", "real.lance"] if catalog.ignores_location else [])
 
     moved = f"{catalog.root}/moved.lance"
     lance.write_dataset(pa.table({"n": [3]}), moved, storage_options=backend.storage_options() or None)
     manifest(f'real: {{location: "{real}"}}', f'placed: {{location: "{moved}"}}')
-    assert _actions(_planned(manifest_path)) == {"analytics/placed": Action.RELOCATE_TABLE}
-    notes = told(_apply(manifest_path, tmp_path))
-    assert notes == (["moved.lance"] if catalog.ignores_location else [])
-    assert not _planned(manifest_path).changes
+    assert _relative(planned(manifest_path)) == {"analytics/placed": Action.RELOCATE_TABLE}
+    assert told() == (["moved.lance"] if catalog.ignores_location else [])
     assert lance.dataset(real, storage_options=backend.storage_options() or None).count_rows() == 2
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import lance
@@ -10,12 +11,14 @@ import pyarrow as pa
 import pytest
 
 import reconciler
-from reconciler.namespace import CatalogNamespace
-from reconciler.planner.plan import Action, Plan
+from reconciler.backends.dir import DirBackend
+from reconciler.planner.plan import Action
+from tests.catalogs.end_to_end import EndToEnd, Example, Stage, actions, apply, cut, edit, opened, planned
 from tests.catalogs.rest.conftest import TOKEN, Server
 from tests.cli.running import lancens
 
 EXAMPLE = Path(__file__).parents[3] / "examples/rest/lancens.yaml"
+EU = "        namespaces:\n          eu:"
 
 
 @pytest.fixture
@@ -33,95 +36,76 @@ def placed(server: Server, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     return Path(shutil.copy(EXAMPLE, folder / "lancens.yaml"))
 
 
-def planned(manifest: Path) -> Plan:
-    return reconciler.plan(reconciler.load(manifest))
+def look(root: Path, path: str) -> Mapping[str, str] | None:
+    """Return the properties of the object at a path, as the directory behind the server has it."""
+    found, identifier = DirBackend(root=str(root)).scan(), tuple(path.split("/"))
+    there = found.tables.get(identifier) or found.namespaces.get(identifier)
+    return None if there is None else there.properties
 
 
-def apply(manifest: Path) -> Plan:
-    """Apply what is planned, and see that nothing is left to do."""
-    made = planned(manifest)
-    report = reconciler.apply(made, reconciler.load(manifest))
-    assert report.ok, report
-    assert planned(manifest).changes == ()
-    return made
+@pytest.fixture
+def example(serve: Server, manifest: Path) -> Example:
+    def move_and_change() -> None:
+        lance.write_dataset(pa.table({"url": ["c"]}), serve.root / "raw/newer.lance")
+        edit(
+            manifest,
+            ("{tier: gold}", "{tier: silver}"),
+            ("raw/clicks.lance", "raw/newer.lance"),
+            ("{owner: ml-platform}", "{owner: search}"),
+        )
 
-
-def edit(manifest: Path, old: str, new: str) -> None:
-    text = manifest.read_text()
-    assert old in text
-    manifest.write_text(text.replace(old, new))
-
-
-def actions(plan: Plan) -> list[tuple[str, Action]]:
-    return [("/".join(change.identifier), change.action) for change in plan.changes]
-
-
-def test_the_first_apply_makes_everything_and_the_second_nothing(serve: Server, manifest: Path) -> None:
-    assert actions(apply(manifest)) == [
-        ("features", Action.CREATE_NAMESPACE),
-        ("features/eu", Action.CREATE_NAMESPACE),
-        ("features/eu/clicks", Action.REGISTER_TABLE),
-        ("features/events", Action.DECLARE_TABLE),
-        ("features/users", Action.CREATE_TABLE),
-    ]
-    backend = serve.connect()
-    assert backend.load_table(("features", "users")).properties["lancens.managed-by"] == "feature-store/shared"
-    assert (
-        lance.dataset(namespace_client=CatalogNamespace(backend), table_id=["features", "eu", "clicks"]).count_rows()
-        == 2
+    return Example(
+        manifest=manifest,
+        look=lambda path: look(serve.root, path),
+        open=lambda path: opened(serve.connect(), path),
+        raw=serve.root / "raw",
+        first=Stage(
+            [
+                ("features", Action.CREATE_NAMESPACE),
+                ("features/eu", Action.CREATE_NAMESPACE),
+                ("features/eu/clicks", Action.REGISTER_TABLE),
+                ("features/events", Action.DECLARE_TABLE),
+                ("features/users", Action.CREATE_TABLE),
+            ],
+            shown={"features/users": {"lancens.managed-by": "feature-store/shared", "tier": "gold"}},
+            rows={"features/eu/clicks": 2, "features/users": 0},
+        ),
+        edited=Stage(
+            [
+                ("features", Action.UPDATE_NAMESPACE),
+                ("features/eu/clicks", Action.RELOCATE_TABLE),
+                ("features/users", Action.UPDATE_TABLE),
+            ],
+            move_and_change,
+            shown={"features": {"owner": "search"}, "features/users": {"tier": "silver"}},
+            rows={"features/eu/clicks": 1},
+        ),
+        drift=Stage(
+            [("features/users", Action.REGISTER_TABLE)],
+            lambda: serve.connect().remove_table(("features", "users")),
+            rows={"features/users": 0},
+        ),
+        removed=Stage(
+            [("features/eu/clicks", Action.DEREGISTER_TABLE), ("features/eu", Action.DROP_NAMESPACE)],
+            lambda: cut(manifest, EU),
+        ),
+        returned=[("features/eu/clicks", Action.REGISTER_TABLE)],
+        hidden=[TOKEN],
     )
 
 
-def test_properties_change_in_place_and_entries_move(serve: Server, manifest: Path) -> None:
-    apply(manifest)
-    lance.write_dataset(pa.table({"url": ["c"]}), serve.root / "raw/newer.lance")
-    edit(manifest, "{tier: gold}", "{tier: silver}")
-    edit(manifest, "raw/clicks.lance", "raw/newer.lance")
-    edit(manifest, "{owner: ml-platform}", "{owner: search}")
-    assert sorted(actions(apply(manifest))) == [
-        ("features", Action.UPDATE_NAMESPACE),
-        ("features/eu/clicks", Action.RELOCATE_TABLE),
-        ("features/users", Action.UPDATE_TABLE),
-    ]
-    assert lance.dataset(serve.root / "raw/clicks.lance").count_rows() == 2
+class TestExample(EndToEnd):
+    """The suite, over lancens' server."""
 
 
 def test_a_secret_that_the_server_redacts_cannot_be_planned(serve: Server, manifest: Path) -> None:
-    edit(manifest, "{tier: gold}", "{tier: gold, api_key: hunter2-hunter2}")
+    edit(manifest, ("{tier: gold}", "{tier: gold, api_key: hunter2-hunter2}"))
     report = reconciler.apply(planned(manifest), reconciler.load(manifest))
     assert not report.ok
     failed = "".join(result.message for result in report.results)
     assert "the server does not keep, or not show, `api_key` of table `features$users`" in failed
     assert "hunter2" not in failed
     assert "users" not in serve.connect().child_tables(("features",))
-
-
-def test_what_is_gone_from_the_manifest_is_deregistered_and_its_data_stays(serve: Server, manifest: Path) -> None:
-    apply(manifest)
-    text = manifest.read_text()
-    manifest.write_text(text[: text.index("        namespaces:\n          eu:")])
-    assert actions(apply(manifest)) == [
-        ("features/eu/clicks", Action.DEREGISTER_TABLE),
-        ("features/eu", Action.DROP_NAMESPACE),
-    ]
-    assert lance.dataset(serve.root / "raw/clicks.lance").count_rows() == 2
-
-
-def test_drift_is_seen_and_mended(serve: Server, manifest: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    apply(manifest)
-    serve.connect().remove_table(("features", "users"))
-    drift = lancens(capsys, "drift")
-    assert drift.code == 2
-    assert "features/users" in drift.out
-    assert actions(apply(manifest)) == [("features/users", Action.REGISTER_TABLE)]
-
-
-def test_an_imported_manifest_plans_to_nothing(manifest: Path, tmp_path: Path) -> None:
-    apply(manifest)
-    imported = tmp_path / "imported.yaml"
-    imported.write_text(reconciler.import_(reconciler.load(manifest)))
-    assert planned(imported).changes == ()
-    assert TOKEN not in imported.read_text()
 
 
 def test_a_token_that_is_not_known_is_one_clear_error(
@@ -139,16 +123,13 @@ def test_on_pylances_adapter_the_same_without_marks(
     pylance_adapter: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     manifest = placed(pylance_adapter, tmp_path, monkeypatch)
-    edit(manifest, "      root:", "      table_properties: false\n      root:")
-    edit(manifest, "            properties: {tier: gold}\n", "")
-    edit(manifest, "{properties: {tier: silver}}", "{}")
-    assert len(apply(manifest).changes) == 5
-    text = manifest.read_text()
-    manifest.write_text(text[: text.index("        namespaces:\n          eu:")])
-    assert actions(planned(manifest)) == []
-    assert (
-        lance.dataset(
-            namespace_client=CatalogNamespace(pylance_adapter.connect()), table_id=["features", "users"]
-        ).count_rows()
-        == 0
+    edit(
+        manifest,
+        ("      root:", "      table_properties: false\n      root:"),
+        ("            properties: {tier: gold}\n", ""),
+        ("{properties: {tier: silver}}", "{}"),
     )
+    assert len(apply(manifest).changes) == 5
+    cut(manifest, EU)
+    assert actions(planned(manifest)) == []
+    assert opened(pylance_adapter.connect(), "features/users").count_rows() == 0

@@ -1,0 +1,66 @@
+"""Foreign text in GitHub-flavoured Markdown.
+
+Names and values come from people who may open a pull request, so none of them is trusted: they stand in code, where
+Markdown, HTML, mentions and references to issues mean nothing, or, inside sentences, with all punctuation encoded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from reconciler import display
+
+__all__ = ["cell", "code", "fenced", "length_of", "prose", "sentence", "short"]
+
+_LONGEST_VALUE = 200
+_BACKTICKS = re.compile("`+")
+_ENCODED = re.compile(r"[!-/:-@\[-`{-~]")
+_READABLE = frozenset("(),;'.:-/")
+_IN_BACKTICKS = re.compile("(`[^`]+`)")
+# A mention or a reference to an issue is recognised after entities are decoded; a word joiner keeps it from being one.
+_REFERENCE = re.compile(r"([@#]|\bGH-|\bwww\.|:(?=[/\w]))", re.IGNORECASE)
+_WORD_JOINER = "&#8288;"
+
+
+def code(text: str) -> str:
+    """Return visible ``text`` as a code span."""
+    fence = "`" * (max((len(run) for run in _BACKTICKS.findall(text)), default=0) + 1)
+    space = " " if text.startswith("`") or text.endswith("`") or text != text.strip() else ""
+    return f"{fence}{space}{text}{space}{fence}"
+
+
+def short(text: str) -> str:
+    """Return visible ``text`` without its middle where it is long."""
+    return display.shorten(text, _LONGEST_VALUE)
+
+
+def cell(markdown: str) -> str:
+    """Return Markdown as it can stand in a cell of a table."""
+    return str(markdown).replace("|", "\\|")
+
+
+def sentence(text: str) -> str:
+    """Return visible ``text`` as prose; what stands in backticks stays code."""
+    parts = _IN_BACKTICKS.split(text)
+    return "".join(code(part[1:-1]) if number % 2 else prose(part) for number, part in enumerate(parts))
+
+
+def prose(text: str) -> str:
+    """Return visible ``text`` with every character encoded that could mean something."""
+    apart = _REFERENCE.split(text)
+    return _WORD_JOINER.join(
+        _ENCODED.sub(lambda found: found[0] if found[0] in _READABLE else f"&#{ord(found[0])};", part) for part in apart
+    )
+
+
+def fenced(lines: Iterable[str], language: str = "") -> str:
+    """Return visible ``lines`` as a block of code."""
+    text = "\n".join(lines)
+    fence = "`" * max(3, *(len(run) + 1 for run in _BACKTICKS.findall(text)), 3)
+    return f"{fence}{language}\n{text}\n{fence}\n"
+
+
+def length_of(text: str) -> int:
+    """Return the length as GitHub may count it: in UTF-16 code units, never fewer than characters."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2

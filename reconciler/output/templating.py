@@ -1,0 +1,88 @@
+"""Where the templates of this package and of those built on it are found, and what every template may use.
+
+Imports Jinja2, so import it only to render something.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import cache
+
+from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from reconciler import display
+from reconciler.output import markdown_text
+
+__all__ = ["html_templates", "markdown_templates"]
+
+_IN_BACKTICKS = re.compile("`([^`]+)`")
+
+
+@cache
+def html_templates(package: str) -> Environment:
+    """Return the HTML templates in the folder ``templates`` of ``package``, and those that every page shares.
+
+    All that a template shows is escaped as HTML. What is foreign goes through a filter besides, which makes the
+    invisible in it visible; each but ``sentence`` is the function of that name in ``reconciler.display``.
+    """
+    environment = _environment(ChoiceLoader([PackageLoader(package), PackageLoader(__package__)]))
+    environment.filters["sentence"] = _sentence
+    return environment
+
+
+@cache
+def markdown_templates() -> Environment:
+    """Return the Markdown templates of this package.
+
+    All that a template shows is encoded as prose, but for what comes out of a filter that is a function of
+    ``reconciler.output.markdown_text``. What is foreign is made visible by the other filters, as in HTML.
+    """
+    environment = _environment(PackageLoader(__package__), finalize=_encoded)
+    for function in (markdown_text.cell, markdown_text.code, markdown_text.fenced, markdown_text.sentence):
+        environment.filters[function.__name__] = _as_markup(function)
+    environment.filters["short"] = markdown_text.short
+    return environment
+
+
+def _environment(loader: BaseLoader, finalize: Callable[[object], object] | None = None) -> Environment:
+    environment = Environment(
+        loader=loader,
+        finalize=finalize,
+        autoescape=True,
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "address": _address,
+        "key": display.key,
+        "name": display.name,
+        "printable": display.printable,
+        "value": display.value,
+    }
+    environment.globals["count"] = display.count
+    return environment
+
+
+def _address(names: Iterable[str]) -> str:
+    return display.address(*names)
+
+
+def _sentence(text: str) -> Markup:
+    """Return foreign prose as markup in which what stands in backticks is code."""
+    escaped = str(escape(display.printable(text)))
+    return Markup(_IN_BACKTICKS.sub(r"<code>\1</code>", escaped))  # noqa: S704 - it was escaped before
+
+
+def _encoded(shown: object) -> Markup:
+    return shown if isinstance(shown, Markup) else Markup(markdown_text.prose(str(shown)))  # noqa: S704 - encoded
+
+
+def _as_markup(function: Callable[..., str]) -> Callable[..., Markup]:
+    def made(*arguments: object) -> Markup:
+        return Markup(function(*arguments))  # noqa: S704 - these functions make Markdown safe
+
+    return made

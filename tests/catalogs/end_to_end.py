@@ -1,0 +1,214 @@
+"""The life of an example's manifest, the same on every catalog: first plan, drift, edits, removal, import.
+
+A folder joins with a module that holds ``class TestExample(EndToEnd)`` and a fixture ``example``, which places the
+example where it can be applied and says what each stage comes to on that catalog. What only one catalog does stays in
+its folder, with the helpers of this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import lance
+import pytest
+
+import reconciler
+from reconciler.applier import ApplyReport, Status
+from reconciler.backends.base import Backend
+from reconciler.namespace import CatalogNamespace
+from reconciler.planner.plan import Action, Plan
+from tests.catalogs.hive.files import digests
+from tests.cli.running import lancens
+
+__all__ = [
+    "EndToEnd",
+    "Example",
+    "Stage",
+    "Step",
+    "actions",
+    "apply",
+    "carried_out",
+    "cut",
+    "edit",
+    "opened",
+    "planned",
+]
+
+Step = tuple[str, Action]
+"""A path below the catalog, and what happens to it."""
+
+
+def planned(manifest: Path, *, allow_mass_removal: bool = False) -> Plan:
+    """Return what there is to do."""
+    return reconciler.plan(reconciler.load(manifest), allow_mass_removal=allow_mass_removal)
+
+
+def carried_out(plan: Plan, manifest: Path, *, allow_mass_removal: bool = False) -> ApplyReport:
+    """Apply ``plan``, and see that nothing is left to do."""
+    report = reconciler.apply(plan, reconciler.load(manifest), allow_mass_removal=allow_mass_removal)
+    assert report.ok, report
+    assert {result.status for result in report.results} <= {Status.DONE}, report
+    assert planned(manifest).changes == ()
+    return report
+
+
+def apply(manifest: Path, *, allow_mass_removal: bool = False) -> Plan:
+    """Apply what is planned, see that nothing is left to do, and return what was planned."""
+    made = planned(manifest, allow_mass_removal=allow_mass_removal)
+    carried_out(made, manifest, allow_mass_removal=allow_mass_removal)
+    return made
+
+
+def edit(manifest: Path, *replacements: tuple[str, str]) -> None:
+    """Replace texts in the manifest, each of which has to be there."""
+    text = manifest.read_text("utf-8")
+    for old, new in replacements:
+        assert old in text
+        text = text.replace(old, new)
+    manifest.write_text(text, "utf-8")
+
+
+def cut(manifest: Path, start: str) -> None:
+    """Remove what stands in the manifest from ``start`` on."""
+    text = manifest.read_text("utf-8")
+    manifest.write_text(text[: text.index(start)], "utf-8")
+
+
+def actions(plan: Plan) -> list[Step]:
+    return [("/".join(change.identifier), change.action) for change in plan.changes]
+
+
+def opened(backend: Backend, path: str) -> lance.LanceDataset:
+    """Open a table as any client of a Lance namespace does."""
+    return lance.dataset(namespace_client=CatalogNamespace(backend), table_id=path.split("/"))
+
+
+def files(folder: Path | None) -> Mapping[str, str]:
+    """Return a digest of every file in a folder that is on this machine."""
+    return {} if folder is None else digests(folder)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Something that happens to the manifest or the catalog, and what has to come of it.
+
+    ``steps`` is the plan, in its order. ``shown`` is what the server itself shows of objects after that: None for an
+    object, or for a property, that is not there. ``rows`` is how many rows tables have then.
+    """
+
+    steps: Sequence[Step]
+    happens: Callable[[], object] = lambda: None
+    allow_mass_removal: bool = False
+    shown: Mapping[str, Mapping[str, str | None] | None] = field(default_factory=dict)
+    rows: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Example:
+    """An example that is placed where it can be applied, and what its stages come to.
+
+    Args:
+        manifest: a copy of the example, in the current directory.
+        look: what the server itself says of the object at a path, past lancens; None where there is nothing.
+        open: the dataset of a table, as a client of the catalog finds it.
+        raw: the folder of what was there before, where that is on this machine; nothing in it ever changes.
+        data: the folder of everything, of which nothing changes when objects leave the manifest.
+        first: everything is made; ``happens`` is nothing.
+        edited: what is said of objects that stay is changed.
+        drift: somebody else changes the catalog.
+        removed: objects leave the manifest. They come back in ``returned``, of which only these steps are looked at.
+        fill: puts objects into the catalog that the manifest does not know.
+        imported: what a manifest that is written from the catalog then holds; ``hidden`` is what it does not.
+        tables: tables, by path, that such a manifest wants.
+        note: what is said of each table whose location the service chose, None where it chooses none.
+    """
+
+    manifest: Path
+    look: Callable[[str], Mapping[str, Any] | None]
+    open: Callable[[str], lance.LanceDataset]
+    first: Stage
+    edited: Stage
+    drift: Stage
+    removed: Stage
+    returned: Sequence[Step]
+    raw: Path | None = None
+    data: Path | None = None
+    fill: Callable[[], object] = lambda: None
+    imported: Sequence[str] = ()
+    hidden: Sequence[str] = ()
+    tables: Sequence[str] = ()
+    note: str | None = None
+
+    def see(self, stage: Stage) -> None:
+        """See that the server shows what it has to after ``stage``."""
+        for path, expected in stage.shown.items():
+            there = self.look(path)
+            assert (there is None) is (expected is None), (path, there)
+            assert {key: (there or {}).get(key) for key in expected or ()} == (expected or {}), (path, there)
+        assert {path: self.open(path).count_rows() for path in stage.rows} == stage.rows
+
+    def go_through(self, stage: Stage) -> None:
+        """Let happen what happens, apply what comes of it, and see that it is as it has to be."""
+        stage.happens()
+        assert actions(apply(self.manifest, allow_mass_removal=stage.allow_mass_removal)) == list(stage.steps)
+        self.see(stage)
+
+
+class EndToEnd:
+    """Through the public interface and the command line; every apply is followed by a plan that is empty."""
+
+    def test_the_first_apply_makes_everything_and_the_second_nothing(self, example: Example) -> None:
+        before = files(example.raw)
+        plan = planned(example.manifest)
+        assert actions(plan) == list(example.first.steps)
+        notes = [result.note for result in carried_out(plan, example.manifest).results if result.note]
+        assert bool(notes) is (example.note is not None), notes
+        assert all((example.note or "") in note for note in notes), notes
+        example.see(example.first)
+        assert files(example.raw) == before
+
+    def test_what_is_said_of_objects_is_changed_in_place(self, example: Example) -> None:
+        apply(example.manifest)
+        before = files(example.raw)
+        example.go_through(example.edited)
+        assert before.items() <= files(example.raw).items()
+
+    def test_drift_is_seen_and_mended(self, example: Example, capsys: pytest.CaptureFixture[str]) -> None:
+        apply(example.manifest)
+        assert lancens(capsys, "drift").code == 0
+        example.drift.happens()
+        drift = lancens(capsys, "drift")
+        assert drift.code == 2
+        assert all(path in drift.out for path, _ in example.drift.steps)
+        assert actions(apply(example.manifest)) == list(example.drift.steps)
+        example.see(example.drift)
+
+    def test_what_left_the_manifest_leaves_the_catalog_and_its_data_stays(self, example: Example) -> None:
+        apply(example.manifest)
+        whole = example.manifest.read_text("utf-8")
+        before = files(example.data)
+        gone = [path for path, action in example.removed.steps if action.removes]
+        datasets = {path: example.open(path) for path in gone if path in example.first.rows}
+        example.go_through(example.removed)
+        assert [path for path in gone if example.look(path) is not None] == []
+        assert files(example.data) == before
+        for path, dataset in datasets.items():
+            dataset.checkout_version(dataset.latest_version)
+            assert dataset.count_rows() == example.first.rows[path]
+        example.manifest.write_text(whole, "utf-8")
+        assert set(example.returned) <= set(actions(planned(example.manifest)))
+
+    def test_an_imported_manifest_plans_to_nothing(self, example: Example, tmp_path: Path) -> None:
+        apply(example.manifest)
+        example.fill()
+        imported = tmp_path / "imported.yaml"
+        imported.write_text(reconciler.import_(reconciler.load(example.manifest)), "utf-8")
+        text = imported.read_text("utf-8")
+        assert [part for part in example.imported if part not in text] == []
+        assert [part for part in example.hidden if part in text] == []
+        [catalog] = reconciler.load(imported).catalogs.values()
+        assert {tuple(path.split("/")) for path in example.tables} <= catalog.desired.tables.keys()
+        assert planned(imported).changes == ()
