@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
@@ -25,6 +26,8 @@ from reconciler.state import (
 )
 
 __all__ = ["Backend"]
+
+_SUFFIX = ".lance"
 
 
 class Backend(ABC):
@@ -217,6 +220,14 @@ class Backend(ABC):
             InvalidInputError, NamespaceNotFoundError: there is no such place.
         """
         return self.default_location(identifier)
+
+    def fresh_location(self, identifier: Identifier, taken: str) -> str:
+        """Return a place for a new table whose default location ``taken`` holds something (optional).
+
+        Raises:
+            TableAlreadyExistsError: the catalog has no other place for a table of this name.
+        """
+        return f"{taken.removesuffix(_SUFFIX)}_{uuid.uuid4().hex[:12]}{_SUFFIX}"
 
     def location_problem(self, identifier: Identifier, location: str) -> str | None:
         """Return why the catalog cannot take the table at ``location``, in words; None when it can (optional).

@@ -6,7 +6,6 @@ GetTable, DescribeNamespace for GetNamespace).
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -62,8 +61,6 @@ from reconciler.namespace.requests import operation
 from reconciler.state import LiveTable, PropertyChanges, StorageKind
 
 __all__ = ["CatalogNamespace"]
-
-_SUFFIX = ".lance"
 
 
 class CatalogNamespace(LanceNamespace):
@@ -357,13 +354,16 @@ class CatalogNamespace(LanceNamespace):
 
         Data stays where it is when a table is deregistered. A table made again under the same name must not show it,
         so it gets a place beside the default one. None: the service chooses.
+
+        Raises:
+            TableAlreadyExistsError: there can be no such place.
         """
         default = self.backend.direct_location(identifier)
         if default is None:
             return None
         if storage.probe(default, self.backend.storage_options()).kind is StorageKind.NOTHING:
             return default
-        return f"{default.removesuffix(_SUFFIX)}_{uuid.uuid4().hex[:12]}{_SUFFIX}"
+        return self.backend.fresh_location(identifier, default)
 
 
 @contextmanager

@@ -128,6 +128,31 @@ def test_a_table_we_deregister_comes_back_to_neither(lake: Path, ours: DirBacken
     assert lance.dataset(namespace_client=theirs, table_id=["plain"]).count_rows() == 1
 
 
+def test_a_table_that_is_made_again_has_no_old_rows(ours: DirBackend, theirs: LanceNamespace) -> None:
+    catalog, table = CatalogNamespace(ours), ["eu", "users"]
+    catalog.create_namespace(CreateNamespaceRequest(id=["eu"]))
+    lance.write_dataset(pa.table({"id": [1, 2]}), namespace_client=catalog, table_id=table)
+    old = catalog.describe_table(DescribeTableRequest(id=table)).location or ""
+    catalog.deregister_table(DeregisterTableRequest(id=table))
+    lance.write_dataset(pa.table({"id": [9]}), namespace_client=catalog, table_id=table)
+    for client in (catalog, theirs):
+        assert lance.dataset(namespace_client=client, table_id=table).to_table().to_pydict() == {"id": [9]}
+        assert _tables(client, *table[:-1]) == ["users"]
+    assert lance.dataset(old).count_rows() == 2
+
+
+def test_a_table_under_the_root_is_not_made_again_over_old_rows(
+    lake: Path, ours: DirBackend, theirs: LanceNamespace
+) -> None:
+    catalog = CatalogNamespace(ours)
+    lance.write_dataset(pa.table({"id": [1, 2]}), namespace_client=catalog, table_id=["users"])
+    catalog.deregister_table(DeregisterTableRequest(id=["users"]))
+    with pytest.raises(errors.TableAlreadyExistsError, match="holds the data of an earlier table `users`"):
+        lance.write_dataset(pa.table({"id": [9]}), namespace_client=catalog, table_id=["users"])
+    assert (_tables(catalog), _tables(theirs)) == ([], [])
+    assert lance.dataset(str(lake / "users.lance")).count_rows() == 2
+
+
 def test_a_table_in_a_namespace_that_was_never_made(ours: DirBackend, theirs: LanceNamespace) -> None:
     theirs.declare_table(DeclareTableRequest(id=["never", "made", "users"]))
     seen = ours.scan()

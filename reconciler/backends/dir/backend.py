@@ -275,6 +275,15 @@ class DirBackend(Backend):
         text = join(identifier)
         return self._places.location(f"{hashlib.sha256(text.encode()).hexdigest()[:8]}_{text}")
 
+    def fresh_location(self, identifier: Identifier, taken: str) -> str:
+        """Return a place beside the default one; a table under the root has none, for it is named by its directory."""
+        if len(identifier) > 1:
+            return super().fresh_location(identifier, taken)
+        raise TableAlreadyExistsError(
+            f"dir: {locations.redact(taken)} holds the data of an earlier table `{join(identifier)}`, and a table "
+            "under the root is named by its directory: register the data, move it away, or make the table in a namespace"
+        )
+
     def location_problem(self, identifier: Identifier, location: str) -> str | None:
         """Return why no table can be at ``location``: it has to be under the root, and not the list of tables."""
         return self._places.problem(location)
