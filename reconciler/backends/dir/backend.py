@@ -281,7 +281,7 @@ class DirBackend(Backend):
             return super().fresh_location(identifier, taken)
         raise TableAlreadyExistsError(
             f"dir: {locations.redact(taken)} holds the data of an earlier table `{join(identifier)}`, and a table "
-            "under the root is named by its directory: register the data, move it away, or make the table in a namespace"
+            "under the root is named by its directory: register the data, move it, or make the table in a namespace"
         )
 
     def location_problem(self, identifier: Identifier, location: str) -> str | None:
