@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from reconciler.backends.config import BackendConfig, parse_config
@@ -28,6 +29,13 @@ from reconciler.state import (
 __all__ = ["Backend"]
 
 _SUFFIX = ".lance"
+
+
+@dataclass(frozen=True, slots=True)
+class _Properties:
+    """The configuration as it was given, with its secrets: not to be shown by accident."""
+
+    values: Mapping[str, str] = field(repr=False)
 
 
 class Backend(ABC):
@@ -64,13 +72,13 @@ class Backend(ABC):
     """Whether DropNamespace without a mode takes a namespace that does not exist for dropped, by its specification."""
 
     def __init__(self, **properties: str) -> None:
-        self._properties = properties
+        self._properties = _Properties(properties)
         self.config = parse_config(self.config_model, self.impl, properties)
 
     def __reduce__(self) -> tuple[object, ...]:
         if self.in_process:
             raise TypeError(f"{self.impl}: the catalog is in the memory of this process, no other one can reach it")
-        return _connected, (type(self), self._properties, self.parallelism)
+        return _connected, (type(self), self._properties.values, self.parallelism)
 
     # ---- what a subclass implements ------------------------------------------------------------------------------
 

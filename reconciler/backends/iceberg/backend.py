@@ -244,7 +244,7 @@ class IcebergBackend(Backend):
         *levels, name = identifier[1:]
         entry = self._server.warehouse(identifier[0]).load_table(levels, name)
         if not entry.is_lance:
-            raise NotLanceTableError(f"iceberg: `{join(identifier)}` is an Iceberg table, no Lance table")
+            raise NotLanceTableError(f"iceberg: `{join(identifier)}` is an Iceberg table, not a Lance table")
         return entry
 
 

@@ -201,7 +201,7 @@ def test_only_marked_external_tables_are_lance_tables(stand_in: Unity) -> None:
     assert set(snapshot.tables) == {(CATALOG, "s0", "upper")}
     assert snapshot.notes == ("`main$s0$managed` is marked as a Lance table, but its type is MANAGED",)
     assert sorted(backend.foreign_objects((CATALOG, "s0"))) == ["bare", "delta", "managed"]
-    with pytest.raises(NotLanceTableError, match="no Lance table but MANAGED"):
+    with pytest.raises(NotLanceTableError, match="not a Lance table but MANAGED"):
         backend.load_table((CATALOG, "s0", "managed"))
 
 

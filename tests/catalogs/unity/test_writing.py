@@ -200,7 +200,7 @@ def test_what_is_no_lance_table_is_never_removed(unity: Unity, tmp_path: Path, k
     data.mkdir()
     properties = {"table_type": "lance"} if kind == "MANAGED" else {}
     unity.contract.add_table(*TABLE, table_type=kind, storage_location=data.as_uri(), properties=properties)
-    with pytest.raises(errors.InvalidInputError, match="no Lance table"):
+    with pytest.raises(errors.InvalidInputError, match="not a Lance table"):
         CatalogNamespace(unity.connect()).deregister_table(DeregisterTableRequest(id=list(TABLE)))
     assert deletions(unity) == []
     assert data.is_dir()
