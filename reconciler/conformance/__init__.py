@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from reconciler.conformance.check import Check, registered
-from reconciler.conformance.context import AddForeign
+from reconciler.conformance.context import AddForeign, Offer
 from reconciler.conformance.report import Outcome, Report, Result, run_check
 from reconciler.conformance.report import run as _run
+from reconciler.namespace import CatalogNamespace
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
@@ -54,6 +55,7 @@ def verify(
     namespace: Sequence[str] = (),
     scratch: str,
     add_foreign: AddForeign | None = None,
+    offer: Offer = CatalogNamespace,
 ) -> None:
     """Run one check inside a pytest test: a fault fails it, what capabilities exclude is skipped.
 
@@ -63,7 +65,9 @@ def verify(
 
     backend = connect()
     try:
-        result = run_check(check, backend, connect, namespace=namespace, scratch=scratch, add_foreign=add_foreign)
+        result = run_check(
+            check, backend, connect, namespace=namespace, scratch=scratch, add_foreign=add_foreign, offer=offer
+        )
     finally:
         backend.close()
     if result.outcome is Outcome.NOT_APPLICABLE:

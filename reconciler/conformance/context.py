@@ -17,6 +17,7 @@ from lance_namespace import (
     DescribeTableRequest,
     DescribeTableResponse,
     DropNamespaceRequest,
+    LanceNamespace,
     ListNamespacesRequest,
     ListTablesRequest,
     RegisterTableRequest,
@@ -32,10 +33,14 @@ if TYPE_CHECKING:
 
     from reconciler.backends.base import Backend
 
-__all__ = ["AddForeign", "CheckContext", "NotApplicable", "prepared"]
+__all__ = ["AddForeign", "CheckContext", "NotApplicable", "Offer", "prepared"]
 
 AddForeign = Callable[["Backend", Identifier], Callable[[], None]]
 """Puts an object that is not a Lance table at an identifier, past the backend, and returns what takes it away again."""
+
+
+Offer = Callable[["Backend"], LanceNamespace]
+"""Returns a backend as the namespace whose operations are checked."""
 
 
 class NotApplicable(Exception):  # noqa: N818 - it is not an error
@@ -54,11 +59,12 @@ class CheckContext:
     base: Identifier
     scratch: str
     add_foreign: AddForeign | None = None
+    offer: Offer = CatalogNamespace
 
     @property
-    def namespace(self) -> CatalogNamespace:
+    def namespace(self) -> LanceNamespace:
         """The backend as other Lance tools take it."""
-        return CatalogNamespace(self.backend)
+        return self.offer(self.backend)
 
     # ---- what can be done here -----------------------------------------------------------------------------------
 
@@ -223,6 +229,7 @@ def prepared(
     namespace: Identifier,
     scratch: str,
     add_foreign: AddForeign | None = None,
+    offer: Offer = CatalogNamespace,
 ) -> Iterator[CheckContext]:
     """Give a check a new namespace below ``namespace`` and take away all entries it left there.
 
@@ -231,11 +238,11 @@ def prepared(
     fewest = backend.capabilities.table_depths[0]
     levels = max(1, fewest - len(namespace), backend.capabilities.fixed_levels + 1 - len(namespace))
     base = (*namespace, *(f"lancens_check_{uuid.uuid4().hex[:12]}" for _ in range(levels)))
-    offered = CatalogNamespace(backend)
+    offered = offer(backend)
     for depth in range(len(namespace) + 1, len(base) + 1):
         offered.create_namespace(CreateNamespaceRequest(id=list(base[:depth])))
     try:
-        yield CheckContext(backend, connect, base, scratch, add_foreign)
+        yield CheckContext(backend, connect, base, scratch, add_foreign, offer)
     finally:
         for depth in range(len(base), len(namespace), -1):
             offered.drop_namespace(DropNamespaceRequest(id=list(base[:depth]), mode="skip", behavior="cascade"))

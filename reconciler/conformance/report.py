@@ -9,7 +9,8 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from reconciler.conformance.check import Check
-from reconciler.conformance.context import AddForeign, NotApplicable, prepared
+from reconciler.conformance.context import AddForeign, NotApplicable, Offer, prepared
+from reconciler.namespace import CatalogNamespace
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
@@ -74,14 +75,16 @@ def run_check(
     namespace: Sequence[str] = (),
     scratch: str,
     add_foreign: AddForeign | None = None,
+    offer: Offer = CatalogNamespace,
 ) -> Result:
     """Run one check in a namespace of its own below ``namespace`` and return its result.
 
     ``connect`` returns another connection to the same catalog. ``scratch`` is a directory or URI for real datasets
-    where the catalog has no default location. ``add_foreign`` makes objects that are not Lance tables.
+    where the catalog has no default location. ``add_foreign`` makes objects that are not Lance tables, ``offer`` the
+    namespace whose operations are checked.
     """
     try:
-        with prepared(backend, connect, tuple(namespace), scratch, add_foreign) as context:
+        with prepared(backend, connect, tuple(namespace), scratch, add_foreign, offer) as context:
             check.run(context)
     except NotApplicable as reason:
         return Result(check, Outcome.NOT_APPLICABLE, str(reason))

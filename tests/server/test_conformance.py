@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from lance_namespace import LanceNamespace
 
 from reconciler.backends import registry
 from reconciler.backends.base import Backend
@@ -43,7 +44,20 @@ class Served:
         self, check: Check, scratch: Path, namespace: Identifier = (), add_foreign: AddForeign | None = None
     ) -> None:
         connect = partial(ThroughPylance, self.url, self.behind, self.prefix)
-        verify(check, connect, namespace=(*self.prefix, *namespace), scratch=str(scratch), add_foreign=add_foreign)
+        verify(
+            check,
+            connect,
+            namespace=(*self.prefix, *namespace),
+            scratch=str(scratch),
+            add_foreign=add_foreign,
+            offer=_client_of,
+        )
+
+
+def _client_of(backend: Backend) -> LanceNamespace:
+    assert isinstance(backend, ThroughPylance)
+    client: LanceNamespace = backend.client
+    return client
 
 
 @pytest.fixture(scope="module")

@@ -2,47 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 import lance_namespace
 from lance_namespace import (
     CreateNamespaceRequest,
-    CreateNamespaceResponse,
-    CreateTableRequest,
-    CreateTableResponse,
     DeclareTableRequest,
-    DeclareTableResponse,
     DeregisterTableRequest,
-    DeregisterTableResponse,
     DescribeNamespaceRequest,
-    DescribeNamespaceResponse,
     DescribeTableRequest,
-    DescribeTableResponse,
     DropNamespaceRequest,
-    DropNamespaceResponse,
-    DropTableRequest,
-    DropTableResponse,
+    LanceNamespace,
     ListNamespacesRequest,
-    ListNamespacesResponse,
     ListTablesRequest,
-    ListTablesResponse,
-    NamespaceExistsRequest,
-    NamespaceExistsResponse,
-    RegisterTableRequest,
-    RegisterTableResponse,
-    TableExistsRequest,
-    TableExistsResponse,
 )
-from lance_namespace.errors import NamespaceNotFoundError
+from lance_namespace.errors import LanceNamespaceError
 
 from reconciler.backends.base import Backend
 from reconciler.backends.config import BackendConfig
+from reconciler.errors import NamespaceNotFoundError, error_type
 from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.state import LiveNamespace, LiveTable, PropertyChanges, Snapshot
 
 __all__ = ["ThroughPylance"]
+
+P = ParamSpec("P")
+AnswerT = TypeVar("AnswerT")
 
 
 class _Config(BackendConfig):
@@ -52,8 +40,19 @@ class _Config(BackendConfig):
         return self.uri
 
 
+def _with_our_errors(method: Callable[P, AnswerT]) -> Callable[P, AnswerT]:
+    @wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> AnswerT:
+        try:
+            return method(*args, **kwargs)
+        except LanceNamespaceError as error:
+            raise error_type(int(error.code))(str(error)) from error
+
+    return call
+
+
 class ThroughPylance(Backend):
-    """Every operation goes through pylance's client; a walk with it is the scan.
+    """Every operation goes through pylance's ``client``; a walk with it is the scan.
 
     ``behind`` is the catalog that is served, below ``prefix``. It says what can be done, and does what the protocol
     of today has no call for: altering.
@@ -65,7 +64,7 @@ class ThroughPylance(Backend):
 
     def __init__(self, uri: str, behind: Backend, prefix: Identifier = ()) -> None:
         super().__init__(uri=uri)
-        self.client: Any = lance_namespace.connect("rest", {"uri": uri})
+        self.client: LanceNamespace = lance_namespace.connect("rest", {"uri": uri})
         self._behind = behind
         self._prefix = prefix
         able = behind.capabilities
@@ -81,64 +80,6 @@ class ThroughPylance(Backend):
     def _below(self, identifier: Identifier) -> Identifier:
         assert identifier[: len(self._prefix)] == self._prefix
         return identifier[len(self._prefix) :]
-
-    # ---- the operations, as pylance speaks them ------------------------------------------------------------------
-
-    def list_namespaces(self, request: ListNamespacesRequest) -> ListNamespacesResponse:
-        answer: ListNamespacesResponse = self.client.list_namespaces(request)
-        return answer
-
-    def describe_namespace(self, request: DescribeNamespaceRequest) -> DescribeNamespaceResponse:
-        answer: DescribeNamespaceResponse = self.client.describe_namespace(request)
-        return answer
-
-    def namespace_exists(self, request: NamespaceExistsRequest) -> NamespaceExistsResponse:
-        answer: NamespaceExistsResponse = self.client.namespace_exists(request)
-        return answer
-
-    def create_namespace(self, request: CreateNamespaceRequest) -> CreateNamespaceResponse:
-        answer: CreateNamespaceResponse = self.client.create_namespace(request)
-        return answer
-
-    def drop_namespace(self, request: DropNamespaceRequest) -> DropNamespaceResponse:
-        answer: DropNamespaceResponse = self.client.drop_namespace(request)
-        return answer
-
-    def list_tables(self, request: ListTablesRequest) -> ListTablesResponse:
-        answer: ListTablesResponse = self.client.list_tables(request)
-        return answer
-
-    def list_all_tables(self, request: ListTablesRequest) -> ListTablesResponse:
-        answer: ListTablesResponse = self.client.list_all_tables(request)
-        return answer
-
-    def describe_table(self, request: DescribeTableRequest) -> DescribeTableResponse:
-        answer: DescribeTableResponse = self.client.describe_table(request)
-        return answer
-
-    def table_exists(self, request: TableExistsRequest) -> TableExistsResponse:
-        answer: TableExistsResponse = self.client.table_exists(request)
-        return answer
-
-    def declare_table(self, request: DeclareTableRequest) -> DeclareTableResponse:
-        answer: DeclareTableResponse = self.client.declare_table(request)
-        return answer
-
-    def register_table(self, request: RegisterTableRequest) -> RegisterTableResponse:
-        answer: RegisterTableResponse = self.client.register_table(request)
-        return answer
-
-    def deregister_table(self, request: DeregisterTableRequest) -> DeregisterTableResponse:
-        answer: DeregisterTableResponse = self.client.deregister_table(request)
-        return answer
-
-    def create_table(self, request: CreateTableRequest, request_data: bytes) -> CreateTableResponse:
-        answer: CreateTableResponse = self.client.create_table(request, request_data)
-        return answer
-
-    def drop_table(self, request: DropTableRequest) -> DropTableResponse:
-        answer: DropTableResponse = self.client.drop_table(request)
-        return answer
 
     # ---- the contract, on top of them ----------------------------------------------------------------------------
 
@@ -169,36 +110,44 @@ class ThroughPylance(Backend):
             return False
         return True
 
+    @_with_our_errors
     def load_namespace(self, identifier: Identifier) -> LiveNamespace:
-        answer = self.describe_namespace(DescribeNamespaceRequest(id=list(identifier)))
+        answer = self.client.describe_namespace(DescribeNamespaceRequest(id=list(identifier)))
         return LiveNamespace(identifier, answer.properties or {})
 
+    @_with_our_errors
     def load_table(self, identifier: Identifier) -> LiveTable:
-        answer = self.describe_table(DescribeTableRequest(id=list(identifier)))
+        answer = self.client.describe_table(DescribeTableRequest(id=list(identifier)))
         return LiveTable(identifier, answer.location or "", answer.properties or {})
 
+    @_with_our_errors
     def child_namespaces(self, parent: Identifier) -> list[str]:
-        return self.list_namespaces(ListNamespacesRequest(id=list(parent))).namespaces
+        return self.client.list_namespaces(ListNamespacesRequest(id=list(parent))).namespaces
 
+    @_with_our_errors
     def child_tables(self, parent: Identifier) -> list[str]:
-        return self.list_tables(ListTablesRequest(id=list(parent))).tables
+        return self.client.list_tables(ListTablesRequest(id=list(parent))).tables
 
+    @_with_our_errors
     def insert_namespace(
         self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
     ) -> LiveNamespace:
         request = CreateNamespaceRequest(id=list(identifier), properties=dict(properties))
-        return LiveNamespace(identifier, self.create_namespace(request).properties or {})
+        return LiveNamespace(identifier, self.client.create_namespace(request).properties or {})
 
+    @_with_our_errors
     def remove_namespace(self, identifier: Identifier) -> None:
-        self.drop_namespace(DropNamespaceRequest(id=list(identifier)))
+        self.client.drop_namespace(DropNamespaceRequest(id=list(identifier)))
 
+    @_with_our_errors
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
         request = DeclareTableRequest(id=list(identifier), location=location, properties=dict(properties))
-        answer = self.declare_table(request)
+        answer = self.client.declare_table(request)
         return LiveTable(identifier, answer.location or "", answer.properties or {})
 
+    @_with_our_errors
     def remove_table(self, identifier: Identifier) -> LiveTable:
-        answer = self.deregister_table(DeregisterTableRequest(id=list(identifier)))
+        answer = self.client.deregister_table(DeregisterTableRequest(id=list(identifier)))
         return LiveTable(identifier, answer.location or "", answer.properties or {})
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
