@@ -70,7 +70,7 @@ def apply(
         _check_services(plan, connections)
         whole = with_sensitive_values(plan, manifest)
         backends = {name: connection.backend for name, connection in connections.items()}
-        secrets = [secret for connection in connections.values() for secret in connection.secrets]
+        secrets = [secret for connection in connections.values() for secret in connection.spec.secrets]
         check_plan(whole, backends, parallelism=parallelism, secrets=secrets)
         with Journal.open(journal, whole) as opened:
             return execute(

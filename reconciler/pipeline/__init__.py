@@ -1,4 +1,4 @@
-"""The data pipeline, on PySpark: what one process should not read, look at or compare alone."""
+"""The data pipeline, on PySpark: what one process should not read, probe or compare alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What judged tables come to: counts made by Spark, and the few rows that a report shows in full."""
+"""What evaluated tables add up to: counts made by Spark, and the few rows that a report shows in full."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.names import Identifier
 from reconciler.pipeline.records import Severity
-from reconciler.pipeline.report.document import Distribution, ReportedFinding, ReportedTable
+from reconciler.pipeline.report.document import Distribution, Finding, ReportedTable
 from reconciler.pipeline.report.scales import AGES, SIZES, Scale
 from reconciler.state import StorageKind
 
@@ -51,12 +51,12 @@ def _distribution(scale: Scale, counted: Counter[int | None]) -> Distribution:
     return Distribution.of(scale, known, unknown=counted[None])
 
 
-def figures_of(judged: DataFrame) -> Figures:
-    """Return the figures of the live tables in ``judged``."""
+def figures_of(evaluated: DataFrame) -> Figures:
+    """Return the figures of the live tables in ``evaluated``."""
     from pyspark.sql import functions as f
 
     figures = Figures()
-    counted = judged.filter("live").groupBy("catalog", "size_bin", "age_bin")
+    counted = evaluated.filter("live").groupBy("catalog", "size_bin", "age_bin")
     sums = [f.coalesce(f.sum(name), f.lit(0)).alias(f"sum_of_{name}") for name in _AMOUNTS]
     unreadable = f.count_if(f.col("kind").isin(*_UNREADABLE)).alias("unreadable")
     for row in counted.agg(f.count("*").alias("tables"), unreadable, *sums).collect():
@@ -68,11 +68,11 @@ def figures_of(judged: DataFrame) -> Figures:
     return figures
 
 
-def tallies_of(judged: DataFrame) -> Counter[tuple[str, Severity, str, Identifier, str | None]]:
-    """Return how many findings there are in ``judged``, grouped as by ``FindingCounts.group_of``."""
+def tallies_of(evaluated: DataFrame) -> Counter[tuple[str, Severity, str, Identifier, str | None]]:
+    """Return how many findings there are in ``evaluated``, grouped as by ``FindingCounts.group_of``."""
     from pyspark.sql import functions as f
 
-    found = judged.select("catalog", "namespace", "owner", f.explode("found").alias("one"))
+    found = evaluated.select("catalog", "namespace", "owner", f.explode("found").alias("one"))
     grouped = found.groupBy("one.rule", "one.severity", "catalog", "namespace", "owner")
     return Counter(
         {
@@ -84,19 +84,19 @@ def tallies_of(judged: DataFrame) -> Counter[tuple[str, Severity, str, Identifie
     )
 
 
-def findings_of(judged: DataFrame, most: int) -> list[ReportedFinding]:
-    """Return the ``most`` urgent findings in ``judged``."""
+def findings_of(evaluated: DataFrame, most: int) -> list[Finding]:
+    """Return the ``most`` urgent findings in ``evaluated``."""
     from pyspark.sql import functions as f
 
-    found = judged.select("address", f.explode("found").alias("one"))
+    found = evaluated.select("address", f.explode("found").alias("one"))
     urgent = found.orderBy("one.gravity", "one.rule", "address").limit(most).select("one.finding")
-    return list(map(ReportedFinding.model_validate_json, urgent.toArrow().column("finding").to_pylist()))
+    return list(map(Finding.model_validate_json, urgent.toArrow().column("finding").to_pylist()))
 
 
-def tables_of(judged: DataFrame, most: int) -> list[ReportedTable]:
-    """Return ``most`` live tables in ``judged``, those with findings before others, in the order of their addresses."""
+def tables_of(evaluated: DataFrame, most: int) -> list[ReportedTable]:
+    """Return ``most`` live tables in ``evaluated``, those with findings first, in the order of their addresses."""
     from pyspark.sql import functions as f
 
-    first = judged.filter("live").orderBy(f.size("found") == 0, "address").limit(most).select("reported")
+    first = evaluated.filter("live").orderBy(f.size("found") == 0, "address").limit(most).select("reported")
     tables = map(ReportedTable.model_validate_json, first.toArrow().column("reported").to_pylist())
     return sorted(tables, key=lambda table: table.address)

@@ -15,7 +15,7 @@ from reconciler.output.page import asset, render_page, sentence
 from reconciler.pipeline.records import Severity
 from reconciler.pipeline.report import charts, figures, overview
 from reconciler.pipeline.report.data import PageData
-from reconciler.pipeline.report.document import AuditDocument, ReportedFinding, ReportedTable
+from reconciler.pipeline.report.document import AuditDocument, Finding, ReportedTable
 
 __all__ = ["render_html"]
 
@@ -139,7 +139,7 @@ def _findings(document: AuditDocument) -> Iterator[str]:
     yield "</section>"
 
 
-def _finding(finding: ReportedFinding) -> str:
+def _finding(finding: Finding) -> str:
     *above, name = map(display.name, (finding.catalog, *finding.identifier))
     path = "".join(f"{part}/" for part in above)
     where = "" if finding.source is None else display.printable(str(finding.source))
