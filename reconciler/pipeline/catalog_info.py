@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from reconciler import locations
 from reconciler.backends.base import Backend
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from reconciler.manifest import Manifest
     from reconciler.operations.connections import CatalogSpec
 
-__all__ = ["CatalogInfo", "Root", "RootIndex", "Search", "read_catalog_info", "searchable_roots"]
+__all__ = ["CatalogInfo", "Place", "RootIndex", "Search", "read_catalog_info", "searchable_roots"]
 
 _CATALOGS_AT_ONCE = 16
 
@@ -50,19 +50,18 @@ class CatalogInfo:
         return self.spec.name
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
-    """A directory to be searched, with the catalog whose credentials open it."""
+class Place(NamedTuple):
+    """A directory, and the catalog whose credentials open it."""
 
+    catalog: str
     location: str
-    catalog: CatalogInfo
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
     """Where to search for orphans: ``roots`` and what is below them, but not ``closed``; ``reasons`` for the rest."""
 
-    roots: Sequence[Root] = ()
+    roots: Sequence[Place] = ()
     closed: Sequence[str] = ()
     reasons: Sequence[str] = ()
 
@@ -126,15 +125,15 @@ def searchable_roots(catalogs: Collection[CatalogInfo], unread: Mapping[str, str
         why = f"Orphans were not looked for: a table in {elsewhere[0]}, which could not be read, may be anywhere"
         return Search(reasons=(why,))
     reasons: list[str] = []
-    roots: list[tuple[str, bool, Root]] = []
+    roots: list[tuple[str, bool, Place]] = []
     for catalog in catalogs:
         reason = _reason_to_skip(catalog, unread)
         if reason is not None and catalog.roots:
             reasons.append(f"Orphans were not looked for below the roots of {catalog.name}: {reason}")
-        roots += [
-            (locations.normalise(root).rstrip("/") + "/", reason is None, Root(root, catalog)) for root in catalog.roots
-        ]
-    searched: list[Root] = []
+        for root in catalog.roots:
+            directory = locations.normalise(root).rstrip("/") + "/"
+            roots.append((directory, reason is None, Place(catalog.name, root)))
+    searched: list[Place] = []
     closed: list[str] = []
     around: str | None = None
     # What is below a place comes right after it, and of one place what is closed comes first.

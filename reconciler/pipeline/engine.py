@@ -51,7 +51,7 @@ _COMPARED = pa.schema([("catalog", STRING), ("part", pa.binary()), ("error", STR
 
 
 @dataclass(slots=True)
-class _Part:
+class _Compared:
     """What comparing some tables of a catalog came to.
 
     ``schemas`` are those the catalog will be told of; ``counts`` says how many live tables are in each namespace.
@@ -61,7 +61,7 @@ class _Part:
     schemas: Counter[Schema] = field(default_factory=Counter)
     counts: Counter[Identifier] = field(default_factory=Counter)
 
-    def merge(self, other: _Part) -> None:
+    def merge(self, other: _Compared) -> None:
         self.outcomes.merge(other.outcomes)
         self.schemas.update(other.schemas)
         self.counts.update(other.counts)
@@ -124,7 +124,7 @@ def plan_on_spark(
     return made
 
 
-def _lookup(source: CatalogInput, part: _Part) -> Lookup:
+def _lookup(source: CatalogInput, part: _Compared) -> Lookup:
     """Return the live tables that new objects of the plan may clash with."""
     new = source.desired.namespaces.keys() - source.live.namespaces.keys()
     return Lookup(
@@ -137,7 +137,7 @@ def _lookup(source: CatalogInput, part: _Part) -> Lookup:
     )
 
 
-def _conclude(source: CatalogInput, connection: Connection, part: _Part, tables: LiveTables) -> CatalogPlan:
+def _conclude(source: CatalogInput, connection: Connection, part: _Compared, tables: LiveTables) -> CatalogPlan:
     """Plan one catalog of what comparing its tables came to."""
     backend = connection.backend
     with connection.spec.errors():
@@ -157,7 +157,7 @@ def _conclude(source: CatalogInput, connection: Connection, part: _Part, tables:
 
 def _compare(
     spark: SparkSession, specs: Sequence[CatalogSpec], sources: Mapping[str, CatalogInput], live: LiveState
-) -> Mapping[str, _Part]:
+) -> Mapping[str, _Compared]:
     """Return, for each catalog, what comparing all its tables came to.
 
     Raises:
@@ -170,11 +170,11 @@ def _compare(
     partitions = ceil(pairs / _PAIRS_A_PARTITION) or 1
     there = live.tables.selectExpr("catalog", f"{rows.KEY} AS key", "location", "properties")
     comparisons = {name: comparison_of(source) for name, source in sources.items()}
-    worker = _Worker(comparisons, {spec.name: spec for spec in specs})
+    comparer = _Comparer(comparisons, {spec.name: spec for spec in specs})
     tables = desired_tables(spark, desired).join(there, ["catalog", "key"], "full_outer")
     with _shuffling(spark, partitions):
-        compared = tables.mapInArrow(worker, spark_schema(_COMPARED)).persist(StorageLevel.DISK_ONLY)
-    parts = {name: _Part() for name in sources}
+        compared = tables.mapInArrow(comparer, spark_schema(_COMPARED)).persist(StorageLevel.DISK_ONLY)
+    parts = {name: _Compared() for name in sources}
     try:
         with stage(spark, f"Comparing the tables of {_catalogs(specs)}") as progress:
             compared.count()
@@ -202,7 +202,7 @@ def _shuffling(spark: SparkSession, partitions: int) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Worker:
+class _Comparer:
     """Compares the tables of a partition; runs on the executors."""
 
     comparisons: Mapping[str, Comparison]
@@ -224,9 +224,9 @@ class _Worker:
         except CatalogError as error:
             return {"catalog": catalog, "error": str(error), "code": error.code}
 
-    def _compare(self, catalog: str, pairs: Sequence[tuple[DesiredTable | None, LiveTable | None]]) -> _Part:
+    def _compare(self, catalog: str, pairs: Sequence[tuple[DesiredTable | None, LiveTable | None]]) -> _Compared:
         comparison = self.comparisons[catalog]
-        part = _Part()
+        part = _Compared()
         asked = [
             question
             for desired, live in pairs

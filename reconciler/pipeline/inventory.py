@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from reconciler.display import count
-from reconciler.names import Identifier, join
+from reconciler.names import join
 from reconciler.names import split as identifier_of
 from reconciler.operations.connections import catalog_specs
 from reconciler.pipeline.progress import stage
+from reconciler.pipeline.report.document import Failure
 from reconciler.pipeline.rows import COVERAGE, NAMESPACE, TABLE
 from reconciler.pipeline.schemas import LONG, STRING, STRING_MAP, Row, record_batch
 from reconciler.pipeline.session import SparkOptions, spark_session
@@ -26,7 +27,7 @@ from reconciler.state import DEFAULT_PARALLELISM
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
 
-__all__ = ["Inventory", "Unread", "write_inventory"]
+__all__ = ["Inventory", "write_inventory"]
 
 _TALLY = pa.schema(
     [("part", STRING), ("catalog", STRING), ("namespaces", LONG), ("tables", LONG), ("unread", STRING_MAP)]
@@ -35,21 +36,12 @@ _TALLY = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
-    """A namespace that could not be read; the root is the empty one."""
-
-    catalog: str
-    namespace: Identifier
-    error: str
-
-
-@dataclass(frozen=True, slots=True)
 class Inventory:
     """What an inventory came to: how many namespaces and tables are in it, and what could not be read."""
 
     namespaces: int
     tables: int
-    unread: tuple[Unread, ...]
+    unread: tuple[Failure, ...]
 
 
 def write_inventory(
@@ -94,7 +86,10 @@ def write_inventory(
     return Inventory(
         namespaces=sum(part["namespaces"] for part in parts),
         tables=sum(part["tables"] for part in parts),
-        unread=tuple(Unread(*where, error) for where, error in sorted(unread.items())),
+        unread=tuple(
+            Failure(catalog=catalog, namespace=namespace, message=error)
+            for (catalog, namespace), error in sorted(unread.items())
+        ),
     )
 
 

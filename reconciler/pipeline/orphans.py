@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -17,13 +17,13 @@ from reconciler import locations, storage
 from reconciler.concurrency import in_parallel
 from reconciler.errors import BackendError
 from reconciler.pipeline.batches import batched, probe_tasks, unbatched
-from reconciler.pipeline.catalog_info import CatalogInfo, RootIndex, Search
+from reconciler.pipeline.catalog_info import CatalogInfo, Place, RootIndex, Search
 from reconciler.pipeline.schemas import STRING, STRINGS, Row, record_batch, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["DEEPEST", "Place", "Unregistered", "dataset_rows", "find_unregistered"]
+__all__ = ["DEEPEST", "Unregistered", "dataset_rows", "find_unregistered"]
 
 DEEPEST = 10
 """How many directories below a root are gone down."""
@@ -37,13 +37,6 @@ _LISTINGS_AT_ONCE = 16
 # In a URI these would mean something else than themselves; in a path they are characters like others.
 _URI_SYNTAX = str.maketrans({"%": "%25", "?": "%3F", "#": "%23"})
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
-
-
-class Place(NamedTuple):
-    """A directory, and the catalog whose credentials open it."""
-
-    catalog: str
-    location: str
 
 
 @dataclass(slots=True)
@@ -78,7 +71,7 @@ def find_unregistered(
         frozenset(locations.normalise(place) for place in search.closed),
     )
     found = Unregistered()
-    level = [_as_path(Place(root.catalog.name, root.location)) for root in search.roots]
+    level = list(map(_as_path, search.roots))
     for _ in range(DEEPEST + 1):
         if not level:
             break

@@ -31,7 +31,7 @@ LASTING = frozenset(
 """The codes of what another attempt would meet again."""
 
 
-class _Part(ChildrenOf):
+class _UnitScope(ChildrenOf):
     """What is directly in the namespaces of a unit and within the manifest's scope, or leads to what is."""
 
     def __init__(self, unit: Unit) -> None:
@@ -104,7 +104,7 @@ def _scan(backend: Backend, unit: Unit) -> Snapshot:
         found = backend.scan(names)
         within = Snapshot(tables={name: live for name, live in found.tables.items() if names.contains(name)})
     else:
-        found = backend.scan(_Part(unit))
+        found = backend.scan(_UnitScope(unit))
         within = Snapshot(
             {name: live for name, live in found.namespaces.items() if _is_in(unit, name, tables=False)},
             {name: live for name, live in found.tables.items() if _is_in(unit, name, tables=True)},

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from reconciler.names import Identifier
 from reconciler.pipeline.records import Severity
@@ -13,7 +14,7 @@ from reconciler.pipeline.report.scales import AGES, SIZES, Scale
 from reconciler.state import StorageKind
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
 
 __all__ = ["Figures", "figures_of", "findings_of", "tables_of", "tallies_of"]
 
@@ -21,29 +22,20 @@ _UNREADABLE = (StorageKind.DENIED.value, StorageKind.UNKNOWN.value)
 _AMOUNTS = ("rows", "bytes", "fragments")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Figures:
     """What is counted of live tables.
 
     ``amounts`` are the rows, bytes and fragments of all; ``tables`` are those of each catalog, and ``unreadable`` those
-    of them that storage did not let be read.
+    of them that storage did not let be read. ``sizes`` and ``ages`` say how many tables have which size, and had their
+    last commit how long ago.
     """
 
-    amounts: Counter[str] = field(default_factory=Counter)
-    tables: Counter[str] = field(default_factory=Counter)
-    unreadable: Counter[str] = field(default_factory=Counter)
-    _sizes: Counter[int | None] = field(default_factory=Counter)
-    _ages: Counter[int | None] = field(default_factory=Counter)
-
-    @property
-    def sizes(self) -> Distribution:
-        """How many tables have which size."""
-        return _distribution(SIZES, self._sizes)
-
-    @property
-    def ages(self) -> Distribution:
-        """How many tables had their last commit how long ago."""
-        return _distribution(AGES, self._ages)
+    amounts: Mapping[str, int]
+    tables: Counter[str]
+    unreadable: Counter[str]
+    sizes: Distribution
+    ages: Distribution
 
 
 def _distribution(scale: Scale, counted: Counter[int | None]) -> Distribution:
@@ -55,17 +47,25 @@ def figures_of(evaluated: DataFrame) -> Figures:
     """Return the figures of the live tables in ``evaluated``."""
     from pyspark.sql import functions as f
 
-    figures = Figures()
     counted = evaluated.filter("live").groupBy("catalog", "size_bin", "age_bin")
     sums = [f.coalesce(f.sum(name), f.lit(0)).alias(f"sum_of_{name}") for name in _AMOUNTS]
     unreadable = f.count_if(f.col("kind").isin(*_UNREADABLE)).alias("unreadable")
-    for row in counted.agg(f.count("*").alias("tables"), unreadable, *sums).collect():
-        figures.amounts.update({name: row[f"sum_of_{name}"] for name in _AMOUNTS})
-        figures.tables[row["catalog"]] += row["tables"]
-        figures.unreadable[row["catalog"]] += row["unreadable"]
-        figures._sizes[row["size_bin"]] += row["tables"]  # noqa: SLF001 - filled here and nowhere else
-        figures._ages[row["age_bin"]] += row["tables"]  # noqa: SLF001
-    return figures
+    groups = counted.agg(f.count("*").alias("tables"), unreadable, *sums).collect()
+    return Figures(
+        amounts={name: sum(group[f"sum_of_{name}"] for group in groups) for name in _AMOUNTS},
+        tables=_sums(groups, "catalog", "tables"),
+        unreadable=_sums(groups, "catalog", "unreadable"),
+        sizes=_distribution(SIZES, _sums(groups, "size_bin", "tables")),
+        ages=_distribution(AGES, _sums(groups, "age_bin", "tables")),
+    )
+
+
+def _sums(groups: Iterable[Row], key: str, column: str) -> Counter[Any]:
+    """Return the sum of ``column`` for each value of ``key``."""
+    sums: Counter[Any] = Counter()
+    for group in groups:
+        sums[group[key]] += group[column]
+    return sums
 
 
 def tallies_of(evaluated: DataFrame) -> Counter[tuple[str, Severity, str, Identifier, str | None]]:

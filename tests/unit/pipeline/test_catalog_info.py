@@ -45,7 +45,7 @@ def test_each_place_is_searched_once_with_the_credentials_of_the_outermost() -> 
     lake, prod = info("lake", "s3://b/lake/eu", "s3://b/lake-2"), info("prod", "s3a://b/lake/", "/data")
     assert searched([lake, prod]) == (["/data", "s3://b/lake-2", "s3a://b/lake/"], [], [])
     search = searchable_roots([lake, prod], {})
-    assert [root.catalog.name for root in search.roots] == ["prod", "lake", "prod"]
+    assert [root.catalog for root in search.roots] == ["prod", "lake", "prod"]
 
 
 def test_what_is_below_a_root_that_is_passed_over_is_too() -> None:
