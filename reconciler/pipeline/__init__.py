@@ -1,4 +1,4 @@
-"""The data pipeline, on PySpark: what one process should not read, probe or compare alone."""
+"""The data pipeline on PySpark: for catalogs that are too large for one process to read, probe or compare."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The audit: read what catalogs say, look at what storage holds, and evaluate the rules where each table is read.
+"""The audit: read the catalogs, probe the storage of each table, and evaluate the rules on the executors.
 
-Catalogs and manifest meet in a full outer join. Locations are related by grouping and joining, and opened and
-evaluated on the executors; the roots are searched for what nobody registered. The driver gets counts, and as many
-findings and tables as a report shows. Nothing is changed anywhere.
+Catalogs and manifest meet in a full outer join. Shared and nested locations are found by grouping and joining. The
+roots are searched for datasets that nobody registered. The driver gets counts, and as many findings and tables as a
+report shows. Nothing is changed anywhere.
 """
 
 from __future__ import annotations

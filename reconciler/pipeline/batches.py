@@ -1,6 +1,6 @@
-"""Handing many small objects of the driver to the executors, in compressed batches that only Python opens.
+"""Sending many small Python objects from the driver to the executors, in compressed, pickled batches.
 
-So a million of them take some ten megabytes of the JVM's heap, and Spark's plans stay small however they came about.
+A million of them then take some ten megabytes of the JVM's heap, and Spark's plans stay small.
 """
 
 from __future__ import annotations

@@ -136,13 +136,13 @@ def searchable_roots(catalogs: Collection[CatalogInfo], unread: Mapping[str, str
     searched: list[Place] = []
     closed: list[str] = []
     around: str | None = None
-    # What is below a place comes right after it, and of one place what is closed comes first.
-    for place, is_open, root in sorted(roots, key=lambda item: item[:2]):
-        if around is None or not place.startswith(around):
-            around = place
-            searched += [root] if is_open else []
+    # What is below a directory comes right after it, and of one directory what is closed comes first.
+    for directory, is_open, place in sorted(roots, key=lambda item: item[:2]):
+        if around is None or not directory.startswith(around):
+            around = directory
+            searched += [place] if is_open else []
         if not is_open:
-            closed.append(root.location)
+            closed.append(place.location)
     return Search(searched, closed, reasons)
 
 

@@ -1,4 +1,4 @@
-"""What manifest and catalogs say of each table, and how much of the catalogs could be read."""
+"""The entries that an audit checks: each table in the manifest or a catalog, and how much could be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluating the rules on the executors: from a row of all that is known of a table to what the rules find in it."""
+"""Evaluating the rules on the executors: a row with all that is known of a table becomes a row with its findings."""
 
 from __future__ import annotations
 

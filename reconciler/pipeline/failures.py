@@ -1,4 +1,4 @@
-"""Spark's failures, in one line a person can use."""
+"""Spark's errors, shortened to the one line that says what went wrong."""
 
 from __future__ import annotations
 

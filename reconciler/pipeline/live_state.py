@@ -1,4 +1,4 @@
-"""What was read of the catalogs, kept on the executors; the driver fetches what it needs of it."""
+"""The live state of catalogs, kept on the executors; the driver fetches what it needs of it."""
 
 from __future__ import annotations
 

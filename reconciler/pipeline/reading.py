@@ -1,4 +1,4 @@
-"""Reading a unit: on an executor, with a connection of its own."""
+"""Reading one unit of a catalog on an executor, over a connection of its own."""
 
 from __future__ import annotations
 

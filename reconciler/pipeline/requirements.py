@@ -1,4 +1,4 @@
-"""What Spark needs, each missed in one line that says what to install."""
+"""Checks for what Spark needs, each with an error that says what to install."""
 
 from __future__ import annotations
 

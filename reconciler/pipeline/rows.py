@@ -1,4 +1,4 @@
-"""The one row that everything read from a catalog travels in, from executor to executor and to the driver.
+"""The rows in which everything that is read from a catalog is sent between executors and to the driver.
 
 A row is a namespace, a table, a note of the scan, or the coverage of one namespace: whether what is directly in it was
 read, and why not. So nothing that could not be read is a silent gap.

@@ -1,4 +1,4 @@
-"""Rows between tasks: each kind has one Arrow schema, from which the schema that Spark wants is derived."""
+"""Schemas of the rows that tasks exchange: one Arrow schema for each kind, and Spark's schema derived from it."""
 
 from __future__ import annotations
 

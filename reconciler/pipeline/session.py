@@ -1,4 +1,4 @@
-"""The Spark session the pipeline runs in: started here, or one that is there already.
+"""The Spark session that the pipeline runs in: a new one, or one that exists already.
 
 On this machine a session needs nothing but Java. It listens on loopback only, tries a failed task again, and leaves
 the terminal to the pipeline: what Spark itself has to say goes to a file, which is named when Spark fails.

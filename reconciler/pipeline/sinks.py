@@ -1,4 +1,4 @@
-"""Where an inventory goes: a part from each task, made one on the driver, so that it is there whole or not at all."""
+"""Where an inventory is written: each task writes a part, and the driver commits them together or not at all."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ROWS_IN_A_GROUP = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """``write`` keeps the rows of one task, wherever that runs, and returns what ``finish`` finds them by."""
+    """``write`` stores the rows of one task, on its executor, and returns the name by which ``finish`` finds them."""
 
     write: Callable[[Iterable[Row]], str]
     finish: Callable[[Sequence[str]], None]
@@ -40,7 +40,7 @@ class Sink:
 
 @contextmanager
 def open_sink(out: str | None, form: Form, schema: pa.Schema) -> Iterator[Sink]:
-    """Give the place for rows with ``schema``: ``out``, or stdout for JSON. What is not finished leaves no trace.
+    """Open ``out``, or stdout for JSON, for rows of ``schema``. A sink that is not finished leaves no trace.
 
     Raises:
         LancensError: nothing can be written there, or something else is there.

@@ -1,4 +1,4 @@
-"""Reading catalogs on Spark: each task a unit, with what it needs to connect in its own work and nowhere else."""
+"""Reading catalogs on Spark: one unit a task, with the credentials inside the function that Spark sends to it."""
 
 from __future__ import annotations
 

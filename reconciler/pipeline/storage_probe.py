@@ -1,4 +1,4 @@
-"""What storage holds at a location, and how much of it: for one, or for as many as a catalog has tables."""
+"""What storage holds at a location, and how much of it: for one location, or for a frame of them."""
 
 from __future__ import annotations
 

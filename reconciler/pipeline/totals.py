@@ -1,4 +1,4 @@
-"""What evaluated tables add up to: counts made by Spark, and the few rows that a report shows in full."""
+"""Totals of the evaluated tables: counts made by Spark, and the few rows that a report shows in full."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What one task reads of a catalog: a few namespaces, or a part of a large one.
 
-The namespaces are listed first, where the work is handed out. What that list misses, because it was made meanwhile or
-because it could not be listed, is read by the task that comes upon it. So all units together hold what one scan of the
+The namespaces are listed first, where the work is handed out. What that list misses, because it was created meanwhile
+or could not be listed, is read by the task that finds it. So all units together hold what one scan of the
 catalog returns, and each namespace has its coverage.
 """
 

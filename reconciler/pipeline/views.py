@@ -1,4 +1,4 @@
-"""What a user is shown of the rows: without secrets, and with a namespace as one name."""
+"""The rows as users see them: without secrets, and with a namespace as one name."""
 
 from __future__ import annotations
 
