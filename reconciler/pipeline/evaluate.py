@@ -56,7 +56,10 @@ EVALUATED = pa.schema(
         ("size_bin", INT),
         ("age_bin", INT),
         ("reported", STRING),
-        ("found", pa.list_(pa.struct([("rule", STRING), ("severity", STRING), ("gravity", INT), ("finding", STRING)]))),
+        (
+            "found",
+            pa.list_(pa.struct([("rule", STRING), ("severity", STRING), ("severity_rank", INT), ("finding", STRING)])),
+        ),
     ]
 )
 """One table after the rules.
@@ -104,7 +107,7 @@ def _block(pickled: bytes) -> DesiredTable:
 
 # ---- the rules -------------------------------------------------------------------------------------------------------
 
-_GRAVITY = {severity: gravity for gravity, severity in enumerate(Severity)}
+_SEVERITY_RANK = {severity: rank for rank, severity in enumerate(Severity)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +191,6 @@ def _found(finding: Finding) -> Row:
     return {
         "rule": finding.rule,
         "severity": finding.severity.value,
-        "gravity": _GRAVITY[finding.severity],
+        "severity_rank": _SEVERITY_RANK[finding.severity],
         "finding": finding.model_dump_json(),
     }

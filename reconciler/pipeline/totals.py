@@ -89,7 +89,7 @@ def findings_of(evaluated: DataFrame, most: int) -> list[Finding]:
     from pyspark.sql import functions as f
 
     found = evaluated.select("address", f.explode("found").alias("one"))
-    urgent = found.orderBy("one.gravity", "one.rule", "address").limit(most).select("one.finding")
+    urgent = found.orderBy("one.severity_rank", "one.rule", "address").limit(most).select("one.finding")
     return list(map(Finding.model_validate_json, urgent.toArrow().column("finding").to_pylist()))
 
 

@@ -64,7 +64,7 @@ class RuleInfo(_Part):
     """A rule that was run.
 
     ``title`` says on one line what a finding of it means, ``help`` why that matters and what can be done, in a few
-    sentences. ``severity`` is the gravest of its findings.
+    sentences. ``severity`` is the highest of its findings.
     """
 
     name: str

@@ -25,7 +25,7 @@ __all__ = ["render_sarif"]
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _FINGERPRINT = "lancensFinding/v1"
 _LEVELS: Mapping[Severity, str] = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
-# GitHub refuses a run with more results than this; findings come with the gravest first.
+# GitHub refuses a run with more results than this; findings are sorted by severity, the highest first.
 _MOST_RESULTS = 25_000
 # A message is plain text, in which this would be a link (SARIF 2.1.0, section 3.11.6).
 _LINK = re.compile(r"\[(?=[^\[\]]*\]\()")
