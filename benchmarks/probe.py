@@ -44,13 +44,13 @@ def make_datasets(folder: Path, number: int) -> None:
 
 def serve(cores: int, folder: Path, number: int) -> None:
     """Look at every dataset whenever a line comes in, and say how many seconds that took."""
-    from reconciler.pipeline.packs import look_tasks
+    from reconciler.pipeline.batches import probe_tasks
     from reconciler.pipeline.session import SparkOptions, spark_session
     from reconciler.pipeline.storage_probe import with_stored
 
     places = [("lake", str(folder / "data" / f"{position}.lance")) for position in range(number)]
     with spark_session(SparkOptions(f"local[{cores}]", {"spark.driver.memory": "1g"})) as spark:
-        frame = spark.createDataFrame(places, "catalog string, location string").repartition(look_tasks(number))
+        frame = spark.createDataFrame(places, "catalog string, location string").repartition(probe_tasks(number))
         frame.persist().count()
         looked = with_stored(frame, {"lake": {}})
         for _ in sys.stdin:

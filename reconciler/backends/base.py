@@ -207,8 +207,8 @@ class Backend(ABC):
         """
         raise UnsupportedOperationError(f"{self.impl}: the properties of a table cannot be changed")
 
-    def expect_roots(self, names: Iterable[str]) -> None:  # noqa: B027 - most have no use for it
-        """Hear which names the manifest uses on the outermost level, for a service that cannot list it (optional)."""
+    def set_outermost_names(self, names: Iterable[str]) -> None:  # noqa: B027 - most have no use for it
+        """Say which names the manifest uses on the outermost level, to a service that cannot list it (optional)."""
 
     def default_location(self, identifier: Identifier) -> str | None:
         """Return where a table goes that names no location; None when it has to name one (optional).

@@ -48,7 +48,7 @@ _RULE = click.Choice(list(RULES))
     type=click.Choice([*_SEVERITIES, "never"]),
     default="never",
     show_default=True,
-    help="Exit 2 when something as grave as this is found.",
+    help="Exit 2 when there is a finding of this severity or a higher one.",
 )
 @variables_option
 @spark_flags
@@ -85,7 +85,7 @@ def command(
     if not applied:
         raise click.UsageError("every rule is left out; give fewer --skip-rule")
     manifest = load_manifest(manifests, variables)
-    folder = _made(out)
+    folder = _create_folder(out)
     from reconciler.pipeline import history as runs
     from reconciler.pipeline.audit import AuditOptions, audit
     from reconciler.pipeline.session import spark_session
@@ -106,18 +106,18 @@ def command(
         runs.append(history, document, {})
     if not document.complete:
         sys.exit(1)
-    grave = _SEVERITIES[: _SEVERITIES.index(fail_on) + 1] if fail_on != "never" else []
-    if any(getattr(document.totals.findings, severity) for severity in grave):
+    failing = _SEVERITIES[: _SEVERITIES.index(fail_on) + 1] if fail_on != "never" else []
+    if any(getattr(document.totals.findings, severity) for severity in failing):
         sys.exit(2)
 
 
-def _made(out: str) -> Path:
-    """Return the folder for the report, made now, so that a long audit does not end for want of it."""
+def _create_folder(out: str) -> Path:
+    """Create the folder for the report and return it, now rather than at the end of a long audit."""
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise LancensError(f"{out} cannot be made: {error.strerror}; name a folder with --out") from None
+        raise LancensError(f"{out} cannot be created: {error.strerror}; name a folder with --out") from None
     return folder
 
 

@@ -10,7 +10,6 @@ import click
 
 from reconciler.cli.options import load_manifest, manifest_arguments, variables_option
 from reconciler.cli.spark_options import spark_flags
-from reconciler.names import address
 from reconciler.state import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:
@@ -96,8 +95,8 @@ def _show_unread(found: Inventory) -> None:
 
     for one in found.unread[:_MOST_NAMED]:
         # The error begins with the catalog as well, as everywhere.
-        said = one.error.partition("): ")[2] if one.error.startswith(f"{one.catalog} (") else one.error
-        click.echo(printable(f"{address(one.catalog, one.namespace)}: {said}"), err=True)
+        said = one.message.partition("): ")[2] if one.message.startswith(f"{one.catalog} (") else one.message
+        click.echo(printable(f"{one.address}: {said}"), err=True)
     more = len(found.unread) - _MOST_NAMED
     rest = f", of which {more:,} are not shown" if more > 0 else ""
     click.echo(f"Not complete: {count(len(found.unread), 'namespace')} could not be read{rest}.", err=True)

@@ -112,7 +112,7 @@ def _opened(
         return
     with open_connections(load_manifest(manifests, variables)) as connections:
         backends = {name: connection.backend for name, connection in connections.items()}
-        yield ManyCatalogs(backends, [secret for found in connections.values() for secret in found.secrets])
+        yield ManyCatalogs(backends, [secret for found in connections.values() for secret in found.spec.secrets])
 
 
 def _secret_values(config: dict[str, str]) -> Collection[str]:

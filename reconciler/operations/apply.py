@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from reconciler.backends.faults import catalog_errors
 from reconciler.errors import StalePlanError
 from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.operations.connections import Connection, open_connections
@@ -80,7 +79,7 @@ def apply(
         if not allow_mass_removal:
             _check_counts(whole, states, connections, parallelism)
         backends = {name: connection.backend for name, connection in connections.items()}
-        secrets = [secret for connection in connections.values() for secret in connection.secrets]
+        secrets = [secret for connection in connections.values() for secret in connection.spec.secrets]
         check_plan(whole, backends, parallelism=parallelism, secrets=secrets)
         with Journal.open(journal, whole) as opened:
             return execute(
@@ -117,7 +116,7 @@ def _recorded(plan: Plan, connection: Connection) -> Recorded:
         connection.desired,
         Snapshot(),
         connection.backend.capabilities,
-        connection.impl,
+        connection.spec.impl,
         options=plan_options(connection, selection, adopt=options.adopt, take_over=options.take_over),
         service=connection.service,
     )
@@ -132,11 +131,11 @@ def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Coll
     """
     from reconciler.applier.live import load
 
-    named = [change for change in plan.changes if change.catalog == connection.name and change.reason == LEFTOVER]
+    named = [change for change in plan.changes if change.catalog == connection.spec.name and change.reason == LEFTOVER]
     if not named:
         return ()
     backend = connection.backend
-    with catalog_errors(connection.name, connection.impl, connection.secrets):
+    with connection.spec.errors():
         there = {one.id for one in backend.leftovers(source.desired.scope)}
         return {
             change.identifier
@@ -152,7 +151,7 @@ def _places(states: Recorded, connection: Connection, parallelism: int) -> Mappi
         CatalogError: the catalog could not say where a table goes.
     """
     backend, live = connection.backend, states.source.live.tables
-    with catalog_errors(connection.name, connection.impl, connection.secrets):
+    with connection.spec.errors():
         found = ask_places(backend, states.questions, parallelism)
         return {
             identifier: Place(
@@ -187,7 +186,7 @@ def _check_counts(
             for change in plan.changes
             if change.catalog == summary.name and change.action is Action.DEREGISTER_TABLE and change.reason != LEFTOVER
         }
-        with catalog_errors(connection.name, connection.impl, connection.secrets):
+        with connection.spec.errors():
             counted.append(
                 with_true_count(summary, plan.thresholds, sources[summary.name], going, connection.backend, parallelism)
             )

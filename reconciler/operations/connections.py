@@ -5,40 +5,118 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from reconciler.backends.faults import catalog_errors
 from reconciler.errors import ManifestError, Problem, SelectionError
+from reconciler.names import EVERYTHING, Scope
 from reconciler.state import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
-    from reconciler.manifest import Manifest, ManifestCatalog, ResolvedConfig
+    from reconciler.manifest import Manifest, ResolvedConfig
     from reconciler.state import DesiredCatalog
 
-__all__ = ["Connection", "open_connections", "read_all", "resolve_configs"]
+__all__ = ["CatalogSpec", "Connection", "catalog_specs", "open_connections", "read_all"]
 
 ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
-    """One catalog of a manifest and the backend that reaches it."""
+class CatalogSpec:
+    """How to reach one catalog of a manifest. It can be pickled and sent to whatever process reads the catalog.
+
+    Args:
+        name: the catalog's name in the manifest.
+        impl: the name of its implementation.
+        properties: its configuration, resolved; it may hold secrets.
+        secrets: the texts that no error may show.
+        scope: the part of the catalog that the manifest covers.
+        outermost_names: the names on the outermost level that the manifest uses, in ``scope`` too.
+        parallelism: how many requests a connection has in flight.
+    """
 
     name: str
     impl: str
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: Collection[str] = field(default=(), repr=False)
+    scope: Scope = EVERYTHING
+    outermost_names: frozenset[str] = frozenset()
+    parallelism: int = DEFAULT_PARALLELISM
+
+    def errors(self) -> AbstractContextManager[None]:
+        """Raise whatever the backend raises in the block as a CatalogError with the catalog's name and no secrets."""
+        return catalog_errors(self.name, self.impl, self.secrets)
+
+    def open(self) -> Backend:
+        """Return a new connection, which the caller closes.
+
+        Raises:
+            CatalogError: the backend does not accept its configuration.
+        """
+        from reconciler.backends import registry
+
+        with self.errors():
+            backend = registry.connect(self.impl, self.properties)
+            backend.parallelism = self.parallelism
+            backend.set_outermost_names(self.outermost_names)
+            return backend
+
+    @contextmanager
+    def connect(self) -> Iterator[Backend]:
+        """Give a connection for the block.
+
+        Raises:
+            CatalogError: for whatever the backend raises in the block.
+        """
+        with self.errors(), closing(self.open()) as backend:
+            yield backend
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """One catalog of a manifest and the open backend that reaches it."""
+
+    spec: CatalogSpec
     desired: DesiredCatalog
     backend: Backend
-    secrets: Collection[str] = field(default=(), repr=False)
 
     @property
     def service(self) -> str:
         """A digest that tells this service and root from others, without naming a machine or a path."""
-        text = f"{self.impl} {self.backend.config.identity()}"
+        text = f"{self.spec.impl} {self.backend.config.identity()}"
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def catalog_specs(
+    manifest: Manifest, names: Collection[str] | None = None, *, parallelism: int = DEFAULT_PARALLELISM
+) -> list[CatalogSpec]:
+    """Return how to reach the catalogs of ``manifest``, or only those in ``names``, in the order of their names.
+
+    Raises:
+        ManifestError: placeholders of a ``config`` cannot be resolved, or two catalogs turn out to be one service.
+    """
+    configs = _resolve_configs(manifest, sorted(manifest.catalogs if names is None else names))
+    return [
+        CatalogSpec(
+            name=name,
+            impl=manifest.catalogs[name].impl,
+            properties=config.properties,
+            secrets=tuple(config.secrets),
+            scope=manifest.catalogs[name].desired.scope,
+            outermost_names=_outermost_names(manifest.catalogs[name].desired),
+            parallelism=parallelism,
+        )
+        for name, config in configs.items()
+    ]
+
+
+def _outermost_names(desired: DesiredCatalog) -> frozenset[str]:
+    names = (identifier[0] for identifier in chain(desired.namespaces, desired.tables))
+    return desired.scope.outermost.union(names)
 
 
 @contextmanager
@@ -58,12 +136,14 @@ def open_connections(
     if unknown:
         known = ", ".join(sorted(manifest.catalogs))
         raise SelectionError(f"no catalog `{unknown[0]}` in the manifest; it has {known}")
-    configs = resolve_configs(manifest, [name for name in sorted(manifest.catalogs) if names is None or name in names])
     with ExitStack() as stack:
-        yield {name: _connect(manifest.catalogs[name], config, stack, parallelism) for name, config in configs.items()}
+        yield {
+            spec.name: Connection(spec, manifest.catalogs[spec.name].desired, stack.enter_context(closing(spec.open())))
+            for spec in catalog_specs(manifest, names, parallelism=parallelism)
+        }
 
 
-def resolve_configs(manifest: Manifest, names: Collection[str]) -> dict[str, ResolvedConfig]:
+def _resolve_configs(manifest: Manifest, names: Collection[str]) -> dict[str, ResolvedConfig]:
     """Return the configuration of each catalog in ``names``, with the environment, variables and files of now.
 
     Raises:
@@ -84,17 +164,6 @@ def resolve_configs(manifest: Manifest, names: Collection[str]) -> dict[str, Res
     return configs
 
 
-def _connect(catalog: ManifestCatalog, config: ResolvedConfig, stack: ExitStack, parallelism: int) -> Connection:
-    from reconciler.backends import registry
-
-    with catalog_errors(catalog.name, catalog.impl, config.secrets):
-        backend = registry.connect(catalog.impl, config.properties)
-    stack.callback(backend.close)
-    backend.parallelism = parallelism
-    backend.expect_roots({identifier[0] for identifier in chain(catalog.desired.namespaces, catalog.desired.tables)})
-    return Connection(catalog.name, catalog.impl, catalog.desired, backend, config.secrets)
-
-
 def read_all(
     connections: Collection[Connection], read: Callable[[Connection], ResultT], parallelism: int
 ) -> list[ResultT]:
@@ -105,7 +174,7 @@ def read_all(
     """
 
     def guarded(connection: Connection) -> ResultT:
-        with catalog_errors(connection.name, connection.impl, connection.secrets):
+        with connection.spec.errors():
             return read(connection)
 
     if not connections:

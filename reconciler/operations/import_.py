@@ -77,7 +77,7 @@ def _of_manifest(manifest: Manifest, catalog: str | None, folder: str, paralleli
     return [
         ExportCatalog(
             name,
-            connection.impl,
+            connection.spec.impl,
             manifest.catalogs[name].config.texts(folder),
             _manageable(snapshot, connection.desired.owner),
             connection.desired.scope,

@@ -77,7 +77,7 @@ def read_catalog(connection: Connection, options: PlanOptions, parallelism: int)
     notes = backend.schema_notes(schemas_to_show(asked, found, live.tables))
     live = replace(live, notes=(*live.notes, *notes))
     source = CatalogInput(
-        desired, live, backend.capabilities, connection.impl, Facts(found), options, connection.service
+        desired, live, backend.capabilities, connection.spec.impl, Facts(found), options, connection.service
     )
     occupants = ask_occupants(backend, source, parallelism)
     return replace(source, facts=Facts(found, occupants, backend.leftovers(desired.scope)))
@@ -85,7 +85,7 @@ def read_catalog(connection: Connection, options: PlanOptions, parallelism: int)
 
 def plan_options(connection: Connection, selection: Scope, *, adopt: bool, take_over: bool) -> PlanOptions:
     """Return how to plan one catalog; ``selection`` is the whole manifest's."""
-    selected = selection.below(connection.name)
+    selected = selection.below(connection.spec.name)
     if connection.backend.capabilities.folds_case:
         selected = selected.folded()
     return PlanOptions(adopt=adopt, take_over=take_over, select=selected)

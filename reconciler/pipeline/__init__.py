@@ -1,4 +1,4 @@
-"""The data pipeline, on PySpark: what one process should not read, look at or compare alone."""
+"""The data pipeline on PySpark: for catalogs that are too large for one process to read, probe or compare."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["SparkOptions", "plan_on_spark", "register", "spark_session"]
 # Imported when asked for, so that an executor that compares tables does not import what reads catalogs.
 _HOMES: Mapping[str, str] = {
     "SparkOptions": "session",
-    "plan_on_spark": "fleet",
+    "plan_on_spark": "engine",
     "register": "data_source",
     "spark_session": "session",
 }

@@ -1,8 +1,8 @@
-"""The audit: read what catalogs say, look at what storage holds, and let the rules judge each table where it is read.
+"""The audit: read the catalogs, probe the storage of each table, and evaluate the rules on the executors.
 
-Catalogs and manifest meet in a full outer join. Locations are related by grouping and joining, opened and judged on
-the executors, and the roots are searched for what nobody registered. The driver gets counts, and as many findings and
-tables as a report shows. Nothing is changed anywhere.
+Catalogs and manifest meet in a full outer join. Shared and nested locations are found by grouping and joining. The
+roots are searched for datasets that nobody registered. The driver gets counts, and as many findings and tables as a
+report shows. Nothing is changed anywhere.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from reconciler.display import count
+from reconciler.operations.connections import catalog_specs
 from reconciler.operations.plan import reference
-from reconciler.pipeline.catalog_info import Ground, grounds_of, searchable_roots
-from reconciler.pipeline.catalogs import catalog_specs
-from reconciler.pipeline.entries import Coverage, kept, read_entries
-from reconciler.pipeline.evaluate import JUDGED, Judge, with_places
+from reconciler.pipeline.batches import probe_tasks, row_tasks
+from reconciler.pipeline.catalog_info import CatalogInfo, read_catalog_info, searchable_roots
+from reconciler.pipeline.entries import Coverage, persisted, read_entries
+from reconciler.pipeline.evaluate import EVALUATED, Evaluator, with_places
 from reconciler.pipeline.orphans import DEEPEST, dataset_rows, find_unregistered
-from reconciler.pipeline.packs import look_tasks, row_tasks
 from reconciler.pipeline.progress import stage
 from reconciler.pipeline.relations import with_relations
 from reconciler.pipeline.report.document import (
@@ -32,12 +32,12 @@ from reconciler.pipeline.report.document import (
     CatalogCoverage,
     Failure,
     FindingCounts,
-    ReportedFinding,
     RuleInfo,
     SeverityCounts,
     Totals,
 )
 from reconciler.pipeline.rules import RULES, Times, unread_namespace
+from reconciler.pipeline.schemas import spark_schema
 from reconciler.pipeline.storage_probe import with_stored
 from reconciler.pipeline.totals import figures_of, findings_of, tables_of, tallies_of
 from reconciler.state import DEFAULT_PARALLELISM
@@ -81,75 +81,80 @@ def audit(spark: SparkSession, manifest: Manifest, options: AuditOptions) -> Aud
         LancensError: a catalog cannot be used at all.
     """
     began = monotonic()
-    grounds = grounds_of(manifest, catalog_specs(manifest, options.parallelism))
+    catalogs = read_catalog_info(manifest, catalog_specs(manifest, parallelism=options.parallelism))
     with ExitStack() as stack:
-        entries, coverage = read_entries(spark, manifest, grounds, stack)
-        judge = Judge(grounds, Times(options.now, options.stale_after), options.rules, coverage.unread_in())
-        judged = _judged_tables(spark, entries, judge, stack)
+        entries, coverage = read_entries(spark, manifest, catalogs, stack)
+        evaluator = Evaluator(catalogs, Times(options.now, options.stale_after), options.rules, coverage.unread_in())
+        evaluated = _evaluated_tables(spark, entries, evaluator, stack)
         if "orphan" in options.rules:
-            judged = judged.union(_judged_orphans(spark, judged, judge, coverage, stack))
+            evaluated = evaluated.union(_evaluated_orphans(spark, evaluated, evaluator, coverage, stack))
         with stage(spark, "Adding up"):
-            document = _document(manifest, judged, coverage, grounds, options)
+            document = _document(manifest, evaluated, coverage, catalogs, options)
     return document.model_copy(update={"finished": options.now + timedelta(seconds=monotonic() - began)})
 
 
-def _judged_tables(spark: SparkSession, entries: DataFrame, judge: Judge, stack: ExitStack) -> DataFrame:
+def _evaluated_tables(spark: SparkSession, entries: DataFrame, evaluator: Evaluator, stack: ExitStack) -> DataFrame:
     with stage(spark, "Comparing locations"):
-        placed = kept(with_places(entries), stack)
+        placed = persisted(with_places(entries), stack)
         number = placed.count()
     with stage(spark, f"Looking at {count(number, 'table')} in storage"):
-        related = with_relations(placed).repartition(look_tasks(number))
-        judged = kept(_looked_at(related, judge), stack)
-        judged.count()
-    return judged
+        related = with_relations(placed).repartition(probe_tasks(number))
+        evaluated = persisted(_evaluated(related, evaluator), stack)
+        evaluated.count()
+    return evaluated
 
 
-def _looked_at(tables: DataFrame, judge: Judge) -> DataFrame:
-    options = {name: ground.options for name, ground in judge.grounds.items()}
-    return with_stored(tables, options).mapInArrow(judge, JUDGED)
+def _evaluated(tables: DataFrame, evaluator: Evaluator) -> DataFrame:
+    """Look at ``tables`` in storage, evaluate the rules on each, and return that as ``EVALUATED``."""
+    options = {name: catalog.options for name, catalog in evaluator.catalogs.items()}
+    return with_stored(tables, options).mapInArrow(evaluator, spark_schema(EVALUATED))
 
 
-def _judged_orphans(
-    spark: SparkSession, judged: DataFrame, judge: Judge, coverage: Coverage, stack: ExitStack
+def _evaluated_orphans(
+    spark: SparkSession, evaluated: DataFrame, evaluator: Evaluator, coverage: Coverage, stack: ExitStack
 ) -> DataFrame:
-    """Return the datasets that nobody registered, as rows like those of ``judged``."""
+    """Return the datasets that nobody registered, as rows like those of ``evaluated``."""
     from pyspark.sql import functions as f
 
     unread: dict[str, str] = {}
     for failure in coverage.unread:
         unread.setdefault(failure.catalog, failure.address)
-    search = searchable_roots(tuple(judge.grounds.values()), unread)
+    search = searchable_roots(tuple(evaluator.catalogs.values()), unread)
     coverage.notes += search.reasons
     if not search.roots:
-        return spark.createDataFrame([], JUDGED)
+        return spark.createDataFrame([], spark_schema(EVALUATED))
     with stage(spark, f"Searching {count(len(search.roots), 'root')} for orphans") as running:
-        places = judged.filter(f.col("claimed").isNotNull()).groupBy("claimed").agg(f.max("closed").alias("closed"))
-        claims = kept(places.repartition(row_tasks(places.count())), stack)
-        found = find_unregistered(spark, search, judge.grounds, claims)
+        places = evaluated.filter(f.col("claimed").isNotNull()).groupBy("claimed").agg(f.max("closed").alias("closed"))
+        claims = persisted(places.repartition(row_tasks(places.count())), stack)
+        found = find_unregistered(spark, search, evaluator.catalogs, claims)
         coverage.failures += [Failure(catalog=catalog, message=message) for catalog, message in found.failures]
         if found.is_cut_short:
             coverage.notes.append(f"Orphans were not looked for more than {DEEPEST} directories below a root")
-        orphans = kept(_looked_at(dataset_rows(spark, found.datasets, judge.grounds), judge), stack)
+        orphans = persisted(_evaluated(dataset_rows(spark, found.datasets, evaluator.catalogs), evaluator), stack)
         running.note(count(orphans.filter(f.size("found") > 0).count(), "orphan"))
     return orphans
 
 
 def _document(
-    manifest: Manifest, judged: DataFrame, coverage: Coverage, grounds: Mapping[str, Ground], options: AuditOptions
+    manifest: Manifest,
+    evaluated: DataFrame,
+    coverage: Coverage,
+    catalogs: Mapping[str, CatalogInfo],
+    options: AuditOptions,
 ) -> AuditDocument:
-    figures = figures_of(judged)
+    figures = figures_of(evaluated)
     unread = [unread_namespace(failure.catalog, failure.namespace, failure.message) for failure in coverage.unread]
-    shown = [ReportedFinding.of(finding) for finding in unread if finding.rule in options.rules]
-    tallies = tallies_of(judged)
-    tallies.update(FindingCounts.group_of(finding) for finding in unread if finding.rule in options.rules)
+    unread = [finding for finding in unread if finding.rule in options.rules]
+    tallies = tallies_of(evaluated)
+    tallies.update(map(FindingCounts.group_of, unread))
     counts = FindingCounts.of(tallies)
     found = SeverityCounts(
         error=sum(rule.error for rule in counts.by_rule),
         warning=sum(rule.warning for rule in counts.by_rule),
         note=sum(rule.note for rule in counts.by_rule),
     )
-    findings = sorted([*shown, *findings_of(judged, options.most_findings)], key=lambda finding: finding.rank)
-    tables = tables_of(judged, options.most_tables)
+    findings = sorted([*unread, *findings_of(evaluated, options.most_findings)], key=lambda finding: finding.rank)
+    tables = tables_of(evaluated, options.most_tables)
     unread_in = coverage.unread_in()
     return AuditDocument(
         lancens_version=version("lancens"),
@@ -167,19 +172,19 @@ def _document(
         coverage=tuple(
             CatalogCoverage(
                 name=name,
-                impl=ground.spec.impl,
+                impl=catalog.spec.impl,
                 namespaces=coverage.namespaces.get(name, 0),
                 namespaces_unread=len(unread_in.get(name, frozenset()) - {()}),
                 tables=figures.tables[name],
                 tables_looked_at=figures.tables[name],
                 tables_unreadable=figures.unreadable[name],
             )
-            for name, ground in grounds.items()
+            for name, catalog in catalogs.items()
         ),
         failures=(*coverage.unread, *coverage.failures),
         notes=tuple(coverage.notes),
         totals=Totals(
-            catalogs=len(grounds),
+            catalogs=len(catalogs),
             namespaces=sum(coverage.namespaces.values()),
             tables=figures.tables.total(),
             findings=found,

@@ -1,11 +1,11 @@
-"""What is known of each catalog before its tables are: how to open its datasets, and where they lie."""
+"""What an audit knows of each catalog before it reads the tables: how to open its datasets, and where they are."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from reconciler import locations
 from reconciler.backends.base import Backend
@@ -15,15 +15,15 @@ from reconciler.state import LocationPolicy, Safeguard
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
-    from reconciler.pipeline.catalogs import CatalogSpec
+    from reconciler.operations.connections import CatalogSpec
 
-__all__ = ["Ground", "Root", "RootIndex", "Search", "grounds_of", "searchable_roots"]
+__all__ = ["CatalogInfo", "Place", "RootIndex", "Search", "read_catalog_info", "searchable_roots"]
 
 _CATALOGS_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class CatalogInfo:
     """One catalog as an audit sees it.
 
     Args:
@@ -52,25 +52,24 @@ class Ground:
         return self.spec.name
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
-    """A directory to be searched, with the catalog whose credentials open it."""
+class Place(NamedTuple):
+    """A directory, and the catalog whose credentials open it."""
 
+    catalog: str
     location: str
-    ground: Ground
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
     """Where to search for orphans: ``roots`` and what is below them, but not ``closed``; ``reasons`` for the rest."""
 
-    roots: Sequence[Root] = ()
+    roots: Sequence[Place] = ()
     closed: Sequence[str] = ()
     reasons: Sequence[str] = ()
 
 
-def grounds_of(manifest: Manifest, specs: Collection[CatalogSpec]) -> dict[str, Ground]:
-    """Return the ground of each catalog by its name.
+def read_catalog_info(manifest: Manifest, specs: Collection[CatalogSpec]) -> dict[str, CatalogInfo]:
+    """Return what is known of each catalog, by its name.
 
     Raises:
         CatalogError: a catalog does not take its configuration.
@@ -78,14 +77,14 @@ def grounds_of(manifest: Manifest, specs: Collection[CatalogSpec]) -> dict[str, 
     if not specs:
         return {}
     with ThreadPoolExecutor(max_workers=min(len(specs), _CATALOGS_AT_ONCE)) as pool:
-        found = pool.map(lambda spec: _ground(spec, manifest.catalogs[spec.name].desired.owner), specs)
-        return {ground.name: ground for ground in found}
+        found = pool.map(lambda spec: _read(spec, manifest.catalogs[spec.name].desired.owner), specs)
+        return {catalog.name: catalog for catalog in found}
 
 
-def _ground(spec: CatalogSpec, owner: str) -> Ground:
+def _read(spec: CatalogSpec, owner: str) -> CatalogInfo:
     with spec.connect() as backend:
         roots = tried(spec, backend.roots)
-        return Ground(
+        return CatalogInfo(
             spec=spec,
             owner=owner,
             options=backend.storage_options(),
@@ -115,44 +114,44 @@ class RootIndex:
         return self._by_place[place]
 
 
-def searchable_roots(grounds: Collection[Ground], unread: Mapping[str, str]) -> Search:
+def searchable_roots(catalogs: Collection[CatalogInfo], unread: Mapping[str, str]) -> Search:
     """Return where orphans can be told: a dataset is called one only where all that may register it was read.
 
     Args:
-        grounds: all catalogs.
+        catalogs: all of them.
         unread: the catalogs of which something could not be read, each with the address of that.
     """
     elsewhere = sorted(
-        unread[ground.name] for ground in grounds if ground.name in unread and not ground.stays_under_root
+        unread[catalog.name] for catalog in catalogs if catalog.name in unread and not catalog.stays_under_root
     )
     if elsewhere:
         why = f"Orphans were not looked for: a table in {elsewhere[0]}, which could not be read, may be anywhere"
         return Search(reasons=(why,))
     reasons: list[str] = []
-    roots: list[tuple[str, bool, Root]] = []
-    for ground in grounds:
-        reason = _reason_to_pass_over(ground, unread)
-        if reason is not None and ground.roots:
-            reasons.append(f"Orphans were not looked for below the roots of {ground.name}: {reason}")
-        roots += [
-            (locations.normalise(root).rstrip("/") + "/", reason is None, Root(root, ground)) for root in ground.roots
-        ]
-    searched: list[Root] = []
+    roots: list[tuple[str, bool, Place]] = []
+    for catalog in catalogs:
+        reason = _reason_to_skip(catalog, unread)
+        if reason is not None and catalog.roots:
+            reasons.append(f"Orphans were not looked for below the roots of {catalog.name}: {reason}")
+        for root in catalog.roots:
+            directory = locations.normalise(root).rstrip("/") + "/"
+            roots.append((directory, reason is None, Place(catalog.name, root)))
+    searched: list[Place] = []
     closed: list[str] = []
     around: str | None = None
-    # What is below a place comes right after it, and of one place what is closed comes first.
-    for place, is_open, root in sorted(roots, key=lambda item: item[:2]):
-        if around is None or not place.startswith(around):
-            around = place
-            searched += [root] if is_open else []
+    # What is below a directory comes right after it, and of one directory what is closed comes first.
+    for directory, is_open, place in sorted(roots, key=lambda item: item[:2]):
+        if around is None or not directory.startswith(around):
+            around = directory
+            searched += [place] if is_open else []
         if not is_open:
-            closed.append(root.location)
+            closed.append(place.location)
     return Search(searched, closed, reasons)
 
 
-def _reason_to_pass_over(ground: Ground, unread: Mapping[str, str]) -> str | None:
-    if ground.name in unread:
-        return f"{unread[ground.name]} could not be read"
-    if not ground.spec.scope.is_everything:
+def _reason_to_skip(catalog: CatalogInfo, unread: Mapping[str, str]) -> str | None:
+    if catalog.name in unread:
+        return f"{unread[catalog.name]} could not be read"
+    if not catalog.spec.scope.is_everything:
         return "its `scope` leaves out tables that may be there"
     return None

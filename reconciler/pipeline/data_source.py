@@ -10,24 +10,23 @@ import json
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from itertools import islice
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from reconciler.errors import LancensError
 from reconciler.names import Scope
-from reconciler.pipeline.catalogs import CatalogSpec, catalog_specs
+from reconciler.operations.connections import CatalogSpec, catalog_specs
 from reconciler.pipeline.reading import read_unit
-from reconciler.pipeline.rows import record_batch, spark_schema
+from reconciler.pipeline.schemas import record_batches, spark_schema
 from reconciler.pipeline.session import task_attempts
-from reconciler.pipeline.source import ROWS_AT_ONCE, is_last_attempt
+from reconciler.pipeline.source import is_last_attempt
 from reconciler.pipeline.units import DEFAULT_PARTITIONS, DEFAULT_SPLIT, list_units
 from reconciler.pipeline.views import VIEWS
 from reconciler.state import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
@@ -53,14 +52,13 @@ class LancensDataSource(DataSource):
         """Return the columns of the view, or those of them that the option ``columns`` names."""
         view = self._view()
         given = self.options.get("columns")
-        names = [name.strip() for name in given.split(",")] if given else list(view.columns)
-        return spark_schema({name: view.columns[_known("column", name, view.columns)] for name in names})
+        names = [name.strip() for name in given.split(",")] if given else view.schema.names
+        return spark_schema(_selected(view, names))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return what reads the columns of ``schema``: those of :meth:`schema`, or what the user asked for instead."""
         view = self._view()
-        columns = {name: view.columns[_known("column", name, view.columns)] for name in schema.fieldNames()}
-        return _Reader(self.options, view, columns, self.attempts)
+        return _Reader(self.options, view, _selected(view, schema.fieldNames()), self.attempts)
 
     def _view(self) -> View:
         for option in self.options:
@@ -85,10 +83,10 @@ class _Reader(DataSourceReader):
     hold for the next as well. Options say what is read.
     """
 
-    def __init__(self, options: Mapping[str, str], view: View, columns: Mapping[str, str], attempts: int) -> None:
+    def __init__(self, options: Mapping[str, str], view: View, schema: pa.Schema, attempts: int) -> None:
         self._options = dict(options)
         self._view = view
-        self._columns = columns
+        self._schema = schema
         self._attempts = attempts
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -110,9 +108,7 @@ class _Reader(DataSourceReader):
         if not partition.unit:
             return
         found = read_unit(pickle.loads(partition.unit), last_attempt=is_last_attempt(self._attempts))  # noqa: S301
-        rows = self._view.rows(found, self._columns)
-        while some := list(islice(rows, ROWS_AT_ONCE)):
-            yield record_batch(some, self._columns)
+        yield from record_batches(self._view.rows(found, self._schema.names), self._schema)
 
     def _specs(self) -> list[CatalogSpec]:
         from reconciler.manifest import load
@@ -125,7 +121,7 @@ class _Reader(DataSourceReader):
         names = [name for name in loaded.catalogs if selected.contains((name,))]
         if not names:
             raise LancensError(f"the option `catalog` matches none of {', '.join(sorted(loaded.catalogs))}")
-        return catalog_specs(loaded, self._number("parallelism", DEFAULT_PARALLELISM), names)
+        return catalog_specs(loaded, names, parallelism=self._number("parallelism", DEFAULT_PARALLELISM))
 
     def _variables(self) -> dict[str, str]:
         text = self._options.get("variables", "{}")
@@ -147,6 +143,15 @@ class _Reader(DataSourceReader):
 def register(spark: SparkSession) -> None:
     """Make ``spark.read.format("lancens")`` known to a session."""
     spark.dataSource.register(type("LancensDataSource", (LancensDataSource,), {"attempts": task_attempts(spark)}))
+
+
+def _selected(view: View, names: Iterable[str]) -> pa.Schema:
+    """Return these columns of a view.
+
+    Raises:
+        LancensError: it has no such column.
+    """
+    return pa.schema([view.schema.field(_known("column", name, view.schema.names)) for name in names])
 
 
 def _globs(text: str) -> Scope:

@@ -1,4 +1,4 @@
-"""Plans made on Spark: the same planner, with the tables compared where they are read.
+"""The Spark engine of ``lancens plan``: the same planner, with the tables compared where they are read.
 
 Desired and live tables meet in a full outer join, and the executors compare them one by one. What comes back is what
 has to change, and counts; the driver decides what only the whole catalog can decide and puts it in order, with the
@@ -10,24 +10,25 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from reconciler import locations
-from reconciler.backends.faults import catalog_errors
 from reconciler.display import count
 from reconciler.errors import CatalogError
 from reconciler.names import Identifier, split
-from reconciler.operations.connections import Connection, open_connections
+from reconciler.operations.connections import CatalogSpec, Connection, open_connections
 from reconciler.operations.facts import ask_occupants, ask_storage, check_selection, schemas_to_show
 from reconciler.operations.plan import plan_options, reference, selected_catalogs
 from reconciler.pipeline import rows
-from reconciler.pipeline.catalogs import CatalogSpec, catalog_specs
-from reconciler.pipeline.live_state import LiveState, TablesOnSpark, Wanted
+from reconciler.pipeline.desired import desired_tables
+from reconciler.pipeline.live_state import LiveState, Lookup, TablesOnSpark
 from reconciler.pipeline.progress import stage
-from reconciler.pipeline.wanted import wanted_tables
+from reconciler.pipeline.schemas import INT, STRING, Row, record_batch, spark_schema
 from reconciler.planner import assemble
 from reconciler.planner.catalog import CatalogPlan, conclude
 from reconciler.planner.comparison import Comparison, Outcomes, comparison_of
@@ -38,7 +39,6 @@ from reconciler.planner.safety import check_removals
 from reconciler.state import DEFAULT_PARALLELISM, DesiredTable, LiveTable, Schema
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from reconciler.manifest import Manifest
@@ -47,11 +47,11 @@ __all__ = ["plan_on_spark"]
 
 _PAIRS_A_PARTITION = 50_000
 _SHUFFLE = "spark.sql.shuffle.partitions"
-_COMPARED = "catalog string, part binary, error string, code int"
+_COMPARED = pa.schema([("catalog", STRING), ("part", pa.binary()), ("error", STRING), ("code", INT)])
 
 
 @dataclass(slots=True)
-class _Part:
+class _Compared:
     """What comparing some tables of a catalog came to.
 
     ``schemas`` are those the catalog will be told of; ``counts`` says how many live tables are in each namespace.
@@ -61,7 +61,7 @@ class _Part:
     schemas: Counter[Schema] = field(default_factory=Counter)
     counts: Counter[Identifier] = field(default_factory=Counter)
 
-    def merge(self, other: _Part) -> None:
+    def merge(self, other: _Compared) -> None:
         self.outcomes.merge(other.outcomes)
         self.schemas.update(other.schemas)
         self.counts.update(other.counts)
@@ -86,15 +86,17 @@ def plan_on_spark(
     The other arguments and the errors raised are those of :func:`reconciler.plan`.
     """
     selection, concerned = selected_catalogs(manifest, select)
-    specs = catalog_specs(manifest, parallelism, concerned)
-    with open_connections(manifest, concerned, parallelism=parallelism) as connections, LiveState(spark, specs) as live:
+    with ExitStack() as stack:
+        connections = stack.enter_context(open_connections(manifest, concerned, parallelism=parallelism))
+        specs = [connection.spec for connection in connections.values()]
+        live = stack.enter_context(LiveState(spark, specs))
         live.read(_catalogs(specs))
         sources = {
             name: CatalogInput(
                 connection.desired,
                 live.snapshot(name),
                 connection.backend.capabilities,
-                connection.impl,
+                connection.spec.impl,
                 options=plan_options(connection, selection, adopt=adopt, take_over=take_over),
                 service=connection.service,
             )
@@ -104,7 +106,7 @@ def plan_on_spark(
         asked = [(source, TablesOnSpark(live, name, {}, nothing)) for name, source in sources.items()]
         check_selection(select, asked)
         parts = _compare(spark, specs, sources, live)
-        found = live.find({name: _wanted(source, parts[name]) for name, source in sources.items()})
+        found = live.find({name: _lookup(source, parts[name]) for name, source in sources.items()})
         plans = [
             _conclude(
                 source,
@@ -127,10 +129,10 @@ def plan_on_spark(
     return made
 
 
-def _wanted(source: CatalogInput, part: _Part) -> Wanted:
+def _lookup(source: CatalogInput, part: _Compared) -> Lookup:
     """Return the live tables that new objects of the plan may clash with."""
     new = source.desired.namespaces.keys() - source.live.namespaces.keys()
-    return Wanted(
+    return Lookup(
         frozenset(new if source.capabilities.one_name_space else ()),
         frozenset(
             locations.normalise(change.after.location)
@@ -140,10 +142,10 @@ def _wanted(source: CatalogInput, part: _Part) -> Wanted:
     )
 
 
-def _conclude(source: CatalogInput, connection: Connection, part: _Part, tables: LiveTables) -> CatalogPlan:
+def _conclude(source: CatalogInput, connection: Connection, part: _Compared, tables: LiveTables) -> CatalogPlan:
     """Plan one catalog of what comparing its tables came to."""
     backend = connection.backend
-    with catalog_errors(connection.name, connection.impl, connection.secrets):
+    with connection.spec.errors():
         notes = backend.schema_notes(part.schemas.elements())
         occupants = ask_occupants(backend, source, backend.parallelism)
         leftovers = backend.leftovers(source.desired.scope)
@@ -160,7 +162,7 @@ def _conclude(source: CatalogInput, connection: Connection, part: _Part, tables:
 
 def _compare(
     spark: SparkSession, specs: Sequence[CatalogSpec], sources: Mapping[str, CatalogInput], live: LiveState
-) -> Mapping[str, _Part]:
+) -> Mapping[str, _Compared]:
     """Return, for each catalog, what comparing all its tables came to.
 
     Raises:
@@ -171,18 +173,17 @@ def _compare(
     desired = [source.desired for source in sources.values()]
     pairs = live.table_count + sum(len(catalog.tables) for catalog in desired)
     partitions = ceil(pairs / _PAIRS_A_PARTITION) or 1
-    wanted = wanted_tables(spark, desired)
     there = live.tables.selectExpr("catalog", f"{rows.KEY} AS key", "location", "properties")
     comparisons = {name: comparison_of(source) for name, source in sources.items()}
-    worker = _Worker(comparisons, {spec.name: spec for spec in specs})
-    tables = wanted.join(there, ["catalog", "key"], "full_outer")
+    comparer = _Comparer(comparisons, {spec.name: spec for spec in specs})
+    tables = desired_tables(spark, desired).join(there, ["catalog", "key"], "full_outer")
     with _shuffling(spark, partitions):
-        compared = tables.mapInArrow(worker, _COMPARED).persist(StorageLevel.DISK_ONLY)
-    parts = {name: _Part() for name in sources}
+        compared = tables.mapInArrow(comparer, spark_schema(_COMPARED)).persist(StorageLevel.DISK_ONLY)
+    parts = {name: _Compared() for name in sources}
     try:
         with stage(spark, f"Comparing the tables of {_catalogs(specs)}") as progress:
             compared.count()
-            # A partition at a time, so that the plan of a whole new fleet need not fit into the driver's heap twice.
+            # A partition at a time, so that a plan with a million new tables need not fit into the driver's heap twice.
             for row in compared.toLocalIterator():
                 if row["error"] is not None:
                     raise CatalogError(row["error"], row["code"])
@@ -206,7 +207,7 @@ def _shuffling(spark: SparkSession, partitions: int) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Worker:
+class _Comparer:
     """Compares the tables of a partition; runs on the executors."""
 
     comparisons: Mapping[str, Comparison]
@@ -214,30 +215,23 @@ class _Worker:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield what each batch came to, in the columns of ``_COMPARED``."""
-        import pyarrow as pa
-
-        schema = pa.schema(
-            [("catalog", pa.string()), ("part", pa.binary()), ("error", pa.string()), ("code", pa.int32())]
-        )
         for batch in batches:
             pairs: dict[str, list[tuple[DesiredTable | None, LiveTable | None]]] = {}
             for row in batch.to_pylist():
                 pairs.setdefault(row["catalog"], []).append(_pair(row))
             answers = [self._answer(catalog, found) for catalog, found in pairs.items()]
             if answers:
-                yield pa.RecordBatch.from_pylist(answers, schema=schema)
+                yield record_batch(answers, _COMPARED)
 
-    def _answer(
-        self, catalog: str, pairs: Sequence[tuple[DesiredTable | None, LiveTable | None]]
-    ) -> dict[str, str | bytes | int]:
+    def _answer(self, catalog: str, pairs: Sequence[tuple[DesiredTable | None, LiveTable | None]]) -> Row:
         try:
             return {"catalog": catalog, "part": pickle.dumps(self._compare(catalog, pairs))}
         except CatalogError as error:
             return {"catalog": catalog, "error": str(error), "code": error.code}
 
-    def _compare(self, catalog: str, pairs: Sequence[tuple[DesiredTable | None, LiveTable | None]]) -> _Part:
+    def _compare(self, catalog: str, pairs: Sequence[tuple[DesiredTable | None, LiveTable | None]]) -> _Compared:
         comparison = self.comparisons[catalog]
-        part = _Part()
+        part = _Compared()
         asked = [
             question
             for desired, live in pairs

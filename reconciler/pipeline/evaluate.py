@@ -1,4 +1,4 @@
-"""Judging tables on the executors: from a row of all that is known of one to what the rules find in it."""
+"""Evaluating the rules on the executors: a row with all that is known of a table becomes a row with its findings."""
 
 from __future__ import annotations
 
@@ -7,34 +7,66 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from reconciler import locations
 from reconciler.names import Identifier, address, split
-from reconciler.pipeline.catalog_info import Ground, RootIndex
-from reconciler.pipeline.entries import ENTRY_COLUMNS
-from reconciler.pipeline.records import Finding, Severity, Stored, TableRecord
-from reconciler.pipeline.report.document import ReportedFinding, ReportedTable
+from reconciler.pipeline.catalog_info import CatalogInfo, RootIndex
+from reconciler.pipeline.records import Severity, Stored, TableRecord
+from reconciler.pipeline.report.document import Finding, ReportedTable
 from reconciler.pipeline.report.scales import AGES, SIZES, age_in_days
 from reconciler.pipeline.rules import Times, check
+from reconciler.pipeline.schemas import INT, LONG, STRING, STRINGS, Row, record_batch, with_columns
 from reconciler.state import DesiredTable, ForeignTable, LiveTable, StorageKind
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["JUDGED", "Judge", "with_places"]
+__all__ = ["EVALUATED", "Evaluator", "with_places"]
 
-_PLACES = "id array<string>, address string, location string, scheme string, place string, claimed string"
+PLACES = pa.schema(
+    [
+        ("id", STRINGS),
+        ("address", STRING),
+        ("location", STRING),
+        ("scheme", STRING),
+        ("place", STRING),
+        ("claimed", STRING),
+    ]
+)
+"""Where a table is.
 
-JUDGED = (
-    "catalog string, namespace array<string>, address string, owner string, live boolean, claimed string, "
-    "closed boolean, kind string, rows bigint, bytes bigint, fragments bigint, size_bin int, age_bin int, "
-    "reported string, found array<struct<rule: string, severity: string, gravity: int, finding: string>>"
+``location`` is that as far as anybody says, and ``claimed`` the same normalised; ``scheme`` and ``place`` (normalised)
+are null for what is not a live Lance table at a place.
+"""
+
+EVALUATED = pa.schema(
+    [
+        ("catalog", STRING),
+        ("namespace", STRINGS),
+        ("address", STRING),
+        ("owner", STRING),
+        ("live", pa.bool_()),
+        ("claimed", STRING),
+        ("closed", pa.bool_()),
+        ("kind", STRING),
+        ("rows", LONG),
+        ("bytes", LONG),
+        ("fragments", LONG),
+        ("size_bin", INT),
+        ("age_bin", INT),
+        ("reported", STRING),
+        (
+            "found",
+            pa.list_(pa.struct([("rule", STRING), ("severity", STRING), ("severity_rank", INT), ("finding", STRING)])),
+        ),
+    ]
 )
 """One table after the rules.
 
 ``claimed`` is the normalised place that an entry or a block names, and ``closed`` whether nothing below it is to be
 searched. ``size_bin`` and ``age_bin`` are positions in the scales of the report, null where storage did not say.
-``reported`` and ``finding`` are the JSON of a ``ReportedTable`` and a ``ReportedFinding``.
+``reported`` and ``finding`` are the JSON of a ``ReportedTable`` and a ``Finding``.
 """
 
 
@@ -42,28 +74,16 @@ searched. ``size_bin`` and ``age_bin`` are positions in the scales of the report
 
 
 def with_places(entries: DataFrame) -> DataFrame:
-    """Return ``entries``, a frame of ``ENTRY_COLUMNS``, with the columns of ``_PLACES``.
-
-    ``location`` is where the table is as far as anybody says, and ``claimed`` that place normalised; ``scheme`` and
-    ``place`` (normalised) are null for what is not a live Lance table at a place.
-    """
-    return entries.mapInArrow(_placed, f"{ENTRY_COLUMNS}, {_PLACES}")
+    """Return ``entries``, a frame of ``ENTRIES``, with the columns of ``PLACES``."""
+    return with_columns(entries, PLACES, _places)
 
 
-def _placed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
-    texts = ("address", "location", "scheme", "place", "claimed")
-    schema = pa.schema([("id", pa.list_(pa.string())), *((name, pa.string()) for name in texts)])
+def _places(batch: pa.RecordBatch) -> Iterator[Row]:
     needed = ["catalog", "key", "live_location", "foreign_location", "block"]
-    for batch in batches:
-        places = pa.RecordBatch.from_pylist([_place(row) for row in batch.select(needed).to_pylist()], schema=schema)
-        yield pa.RecordBatch.from_arrays(
-            [*batch.columns, *places.columns], names=[*batch.schema.names, *places.schema.names]
-        )
+    return map(_place, batch.select(needed).to_pylist())
 
 
-def _place(row: Mapping[str, Any]) -> dict[str, Any]:
+def _place(row: Mapping[str, Any]) -> Row:
     identifier = split(row["key"])
     live, location = row["live_location"], row["live_location"]
     if live is None:
@@ -85,42 +105,39 @@ def _block(pickled: bytes) -> DesiredTable:
     return block
 
 
-# ---- judging ---------------------------------------------------------------------------------------------------------
+# ---- the rules -------------------------------------------------------------------------------------------------------
 
-_GRAVITY = {severity: gravity for gravity, severity in enumerate(Severity)}
+_SEVERITY_RANK = {severity: rank for rank, severity in enumerate(Severity)}
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class Evaluator:
     """Applies the rules to rows of tables; called on the executors by ``mapInArrow``.
 
     Args:
-        grounds: the catalogs by name.
+        catalogs: all of them by name.
         times: what ages are measured by.
         rules: the names of those to apply.
         unread: the namespaces of each catalog that could not be read, so that nothing is missing from them.
     """
 
-    grounds: Mapping[str, Ground]
+    catalogs: Mapping[str, CatalogInfo]
     times: Times
     rules: Sequence[str]
     unread: Mapping[str, frozenset[Identifier]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield a row of ``JUDGED`` for each row of what is known of a table.
+        """Yield a row of ``EVALUATED`` for each row of what is known of a table.
 
         That is ``catalog``, ``id``, ``location``, ``claimed``, ``stored`` and, where there is a table at all,
-        the columns of ``ENTRY_COLUMNS`` and those that ``with_relations`` adds.
+        the columns of ``ENTRIES`` and those that ``with_relations`` adds.
         """
-        import pyarrow as pa
-
-        schema = _judged_schema()
-        roots = {name: RootIndex(ground.roots) for name, ground in self.grounds.items()}
+        roots = {name: RootIndex(catalog.roots) for name, catalog in self.catalogs.items()}
         for batch in batches:
             records = ((self._record(row, roots[row["catalog"]]), row["claimed"]) for row in batch.to_pylist())
-            judged = [self._judged(record, claimed) for record, claimed in records if not self._is_unread(record)]
-            if judged:
-                yield pa.RecordBatch.from_pylist(judged, schema=schema)
+            evaluated = [self._evaluate(record, claimed) for record, claimed in records if not self._is_unread(record)]
+            if evaluated:
+                yield record_batch(evaluated, EVALUATED)
 
     def _record(self, row: Mapping[str, Any], roots: RootIndex) -> TableRecord:
         catalog, identifier, location = row["catalog"], tuple(row["id"]), row["location"]
@@ -129,7 +146,7 @@ class Judge:
         return TableRecord(
             catalog=catalog,
             id=identifier,
-            owner=self.grounds[catalog].owner,
+            owner=self.catalogs[catalog].owner,
             location=location,
             root=roots.of(location) if location else None,
             desired=None if block is None else _block(block),
@@ -139,7 +156,7 @@ class Judge:
             sharing=tuple(other for other in row.get("sharing") or () if other != own),
             schemes=tuple(row.get("schemes") or ()),
             inside=tuple(row.get("inside") or ()),
-            safeguard=self.grounds[catalog].safeguard,
+            safeguard=self.catalogs[catalog].safeguard,
         )
 
     def _is_unread(self, record: TableRecord) -> bool:
@@ -149,7 +166,7 @@ class Judge:
         unread = self.unread.get(record.catalog, frozenset())
         return any(record.id[:depth] in unread for depth in range(len(record.id)))
 
-    def _judged(self, record: TableRecord, claimed: str | None) -> dict[str, Any]:
+    def _evaluate(self, record: TableRecord, claimed: str | None) -> Row:
         stored = record.stored or Stored(StorageKind.UNKNOWN)
         found = list(check(record, self.times, self.rules))
         return {
@@ -171,36 +188,10 @@ class Judge:
         }
 
 
-def _found(finding: Finding) -> dict[str, Any]:
+def _found(finding: Finding) -> Row:
     return {
         "rule": finding.rule,
         "severity": finding.severity.value,
-        "gravity": _GRAVITY[finding.severity],
-        "finding": ReportedFinding.of(finding).model_dump_json(),
+        "severity_rank": _SEVERITY_RANK[finding.severity],
+        "finding": finding.model_dump_json(),
     }
-
-
-def _judged_schema() -> pa.Schema:
-    import pyarrow as pa
-
-    text, number, small, flag = pa.string(), pa.int64(), pa.int32(), pa.bool_()
-    found = pa.struct([("rule", text), ("severity", text), ("gravity", small), ("finding", text)])
-    return pa.schema(
-        [
-            ("catalog", text),
-            ("namespace", pa.list_(text)),
-            ("address", text),
-            ("owner", text),
-            ("live", flag),
-            ("claimed", text),
-            ("closed", flag),
-            ("kind", text),
-            ("rows", number),
-            ("bytes", number),
-            ("fragments", number),
-            ("size_bin", small),
-            ("age_bin", small),
-            ("reported", text),
-            ("found", pa.list_(found)),
-        ]
-    )

@@ -1,4 +1,4 @@
-"""Spark's failures, in one line a person can use."""
+"""Spark's errors, shortened to the one line that says what went wrong."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def quiet() -> Iterator[None]:
 
     root = logging.getLogger()
     loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
-    root.addFilter(_is_no_bridge)
+    root.addFilter(_is_not_py4j)
     for logger in loggers:
         logger.disabled = True
     try:
@@ -62,13 +62,13 @@ def quiet() -> Iterator[None]:
             warnings.filterwarnings("ignore", "Unable to cleanly shutdown", RuntimeWarning)
             yield
     finally:
-        root.removeFilter(_is_no_bridge)
+        root.removeFilter(_is_not_py4j)
         for logger in loggers:
             logger.disabled = False
 
 
-def _is_no_bridge(record: logging.LogRecord) -> bool:
-    """Return whether a record is none of py4j's, which logs with the root logger that the JVM has gone."""
+def _is_not_py4j(record: logging.LogRecord) -> bool:
+    """Return whether a record is not one of py4j's, which reports the end of the JVM through the root logger."""
     return record.module not in ("java_gateway", "clientserver")
 
 

@@ -5,55 +5,57 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from reconciler.concurrency import in_parallel
 from reconciler.errors import CatalogError, NamespaceNotFoundError
 from reconciler.names import Identifier, join
 from reconciler.pipeline.reading import LASTING, require_unicode, tried
+from reconciler.pipeline.schemas import STRING, STRINGS, Row, record_batch, spark_schema
 from reconciler.pipeline.session import task_attempts
 from reconciler.pipeline.source import is_last_attempt
 from reconciler.state import ForeignTable
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from reconciler.backends.base import Backend
-    from reconciler.pipeline.catalogs import CatalogSpec
+    from reconciler.operations.connections import CatalogSpec
 
-__all__ = ["foreign_rows"]
+__all__ = ["FOREIGN_TABLES", "foreign_rows"]
 
-_COLUMNS = (
-    "catalog string, key string, foreign_location string, foreign_format string, namespace array<string>, error string"
+FOREIGN_TABLES = pa.schema(
+    [("catalog", STRING), ("key", STRING), ("foreign_location", STRING), ("foreign_format", STRING)]
 )
+"""A table of another kind: its catalog, its string identifier, and the location and format that the catalog says."""
+
+_FOUND = pa.unify_schemas([FOREIGN_TABLES, pa.schema([("namespace", STRINGS), ("error", STRING)])])
 
 
 def foreign_rows(spark: SparkSession, namespaces: DataFrame, specs: Collection[CatalogSpec]) -> DataFrame:
     """Return the foreign tables in ``namespaces``, which have a ``catalog`` and a ``namespace``.
 
-    A row is a table: ``catalog``, ``key`` (its string identifier), ``foreign_location`` and ``foreign_format``; or a
-    ``namespace`` whose foreign tables could not be read after all attempts of Spark, with the ``error``.
+    A row is a table, as in ``FOREIGN_TABLES``; or a ``namespace`` whose foreign tables could not be read after all
+    attempts of Spark, with the ``error``.
     """
     by_name = {spec.name: spec for spec in specs}
     attempts = task_attempts(spark)
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         last = is_last_attempt(attempts)
         for batch in batches:
             asked: dict[str, list[Identifier]] = {}
             for row in batch.to_pylist():
                 asked.setdefault(row["catalog"], []).append(tuple(row["namespace"]))
             for catalog, identifiers in asked.items():
-                rows = list(_read(by_name[catalog], identifiers, last_attempt=last))
-                yield pa.RecordBatch.from_pylist(rows, schema=_schema())
+                yield record_batch(_read(by_name[catalog], identifiers, last_attempt=last), _FOUND)
 
-    return namespaces.select("catalog", "namespace").mapInArrow(read, _COLUMNS)
+    return namespaces.select("catalog", "namespace").mapInArrow(read, spark_schema(_FOUND))
 
 
-def _read(spec: CatalogSpec, namespaces: Sequence[Identifier], *, last_attempt: bool) -> Iterator[dict[str, Any]]:
+def _read(spec: CatalogSpec, namespaces: Sequence[Identifier], *, last_attempt: bool) -> Iterator[Row]:
     """Yield the rows of ``namespaces``.
 
     Raises:
@@ -85,26 +87,10 @@ def _ask(backend: Backend, catalog: str, namespace: Identifier) -> Sequence[Fore
     return found
 
 
-def _row(catalog: str, table: ForeignTable) -> dict[str, Any]:
+def _row(catalog: str, table: ForeignTable) -> Row:
     return {
         "catalog": catalog,
         "key": join(table.id),
         "foreign_location": table.location,
         "foreign_format": table.format,
     }
-
-
-def _schema() -> pa.Schema:
-    import pyarrow as pa
-
-    text = pa.string()
-    return pa.schema(
-        [
-            ("catalog", text),
-            ("key", text),
-            ("foreign_location", text),
-            ("foreign_format", text),
-            ("namespace", pa.list_(text)),
-            ("error", text),
-        ]
-    )

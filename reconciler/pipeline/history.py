@@ -120,7 +120,7 @@ def _open(uri: str, options: Mapping[str, str]) -> Any:
         raise _unusable(uri, dataset.detail)
     version = (dataset.schema.metadata or {}).get(_MARK, b"").decode()
     if not version.isdecimal():
-        raise _unusable(uri, "it holds a Lance dataset that is none; give --history a place of its own")
+        raise _unusable(uri, "it holds a Lance dataset that is not an audit history; give --history a place of its own")
     if int(version) > FORMAT_VERSION:
         raise _unusable(uri, f"it has version {version}, this lancens knows {FORMAT_VERSION}; install a later lancens")
     return dataset

@@ -7,44 +7,32 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from reconciler.display import count
-from reconciler.names import Identifier, join
+from reconciler.names import join
 from reconciler.names import split as identifier_of
-from reconciler.pipeline.catalogs import catalog_specs
+from reconciler.operations.connections import catalog_specs
 from reconciler.pipeline.progress import stage
-from reconciler.pipeline.rows import COVERAGE, NAMESPACE, TABLE, record_batch, spark_schema
+from reconciler.pipeline.report.document import Failure
+from reconciler.pipeline.rows import COVERAGE, NAMESPACE, TABLE
+from reconciler.pipeline.schemas import LONG, STRING, STRING_MAP, Row, record_batch
 from reconciler.pipeline.session import SparkOptions, spark_session
-from reconciler.pipeline.sinks import Form, opened
+from reconciler.pipeline.sinks import Form, open_sink
 from reconciler.pipeline.source import each_unit
 from reconciler.pipeline.units import DEFAULT_PARTITIONS, DEFAULT_SPLIT, list_units
 from reconciler.pipeline.views import INVENTORY
 from reconciler.state import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from reconciler.manifest import Manifest
-    from reconciler.pipeline.rows import Row
 
-__all__ = ["Inventory", "Unread", "write_inventory"]
+__all__ = ["Inventory", "write_inventory"]
 
-_TALLY = {
-    "part": "string",
-    "catalog": "string",
-    "namespaces": "bigint",
-    "tables": "bigint",
-    "unread": "map<string,string>",
-}
+_TALLY = pa.schema(
+    [("part", STRING), ("catalog", STRING), ("namespaces", LONG), ("tables", LONG), ("unread", STRING_MAP)]
+)
 """What a task says of its unit: how to find its part, how much is in it, and which namespaces are not, with errors."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unread:
-    """A namespace that could not be read; the root is the empty one."""
-
-    catalog: str
-    namespace: Identifier
-    error: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +41,7 @@ class Inventory:
 
     namespaces: int
     tables: int
-    unread: tuple[Unread, ...]
+    unread: tuple[Failure, ...]
 
 
 def write_inventory(
@@ -83,22 +71,25 @@ def write_inventory(
         ManifestError: placeholders of a ``config`` cannot be resolved.
         LancensError: ``out`` cannot be written, a catalog cannot be reached by Spark, or Spark failed.
     """
-    specs = catalog_specs(manifest, parallelism)
-    with opened(out, form, INVENTORY.columns) as target:
+    specs = catalog_specs(manifest, parallelism=parallelism)
+    with open_sink(out, form, INVENTORY.schema) as sink:
         with spark_session(options) as spark:
             with stage(None, f"Listing the namespaces of {count(len(specs), 'catalog')}"):
                 units = list_units(specs, partitions=partitions, split=split)
             read = {(unit.spec.name, namespace) for unit in units for namespace in unit.namespaces}
             with stage(spark, f"Reading {count(len(read), 'namespace')}") as reading:
-                keep = partial(_keep, target.write)
-                parts = each_unit(spark, units, keep, spark_schema(_TALLY)).collect()
+                keep = partial(_keep, sink.write)
+                parts = each_unit(spark, units, keep, _TALLY).collect()
                 reading.note(count(sum(part["tables"] for part in parts), "table"))
-        target.finish([part["part"] for part in parts])
+        sink.finish([part["part"] for part in parts])
     unread = {(part["catalog"], identifier_of(name)): error for part in parts for name, error in part["unread"].items()}
     return Inventory(
         namespaces=sum(part["namespaces"] for part in parts),
         tables=sum(part["tables"] for part in parts),
-        unread=tuple(Unread(*where, error) for where, error in sorted(unread.items())),
+        unread=tuple(
+            Failure(catalog=catalog, namespace=namespace, message=error)
+            for (catalog, namespace), error in sorted(unread.items())
+        ),
     )
 
 
@@ -115,5 +106,5 @@ def _keep(write: Callable[[Iterable[Row]], str], rows: Iterator[Row]) -> Iterato
                 tally["unread"][join(row["namespace"])] = row["message"]
             yield row
 
-    tally["part"] = write(INVENTORY.rows(counted(), INVENTORY.columns))
+    tally["part"] = write(INVENTORY.rows(counted(), INVENTORY.schema.names))
     yield record_batch([tally], _TALLY)

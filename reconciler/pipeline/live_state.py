@@ -1,4 +1,4 @@
-"""What was read of the catalogs, kept where it was read; what the driver needs of it comes when it is asked for."""
+"""The live state of catalogs, kept on the executors; the driver fetches what it needs of it."""
 
 from __future__ import annotations
 
@@ -6,28 +6,33 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from reconciler import locations
 from reconciler.display import count
 from reconciler.errors import CatalogError
 from reconciler.names import Identifier, Scope, join
 from reconciler.pipeline import rows
 from reconciler.pipeline.progress import stage
+from reconciler.pipeline.schemas import STRINGS, Row, spark_schema, with_columns
 from reconciler.pipeline.source import live_rows
 from reconciler.planner.live_tables import TablesInMemory
 from reconciler.state import LiveTable, Snapshot
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Row as SparkRow
 
-    from reconciler.pipeline.catalogs import CatalogSpec
+    from reconciler.operations.connections import CatalogSpec
 
-__all__ = ["LiveState", "TablesOnSpark", "Wanted"]
+__all__ = ["LiveState", "Lookup", "TablesOnSpark"]
+
+_KEYS = pa.schema([("keys", STRINGS)])
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which live tables the driver has to know: by identifier, or by where they are, normalised."""
+class Lookup:
+    """Which live tables the driver has to know: by identifier, or by normalised location."""
 
     names: frozenset[Identifier]
     places: frozenset[str]
@@ -44,7 +49,7 @@ class LiveState:
 
         self._spark = spark
         self._rows = live_rows(spark, specs).persist(StorageLevel.DISK_ONLY)
-        self._others: list[Row] = []
+        self._others: list[SparkRow] = []
         self.table_count = 0
 
     def __enter__(self) -> LiveState:
@@ -85,29 +90,27 @@ class LiveState:
         """Return whether ``scope`` contains a table of the catalog."""
 
         def inside(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            import pyarrow as pa
-
             for batch in batches:
                 yield batch.filter(pa.array([scope.contains(rows.table_of(row).id) for row in batch.to_pylist()]))
 
         own = self.tables.filter(self._rows.catalog == catalog)
-        return not own.mapInArrow(inside, rows.spark_schema()).limit(1).isEmpty()
+        return not own.mapInArrow(inside, spark_schema(rows.ROWS)).limit(1).isEmpty()
 
-    def find(self, wanted: Mapping[str, Wanted]) -> Mapping[str, list[LiveTable]]:
-        """Return, for each catalog, the tables that are ``wanted``."""
-        import pyarrow as pa
+    def find(self, lookups: Mapping[str, Lookup]) -> Mapping[str, list[LiveTable]]:
+        """Return, for each catalog, the tables that ``lookups`` asks for."""
+        from pyspark.sql import functions as f
 
         keys = [
             (catalog, key)
-            for catalog, asked in wanted.items()
+            for catalog, asked in lookups.items()
             for key in sorted({*map(join, asked.names), *map(_place_key, asked.places)})
         ]
-        found: dict[str, list[LiveTable]] = {catalog: [] for catalog in wanted}
+        found: dict[str, list[LiveTable]] = {catalog: [] for catalog in lookups}
         if keys:
             columns = {"catalog": [catalog for catalog, _ in keys], "key": [key for _, key in keys]}
             asked_for = self._spark.createDataFrame(pa.table(columns))
-            keyed = self.tables.mapInArrow(_keyed, f"{rows.spark_schema()}, key string")
-            for row in keyed.join(asked_for, ["catalog", "key"], "left_semi").collect():
+            tables = with_columns(self.tables, _KEYS, _keys).withColumn("key", f.explode("keys"))
+            for row in tables.join(asked_for, ["catalog", "key"], "left_semi").collect():
                 found[row["catalog"]].append(rows.table_of(row.asDict()))
         return found
 
@@ -146,14 +149,7 @@ def _place_key(place: str) -> str:
     return join(("", place))
 
 
-def _keyed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield each table twice: with the key of its name, and with that of its place."""
-    import pyarrow as pa
-
-    for batch in batches:
-        tables = [rows.table_of(row) for row in batch.to_pylist()]
-        names = [join(table.id) for table in tables]
-        places = [_place_key(locations.normalise(table.location)) for table in tables]
-        for keys in (names, places):
-            columns = [*batch.columns, pa.array(keys, pa.string())]
-            yield pa.RecordBatch.from_arrays(columns, names=[*batch.schema.names, "key"])
+def _keys(batch: pa.RecordBatch) -> Iterator[Row]:
+    """Yield the keys of each table: that of its name, and that of its place."""
+    for table in map(rows.table_of, batch.to_pylist()):
+        yield {"keys": [join(table.id), _place_key(locations.normalise(table.location))]}

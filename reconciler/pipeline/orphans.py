@@ -1,4 +1,4 @@
-"""Looking under the roots for datasets that no table points at; nothing is written and nothing is deleted.
+"""Searching the roots for datasets that no table points at; nothing is written and nothing is deleted.
 
 The executors list directories, one level below the roots after the other. A directory is a dataset when ``_versions``
 is in it. Nothing below a dataset, and nothing whose name begins with ``_`` or ``.``, is looked at.
@@ -9,38 +9,34 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from reconciler import locations, storage
 from reconciler.concurrency import in_parallel
 from reconciler.errors import BackendError
-from reconciler.pipeline.catalog_info import Ground, RootIndex, Search
-from reconciler.pipeline.packs import look_tasks, opened, packed
+from reconciler.pipeline.batches import batched, probe_tasks, unbatched
+from reconciler.pipeline.catalog_info import CatalogInfo, Place, RootIndex, Search
+from reconciler.pipeline.schemas import STRING, STRINGS, Row, record_batch, spark_schema
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["DEEPEST", "Place", "Unregistered", "dataset_rows", "find_unregistered"]
+__all__ = ["DEEPEST", "Unregistered", "dataset_rows", "find_unregistered"]
 
 DEEPEST = 10
 """How many directories below a root are gone down."""
 
 _DATASET, _DIRECTORY, _FAILURE = "dataset", "directory", "failure"
-_COLUMNS = "catalog string, location string, claimed string, kind string, message string"
+_LISTED = pa.schema([(name, STRING) for name in ("catalog", "location", "claimed", "kind", "message")])
+_DATASETS = pa.schema([("catalog", STRING), ("id", STRINGS), ("location", STRING), ("claimed", STRING)])
 _VERSIONS = "_versions"
 _PASSED_OVER = ("_", ".")
 _LISTINGS_AT_ONCE = 16
 # In a URI these would mean something else than themselves; in a path they are characters like others.
 _URI_SYNTAX = str.maketrans({"%": "%25", "?": "%3F", "#": "%23"})
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
-
-
-class Place(NamedTuple):
-    """A directory, and the catalog whose credentials open it."""
-
-    catalog: str
-    location: str
 
 
 @dataclass(slots=True)
@@ -59,23 +55,23 @@ class Unregistered:
 
 
 def find_unregistered(
-    spark: SparkSession, search: Search, grounds: Mapping[str, Ground], claims: DataFrame
+    spark: SparkSession, search: Search, catalogs: Mapping[str, CatalogInfo], claims: DataFrame
 ) -> Unregistered:
     """Return the datasets under the roots of ``search`` at places that nobody claims.
 
     Args:
         spark: the session to work in.
         search: where to search.
-        grounds: the catalogs by name.
+        catalogs: all of them by name.
         claims: each place, normalised, that an entry or a block names, as ``claimed``; and whether it is ``closed``,
             so that nothing below it is searched.
     """
     lister = _Lister(
-        {name: ground.options for name, ground in grounds.items()},
+        {name: catalog.options for name, catalog in catalogs.items()},
         frozenset(locations.normalise(place) for place in search.closed),
     )
     found = Unregistered()
-    level = [_as_path(Place(root.ground.name, root.location)) for root in search.roots]
+    level = list(map(_as_path, search.roots))
     for _ in range(DEEPEST + 1):
         if not level:
             break
@@ -93,7 +89,8 @@ def _search_level(
 
     The driver holds them between levels. A frame of frames would do without, and its plan doubles with every level.
     """
-    listed = packed(spark, level, _LISTINGS_AT_ONCE).repartition(look_tasks(len(level))).mapInArrow(lister, _COLUMNS)
+    listed = batched(spark, level, _LISTINGS_AT_ONCE).repartition(probe_tasks(len(level)))
+    listed = listed.mapInArrow(lister, spark_schema(_LISTED))
     below: list[Place] = []
     for row in listed.join(claims, "claimed", "left").toArrow().to_pylist():
         place = Place(row["catalog"], row["location"])
@@ -123,17 +120,13 @@ class _Lister:
     closed: frozenset[str]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield a row of ``_COLUMNS`` for each directory that is a dataset and for what is in each of the others."""
-        import pyarrow as pa
-
-        columns = ("catalog", "location", "claimed", "kind", "message")
-        schema = pa.schema([(name, pa.string()) for name in columns])
-        for places in opened(batches):
+        """Yield a row of ``_LISTED`` for each directory that is a dataset and for what is in each of the others."""
+        for places in unbatched(batches):
             for rows in in_parallel(lambda place: list(self._list(place)), places, _LISTINGS_AT_ONCE):
                 if rows:
-                    yield pa.RecordBatch.from_pylist(rows, schema=schema)
+                    yield record_batch(rows, _LISTED)
 
-    def _list(self, place: Place) -> Iterator[dict[str, Any]]:
+    def _list(self, place: Place) -> Iterator[Row]:
         directory, options = place.location, self.options[place.catalog]
         try:
             with storage.translated(directory, options):
@@ -152,39 +145,28 @@ class _Lister:
                 yield {"catalog": place.catalog, "location": below, "claimed": claimed, "kind": _DIRECTORY}
 
 
-def dataset_rows(spark: SparkSession, datasets: list[Place], grounds: Mapping[str, Ground]) -> DataFrame:
-    """Return ``datasets`` with the columns ``catalog``, ``id``, ``location`` and ``claimed``, for a judge.
+def dataset_rows(spark: SparkSession, datasets: list[Place], catalogs: Mapping[str, CatalogInfo]) -> DataFrame:
+    """Return ``datasets`` with the columns ``catalog``, ``id``, ``location`` and ``claimed``, to be evaluated.
 
     A dataset belongs to the catalog with the innermost root around it; its ``id`` is the path below that.
     """
-    catalogs = {locations.normalise(root): name for name, ground in grounds.items() for root in reversed(ground.roots)}
-    index = RootIndex(catalogs)
+    owners = {locations.normalise(root): name for name, catalog in catalogs.items() for root in reversed(catalog.roots)}
+    index = RootIndex(owners)
 
     def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
+        for places in unbatched(batches):
+            yield record_batch((_named(place, index, owners) for place in places), _DATASETS)
 
-        schema = pa.schema(
-            [
-                ("catalog", pa.string()),
-                ("id", pa.list_(pa.string())),
-                ("location", pa.string()),
-                ("claimed", pa.string()),
-            ]
-        )
-        for places in opened(batches):
-            named = [_named(place, index, catalogs) for place in places]
-            yield pa.RecordBatch.from_pylist(named, schema=schema)
-
-    frame = packed(spark, datasets, _LISTINGS_AT_ONCE).repartition(look_tasks(len(datasets)))
-    return frame.mapInArrow(rows, "catalog string, id array<string>, location string, claimed string")
+    frame = batched(spark, datasets, _LISTINGS_AT_ONCE).repartition(probe_tasks(len(datasets)))
+    return frame.mapInArrow(rows, spark_schema(_DATASETS))
 
 
-def _named(dataset: Place, index: RootIndex, catalogs: Mapping[str, str]) -> dict[str, Any]:
+def _named(dataset: Place, index: RootIndex, owners: Mapping[str, str]) -> Row:
     place = locations.normalise(dataset.location)
     root = index.of(place) or place
     path = place.removeprefix(root).strip("/") or root.rpartition("/")[2]
     return {
-        "catalog": catalogs.get(root, dataset.catalog),
+        "catalog": owners.get(root, dataset.catalog),
         "id": path.split("/"),
         "location": dataset.location,
         "claimed": place,

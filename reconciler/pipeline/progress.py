@@ -1,6 +1,6 @@
-"""What the pipeline is doing, for whoever waits: a line on stderr for each stage, alive on a terminal.
+"""Progress on stderr: one line for each stage, with a bar on a terminal.
 
-Spark knows a stage by a number; here it has a name, which Spark's own pages then show as well.
+Each stage has a name, which Spark's own pages show as well.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reading a unit: on an executor, with a connection of its own."""
+"""Reading one unit of a catalog on an executor, over a connection of its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from reconciler.backends.faults import catalog_errors
 from reconciler.errors import CatalogError, ErrorCode, LancensError
 from reconciler.names import ChildrenOf, Identifier, Only, address
 from reconciler.pipeline.rows import coverage_row, rows_of
@@ -19,8 +18,8 @@ from reconciler.state import Snapshot
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
-    from reconciler.pipeline.catalogs import CatalogSpec
-    from reconciler.pipeline.rows import Row
+    from reconciler.operations.connections import CatalogSpec
+    from reconciler.pipeline.schemas import Row
 
 __all__ = ["LASTING", "read_unit", "require_unicode", "rows_in", "tried"]
 
@@ -32,7 +31,7 @@ LASTING = frozenset(
 """The codes of what another attempt would meet again."""
 
 
-class _Part(ChildrenOf):
+class _UnitScope(ChildrenOf):
     """What is directly in the namespaces of a unit and within the manifest's scope, or leads to what is."""
 
     def __init__(self, unit: Unit) -> None:
@@ -81,20 +80,21 @@ def rows_in(backend: Backend, unit: Unit, *, last_attempt: bool = True) -> Itera
         for namespace in unit.namespaces:
             yield from rows_in(backend, replace(unit, namespaces=(namespace,)), last_attempt=last_attempt)
         return
-    yield from (row for row in rows_of(spec.name, snapshot) if unit.wanted.contains(row.get("namespace", ())))
+    yield from (row for row in rows_of(spec.name, snapshot) if unit.selected.contains(row.get("namespace", ())))
     namespaces = Counter(identifier[:-1] for identifier in snapshot.namespaces)
     tables = Counter(identifier[:-1] for identifier in snapshot.tables)
-    for namespace in filter(unit.wanted.contains, unit.namespaces):
+    for namespace in filter(unit.selected.contains, unit.namespaces):
         yield coverage_row(spec.name, namespace, namespaces=namespaces[namespace], tables=tables[namespace])
-    new = [found for found in snapshot.namespaces if found not in unit.known and _may_hold_wanted(unit, found)]
+    new = [found for found in snapshot.namespaces if found not in unit.known and _may_hold_selected(unit, found)]
     if new:
-        new_unit = Unit(spec, tuple(sorted(new)), wanted=unit.wanted)
+        new_unit = Unit(spec, tuple(sorted(new)), selected=unit.selected)
         yield from rows_in(backend, new_unit, last_attempt=last_attempt)
 
 
-def _may_hold_wanted(unit: Unit, namespace: Identifier) -> bool:
-    """Return whether something in ``namespace``, or below it, is within the scope and in a namespace asked for."""
-    return unit.spec.scope.reaches(namespace) and (unit.wanted.contains(namespace) or unit.wanted.reaches(namespace))
+def _may_hold_selected(unit: Unit, namespace: Identifier) -> bool:
+    """Return whether something in ``namespace``, or below it, is within the scope and in a selected namespace."""
+    selected = unit.selected
+    return unit.spec.scope.reaches(namespace) and (selected.contains(namespace) or selected.reaches(namespace))
 
 
 def _scan(backend: Backend, unit: Unit) -> Snapshot:
@@ -104,7 +104,7 @@ def _scan(backend: Backend, unit: Unit) -> Snapshot:
         found = backend.scan(names)
         within = Snapshot(tables={name: live for name, live in found.tables.items() if names.contains(name)})
     else:
-        found = backend.scan(_Part(unit))
+        found = backend.scan(_UnitScope(unit))
         within = Snapshot(
             {name: live for name, live in found.namespaces.items() if _is_in(unit, name, tables=False)},
             {name: live for name, live in found.tables.items() if _is_in(unit, name, tables=True)},
@@ -150,7 +150,7 @@ def _not_read(
 def tried(spec: CatalogSpec, read: Callable[[], ResultT]) -> ResultT | CatalogError:
     """Return what ``read`` returns, or why it could not; nothing of that is secret, what it came from is not kept."""
     try:
-        with catalog_errors(spec.name, spec.impl, spec.secrets):
+        with spec.errors():
             return read()
     except CatalogError as error:
         return CatalogError(_unicode(str(error)), error.code)

@@ -1,17 +1,17 @@
-"""What is known of one table, and what an audit finds in it."""
+"""What an audit knows of one table."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
 from reconciler.names import Identifier, address
 from reconciler.ownership import owner_of
-from reconciler.state import DesiredTable, ForeignTable, LiveTable, Safeguard, Schema, Source, StorageKind
+from reconciler.state import DesiredTable, ForeignTable, LiveTable, Safeguard, Schema, StorageKind
 
-__all__ = ["Finding", "ForeignTable", "Severity", "Stored", "TableRecord"]
+__all__ = ["ForeignTable", "Severity", "Stored", "TableRecord"]
 
 
 class Severity(Enum):
@@ -92,27 +92,3 @@ class TableRecord:
         if self.live is None and self.desired is not None:
             return self.owner
         return owner_of(self.properties)
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One defect of one table: what, why it is one, and what to do about it. No text holds a secret.
-
-    ``owner`` is the manifest that manages the table, None when nobody does. ``source`` is the manifest's line.
-    """
-
-    rule: str
-    severity: Severity
-    catalog: str
-    id: Identifier
-    reason: str
-    remedy: str
-    location: str | None = None
-    owner: str | None = None
-    source: Source | None = None
-    details: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def address(self) -> str:
-        """Return what a person calls the table."""
-        return address(self.catalog, self.id)

@@ -1,4 +1,4 @@
-"""Which tables share a location, and which lie inside another's: by grouping and joining, never pair by pair."""
+"""Which tables share a location, and which are inside another's: found by grouping and joining, not pair by pair."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Spark needs, each missed in one line that says what to install."""
+"""Checks for what Spark needs, each with an error that says what to install."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def require_answer(url: str) -> None:
     try:
         host, port = place.hostname or "", place.port or _CONNECT_PORT
     except ValueError:
-        raise LancensError("--master is no address of Spark Connect: expected sc://HOST:PORT") from None
+        raise LancensError("--master is not an address of Spark Connect: expected sc://HOST:PORT") from None
     if getproxies():
         return
     try:

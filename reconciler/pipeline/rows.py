@@ -1,4 +1,4 @@
-"""The one row that everything read from a catalog travels in, from executor to executor and to the driver.
+"""The rows in which everything that is read from a catalog is sent between executors and to the driver.
 
 A row is a namespace, a table, a note of the scan, or the coverage of one namespace: whether what is directly in it was
 read, and why not. So nothing that could not be read is a silent gap.
@@ -6,48 +6,47 @@ read, and why not. So nothing that could not be read is a silent gap.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
 
 from reconciler.errors import CatalogError
 from reconciler.names import DELIMITER, Identifier
+from reconciler.pipeline.schemas import INT, LONG, STRING, STRING_MAP, STRINGS, Row
 from reconciler.state import LiveNamespace, LiveTable, Snapshot
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 __all__ = [
-    "COLUMNS",
     "COVERAGE",
     "KEY",
     "NAMESPACE",
     "NOTE",
+    "ROWS",
     "TABLE",
-    "arrow_schema",
     "coverage_row",
     "namespace_of",
-    "record_batch",
     "rows_of",
-    "spark_schema",
     "table_of",
 ]
 
 NAMESPACE, TABLE, NOTE, COVERAGE = "namespace", "table", "note", "coverage"
 
-COLUMNS: Mapping[str, str] = {
-    "catalog": "string",
-    "kind": "string",
-    "namespace": "array<string>",
-    "name": "string",
-    "location": "string",
-    "properties": "map<string,string>",
-    "namespace_kind": "string",
-    "namespaces": "bigint",
-    "tables": "bigint",
-    "message": "string",
-    "code": "int",
-}
-"""The columns and their Spark types.
+ROWS = pa.schema(
+    [
+        ("catalog", STRING),
+        ("kind", STRING),
+        ("namespace", STRINGS),
+        ("name", STRING),
+        ("location", STRING),
+        ("properties", STRING_MAP),
+        ("namespace_kind", STRING),
+        ("namespaces", LONG),
+        ("tables", LONG),
+        ("message", STRING),
+        ("code", INT),
+    ]
+)
+"""The columns.
 
 ``namespace`` is what the object is directly in and, in a row of coverage, what was read; ``name`` is null there and in
 a note. ``namespaces`` and ``tables`` count what was found, in a row of coverage only. ``message`` is the text of a note
@@ -57,27 +56,6 @@ and, in a row of coverage, the error: null where everything was read; ``code`` i
 
 KEY = f"array_join(concat(namespace, array(name)), '{DELIMITER}')"
 """The string identifier of a table or namespace, as an expression of Spark's over these columns."""
-
-Row = dict[str, Any]
-
-
-def spark_schema(columns: Mapping[str, str] = COLUMNS) -> str:
-    """Return the schema as Spark's DDL."""
-    return ", ".join(f"{name} {kind}" for name, kind in columns.items())
-
-
-def arrow_schema(columns: Mapping[str, str] = COLUMNS) -> pa.Schema:
-    """Return the schema as Arrow's."""
-    import pyarrow as pa
-
-    types = {
-        "string": pa.string(),
-        "int": pa.int32(),
-        "bigint": pa.int64(),
-        "array<string>": pa.list_(pa.string()),
-        "map<string,string>": pa.map_(pa.string(), pa.string()),
-    }
-    return pa.schema([(name, types[kind]) for name, kind in columns.items()])
 
 
 def rows_of(catalog: str, snapshot: Snapshot) -> Iterable[Row]:
@@ -111,13 +89,6 @@ def coverage_row(
         "message": None if error is None else str(error),
         "code": None if error is None else error.code,
     }
-
-
-def record_batch(rows: Sequence[Row], columns: Mapping[str, str] = COLUMNS) -> pa.RecordBatch:
-    """Return ``rows`` as Arrow; a row without a column has null there."""
-    import pyarrow as pa
-
-    return pa.RecordBatch.from_pylist(list(rows), schema=arrow_schema(columns))
 
 
 def table_of(row: Mapping[str, Any]) -> LiveTable:

@@ -1,4 +1,4 @@
-"""The Spark session the pipeline runs in: started here, or one that is there already.
+"""The Spark session that the pipeline runs in: a new one, or one that exists already.
 
 On this machine a session needs nothing but Java. It listens on loopback only, tries a failed task again, and leaves
 the terminal to the pipeline: what Spark itself has to say goes to a file, which is named when Spark fails.
@@ -163,6 +163,8 @@ def _launched(master: str, options: SparkOptions) -> Iterator[SparkSession]:
         with starting, spark_errors(named), _environment(_launch_environment(local)):
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "lance is not fork-safe", UserWarning)  # the fork becomes a JVM
+                # Not ``SparkSession.builder``: the JVM that it starts writes to our stdout and stderr, cannot be ended
+                # before this process, and is not started at all where SPARK_REMOTE names a server.
                 gateway = launch_gateway(conf, {"stdout": log or sys.__stderr__, "stderr": log})
             stack.callback(_end, gateway)
             spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
@@ -179,7 +181,9 @@ def _end(gateway: Any) -> None:
     from pyspark.sql import SparkSession
 
     gateway.shutdown()
-    # Otherwise the next session of this process would talk to a JVM that is not there.
+    # PySpark keeps one JVM for the whole life of a process and has no public way to forget it: ``stop`` ends the
+    # session alone and, when the JVM has crashed, not even that. Without this, the next session of this process would
+    # talk to a JVM that is gone, and a later one could not have other settings for its JVM, such as its memory.
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
     SparkSession._instantiatedSession = None  # noqa: SLF001
     gateway.proc.stdin.close()

@@ -1,14 +1,15 @@
-"""Reading catalogs on Spark: each task a unit, with what it needs to connect in its own work and nowhere else."""
+"""Reading catalogs on Spark: one unit a task, with the credentials inside the function that Spark sends to it."""
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Collection, Iterator
-from itertools import islice
+from functools import partial
 from typing import TYPE_CHECKING
 
 from reconciler.pipeline.reading import read_unit
-from reconciler.pipeline.rows import record_batch, spark_schema
+from reconciler.pipeline.rows import ROWS
+from reconciler.pipeline.schemas import record_batches, spark_schema
 from reconciler.pipeline.session import task_attempts
 from reconciler.pipeline.units import DEFAULT_PARTITIONS, DEFAULT_SPLIT, Unit, list_units
 
@@ -16,13 +17,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from reconciler.pipeline.catalogs import CatalogSpec
-    from reconciler.pipeline.rows import Row
+    from reconciler.operations.connections import CatalogSpec
+    from reconciler.pipeline.schemas import Row
 
-__all__ = ["ROWS_AT_ONCE", "each_unit", "is_last_attempt", "live_rows"]
-
-ROWS_AT_ONCE = 4096
-"""How many rows travel together."""
+__all__ = ["each_unit", "is_last_attempt", "live_rows"]
 
 
 def live_rows(
@@ -41,14 +39,15 @@ def live_rows(
     Raises:
         LancensError: a catalog cannot be reached from other processes, or does not take its configuration.
     """
-    return each_unit(spark, list_units(specs, partitions=partitions, split=split), _batches, spark_schema())
+    units = list_units(specs, partitions=partitions, split=split)
+    return each_unit(spark, units, partial(record_batches, schema=ROWS), ROWS)
 
 
 def each_unit(
     spark: SparkSession,
     units: Collection[Unit],
     act: Callable[[Iterator[Row]], Iterator[pa.RecordBatch]],
-    schema: str,
+    schema: pa.Schema,
 ) -> DataFrame:
     """Return what ``act`` makes of the rows of each unit, where they are read; ``schema`` is that of its batches."""
     work = [pickle.dumps(unit) for unit in units]
@@ -61,12 +60,7 @@ def each_unit(
                 yield from act(read_unit(pickle.loads(work[position]), last_attempt=last))  # noqa: S301 - our own
 
     # The units are in the function, not in the data: no plan, log or page of Spark's shows what is in a function.
-    return spark.range(0, len(work), 1, max(len(work), 1)).mapInArrow(read, schema)
-
-
-def _batches(rows: Iterator[Row]) -> Iterator[pa.RecordBatch]:
-    while some := list(islice(rows, ROWS_AT_ONCE)):
-        yield record_batch(some)
+    return spark.range(0, len(work), 1, max(len(work), 1)).mapInArrow(read, spark_schema(schema))
 
 
 def is_last_attempt(attempts: int) -> bool:

@@ -1,4 +1,4 @@
-"""What storage holds at a location, and how much of it: for one, or for as many as a catalog has tables."""
+"""What storage holds at a location, and how much of it: for one location, or for a frame of them."""
 
 from __future__ import annotations
 
@@ -7,23 +7,28 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from reconciler import storage
 from reconciler.concurrency import in_parallel
 from reconciler.errors import BackendError
 from reconciler.pipeline.records import Stored
+from reconciler.pipeline.schemas import Row, with_columns
 from reconciler.state import StorageKind
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["look", "with_stored"]
+__all__ = ["STORED", "probe", "with_stored"]
 
-_LOOKS_AT_ONCE = 16
-"""At places elsewhere, where a look mostly waits. On this machine it works, and several are slower than one by one."""
+STORED = pa.schema([("stored", pa.binary())])
+"""What is at a table's location: a pickled :class:`Stored`, null where no location is known."""
+
+_PROBES_AT_ONCE = 16
+"""At places elsewhere, where a probe mostly waits. On this machine it works, and several are slower than one by one."""
 
 
-def look(location: str, options: Mapping[str, str]) -> Stored:
+def probe(location: str, options: Mapping[str, str]) -> Stored:
     """Return what ``location`` holds; whatever storage answers, an error included, is in the result.
 
     Of a dataset only the latest manifest is read: rows, bytes and fragments are what it says.
@@ -69,31 +74,26 @@ def _nothing(location: str, options: Mapping[str, str]) -> Stored:
 def with_stored(frame: DataFrame, options: Mapping[str, Mapping[str, str]]) -> DataFrame:
     """Return ``frame`` with a column ``stored``: what is at the place in ``location``, a pickled :class:`Stored`.
 
-    It is null where ``location`` is. Each partition of ``frame`` is one task, which looks at several places at a time.
+    It is null where ``location`` is. Each partition of ``frame`` is one task, which opens several places at a time.
 
     Args:
         frame: with the columns ``catalog`` and ``location``, and any others.
         options: pylance's storage options of each catalog; they travel in the function, where nobody is shown them.
     """
 
-    def answered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
+    def stored(batch: pa.RecordBatch) -> Iterator[Row]:
+        questions = zip(batch.column("catalog").to_pylist(), batch.column("location").to_pylist(), strict=True)
+        for found in _probes((location, options[catalog]) for catalog, location in questions):
+            yield {"stored": None if found is None else pickle.dumps(found)}
 
-        for batch in batches:
-            questions = zip(batch.column("catalog").to_pylist(), batch.column("location").to_pylist(), strict=True)
-            found = _looks((location, options[catalog]) for catalog, location in questions)
-            answers = pa.array([None if stored is None else pickle.dumps(stored) for stored in found], pa.binary())
-            yield pa.RecordBatch.from_arrays([*batch.columns, answers], names=[*batch.schema.names, "stored"])
-
-    columns = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in frame.schema.fields)
-    return frame.mapInArrow(answered, f"{columns}, stored binary")
+    return with_columns(frame, STORED, stored)
 
 
-def _looks(questions: Iterable[tuple[str | None, Mapping[str, str]]]) -> list[Stored | None]:
+def _probes(questions: Iterable[tuple[str | None, Mapping[str, str]]]) -> list[Stored | None]:
     asked = list(questions)
     elsewhere = any(location is not None and storage.local_path(location) is None for location, _ in asked)
     return in_parallel(
-        lambda question: None if question[0] is None else look(question[0], question[1]),
+        lambda question: None if question[0] is None else probe(question[0], question[1]),
         asked,
-        _LOOKS_AT_ONCE if elsewhere else 1,
+        _PROBES_AT_ONCE if elsewhere else 1,
     )

@@ -1,19 +1,20 @@
-"""What judged tables come to: counts made by Spark, and the few rows that a report shows in full."""
+"""Totals of the evaluated tables: counts made by Spark, and the few rows that a report shows in full."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from reconciler.names import Identifier
 from reconciler.pipeline.records import Severity
-from reconciler.pipeline.report.document import Distribution, ReportedFinding, ReportedTable
+from reconciler.pipeline.report.document import Distribution, Finding, ReportedTable
 from reconciler.pipeline.report.scales import AGES, SIZES, Scale
 from reconciler.state import StorageKind
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
 
 __all__ = ["Figures", "figures_of", "findings_of", "tables_of", "tallies_of"]
 
@@ -21,29 +22,20 @@ _UNREADABLE = (StorageKind.DENIED.value, StorageKind.UNKNOWN.value)
 _AMOUNTS = ("rows", "bytes", "fragments")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Figures:
     """What is counted of live tables.
 
     ``amounts`` are the rows, bytes and fragments of all; ``tables`` are those of each catalog, and ``unreadable`` those
-    of them that storage did not let be read.
+    of them that storage did not let be read. ``sizes`` and ``ages`` say how many tables have which size, and had their
+    last commit how long ago.
     """
 
-    amounts: Counter[str] = field(default_factory=Counter)
-    tables: Counter[str] = field(default_factory=Counter)
-    unreadable: Counter[str] = field(default_factory=Counter)
-    _sizes: Counter[int | None] = field(default_factory=Counter)
-    _ages: Counter[int | None] = field(default_factory=Counter)
-
-    @property
-    def sizes(self) -> Distribution:
-        """How many tables have which size."""
-        return _distribution(SIZES, self._sizes)
-
-    @property
-    def ages(self) -> Distribution:
-        """How many tables had their last commit how long ago."""
-        return _distribution(AGES, self._ages)
+    amounts: Mapping[str, int]
+    tables: Counter[str]
+    unreadable: Counter[str]
+    sizes: Distribution
+    ages: Distribution
 
 
 def _distribution(scale: Scale, counted: Counter[int | None]) -> Distribution:
@@ -51,28 +43,36 @@ def _distribution(scale: Scale, counted: Counter[int | None]) -> Distribution:
     return Distribution.of(scale, known, unknown=counted[None])
 
 
-def figures_of(judged: DataFrame) -> Figures:
-    """Return the figures of the live tables in ``judged``."""
+def figures_of(evaluated: DataFrame) -> Figures:
+    """Return the figures of the live tables in ``evaluated``."""
     from pyspark.sql import functions as f
 
-    figures = Figures()
-    counted = judged.filter("live").groupBy("catalog", "size_bin", "age_bin")
+    counted = evaluated.filter("live").groupBy("catalog", "size_bin", "age_bin")
     sums = [f.coalesce(f.sum(name), f.lit(0)).alias(f"sum_of_{name}") for name in _AMOUNTS]
     unreadable = f.count_if(f.col("kind").isin(*_UNREADABLE)).alias("unreadable")
-    for row in counted.agg(f.count("*").alias("tables"), unreadable, *sums).collect():
-        figures.amounts.update({name: row[f"sum_of_{name}"] for name in _AMOUNTS})
-        figures.tables[row["catalog"]] += row["tables"]
-        figures.unreadable[row["catalog"]] += row["unreadable"]
-        figures._sizes[row["size_bin"]] += row["tables"]  # noqa: SLF001 - filled here and nowhere else
-        figures._ages[row["age_bin"]] += row["tables"]  # noqa: SLF001
-    return figures
+    groups = counted.agg(f.count("*").alias("tables"), unreadable, *sums).collect()
+    return Figures(
+        amounts={name: sum(group[f"sum_of_{name}"] for group in groups) for name in _AMOUNTS},
+        tables=_sums(groups, "catalog", "tables"),
+        unreadable=_sums(groups, "catalog", "unreadable"),
+        sizes=_distribution(SIZES, _sums(groups, "size_bin", "tables")),
+        ages=_distribution(AGES, _sums(groups, "age_bin", "tables")),
+    )
 
 
-def tallies_of(judged: DataFrame) -> Counter[tuple[str, Severity, str, Identifier, str | None]]:
-    """Return how many findings there are in ``judged``, grouped as by ``FindingCounts.group_of``."""
+def _sums(groups: Iterable[Row], key: str, column: str) -> Counter[Any]:
+    """Return the sum of ``column`` for each value of ``key``."""
+    sums: Counter[Any] = Counter()
+    for group in groups:
+        sums[group[key]] += group[column]
+    return sums
+
+
+def tallies_of(evaluated: DataFrame) -> Counter[tuple[str, Severity, str, Identifier, str | None]]:
+    """Return how many findings there are in ``evaluated``, grouped as by ``FindingCounts.group_of``."""
     from pyspark.sql import functions as f
 
-    found = judged.select("catalog", "namespace", "owner", f.explode("found").alias("one"))
+    found = evaluated.select("catalog", "namespace", "owner", f.explode("found").alias("one"))
     grouped = found.groupBy("one.rule", "one.severity", "catalog", "namespace", "owner")
     return Counter(
         {
@@ -84,19 +84,19 @@ def tallies_of(judged: DataFrame) -> Counter[tuple[str, Severity, str, Identifie
     )
 
 
-def findings_of(judged: DataFrame, most: int) -> list[ReportedFinding]:
-    """Return the ``most`` urgent findings in ``judged``."""
+def findings_of(evaluated: DataFrame, most: int) -> list[Finding]:
+    """Return the ``most`` urgent findings in ``evaluated``."""
     from pyspark.sql import functions as f
 
-    found = judged.select("address", f.explode("found").alias("one"))
-    urgent = found.orderBy("one.gravity", "one.rule", "address").limit(most).select("one.finding")
-    return list(map(ReportedFinding.model_validate_json, urgent.toArrow().column("finding").to_pylist()))
+    found = evaluated.select("address", f.explode("found").alias("one"))
+    urgent = found.orderBy("one.severity_rank", "one.rule", "address").limit(most).select("one.finding")
+    return list(map(Finding.model_validate_json, urgent.toArrow().column("finding").to_pylist()))
 
 
-def tables_of(judged: DataFrame, most: int) -> list[ReportedTable]:
-    """Return ``most`` live tables in ``judged``, those with findings before others, in the order of their addresses."""
+def tables_of(evaluated: DataFrame, most: int) -> list[ReportedTable]:
+    """Return ``most`` live tables in ``evaluated``, those with findings first, in the order of their addresses."""
     from pyspark.sql import functions as f
 
-    first = judged.filter("live").orderBy(f.size("found") == 0, "address").limit(most).select("reported")
+    first = evaluated.filter("live").orderBy(f.size("found") == 0, "address").limit(most).select("reported")
     tables = map(ReportedTable.model_validate_json, first.toArrow().column("reported").to_pylist())
     return sorted(tables, key=lambda table: table.address)

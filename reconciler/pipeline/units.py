@@ -1,7 +1,7 @@
 """What one task reads of a catalog: a few namespaces, or a part of a large one.
 
-The namespaces are listed first, where the work is handed out. What that list misses, because it was made meanwhile or
-because it could not be listed, is read by the task that comes upon it. So all units together hold what one scan of the
+The namespaces are listed first, where the work is handed out. What that list misses, because it was created meanwhile
+or could not be listed, is read by the task that finds it. So all units together hold what one scan of the
 catalog returns, and each namespace has its coverage.
 """
 
@@ -22,7 +22,7 @@ from reconciler.names import EVERYTHING, Identifier, check_name
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
     from reconciler.names import Scope
-    from reconciler.pipeline.catalogs import CatalogSpec
+    from reconciler.operations.connections import CatalogSpec
 
 __all__ = ["DEFAULT_PARTITIONS", "DEFAULT_SPLIT", "Unit", "list_units", "units_of"]
 
@@ -39,7 +39,7 @@ class Unit:
 
     ``known`` are the namespaces directly in them, which other units read where there is something to. ``only`` and
     ``without`` are for a part of a single namespace: the names of the tables in it, or of those in the other parts.
-    Of no namespace outside ``wanted`` there are rows, but for the error of one that may hold some that are wanted.
+    There are rows only for namespaces in ``selected``, and for the error of one that may hold some of those.
     """
 
     spec: CatalogSpec
@@ -47,7 +47,7 @@ class Unit:
     known: frozenset[Identifier] = frozenset()
     only: frozenset[str] | None = None
     without: frozenset[str] = frozenset()
-    wanted: Scope = EVERYTHING
+    selected: Scope = EVERYTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class _Listing:
     """The namespaces of a catalog, each with those directly in it, and the names in those that hold many tables."""
 
     spec: CatalogSpec
-    wanted: Scope
+    selected: Scope
     children: Mapping[Identifier, Sequence[Identifier]]
     large: Mapping[Identifier, Sequence[str]] = field(default_factory=dict)
 
@@ -74,14 +74,14 @@ def list_units(
 
     Raises:
         LancensError: a catalog cannot be reached from other processes, or does not take its configuration. What
-            cannot be listed is no error yet: the task that reads it says so.
+            cannot be listed is not an error yet: the task that reads it says so.
     """
     for spec in specs:
         _require_reachable(spec)
     if not specs:
         return []
     with ThreadPoolExecutor(max_workers=min(len(specs), 16)) as pool:
-        listings = list(pool.map(partial(_list, split=split, wanted=namespaces), specs))
+        listings = list(pool.map(partial(_list, split=split, selected=namespaces), specs))
     size = ceil(sum(len(listing.children) for listing in listings) / partitions)
     return [unit for listing in listings for unit in _grouped(listing, max(size, 1), split)]
 
@@ -101,26 +101,26 @@ def _require_reachable(spec: CatalogSpec) -> None:
         )
 
 
-def _list(spec: CatalogSpec, split: int, wanted: Scope) -> _Listing:
+def _list(spec: CatalogSpec, split: int, selected: Scope) -> _Listing:
     with spec.connect() as backend:
-        return _listing(backend, spec, split, wanted.folded() if backend.capabilities.folds_case else wanted)
+        return _listing(backend, spec, split, selected.folded() if backend.capabilities.folds_case else selected)
 
 
-def _listing(backend: Backend, spec: CatalogSpec, split: int, wanted: Scope) -> _Listing:
+def _listing(backend: Backend, spec: CatalogSpec, split: int, selected: Scope) -> _Listing:
     children: dict[Identifier, Sequence[Identifier]] = {}
     level: list[Identifier] = [()] if spec.scope.reaches(()) else []
     while level:
         found = in_parallel(partial(_children, backend, spec.scope), level, backend.parallelism)
         for parent, names in zip(level, found, strict=True):
-            if wanted.contains(parent) or (names is None and wanted.reaches(parent)):
+            if selected.contains(parent) or (names is None and selected.reaches(parent)):
                 children[parent] = names or ()
         below = filter(spec.scope.reaches, chain.from_iterable(names or () for names in found))
-        level = [child for child in below if wanted.contains(child) or wanted.reaches(child)]
+        level = [child for child in below if selected.contains(child) or selected.reaches(child)]
     if not backend.reads_by_name:
-        return _Listing(spec, wanted, children)
+        return _Listing(spec, selected, children)
     named = in_parallel(partial(_tables, backend, spec.scope), children, backend.parallelism)
     large = {parent: names for parent, names in zip(children, named, strict=True) if len(names) > split}
-    return _Listing(spec, wanted, children, large)
+    return _Listing(spec, selected, children, large)
 
 
 def _children(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[Identifier] | None:
@@ -151,11 +151,11 @@ def _grouped(listing: _Listing, size: int, split: int) -> Iterator[Unit]:
     for start in range(0, len(small), size):
         group = tuple(small[start : start + size])
         known = frozenset(chain.from_iterable(listing.children[parent] for parent in group))
-        yield Unit(listing.spec, group, known, wanted=listing.wanted)
+        yield Unit(listing.spec, group, known, selected=listing.selected)
     for parent, names in listing.large.items():
         first, *others = (frozenset(names[start : start + split]) for start in range(0, len(names), split))
         # The first part is whatever the others do not name, so nothing is left out that was made since.
         known, others_names = frozenset(listing.children[parent]), frozenset(names) - first
-        yield Unit(listing.spec, (parent,), known, without=others_names, wanted=listing.wanted)
+        yield Unit(listing.spec, (parent,), known, without=others_names, selected=listing.selected)
         for part in others:
-            yield Unit(listing.spec, (parent,), only=part, wanted=listing.wanted)
+            yield Unit(listing.spec, (parent,), only=part, selected=listing.selected)

@@ -1,33 +1,31 @@
-"""What a user is shown of the rows: without secrets, and with a namespace as one name."""
+"""The rows as users see them: without secrets, and with a namespace as one name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from reconciler import locations
 from reconciler.names import join
 from reconciler.pipeline.rows import COVERAGE, NAMESPACE, NOTE, TABLE
+from reconciler.pipeline.schemas import LONG, STRING, STRING_MAP, Row
 from reconciler.redaction import redact_properties
 
-if TYPE_CHECKING:
-    from reconciler.pipeline.rows import Row
-
 __all__ = ["INVENTORY", "VIEWS", "View"]
-
-Columns = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Some of the rows. ``columns`` has the Spark type of each column, ``kinds`` says which rows are in it.
+    """Some of the rows: those of ``kinds``, with the columns of ``schema``.
 
     A namespace that could not be read is a row with its ``error``, whatever the view is of.
     """
 
     kinds: frozenset[str]
-    columns: Columns
+    schema: pa.Schema
 
     def rows(self, rows: Iterable[Row], columns: Collection[str]) -> Iterator[Row]:
         """Yield of each row in the view the ``columns`` that are asked for; the others are not even made."""
@@ -61,23 +59,33 @@ _MAKERS: Mapping[str, Callable[[Row], Any]] = {
     "note": lambda row: row["message"] if row["kind"] == NOTE else None,
 }
 
-_WHERE: Columns = {"catalog": "string", "namespace": "string"}
-_NAMED: Columns = {**_WHERE, "name": "string"}
-_ERROR: Columns = {"error": "string"}
-_COUNTS: Columns = {"namespaces": "bigint", "tables": "bigint"}
-_TABLE: Columns = {"location": "string", "properties": "map<string,string>"}
+_COLUMNS = pa.schema(
+    [
+        ("kind", STRING),
+        ("catalog", STRING),
+        ("namespace", STRING),
+        ("name", STRING),
+        ("location", STRING),
+        ("properties", STRING_MAP),
+        ("namespace_kind", STRING),
+        ("namespaces", LONG),
+        ("tables", LONG),
+        ("error", STRING),
+        ("note", STRING),
+    ]
+)
+
+
+def _view(kind: str, *columns: str) -> View:
+    return View(frozenset({kind}), pa.schema(map(_COLUMNS.field, columns)))
+
 
 VIEWS: Mapping[str, View] = {
-    "tables": View(frozenset({TABLE}), {**_NAMED, **_TABLE, **_ERROR}),
-    "namespaces": View(
-        frozenset({NAMESPACE}), {**_NAMED, "namespace_kind": "string", "properties": "map<string,string>", **_ERROR}
-    ),
-    "coverage": View(frozenset({COVERAGE}), {**_WHERE, **_COUNTS, **_ERROR}),
+    "tables": _view(TABLE, "catalog", "namespace", "name", "location", "properties", "error"),
+    "namespaces": _view(NAMESPACE, "catalog", "namespace", "name", "namespace_kind", "properties", "error"),
+    "coverage": _view(COVERAGE, "catalog", "namespace", "namespaces", "tables", "error"),
 }
 """The views by name."""
 
-INVENTORY = View(
-    frozenset({TABLE, NAMESPACE, COVERAGE, NOTE}),
-    {"kind": "string", **_NAMED, **_TABLE, "namespace_kind": "string", **_COUNTS, **_ERROR, "note": "string"},
-)
+INVENTORY = View(frozenset({TABLE, NAMESPACE, COVERAGE, NOTE}), _COLUMNS)
 """Everything there is, as an inventory keeps it."""

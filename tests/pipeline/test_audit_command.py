@@ -69,7 +69,7 @@ def test_a_report_is_written_and_summed_up(lake: Path, capsys: pytest.CaptureFix
         (["--fail-on", "note", "--rule", "stale"], 0),
     ],
 )
-def test_findings_that_are_grave_enough_fail_the_command(
+def test_findings_that_are_severe_enough_fail_the_command(
     lake: Path, capsys: pytest.CaptureFixture[str], options: list[str], code: int
 ) -> None:
     ran = lancens(capsys, "audit", "--out", "report", *options)
@@ -112,7 +112,7 @@ def test_what_could_not_be_read_comes_first_and_fails_the_command(
         (["--out", "report", "--rule", "dangle"], "'dangle' is not one of 'dangling', 'orphan'"),
         (["--out", "report", "--rule", "stale", "--skip-rule", "stale"], "every rule is left out"),
         (["--out", "report", "--stale-after", "0"], "0 is not in the range x>=1"),
-        (["--out", "lancens.yaml"], "lancens.yaml cannot be made: File exists; name a folder with --out"),
+        (["--out", "lancens.yaml"], "lancens.yaml cannot be created: File exists; name a folder with --out"),
         (["--out", "report", "--history", "lake"], "lake cannot be used as the history of audits"),
         (["--out", "report", "elsewhere.yaml"], "elsewhere.yaml"),
     ],

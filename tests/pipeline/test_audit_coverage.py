@@ -114,7 +114,7 @@ def mixed(folder: Path, silent: str = "") -> Path:
     return path
 
 
-def test_tables_of_other_kinds_are_judged_by_what_is_at_their_places(spark: SparkSession, tmp_path: Path) -> None:
+def test_rules_on_tables_of_other_kinds_go_by_what_is_at_their_locations(spark: SparkSession, tmp_path: Path) -> None:
     document = audit(spark, load(mixed(tmp_path)), AuditOptions(NOW))
     assert found_in(document, "wrong-table-type", "missing", "orphan") == [
         ("missing", "lake/b/gone"),

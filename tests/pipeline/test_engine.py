@@ -50,7 +50,7 @@ class Options:
 
 @dataclass(frozen=True)
 class State:
-    """One catalog: what is wanted, and what is there."""
+    """One catalog: what is desired, and what is there."""
 
     desired: DesiredCatalog
     live: Snapshot
@@ -60,13 +60,13 @@ class State:
 
 @st.composite
 def states(draw: st.DrawFn) -> State:
-    wanted, live = draw(manifests()), draw(catalogs())
+    desired, live = draw(manifests()), draw(catalogs())
     with_schema = draw(st.booleans())
     tables = {
         identifier: replace(table, schema=COLUMNS, probe=True, location=draw(st.sampled_from([THERE, NOTHING])))
         if with_schema and not table.absent and draw(st.booleans())
         else table
-        for identifier, table in wanted.tables.items()
+        for identifier, table in desired.tables.items()
     }
     registered = {
         identifier: replace(table, location=NOTHING) if draw(st.integers(0, 9)) == 0 else table
@@ -88,7 +88,7 @@ def states(draw: st.DrawFn) -> State:
         else []
     )
     return State(
-        replace(wanted, tables=tables), replace(live, tables=registered, notes=tuple(notes)), abilities, foreign
+        replace(desired, tables=tables), replace(live, tables=registered, notes=tuple(notes)), abilities, foreign
     )
 
 
@@ -107,7 +107,7 @@ def manifest_of(folder: Path, states: Sequence[State]) -> Manifest:
     path = folder / "lancens.yaml"
     path.write_text("\n".join(["version: 1", "name: store", "safety: {max_removal_percent: 100}", "catalogs:", *lines]))
     read = load(path)
-    wanted = {
+    desired = {
         name: replace(
             read.catalogs[name],
             desired=replace(
@@ -121,7 +121,7 @@ def manifest_of(folder: Path, states: Sequence[State]) -> Manifest:
         )
         for name, state in zip(names, states, strict=True)
     }
-    return replace(read, catalogs=wanted)
+    return replace(read, catalogs=desired)
 
 
 def local_plan(manifest: Manifest, options: Options) -> str:
@@ -141,7 +141,7 @@ def spark_plan(spark: SparkSession, manifest: Manifest, options: Options) -> str
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("fleet")
+    folder = tmp_path_factory.mktemp("engine")
     create_empty(str(folder / "there.lance"), COLUMNS, {})
     return folder
 

@@ -97,7 +97,7 @@ def test_a_dataset_of_somebody_is_left_alone(capsys: pytest.CaptureFixture[str],
     lance.write_dataset(pa.table({"user": [1, 2]}), out)
     ran = lancens(capsys, "inventory", catalog.path, "-o", out)
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err == f"{out} is a dataset and no inventory of this lancens; name another place\n"
+    assert ran.err == f"{out} is a dataset but not an inventory of this lancens; name another place\n"
     assert lance.dataset(str(out)).version == 1
     assert catalog.reads_nothing()
 

@@ -11,9 +11,9 @@ import pytest
 
 from reconciler import locations
 from reconciler.names import EVERYTHING
+from reconciler.operations.connections import CatalogSpec
 from reconciler.pipeline import orphans
-from reconciler.pipeline.catalog_info import Ground, Root, Search
-from reconciler.pipeline.catalogs import CatalogSpec
+from reconciler.pipeline.catalog_info import CatalogInfo, Place, Search
 from reconciler.pipeline.orphans import Unregistered, dataset_rows, find_unregistered
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 ODD_NAMES = ("plain", "a b", "100%", "k%20z", "q?x", "h#y", "ü", "a:b")
 
 
-def ground(name: str, *roots: str) -> Ground:
-    return Ground(CatalogSpec(name, "dir", {}, (), EVERYTHING), f"store/{name}", {}, roots)
+def info(name: str, *roots: str) -> CatalogInfo:
+    return CatalogInfo(CatalogSpec(name, "dir", {}, (), EVERYTHING), f"store/{name}", {}, roots)
 
 
 def dataset(place: Path) -> None:
@@ -31,12 +31,15 @@ def dataset(place: Path) -> None:
 
 
 def search(
-    spark: SparkSession, grounds: list[Ground], claims: dict[str, bool] | None = None, closed: tuple[str, ...] = ()
+    spark: SparkSession,
+    catalogs: list[CatalogInfo],
+    claims: dict[str, bool] | None = None,
+    closed: tuple[str, ...] = (),
 ) -> Unregistered:
-    roots = [Root(root, ground) for ground in grounds for root in ground.roots]
+    roots = [Place(catalog.name, root) for catalog in catalogs for root in catalog.roots]
     rows = [(locations.normalise(place), is_closed) for place, is_closed in (claims or {}).items()]
     frame = spark.createDataFrame(rows, "claimed string, closed boolean")
-    return find_unregistered(spark, Search(roots, closed), {one.name: one for one in grounds}, frame)
+    return find_unregistered(spark, Search(roots, closed), {one.name: one for one in catalogs}, frame)
 
 
 def paths(found: Unregistered, root: Path) -> list[str]:
@@ -52,7 +55,7 @@ def test_what_is_claimed_is_no_orphan_and_what_is_closed_is_not_gone_into(spark:
         f"{tmp_path}/table": True,
         f"{tmp_path}": True,
     }
-    found = search(spark, [ground("lake", str(tmp_path))], claims, closed=(f"file://{tmp_path}/closed/",))
+    found = search(spark, [info("lake", str(tmp_path))], claims, closed=(f"file://{tmp_path}/closed/",))
     assert paths(found, tmp_path) == ["a", "b/c"]
     assert (found.failures, found.is_cut_short) == ([], False)
 
@@ -62,21 +65,21 @@ def test_any_name_is_found_and_can_be_opened(spark: SparkSession, tmp_path: Path
     for name in ODD_NAMES:
         if scheme != "file-object-store://" or ":" not in name:
             dataset(tmp_path / "deep" / name)
-    catalog = ground("lake", f"{scheme}{tmp_path}")
+    catalog = info("lake", f"{scheme}{tmp_path}")
     found = search(spark, [catalog])
     rows = dataset_rows(spark, found.datasets, {"lake": catalog}).collect()
-    wanted = sorted(path.name for path in (tmp_path / "deep").iterdir())
-    assert sorted(row["id"][-1] for row in rows) == wanted
+    expected = sorted(path.name for path in (tmp_path / "deep").iterdir())
+    assert sorted(row["id"][-1] for row in rows) == expected
     assert {tuple(row["id"][:-1]) for row in rows} == {("deep",)}
     for place in found.datasets:
         assert lance.dataset(place.location).count_rows() == 1
 
 
 def test_a_dataset_is_called_by_its_path_below_the_innermost_root(spark: SparkSession, tmp_path: Path) -> None:
-    outer, inner = ground("outer", str(tmp_path / "lake")), ground("inner", f"file:{tmp_path}/lake/inner/")
+    outer, inner = info("outer", str(tmp_path / "lake")), info("inner", f"file:{tmp_path}/lake/inner/")
     both = {"outer": outer, "inner": inner}
-    places = [orphans.Place("outer", str(tmp_path / "lake" / name)) for name in ("a/b", "inner/c", "inner")]
-    rows = dataset_rows(spark, [*places, orphans.Place("outer", str(tmp_path / "lake"))], both).collect()
+    places = [Place("outer", str(tmp_path / "lake" / name)) for name in ("a/b", "inner/c", "inner")]
+    rows = dataset_rows(spark, [*places, Place("outer", str(tmp_path / "lake"))], both).collect()
     assert sorted((row["catalog"], *row["id"]) for row in rows) == [
         ("inner", "c"),
         ("inner", "inner"),
@@ -88,7 +91,7 @@ def test_a_dataset_is_called_by_its_path_below_the_innermost_root(spark: SparkSe
 def test_links_are_not_followed(spark: SparkSession, tmp_path: Path) -> None:
     dataset(tmp_path / "lake/a")
     (tmp_path / "lake/loop").symlink_to(tmp_path / "lake")
-    assert paths(search(spark, [ground("lake", str(tmp_path / "lake"))]), tmp_path / "lake") == ["a"]
+    assert paths(search(spark, [info("lake", str(tmp_path / "lake"))]), tmp_path / "lake") == ["a"]
 
 
 def test_the_search_ends_and_says_when_it_went_no_deeper(
@@ -96,13 +99,13 @@ def test_the_search_ends_and_says_when_it_went_no_deeper(
 ) -> None:
     monkeypatch.setattr(orphans, "DEEPEST", 2)
     dataset(tmp_path / "1/2")
-    within = search(spark, [ground("lake", str(tmp_path))])
+    within = search(spark, [info("lake", str(tmp_path))])
     assert (paths(within, tmp_path), within.is_cut_short) == (["1/2"], False)
     dataset(tmp_path / "1/b/3")
-    beyond = search(spark, [ground("lake", str(tmp_path))])
+    beyond = search(spark, [info("lake", str(tmp_path))])
     assert (paths(beyond, tmp_path), beyond.is_cut_short) == (["1/2"], True)
 
 
 def test_a_root_that_is_not_there_holds_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    found = search(spark, [ground("lake", str(tmp_path / "nowhere")), ground("none")])
+    found = search(spark, [info("lake", str(tmp_path / "nowhere")), info("none")])
     assert (found.datasets, found.failures) == ([], [])

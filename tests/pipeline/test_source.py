@@ -10,7 +10,7 @@ import pytest
 from reconciler.backends.dir import DirBackend
 from reconciler.errors import LancensError
 from reconciler.names import EVERYTHING
-from reconciler.pipeline.catalogs import CatalogSpec
+from reconciler.operations.connections import CatalogSpec
 from reconciler.pipeline.data_source import register
 from reconciler.pipeline.failures import spark_errors
 from reconciler.pipeline.rows import COVERAGE, NAMESPACE, NOTE, TABLE, namespace_of, table_of

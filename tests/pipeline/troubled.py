@@ -8,7 +8,7 @@ from pathlib import Path
 from reconciler.backends.dir import DirBackend
 from reconciler.manifest import Manifest, load
 from reconciler.names import Identifier
-from reconciler.pipeline.catalogs import CatalogSpec, catalog_specs
+from reconciler.operations.connections import CatalogSpec, catalog_specs
 from reconciler.state import Snapshot
 
 __all__ = ["SECRET", "Troubled"]

@@ -22,7 +22,7 @@ from reconciler.applier import ApplyReport, Journal, check_plan, execute
 from reconciler.backends.memory import MemoryBackend
 from reconciler.errors import PlanError
 from reconciler.names import EVERYTHING, Identifier
-from reconciler.operations.connections import Connection
+from reconciler.operations.connections import CatalogSpec, Connection
 from reconciler.operations.plan import read_catalog
 from reconciler.planner import make_plan
 from reconciler.planner.facts import PlanOptions
@@ -99,7 +99,7 @@ def filled(state: Snapshot) -> Recorded:
 
 
 def planned(backend: Recorded, wanted: DesiredCatalog, options: PlanOptions) -> Plan:
-    source = read_catalog(Connection(CATALOG, "memory", wanted, backend), options, 1)
+    source = read_catalog(Connection(CatalogSpec(CATALOG, "memory"), wanted, backend), options, 1)
     return make_plan(ManifestRef(name="store", digest="", files=()), Thresholds(), [source])
 
 

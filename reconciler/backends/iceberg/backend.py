@@ -49,16 +49,16 @@ class IcebergBackend(Backend):
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
         self._server = Server(self.config)
-        self._expected: frozenset[str] = frozenset()
+        self._outermost_names: frozenset[str] = frozenset()
 
     @property
     def calls(self) -> int:
         """How many requests were sent to the catalog."""
         return self._server.http.calls
 
-    def expect_roots(self, names: Iterable[str]) -> None:
-        """Take ``names`` for warehouses that are part of this catalog if they exist."""
-        self._expected = frozenset(names)
+    def set_outermost_names(self, names: Iterable[str]) -> None:
+        """Treat ``names`` as warehouses of this catalog, as far as they exist."""
+        self._outermost_names = frozenset(names)
 
     def close(self) -> None:
         """Give back the connections."""
@@ -69,7 +69,7 @@ class IcebergBackend(Backend):
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
         """Return what the known warehouses hold within ``scope``.
 
-        An expected warehouse that does not exist is left out; one that is configured has to exist.
+        A warehouse that is configured has to exist; one that only the manifest or ``scope`` names is left out if not.
         """
         found = []
         for name in self._warehouse_names(scope):
@@ -206,7 +206,7 @@ class IcebergBackend(Backend):
 
     def _warehouse_names(self, scope: Scope = EVERYTHING) -> list[str]:
         """Return every warehouse that the configuration, the manifest or ``scope`` names."""
-        others = (self._expected | scope.outermost) - {*self.config.warehouse_names}
+        others = (self._outermost_names | scope.outermost) - {*self.config.warehouse_names}
         names = [*self.config.warehouse_names, *sorted(others)]
         if not names:
             raise InvalidInputError(

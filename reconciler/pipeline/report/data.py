@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from reconciler import display
 from reconciler.names import Identifier
 from reconciler.pipeline.records import Severity
-from reconciler.pipeline.report.document import AuditDocument, ReportedFinding, ReportedTable
+from reconciler.pipeline.report.document import AuditDocument, Finding, ReportedTable
 
 __all__ = ["NOBODY", "PageData"]
 
@@ -93,7 +93,7 @@ class PageData:
         directory, slash, rest = display.value(location).rpartition("/")
         return self._texts[directory + slash], rest
 
-    def _finding(self, finding: ReportedFinding) -> tuple[Any, ...]:
+    def _finding(self, finding: Finding) -> tuple[Any, ...]:
         source = finding.source
         return (
             list(Severity).index(finding.severity),

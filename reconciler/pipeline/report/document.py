@@ -15,7 +15,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 
 from reconciler import locations, names, ownership
 from reconciler.names import Identifier
-from reconciler.pipeline.records import Finding, Severity, TableRecord
+from reconciler.pipeline.records import Severity, TableRecord
 from reconciler.pipeline.report.scales import Scale
 from reconciler.planner.plan import ManifestRef, SourceRef
 from reconciler.redaction import redact_properties
@@ -29,10 +29,10 @@ __all__ = [
     "CatalogCoverage",
     "Distribution",
     "Failure",
+    "Finding",
     "FindingCounts",
     "NamespaceCount",
     "OwnerCount",
-    "ReportedFinding",
     "ReportedTable",
     "RuleCount",
     "RuleInfo",
@@ -64,7 +64,7 @@ class RuleInfo(_Part):
     """A rule that was run.
 
     ``title`` says on one line what a finding of it means, ``help`` why that matters and what can be done, in a few
-    sentences. ``severity`` is the gravest of its findings.
+    sentences. ``severity`` is the highest of its findings.
     """
 
     name: str
@@ -191,7 +191,7 @@ class FindingCounts(_Part):
     @staticmethod
     def group_of(finding: Finding) -> tuple[str, Severity, str, Identifier, str | None]:
         """Return the group under which ``finding`` is counted."""
-        return finding.rule, finding.severity, finding.catalog, finding.id[:-1], finding.owner
+        return finding.rule, finding.severity, finding.catalog, finding.namespace, finding.owner
 
 
 class _Tally(defaultdict[Any, Counter[str]]):
@@ -267,8 +267,8 @@ class _Table(_Part):
         return (*self.namespace, self.name) if self.namespace or self.name else ()
 
 
-class ReportedFinding(_Table):
-    """One defect: what, why it is one, and what to do about it."""
+class Finding(_Table):
+    """One defect: what, why it is one, and what to do about it. No text holds a secret."""
 
     rule: str
     severity: Severity
@@ -283,23 +283,6 @@ class ReportedFinding(_Table):
     def rank(self) -> tuple[int, str, str]:
         """What to sort by, to have what matters most first."""
         return list(Severity).index(self.severity), self.rule, self.address
-
-    @classmethod
-    def of(cls, finding: Finding) -> ReportedFinding:
-        """Return the entry of ``finding``."""
-        return cls(
-            catalog=finding.catalog,
-            namespace=finding.id[:-1],
-            name=finding.id[-1] if finding.id else "",
-            rule=finding.rule,
-            severity=finding.severity,
-            reason=finding.reason,
-            remedy=finding.remedy,
-            location=finding.location,
-            owner=finding.owner,
-            source=SourceRef(file=finding.source.file, line=finding.source.line) if finding.source else None,
-            details=dict(finding.details),
-        )
 
 
 class ReportedTable(_Table):
@@ -372,7 +355,7 @@ class AuditDocument(_Part):
     notes: tuple[str, ...] = ()
     totals: Totals = Totals()
     counts: FindingCounts = FindingCounts()
-    findings: tuple[ReportedFinding, ...] = ()
+    findings: tuple[Finding, ...] = ()
     findings_left_out: Count = 0
     tables: tuple[ReportedTable, ...] = ()
     tables_left_out: Count = 0

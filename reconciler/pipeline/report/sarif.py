@@ -18,14 +18,14 @@ from urllib.parse import quote
 
 from reconciler import display, locations
 from reconciler.pipeline.records import Severity
-from reconciler.pipeline.report.document import AuditDocument, Failure, ReportedFinding, RuleInfo
+from reconciler.pipeline.report.document import AuditDocument, Failure, Finding, RuleInfo
 
 __all__ = ["render_sarif"]
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _FINGERPRINT = "lancensFinding/v1"
 _LEVELS: Mapping[Severity, str] = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
-# GitHub refuses a run with more results than this; findings come with the gravest first.
+# GitHub refuses a run with more results than this; findings are sorted by severity, the highest first.
 _MOST_RESULTS = 25_000
 # A message is plain text, in which this would be a link (SARIF 2.1.0, section 3.11.6).
 _LINK = re.compile(r"\[(?=[^\[\]]*\]\()")
@@ -91,7 +91,7 @@ def _rule(rule: RuleInfo) -> dict[str, Any]:
     }
 
 
-def _location(finding: ReportedFinding, fallback: str) -> dict[str, Any]:
+def _location(finding: Finding, fallback: str) -> dict[str, Any]:
     """Return where a finding is, in the manifest and in its catalog (section 3.28)."""
     source = finding.source
     address = _address(finding)
@@ -112,18 +112,18 @@ def _uri(file: str) -> str:
     return path.as_uri() if path.is_absolute() else quote(path.as_posix(), errors="surrogateescape")
 
 
-def _address(finding: ReportedFinding) -> str:
+def _address(finding: Finding) -> str:
     return display.address(finding.catalog, *finding.identifier)
 
 
-def _fingerprint(finding: ReportedFinding) -> str:
+def _fingerprint(finding: Finding) -> str:
     """Return a digest of the rule, the table and its place: what makes it the same finding in the next run."""
     place = None if finding.location is None else locations.normalise(finding.location)
     parts = json.dumps([finding.rule, finding.catalog, *finding.identifier, place])
     return hashlib.sha256(parts.encode()).hexdigest()
 
 
-def _properties(finding: ReportedFinding) -> dict[str, Any]:
+def _properties(finding: Finding) -> dict[str, Any]:
     known = {"catalog": finding.catalog, "location": finding.location, "owner": finding.owner}
     texts = {key: display.printable(value) for key, value in known.items() if value is not None}
     details = {display.key(key): display.value(value) for key, value in finding.details.items()}

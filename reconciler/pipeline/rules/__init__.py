@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from reconciler import locations
 from reconciler.names import Identifier, address
-from reconciler.pipeline.records import Finding, TableRecord
+from reconciler.pipeline.records import TableRecord
+from reconciler.pipeline.report.document import Finding
 from reconciler.pipeline.rules.drift import PROPERTY_DRIFT, SCHEMA_DRIFT
 from reconciler.pipeline.rules.entries import MISSING, UNMANAGED, WRONG_TABLE_TYPE
 from reconciler.pipeline.rules.places import NESTED_LOCATION, SCHEME_MISMATCH, SHARED_LOCATION
 from reconciler.pipeline.rules.rule import Rule, Times
 from reconciler.pipeline.rules.stored import DANGLING, NOT_LANCE, ORPHAN, STALE, UNREADABLE
+from reconciler.planner.plan import SourceRef
 
 __all__ = ["RULES", "Rule", "Times", "check", "unread_namespace"]
 
@@ -48,14 +49,20 @@ def check(record: TableRecord, times: Times, names: Collection[str]) -> Iterator
                 rule=rule.name,
                 severity=verdict.severity or rule.severity,
                 catalog=record.catalog,
-                id=record.id,
+                namespace=record.id[:-1],
+                name=record.id[-1],
                 reason=verdict.reason,
                 remedy=verdict.remedy,
-                location=None if record.location is None else locations.redact(record.location),
+                location=record.location,
                 owner=record.manager,
-                source=record.desired.source if record.desired is not None else None,
-                details=verdict.details,
+                source=_source(record),
+                details=dict(verdict.details),
             )
+
+
+def _source(record: TableRecord) -> SourceRef | None:
+    source = None if record.desired is None else record.desired.source
+    return None if source is None else SourceRef(file=source.file, line=source.line)
 
 
 def unread_namespace(catalog: str, namespace: Identifier, error: str) -> Finding:
@@ -64,7 +71,8 @@ def unread_namespace(catalog: str, namespace: Identifier, error: str) -> Finding
         rule=UNREADABLE.name,
         severity=UNREADABLE.severity,
         catalog=catalog,
-        id=namespace,
+        namespace=namespace[:-1],
+        name=namespace[-1] if namespace else "",
         reason=f"{address(catalog, namespace)} could not be read: {error}",
         remedy="Run the audit again if the catalog was not available; otherwise let whoever runs it read the "
         "namespace. Nothing is known of the tables in it.",

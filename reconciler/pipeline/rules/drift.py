@@ -41,7 +41,7 @@ def _property_drift(record: TableRecord, _: Times) -> Iterator[Verdict]:
 
 
 def _differences(desired: DesiredTable, live: LiveTable) -> Iterator[tuple[str, str]]:
-    """Yield what plan would change of the entry, each with the live and the wanted value."""
+    """Yield what plan would change of the entry, each with the live and the desired value."""
     properties = live.properties
     for key, value in desired.properties.items():
         if properties.get(key) != value:
@@ -73,7 +73,7 @@ PROPERTY_DRIFT = Rule(
     "A property that the manifest names has another value, one that was taken out of the manifest is still there, the "
     "location or the protection differs, or another manifest has marked the table as its own. Somebody changed the "
     "table by hand, or the manifest was changed and not applied. A table that equals its block and carries no mark is "
-    "no drift.",
+    "not drift.",
     _property_drift,
 )
 

@@ -38,7 +38,7 @@ Check: TypeAlias = Callable[[TableRecord, Times], Iterator[Verdict]]
 class Rule:
     """A defect that an audit looks for.
 
-    ``title`` says on one line what it is; ``help`` why that matters and what can be done. ``severity`` is the gravest
+    ``title`` says on one line what it is; ``help`` why that matters and what can be done. ``severity`` is the highest
     of its findings.
     """
 

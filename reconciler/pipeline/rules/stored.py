@@ -62,7 +62,7 @@ DANGLING = Rule(
     "The table is registered, and nothing is at its location",
     "Every query of the table fails. The data was deleted or moved, the location is wrong, or nothing was ever written "
     "there. Restore the data, correct the location, or take the entry out of the catalog. A place that is marked as "
-    "reserved for a declared table is no defect; a table that the manifest only declares is a warning.",
+    "reserved for a declared table is not a defect; a table that the manifest only declares is a warning.",
     _dangling,
 )
 
@@ -70,7 +70,7 @@ DANGLING = Rule(
 def _not_lance(record: TableRecord, _: Times) -> Iterator[Verdict]:
     if _holds(record, StorageKind.NOT_LANCE):
         yield Verdict(
-            f"{_shown(record)} is no Lance dataset: {_detail(record) or 'it holds other files'}",
+            f"{_shown(record)} is not a Lance dataset: {_detail(record) or 'it holds other files'}",
             "Correct the location to where the dataset is. If these files are a table of another format, "
             f"{_REMOVE_ENTRY}, and register them as what they are.",
         )

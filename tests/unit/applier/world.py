@@ -17,7 +17,7 @@ from reconciler.backends.memory import MemoryBackend
 from reconciler.errors import BackendError, TableAlreadyExistsError
 from reconciler.names import Identifier, join
 from reconciler.operations import plan as planning
-from reconciler.operations.connections import Connection
+from reconciler.operations.connections import CatalogSpec, Connection
 from reconciler.planner import make_plan
 from reconciler.planner.facts import PlanOptions
 from reconciler.planner.plan import ManifestRef, Plan
@@ -197,7 +197,7 @@ class World:
         return self
 
     def plan(self, wanted: DesiredCatalog, **options: Any) -> Plan:
-        connection = Connection(CATALOG, "memory", wanted, self.backend)
+        connection = Connection(CatalogSpec(CATALOG, "memory"), wanted, self.backend)
         # Every world is a service of its own, and plans of two worlds are compared.
         source = replace(planning.read_catalog(connection, PlanOptions(**options), 1), service="")
         reference = ManifestRef(name=MANIFEST, digest="d" * 64, files=("lancens.yaml",))

@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from reconciler.pipeline.records import Finding, Severity
+from reconciler.pipeline.records import Severity
 from reconciler.pipeline.report.document import (
     AuditDocument,
     AuditSettings,
     CatalogCoverage,
     Distribution,
     Failure,
+    Finding,
     FindingCounts,
-    ReportedFinding,
     ReportedTable,
     RuleInfo,
     RunSummary,
@@ -22,8 +22,7 @@ from reconciler.pipeline.report.document import (
     Totals,
 )
 from reconciler.pipeline.report.scales import AGES, SIZES, age_in_days
-from reconciler.planner.plan import ManifestRef
-from reconciler.state import Source
+from reconciler.planner.plan import ManifestRef, SourceRef
 
 NOW = datetime(2026, 11, 21, 15, 30, tzinfo=UTC)
 MANIFEST = ManifestRef(name="feature-store", digest="5b" * 32, files=("lancens.yaml", "teams/ads.yaml"))
@@ -86,19 +85,20 @@ def finding(
     line: int | None = None,
     reason: str | None = None,
 ) -> Finding:
-    catalog, *names = address.split("/")
+    catalog, *namespace, name = address.split("/")
     severity = next(info.severity for info in RULES if info.name == rule)
     why, remedy = _REASONS[rule]
     return Finding(
         rule=rule,
         severity=severity,
         catalog=catalog,
-        id=tuple(names),
+        namespace=tuple(namespace),
+        name=name,
         reason=reason or why,
         remedy=remedy,
         location=location,
         owner=owner,
-        source=None if line is None else Source("lancens.yaml", line, 7),
+        source=None if line is None else SourceRef(file="lancens.yaml", line=line),
         details={"tier": "silver"} if rule == "property-drift" else {},
     )
 
@@ -140,7 +140,7 @@ def document(
             findings=severities(findings),
         ),
         counts=counted(findings),
-        findings=tuple(sorted(map(ReportedFinding.of, findings), key=lambda each: each.rank)),
+        findings=tuple(sorted(findings, key=lambda each: each.rank)),
         tables=tuple(tables),
         sizes=Distribution.of(SIZES, sizes, len(tables) - sizes.total()),
         ages=Distribution.of(AGES, ages, len(tables) - ages.total()),

@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
-from reconciler.pipeline.records import Finding
-from reconciler.pipeline.report.document import AuditDocument, CatalogCoverage, Failure, ReportedTable
-from reconciler.state import Source
+from reconciler.pipeline.report.document import AuditDocument, CatalogCoverage, Failure, Finding, ReportedTable
+from reconciler.planner.plan import SourceRef
 from tests.strategies import SECRET, hostile_text, identifiers, locations, names
 from tests.unit.pipeline.documents import RULES, document
 
@@ -28,18 +27,19 @@ _details = st.dictionaries(names.filter(lambda key: SECRET not in key), hostile_
 def findings(draw: st.DrawFn) -> Finding:
     """Draw a finding about a table, a namespace or a root."""
     rule = draw(_rules)
+    identifier = draw(identifiers | st.just(()))
     return Finding(
         rule=rule.name,
         severity=rule.severity,
         catalog=draw(_catalogs),
-        id=draw(identifiers | st.just(())),
+        namespace=identifier[:-1],
+        name=identifier[-1] if identifier else "",
         reason=draw(_prose),
         remedy=draw(_prose),
         location=draw(st.none() | locations),
         owner=draw(_owners),
         source=draw(
-            st.none()
-            | st.builds(Source, st.just("lancens.yaml") | hostile_text, st.integers(1, 10_000), st.integers(1, 80))
+            st.none() | st.builds(SourceRef, file=st.just("lancens.yaml") | hostile_text, line=st.integers(1, 10_000))
         ),
         details=draw(_details),
     )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from reconciler.names import EVERYTHING, Scope
-from reconciler.pipeline.catalog_info import Ground, RootIndex, searchable_roots
-from reconciler.pipeline.catalogs import CatalogSpec
+from reconciler.operations.connections import CatalogSpec
+from reconciler.pipeline.catalog_info import CatalogInfo, RootIndex, searchable_roots
 
 
-def ground(name: str, *roots: str, stays: bool = False, scope: Scope = EVERYTHING) -> Ground:
-    return Ground(CatalogSpec(name, "dir", {}, (), scope), f"store/{name}", {}, roots, stays_under_root=stays)
+def info(name: str, *roots: str, stays: bool = False, scope: Scope = EVERYTHING) -> CatalogInfo:
+    return CatalogInfo(CatalogSpec(name, "dir", {}, (), scope), f"store/{name}", {}, roots, stays_under_root=stays)
 
 
 @pytest.mark.parametrize(
@@ -36,28 +36,28 @@ def test_the_root_of_everything_is_around_everything_on_the_machine() -> None:
     assert RootIndex([]).of("/data/t") is None
 
 
-def searched(grounds: list[Ground], **unread: str) -> tuple[list[str], list[str], list[str]]:
-    search = searchable_roots(grounds, unread)
+def searched(catalogs: list[CatalogInfo], **unread: str) -> tuple[list[str], list[str], list[str]]:
+    search = searchable_roots(catalogs, unread)
     return [root.location for root in search.roots], list(search.closed), list(search.reasons)
 
 
 def test_each_place_is_searched_once_with_the_credentials_of_the_outermost() -> None:
-    lake, prod = ground("lake", "s3://b/lake/eu", "s3://b/lake-2"), ground("prod", "s3a://b/lake/", "/data")
+    lake, prod = info("lake", "s3://b/lake/eu", "s3://b/lake-2"), info("prod", "s3a://b/lake/", "/data")
     assert searched([lake, prod]) == (["/data", "s3://b/lake-2", "s3a://b/lake/"], [], [])
     search = searchable_roots([lake, prod], {})
-    assert [root.ground.name for root in search.roots] == ["prod", "lake", "prod"]
+    assert [root.catalog for root in search.roots] == ["prod", "lake", "prod"]
 
 
 def test_what_is_below_a_root_that_is_passed_over_is_too() -> None:
-    part = ground("part", "/data/part", scope=Scope(("a/**",)))
-    whole = ground("whole", "/data", "/data/part/inner", "/data/part")
+    part = info("part", "/data/part", scope=Scope(("a/**",)))
+    whole = info("whole", "/data", "/data/part/inner", "/data/part")
     reason = "Orphans were not looked for below the roots of part: its `scope` leaves out tables that may be there"
     assert searched([part, whole]) == (["/data"], ["/data/part"], [reason])
-    assert searched([part, ground("inner", "/data/part/inner")]) == ([], ["/data/part"], [reason])
+    assert searched([part, info("inner", "/data/part/inner")]) == ([], ["/data/part"], [reason])
 
 
 def test_an_unread_namespace_closes_the_roots_of_a_catalog_that_stays_below_them() -> None:
-    lake, prod = ground("lake", "/lake", stays=True), ground("prod", "/prod")
+    lake, prod = info("lake", "/lake", stays=True), info("prod", "/prod")
     assert searched([lake, prod], lake="lake/b") == (
         ["/prod"],
         ["/lake"],
@@ -66,10 +66,10 @@ def test_an_unread_namespace_closes_the_roots_of_a_catalog_that_stays_below_them
 
 
 def test_an_unread_namespace_that_may_hold_tables_anywhere_closes_every_root() -> None:
-    lake, prod = ground("lake", "/lake", stays=True), ground("prod", "/prod")
+    lake, prod = info("lake", "/lake", stays=True), info("prod", "/prod")
     reason = "Orphans were not looked for: a table in prod/crm, which could not be read, may be anywhere"
     assert searched([lake, prod], prod="prod/crm") == ([], [], [reason])
 
 
 def test_a_catalog_without_roots_is_not_worth_a_note() -> None:
-    assert searched([ground("part", scope=Scope(("a",)))]) == ([], [], [])
+    assert searched([info("part", scope=Scope(("a",)))]) == ([], [], [])

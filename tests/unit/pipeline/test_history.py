@@ -125,7 +125,7 @@ def test_a_dataset_of_something_else_is_refused_and_left_alone(uri: Path) -> Non
     lance.write_dataset(pa.table({"run_id": ["x"]}), str(uri))
     for use in (lambda: history.read(str(uri), {}), lambda: history.append(str(uri), document("a"), {})):
         with pytest.raises(
-            LancensError, match=r"cannot be used as the history of audits: .*Lance dataset that is none"
+            LancensError, match=r"cannot be used as the history of audits: .*Lance dataset that is not an audit history"
         ):
             use()
     assert lance.dataset(str(uri)).version == 1

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from reconciler.pipeline.records import Finding, Severity, Stored, TableRecord
+from reconciler.pipeline.records import Severity, Stored, TableRecord
 from reconciler.pipeline.report import figures
 from reconciler.pipeline.report.document import (
     AuditDocument,
     Distribution,
+    Finding,
     FindingCounts,
-    ReportedFinding,
     ReportedTable,
 )
 from reconciler.pipeline.report.html import render_html
@@ -26,6 +26,19 @@ from tests.unit.pipeline.documents import NOW, counted, finding, large_document,
 from tests.unit.pipeline.strategies import documents
 
 
+def problem(catalog: str, name: str, details: dict[str, str] | None = None) -> Finding:
+    return Finding(
+        catalog=catalog,
+        namespace=(),
+        name=name,
+        rule="unreadable",
+        severity=Severity.ERROR,
+        reason="denied",
+        remedy="ask",
+        details=details or {},
+    )
+
+
 @given(documents())
 def test_no_form_shows_a_secret(document: AuditDocument) -> None:
     for render in (render_html, render_json, render_sarif):
@@ -35,7 +48,7 @@ def test_no_form_shows_a_secret(document: AuditDocument) -> None:
 def test_credentials_are_gone_before_anything_is_rendered() -> None:
     record = TableRecord("lake", ("t",), "fs/lake", location=f"s3://key:{SECRET}@bucket/t.lance?sig={SECRET}")
     assert ReportedTable.of(record, []).location == "s3://(redacted)@bucket/t.lance?(redacted)"
-    found = ReportedFinding.of(Finding("r", Severity.NOTE, "lake", ("t",), "x", "y", details={"api_key": SECRET}))
+    found = problem("lake", "t", details={"api_key": SECRET})
     assert SECRET not in repr(found)
 
 
@@ -54,7 +67,7 @@ def test_a_table_says_what_its_catalog_and_storage_say() -> None:
 
 
 def test_a_finding_may_be_about_a_whole_catalog() -> None:
-    found = ReportedFinding.of(Finding("unreadable", Severity.ERROR, "prod", (), "denied", "ask"))
+    found = problem("prod", "")
     assert found.address == "prod"
     assert found.identifier == ()
 

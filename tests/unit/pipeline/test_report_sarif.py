@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from jsonschema import Draft202012Validator
 
-from reconciler.pipeline.report.document import AuditDocument, ReportedFinding
+from reconciler.pipeline.report.document import AuditDocument
 from reconciler.pipeline.report.sarif import render_sarif
 from tests.unit.pipeline.documents import document, finding, small_document
 from tests.unit.pipeline.strategies import documents
@@ -220,7 +220,7 @@ def test_more_findings_than_a_service_takes_are_left_out_and_counted() -> None:
 
 
 def test_a_rule_that_is_not_described_is_no_obstacle() -> None:
-    found = ReportedFinding.of(finding("stale", "lake/t")).model_copy(update={"rule": "of-a-later-lancens"})
+    found = finding("stale", "lake/t").model_copy(update={"rule": "of-a-later-lancens"})
     log = json.loads(render_sarif(small_document().model_copy(update={"findings": (found,)})))
     (result,) = log["runs"][0]["results"]
     assert result["ruleId"] == "of-a-later-lancens"

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from reconciler.ownership import CHOSEN_LOCATION, KEYS, MANAGED_BY, PROTECT, REQUESTED_LOCATION
-from reconciler.pipeline.records import Finding, Severity, Stored, TableRecord
+from reconciler.pipeline.records import Severity, Stored, TableRecord
+from reconciler.pipeline.report.document import Finding
 from reconciler.pipeline.rules import RULES, Times, check, unread_namespace
+from reconciler.planner.plan import SourceRef
 from reconciler.state import DesiredTable, Evolve, Field, ForeignTable, LiveTable, Safeguard, Source, StorageKind
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -19,6 +21,7 @@ OWNER = "store/lake"
 ID = ("sales", "users")
 PLACE = "s3://lake/users.lance"
 SOURCE = Source("lancens.yaml", 7, 9)
+SOURCE_REF = SourceRef(file=SOURCE.file, line=SOURCE.line)
 OWNED = {MANAGED_BY: OWNER, KEYS: '["tier"]', "tier": "gold"}
 LIVE = LiveTable(ID, PLACE, OWNED)
 DESIRED = DesiredTable(ID, SOURCE, {"tier": "gold"})
@@ -53,7 +56,7 @@ def test_a_finding_says_where_and_whose_it_is() -> None:
         replace(SOUND, location=location, live=replace(LIVE, location=location), stored=Stored(StorageKind.DENIED)),
         "unreadable",
     )
-    assert (finding.address, finding.owner, finding.source) == ("lake/sales/users", OWNER, SOURCE)
+    assert (finding.address, finding.owner, finding.source) == ("lake/sales/users", OWNER, SOURCE_REF)
     assert finding.location == "s3://(redacted)@lake/users.lance"
     assert "hunter2" not in repr(finding)
 
@@ -96,7 +99,7 @@ def test_a_table_that_apply_did_not_just_declare_had_data(record: TableRecord) -
 
 def test_files_that_are_no_dataset() -> None:
     finding = only(replace(SOUND, stored=Stored(StorageKind.NOT_LANCE, DETAIL)), "not-lance")
-    assert finding.reason == f"s3://lake/users.lance is no Lance dataset: {DETAIL}"
+    assert finding.reason == f"s3://lake/users.lance is not a Lance dataset: {DETAIL}"
 
 
 @pytest.mark.parametrize(
@@ -123,7 +126,7 @@ def test_a_namespace_that_cannot_be_read() -> None:
     assert finding.reason == "lake/sales could not be read: timed out"
 
 
-def test_what_was_not_looked_at_is_not_judged() -> None:
+def test_no_rule_is_evaluated_on_what_was_not_looked_at() -> None:
     assert found_in(replace(SOUND, stored=None)) == []
 
 
@@ -253,7 +256,7 @@ def test_a_table_of_another_format_is_none_of_our_business() -> None:
 def test_a_block_without_an_entry_is_missing() -> None:
     record = replace(SOUND, live=None, location=None, stored=None)
     finding = only(record, "missing")
-    assert (finding.source, finding.owner) == (SOURCE, OWNER)
+    assert (finding.source, finding.owner) == (SOURCE_REF, OWNER)
     assert found_in(replace(record, desired=replace(DESIRED, absent=True))) == []
 
 
@@ -349,12 +352,12 @@ def test_values_that_look_like_secrets_are_not_shown() -> None:
     desired = replace(DESIRED, properties={"db_password": "hunter2-new"})
     finding = only(replace(SOUND, desired=desired, live=unmarked(db_password="hunter2-old")), "property-drift")
     assert "hunter2" not in repr(finding)
-    assert finding.details["db_password"].count("(redacted ") == 2
+    assert finding.details["db_password"].startswith("(redacted ")
 
 
 def test_a_schema_that_nothing_but_a_person_can_settle() -> None:
-    wanted = (Field("id", "string"), Field("name", "string"))
-    finding = only(replace(SOUND, desired=replace(DESIRED, schema=wanted)), "schema-drift")
+    desired = (Field("id", "string"), Field("name", "string"))
+    finding = only(replace(SOUND, desired=replace(DESIRED, schema=desired)), "schema-drift")
     assert finding.severity is Severity.ERROR
     assert finding.reason == (
         "the data has another schema: column `id` is `int64` in the data, `string` in the manifest; "
@@ -363,8 +366,8 @@ def test_a_schema_that_nothing_but_a_person_can_settle() -> None:
 
 
 def test_columns_that_apply_can_add_are_a_warning() -> None:
-    wanted = (*SCHEMA, Field("name", "string"))
-    record = replace(SOUND, desired=replace(DESIRED, schema=wanted, evolve=Evolve.ADDITIVE))
+    desired = (*SCHEMA, Field("name", "string"))
+    record = replace(SOUND, desired=replace(DESIRED, schema=desired, evolve=Evolve.ADDITIVE))
     finding = only(record, "schema-drift")
     assert (finding.severity, finding.reason) == (
         Severity.WARNING,

@@ -93,15 +93,15 @@ def records(draw: st.DrawFn) -> TableRecord:
 
 
 @given(records(), st.datetimes(timezones=st.just(UTC)), st.none() | st.timedeltas(timedelta(0)))
-def test_no_rule_raises_shows_a_secret_or_is_graver_than_it_says(
+def test_no_rule_raises_shows_a_secret_or_is_more_severe_than_it_says(
     record: TableRecord, now: datetime, stale_after: timedelta | None
 ) -> None:
     for finding in check(record, Times(now, stale_after), ANY_RULE):
         assert finding.reason
         assert finding.remedy.endswith(".")
         assert SECRET not in repr(finding)
-        gravest = RULES[finding.rule].severity
-        assert list(Severity).index(finding.severity) >= list(Severity).index(gravest)
+        highest = RULES[finding.rule].severity
+        assert list(Severity).index(finding.severity) >= list(Severity).index(highest)
 
 
 _values = st.dictionaries(st.sampled_from(("tier", "color")), st.sampled_from(("gold", "red")))

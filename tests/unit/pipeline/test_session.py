@@ -97,7 +97,7 @@ def test_spark_connect_needs_packages_of_its_own(inventory: Inventory, monkeypat
     ("url", "said"),
     [
         ("sc://127.0.0.1:1/;token=hunter2", "no Spark Connect server answers at 127.0.0.1:1: Connection refused\n"),
-        ("sc://127.0.0.1:hunter2", "--master is no address of Spark Connect: expected sc://HOST:PORT\n"),
+        ("sc://127.0.0.1:hunter2", "--master is not an address of Spark Connect: expected sc://HOST:PORT\n"),
     ],
 )
 def test_a_server_that_does_not_answer_is_not_waited_for(inventory: Inventory, url: str, said: str) -> None:

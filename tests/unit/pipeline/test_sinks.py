@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import lance
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from reconciler.errors import LancensError
-from reconciler.pipeline.sinks import Form, opened
+from reconciler.pipeline.schemas import LONG, STRING, STRING_MAP
+from reconciler.pipeline.sinks import Form, open_sink
 
-COLUMNS: Mapping[str, str] = {"name": "string", "tables": "bigint", "properties": "map<string,string>"}
+SCHEMA = pa.schema([("name", STRING), ("tables", LONG), ("properties", STRING_MAP)])
 FORMS: list[Form] = ["json", "parquet", "lance"]
 PARTS: list[list[dict[str, Any]]] = [
     [{"name": "a", "tables": 1, "properties": {"k": "v"}}, {"name": "b", "tables": None, "properties": None}],
@@ -37,9 +38,9 @@ def content(path: Path, form: Form) -> list[dict[str, Any]]:
 def test_parts_become_one(tmp_path: Path, form: Form) -> None:
     out = tmp_path / "out"
     for _ in range(2):  # the second takes the place of the first
-        with opened(str(out), form, COLUMNS) as target:
-            target.write(PARTS[0][:1])  # of an attempt that failed afterwards
-            target.finish([target.write(part) for part in PARTS])
+        with open_sink(str(out), form, SCHEMA) as sink:
+            sink.write(PARTS[0][:1])  # of an attempt that failed afterwards
+            sink.finish([sink.write(part) for part in PARTS])
         assert content(out, form) == WITHOUT_NULLS
         assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
@@ -47,8 +48,8 @@ def test_parts_become_one(tmp_path: Path, form: Form) -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_what_is_not_finished_is_not_there(tmp_path: Path, form: Form) -> None:
     def interrupted() -> None:
-        with opened(str(tmp_path / "out"), form, COLUMNS) as target:
-            target.write(PARTS[0])
+        with open_sink(str(tmp_path / "out"), form, SCHEMA) as sink:
+            sink.write(PARTS[0])
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -58,24 +59,24 @@ def test_what_is_not_finished_is_not_there(tmp_path: Path, form: Form) -> None:
 
 def test_an_inventory_stays_as_it_was_until_the_next_is_finished(tmp_path: Path) -> None:
     out = tmp_path / "out.lance"
-    with opened(str(out), "lance", COLUMNS) as target:
-        target.finish([target.write(PARTS[0])])
-    with opened(str(out), "lance", COLUMNS) as target:
-        target.write(PARTS[1])
+    with open_sink(str(out), "lance", SCHEMA) as sink:
+        sink.finish([sink.write(PARTS[0])])
+    with open_sink(str(out), "lance", SCHEMA) as sink:
+        sink.write(PARTS[1])
     assert (lance.dataset(str(out)).version, content(out, "lance")) == (1, WITHOUT_NULLS[:2])
 
 
 def test_a_worker_that_does_not_share_the_place_says_so(tmp_path: Path) -> None:
-    with opened(str(tmp_path / "out.json"), "json", COLUMNS) as target:
+    with open_sink(str(tmp_path / "out.json"), "json", SCHEMA) as sink:
         for folder in tmp_path.iterdir():
             shutil.move(folder, tmp_path.parent / f"{tmp_path.name}-elsewhere")
         with pytest.raises(LancensError, match=r"is not the same place for Spark's workers; name one that they share"):
-            target.write(PARTS[0])
+            sink.write(PARTS[0])
 
 
 def test_rows_of_many_parts_stand_in_few_groups(tmp_path: Path) -> None:
     out = tmp_path / "out.parquet"
-    with opened(str(out), "parquet", COLUMNS) as target:
-        target.finish([target.write(PARTS[1]) for _ in range(50)])
+    with open_sink(str(out), "parquet", SCHEMA) as sink:
+        sink.finish([sink.write(PARTS[1]) for _ in range(50)])
     file = pq.ParquetFile(out)
     assert (file.metadata.num_rows, file.metadata.num_row_groups) == (50, 1)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from reconciler.pipeline.records import Stored
-from reconciler.pipeline.storage_probe import look
+from reconciler.pipeline.storage_probe import probe
 from reconciler.state import Field, StorageKind
 
 
@@ -40,7 +40,7 @@ def test_a_dataset_is_measured_from_its_latest_version(tmp_path: Path, elsewhere
     dataset.delete("id < 5")
     data = sum(file.stat().st_size for file in (tmp_path / "a.lance/data").iterdir())
 
-    found = look(place, {})
+    found = probe(place, {})
     assert (found.kind, found.version, found.rows, found.fragments) == (StorageKind.DATASET, 4, 110, 2)
     assert found.bytes == data
     assert found.schema == (Field("id", "int64"), Field("score", "float64"))
@@ -50,7 +50,7 @@ def test_a_dataset_is_measured_from_its_latest_version(tmp_path: Path, elsewhere
 
 def test_an_empty_dataset_has_nothing_in_it_rather_than_nothing_known(tmp_path: Path) -> None:
     lance.write_dataset(_rows(0), str(tmp_path / "a.lance"))
-    found = look(str(tmp_path / "a.lance"), {})
+    found = probe(str(tmp_path / "a.lance"), {})
     assert (found.rows, found.bytes, found.fragments) == (0, 0, 0)
 
 
@@ -61,9 +61,9 @@ def test_only_the_latest_manifest_has_to_be_whole(tmp_path: Path) -> None:
     newest, *older = sorted(path for path in (place / "_versions").iterdir() if path.suffix == ".manifest")
     for manifest in older:
         manifest.write_bytes(b"damaged")
-    assert look(str(place), {}).version == 3
+    assert probe(str(place), {}).version == 3
     newest.write_bytes(b"damaged")
-    found = look(str(place), {})
+    found = probe(str(place), {})
     assert (found.kind, found.version, found.rows) == (StorageKind.UNKNOWN, None, None)
     assert found.detail
 
@@ -72,14 +72,14 @@ def test_a_place_that_is_kept_for_a_table_is_told_from_an_empty_one(tmp_path: Pa
     (tmp_path / "empty").mkdir()
     (tmp_path / "declared").mkdir()
     (tmp_path / "declared/.lance-reserved").touch()
-    assert look(str(tmp_path / "empty"), {}) == Stored(StorageKind.NOTHING)
-    assert look(str(tmp_path / "nowhere"), {}) == Stored(StorageKind.NOTHING)
-    assert look(str(tmp_path / "declared"), {}) == Stored(StorageKind.NOTHING, reserved=True)
+    assert probe(str(tmp_path / "empty"), {}) == Stored(StorageKind.NOTHING)
+    assert probe(str(tmp_path / "nowhere"), {}) == Stored(StorageKind.NOTHING)
+    assert probe(str(tmp_path / "declared"), {}) == Stored(StorageKind.NOTHING, reserved=True)
 
 
 def test_other_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "part-0.parquet").touch()
-    assert look(str(tmp_path), {}) == Stored(
+    assert probe(str(tmp_path), {}) == Stored(
         StorageKind.NOT_LANCE, "it holds part-0.parquet and no version of a dataset"
     )
 
@@ -94,7 +94,7 @@ def test_a_place_that_stops_answering_is_unknown(tmp_path: Path, monkeypatch: py
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(Path, "iterdir", iterdir)
-    found = look(str(tmp_path / "empty"), {})
+    found = probe(str(tmp_path / "empty"), {})
     assert found.kind is StorageKind.UNKNOWN
     assert "Input/output error" in found.detail
 
@@ -108,7 +108,7 @@ def test_no_secret_is_in_what_storage_says() -> None:
         "allow_http": "true",
         "client_max_retries": "0",
     }
-    found = look("s3://key:hunter2-correct-horse@bucket/a", options)
+    found = probe("s3://key:hunter2-correct-horse@bucket/a", options)
     assert found.kind is StorageKind.UNKNOWN
     assert "error sending request" in found.detail
     assert "hunter2" not in found.detail
@@ -119,4 +119,4 @@ def test_an_entry_without_a_location_is_not_looked_for_in_the_working_directory(
 ) -> None:
     lance.write_dataset(_rows(1), str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    assert look("", {}) == Stored(StorageKind.UNKNOWN, "the entry names no location")
+    assert probe("", {}) == Stored(StorageKind.UNKNOWN, "the entry names no location")

@@ -17,9 +17,10 @@ from reconciler.backends.memory import MemoryBackend
 from reconciler.errors import CatalogError, ConfigError, InternalError, LancensError, PermissionDeniedError
 from reconciler.manifest import load
 from reconciler.names import EVERYTHING, ChildrenOf, Identifier, Only, Scope
-from reconciler.pipeline.catalogs import CatalogSpec, catalog_specs
+from reconciler.operations.connections import CatalogSpec, catalog_specs
 from reconciler.pipeline.reading import read_unit, rows_in
-from reconciler.pipeline.rows import COVERAGE, NAMESPACE, NOTE, TABLE, Row, namespace_of, table_of
+from reconciler.pipeline.rows import COVERAGE, NAMESPACE, NOTE, TABLE, namespace_of, table_of
+from reconciler.pipeline.schemas import Row
 from reconciler.pipeline.units import Unit, list_units, units_of
 from reconciler.state import Snapshot
 
@@ -181,7 +182,7 @@ def test_a_catalog_that_cannot_list_its_outermost_level_hears_what_the_manifest_
         '    scope: ["main/**", "dev", "*/x"]\n    namespaces: {main: {}, more: {namespaces: {x: {}}}}\n'
     )
     (spec,) = catalog_specs(load(path))
-    assert spec.roots == {"main", "dev", "more"}
+    assert spec.outermost_names == {"main", "dev", "more"}
     catalog = fill(Catalog(), [("main",), ("more", "x")], [])
     read(catalog, units_of(catalog, spec, size=1))
     assert catalog.scopes[0].outermost == {"main", "dev"}
@@ -296,7 +297,7 @@ def test_a_backend_that_does_not_connect_is_the_error_of_each_namespace() -> Non
 # ---- only some of it -------------------------------------------------------------------------------------------------
 
 
-def wanting(catalog: Catalog, spec: CatalogSpec, *globs: str, split: int = 3) -> list[Unit]:
+def selecting(catalog: Catalog, spec: CatalogSpec, *globs: str, split: int = 3) -> list[Unit]:
     """Return the units of the namespaces that ``globs`` match, as :func:`list_units` has them of a catalog."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(CatalogSpec, "connect", lambda _spec: nullcontext(catalog))
@@ -308,12 +309,12 @@ def wanting(catalog: Catalog, spec: CatalogSpec, *globs: str, split: int = 3) ->
 @pytest.mark.parametrize("globs", [("a",), ("a", "a/deep"), ("",), ("*/deep",), ("**",)])
 def test_what_is_asked_for_is_what_is_read(scope: Scope, globs: tuple[str, ...]) -> None:
     catalog = small()
-    wanted = Scope(globs)
+    selected = Scope(globs)
     whole = read(catalog, units_of(catalog, spec_of(scope), size=1))
-    units = wanting(catalog, spec_of(scope), *globs)
+    units = selecting(catalog, spec_of(scope), *globs)
     catalog.scopes.clear()
     rows = [row for row in read(catalog, units) if row["kind"] != NOTE]
-    expected = [row for row in whole if row["kind"] != NOTE and wanted.contains(row["namespace"])]
+    expected = [row for row in whole if row["kind"] != NOTE and selected.contains(row["namespace"])]
     assert sorted(map(repr, rows)) == sorted(map(repr, expected))
     scanned = {name for scope in catalog.scopes if isinstance(scope, ChildrenOf) for name in scope.namespaces}
     assert scanned == set(coverage_of(rows))
@@ -323,19 +324,19 @@ def test_nothing_else_is_listed() -> None:
     catalog = small()
     listed: list[Identifier] = []
     catalog.on_list = listed.append
-    wanting(catalog, spec_of(), "a")
+    selecting(catalog, spec_of(), "a")
     assert sorted(listed) == [(), ("a",)]
 
 
 def test_names_are_asked_for_as_the_catalog_spells_them() -> None:
     catalog = small()
     catalog.capabilities = replace(catalog.capabilities, folds_case=True)
-    assert [unit.namespaces for unit in wanting(catalog, spec_of(), "A")] == [(("a",),)]
+    assert [unit.namespaces for unit in selecting(catalog, spec_of(), "A")] == [(("a",),)]
 
 
 def test_what_is_made_meanwhile_is_read_where_it_is_asked_for() -> None:
     catalog = small()
-    units = wanting(catalog, spec_of(), "a/**")
+    units = selecting(catalog, spec_of(), "a/**")
     catalog.insert_namespace(("a", "new"), {})
     catalog.insert_namespace(("new",), {})
     rows = read(catalog, units)
@@ -345,7 +346,7 @@ def test_what_is_made_meanwhile_is_read_where_it_is_asked_for() -> None:
 def test_what_does_not_tell_what_is_in_it_is_no_gap() -> None:
     catalog = small()
     catalog.on_list = refuses_to_list_a
-    units = wanting(catalog, spec_of(), "a/deep")
+    units = selecting(catalog, spec_of(), "a/deep")
     rows = read(catalog, units)
     assert (set(coverage_of(rows)), errors_in(rows)) == ({("a", "deep")}, {})
     catalog.on_scan = refusing(("a",), PermissionDeniedError("memory: not allowed"))

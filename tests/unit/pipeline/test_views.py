@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.errors import CatalogError, ErrorCode
-from reconciler.pipeline.rows import arrow_schema, coverage_row, record_batch, rows_of
+from reconciler.pipeline.rows import coverage_row, rows_of
+from reconciler.pipeline.schemas import record_batch
 from reconciler.pipeline.views import INVENTORY, VIEWS, View
 from reconciler.state import LiveNamespace, LiveTable, Snapshot
 from tests.strategies import SECRET
@@ -27,7 +28,7 @@ _properties = st.sets(_keys).map(lambda keys: {key: _value(key) for key in keys}
 
 
 def shown(view: View, *rows: Any) -> list[dict[str, Any]]:
-    return list(view.rows(rows, view.columns))
+    return list(view.rows(rows, view.schema.names))
 
 
 @given(_properties, _properties, _locations)
@@ -37,7 +38,7 @@ def test_no_view_shows_a_secret(spaces: dict[str, str], tables: dict[str, str], 
     for view in (*VIEWS.values(), INVENTORY):
         found = shown(view, *rows)
         assert SECRET not in repr(found)
-        assert record_batch(found, view.columns).schema == arrow_schema(view.columns)
+        assert record_batch(found, view.schema).schema == view.schema
     (table,) = shown(VIEWS["tables"], *rows)
     assert table["properties"].keys() == tables.keys()
     assert {key: text for key, text in table["properties"].items() if SECRET not in tables[key]} == {

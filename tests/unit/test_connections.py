@@ -1,0 +1,57 @@
+"""Opening the catalogs of a manifest, here and wherever a description of one is sent."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from reconciler.backends.memory import MemoryBackend
+from reconciler.errors import CatalogError, InternalError
+from reconciler.manifest import load
+from reconciler.operations.connections import CatalogSpec, catalog_specs, open_connections
+
+SECRET = "hunter2-correct-horse"
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> Path:
+    path = tmp_path / "lancens.yaml"
+    path.write_text(
+        "version: 1\nname: store\ncatalogs:\n  lake:\n    impl: memory\n"
+        '    scope: ["main/**", "*/x"]\n    namespaces: {main: {}, more: {namespaces: {x: {}}}}\n'
+    )
+    return path
+
+
+def test_a_catalog_is_opened_the_same_way_everywhere(manifest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[Iterable[str]] = []
+    monkeypatch.setattr(MemoryBackend, "set_outermost_names", lambda _self, names: heard.append(names))
+    loaded = load(manifest)
+    with open_connections(loaded, parallelism=3) as connections:
+        here = connections["lake"]
+        assert here.backend.parallelism == 3
+    (spec,) = catalog_specs(loaded, parallelism=3)
+    sent: CatalogSpec = pickle.loads(pickle.dumps(spec))  # noqa: S301 - our own
+    with sent.connect() as backend:
+        assert backend.parallelism == 3
+    assert here.spec == sent
+    assert heard == [{"main", "more"}] * 2
+
+
+def test_errors_in_the_block_name_the_catalog_and_no_secret() -> None:
+    spec = CatalogSpec("lake", "memory", {}, (SECRET,))
+    with pytest.raises(CatalogError) as raised, spec.connect():
+        raise InternalError(f"memory: no answer to {SECRET}")
+    assert str(raised.value).startswith("lake (memory): no answer to ")
+    assert SECRET not in str(raised.value) + repr(CatalogSpec("lake", "memory", {"key": SECRET}, (SECRET,)))
+
+
+def test_a_connection_is_closed_at_the_end(manifest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[str] = []
+    monkeypatch.setattr(MemoryBackend, "close", lambda self: closed.append(self.impl))
+    with open_connections(load(manifest)):
+        assert closed == []
+    assert closed == ["memory"]
