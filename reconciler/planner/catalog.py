@@ -25,7 +25,7 @@ from reconciler.state import DesiredCatalog, DesiredNamespace, DesiredTable, Liv
 
 __all__ = ["CatalogPlan", "conclude", "droppable_namespaces", "plan_catalog"]
 
-_LEFTOVER = "left by an interrupted run of lancens; nobody's data goes with it"
+_LEFTOVER = "left by an earlier or interrupted run of lancens; nobody's data goes with it"
 
 
 @dataclass(slots=True)
