@@ -24,7 +24,6 @@ from reconciler.state import Capabilities, LiveNamespace, LiveTable, NameRule, P
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
-    from reconciler.backends.hive.gen.ttypes import Database
 
 __all__ = ["Hive3Backend"]
 
@@ -96,8 +95,7 @@ class Hive3Backend(HiveBackend):
         """Return one catalog or database."""
         if len(identifier) == 1:
             return self._catalogs.load(identifier[0])
-        left = self._left_default(identifier)
-        return super().load_namespace(identifier) if left is None else namespace_of_database(identifier, left)
+        return super().load_namespace(identifier)
 
     def child_namespaces(self, parent: Identifier) -> list[str]:
         """Return the names of the catalogs, or of the databases in one."""
@@ -133,19 +131,18 @@ class Hive3Backend(HiveBackend):
         if len(identifier) == 1:
             self._leftovers.clear_catalog(identifier[0])
             self._catalogs.remove(identifier[0])
-        elif (left := self._left_default(identifier)) is not None:
-            self._catalogs.move_default(left)
-        else:
+            return
+        left = self._catalogs.left_default(identifier[0]) if identifier[1] == DEFAULT_DATABASE else None
+        if left is None:
             super().remove_namespace(identifier)
+        else:
+            self._catalogs.move_default(left)
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
         """Return what else a namespace holds; the catalog ``hive`` always has a ``default`` that cannot go."""
         if identifier == (DEFAULT_CATALOG,):
             return [DEFAULT_DATABASE]
         return super().foreign_objects(identifier)
-
-    def _left_default(self, identifier: Identifier) -> Database | None:
-        return self._catalogs.left_default(identifier[0]) if identifier[1:] == (DEFAULT_DATABASE,) else None
 
     def _databases_in(self, catalogs: Iterable[str]) -> Iterator[DatabaseName]:
         for catalog in catalogs:

@@ -293,10 +293,11 @@ def test_one_that_somebody_uses_is_told_in_a_note(
     assert not any("is at the place of its catalog" in note for note in backend.scan().notes)
 
 
-def test_one_that_is_wanted_goes_where_databases_go(
-    server: Metastore, backend: HiveBackend, catalog: str, lake: str
-) -> None:
-    backend.insert_namespace((catalog, "default"), {"tier": "gold"})
+def test_one_that_is_wanted_goes_where_databases_go(server: Metastore, catalog: str, lake: str, tmp_path: Path) -> None:
+    file = _manifest(server, tmp_path, lake, (catalog,))
+    file.write_text(f"{file.read_text()}    namespaces: {{{catalog}: {{namespaces: {{default: {{}}}}}}}}\n")
+    plan = _plan(file)
+    assert _planned(plan) == [("create-namespace", (catalog, "default"))]
+    assert _apply(plan, file).ok
     assert locations.same(entries(server.uri)[catalog, "default"], f"{lake}/{catalog}/default.db")
-    assert list(backend.leftovers(EVERYTHING)) == []
-    backend.remove_namespace((catalog, "default"))
+    assert _plan(file).is_empty
