@@ -25,7 +25,8 @@ from reconciler.state import DEFAULT_PARALLELISM
 
 __all__ = ["StopSignal", "execute"]
 
-_WRITES_DATA = frozenset({Action.CREATE_TABLE, Action.ALTER_TABLE})
+_TAKEN_ANYWAY = frozenset({Action.CREATE_TABLE, Action.ALTER_TABLE, Action.DROP_NAMESPACE})
+"""Taken even where the entry is as it is to be: data may be missing, and a leftover may not count as there."""
 _WORTH_REPEATING = frozenset({ErrorCode.CONCURRENT_MODIFICATION, ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.THROTTLING})
 
 
@@ -190,7 +191,7 @@ class _Run:
 
     def _take(self, position: int, target: Target[LiveT], step_of: Callable[[Target[LiveT]], Step[LiveT]]) -> Outcome:
         target.expect_planned()
-        if target.precondition is Precondition.APPLIED and target.change.action not in _WRITES_DATA:
+        if target.precondition is Precondition.APPLIED and target.change.action not in _TAKEN_ANYWAY:
             return Outcome(Status.ALREADY)
         step = step_of(target)
         self._journal.intent(position, target.change, target.live)

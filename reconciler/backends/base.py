@@ -269,9 +269,9 @@ class Backend(ABC):
         """Return the entries that lancens made for a moment, and that stayed when it was interrupted (optional).
 
         A plan takes them away. They are nobody's, so no scan, list or count has them in it, and none keeps its
-        namespace from being dropped; :meth:`load_namespace`, :meth:`load_table`, :meth:`remove_namespace` and
-        :meth:`remove_table` know them. ``scope`` is what is planned; one that can harm what is in it need not be
-        in it itself.
+        namespace from being dropped; :meth:`load_table`, :meth:`remove_namespace` and :meth:`remove_table` know them,
+        and :meth:`load_namespace` does unless another one can be made in its place. ``scope`` is what is planned; one
+        that can harm what is in it need not be in it itself.
 
         Raises:
             BackendError: naming what could not be read.

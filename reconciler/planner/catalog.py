@@ -25,7 +25,7 @@ from reconciler.state import DesiredCatalog, DesiredNamespace, DesiredTable, Liv
 
 __all__ = ["LEFTOVER", "CatalogPlan", "conclude", "droppable_namespaces", "plan_catalog"]
 
-LEFTOVER = "left by an interrupted run of lancens; nobody's data goes with it"
+LEFTOVER = "left by an earlier or interrupted run of lancens; nobody's data goes with it"
 
 
 @dataclass(slots=True)

@@ -33,6 +33,7 @@ from reconciler.errors import (
     ServiceUnavailableError,
     UnsupportedOperationError,
 )
+from reconciler.ownership import owner_of
 from reconciler.state import LiveNamespace, PropertyChanges
 
 if TYPE_CHECKING:
@@ -68,32 +69,96 @@ class Catalogs:
     def create(self, name: str, properties: Mapping[str, str], location: str | None) -> LiveNamespace:
         """Create a catalog, at ``location`` unless ``properties`` say where.
 
+        The server makes a ``default`` in it that points where the catalog does, and whoever drops that with its data
+        deletes the directory. So the catalog is made at a new place in its home, where ``default`` stays, and pointed
+        at its home only then, see :meth:`settle`.
+
         Raises:
             NamespaceAlreadyExistsError: the name is taken.
+            NamespaceNotFoundError: somebody has dropped it at once.
             InvalidInputError: neither says where, or the server does not take it.
         """
         from reconciler.backends.hive.gen.ttypes import CreateCatalogRequest
 
         catalog = catalog_of(name, properties)
-        catalog.locationUri = catalog.locationUri or location
-        if catalog.locationUri is None:
+        home = catalog.locationUri or location
+        if home is None:
             raise InvalidInputError(
                 f"{self.impl}: catalog `{name}` needs a location: set `{CATALOG_LOCATION}`, or `root` in the config"
             )
-        self.databases.directories.make(catalog.locationUri)
+        catalog.locationUri = locations.new_place_in(home)
         what = f"creating catalog `{name}`"
         with creating(self.impl, what, exists=NamespaceAlreadyExistsError, look=lambda: self._fetch(name)):
             self.metastore.write(lambda client: client.create_catalog(CreateCatalogRequest(catalog)))
+        self.settle(name)
         return self.load(name)
 
-    def alter(self, name: str, changes: PropertyChanges) -> LiveNamespace:
-        """Merge ``changes`` into the properties of a catalog.
+    def settle(self, name: str) -> None:
+        """Point a catalog that still is where :meth:`create` made it at its home; it reads as being there already.
+
+        One that has left its ``default`` there is being dropped, see :meth:`remove`, and stays where it is.
 
         Raises:
             NamespaceNotFoundError: there is none.
         """
-        self._write(name, alter_catalog(self._fetch(name), changes))
+        from reconciler.backends.hive.gen.ttypes import Catalog
+
+        place = self._fetch(name).locationUri
+        home = locations.home_of(place)
+        if home == place:
+            return
+        default = self._default(name)
+        if default is not None and locations.same(default.locationUri, place):
+            self._write(name, Catalog(name=name, locationUri=home))
+
+    def alter(self, name: str, changes: PropertyChanges) -> LiveNamespace:
+        """Merge ``changes`` into the properties of a catalog; one that has a mark then has no :meth:`left_default`.
+
+        Raises:
+            NamespaceNotFoundError: there is none.
+        """
+        catalog = self._fetch(name)
+        altered = alter_catalog(catalog, changes)
+        if _is_marked(altered):
+            self.move_default(self._default_at(catalog))
+        if CATALOG_LOCATION not in changes.set:
+            altered.locationUri = None  # the server leaves it where it is: somebody may be dropping it from there
+        self._write(name, altered)
         return self.load(name)
+
+    # ---- the `default` of earlier versions -----------------------------------------------------------------------
+
+    def left_default(self, name: str) -> Database | None:
+        """Return the ``default`` that the server made at the home of a catalog with a mark of lancens.
+
+        Earlier versions left it there. One that counts is somebody's, and the metastore's own is where it has to be.
+
+        Returns:
+            None where there is no such database, or no such catalog.
+        """
+        try:
+            catalog = self._fetch(name)
+        except NamespaceNotFoundError:
+            return None
+        return self._default_at(catalog) if _is_marked(catalog) else None
+
+    def move_default(self, default: Database | None) -> None:
+        """Point a ``default`` at a new place in the catalog's home; None and one that is gone are no matter."""
+        if default is not None:
+            moved = deepcopy(default)
+            moved.locationUri = locations.new_place_in(default.locationUri)
+            with suppress(NamespaceNotFoundError):
+                self.databases.write(DatabaseName(default.catalogName, DEFAULT_DATABASE), moved)
+
+    def _default_at(self, catalog: Catalog) -> Database | None:
+        """Return the ``default`` of a catalog while it is at the catalog's home and does not count."""
+        default = None if catalog.name == DEFAULT_CATALOG else self._default(catalog.name)
+        if default is None or not locations.same(default.locationUri, locations.home_of(catalog.locationUri)):
+            return None
+        with suppress(NamespaceNotFoundError):
+            if not self.databases.counts(DatabaseName(catalog.name, DEFAULT_DATABASE), default):
+                return default
+        return None
 
     def remove(self, name: str) -> None:
         """Drop a catalog that holds no database but an empty ``default``; every file stays where it is.
@@ -207,3 +272,8 @@ class Catalogs:
 
         with translated(self.impl, f"altering catalog `{name}`", missing=NamespaceNotFoundError):
             self.metastore.write(lambda client: client.alter_catalog(AlterCatalogRequest(name, catalog)))
+
+
+def _is_marked(catalog: Catalog) -> bool:
+    """Return whether lancens has made or adopted a catalog."""
+    return owner_of(namespace_of_catalog((), catalog).properties) is not None

@@ -1,7 +1,8 @@
 """Databases: listed, read, created, altered and dropped.
 
 Hive makes a database ``default`` itself, one in each catalog. While that is empty and nobody has given it properties
-it does not count: it is not listed, creating it gives the one that is there its properties, and it is in nobody's way.
+it does not count: it is not listed, creating it gives the one that is there its properties and, unless it is the whole
+metastore's, its place, and it is in nobody's way.
 """
 
 from __future__ import annotations
@@ -107,6 +108,8 @@ class Databases:
             there = self.fetch(name)
             if self.counts(name, there):
                 raise
+            if not _is_metastores_own(name):
+                there.locationUri = database.locationUri or there.locationUri
             return self._write(name, there, PropertyChanges(properties))
         return namespace_of_database(name.identifier, self.fetch(name))
 
@@ -152,7 +155,7 @@ class Databases:
         if held := self.contents(name):
             some = ", ".join(sorted(held)[:5])
             raise NamespaceNotEmptyError(f"{self.impl}: namespace `{name}` is not empty, it holds {some}")
-        if name.name == DEFAULT_DATABASE and name.catalog in (None, DEFAULT_CATALOG):
+        if _is_metastores_own(name):
             self._write(name, database, PropertyChanges(remove=frozenset(database.parameters)))
         else:
             self.drop(name)
@@ -171,3 +174,8 @@ class Databases:
         except InternalError:
             self.fetch(name)  # a missing database is a mere "NullPointerException" to 2.3 and 3.1
             raise
+
+
+def _is_metastores_own(name: DatabaseName) -> bool:
+    """Return whether a database is the ``default`` that Hive makes for itself and never drops."""
+    return name.name == DEFAULT_DATABASE and name.catalog in (None, DEFAULT_CATALOG)

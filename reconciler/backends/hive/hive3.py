@@ -9,9 +9,18 @@ from typing import TYPE_CHECKING
 from reconciler import locations
 from reconciler.backends.hive.backend import HiveBackend
 from reconciler.backends.hive.catalogs import Catalogs
-from reconciler.backends.hive.entries import DEFAULT_CATALOG, DEFAULT_DATABASE, SAFEGUARD, DatabaseName
+from reconciler.backends.hive.entries import (
+    CATALOG_LOCATION,
+    DATABASE_LOCATION,
+    DEFAULT_CATALOG,
+    DEFAULT_DATABASE,
+    SAFEGUARD,
+    DatabaseName,
+    namespace_of_database,
+)
 from reconciler.errors import InvalidInputError, NamespaceNotFoundError
-from reconciler.names import EVERYTHING, Identifier, Scope
+from reconciler.names import EVERYTHING, Identifier, Scope, join
+from reconciler.ownership import owner_of
 from reconciler.state import Capabilities, LiveNamespace, LiveTable, NameRule, PropertyChanges, Snapshot
 
 if TYPE_CHECKING:
@@ -60,20 +69,28 @@ class Hive3Backend(HiveBackend):
         below = self._scan_databases(scope, self._databases_in(inside))
         namespaces = {live.id: live for live in self._loaded(names)}
         namespaces |= {found: live for found, live in below.namespaces.items() if found[:1] in namespaces}
-        return Snapshot(
-            namespaces, {found: live for found, live in below.tables.items() if found[:2] in namespaces}, below.notes
-        )
+        tables = {found: live for found, live in below.tables.items() if found[:2] in namespaces}
+        return Snapshot(namespaces, tables, (*below.notes, *_defaults_at_home(namespaces)))
 
     def leftovers(self, scope: Scope) -> list[LiveNamespace | LiveTable]:
-        """Return the entries that were made only to have a directory made, and stayed.
+        """Return the entries that were made only to have a directory made, and stayed; and ``default`` at a home.
 
         Those that were made for a catalog are in the catalog ``hive``, whatever the scope.
         """
         within = [name for name in self._catalogs.names() if scope.contains((name,)) or scope.reaches((name,))]
-        return [
+        made = [
             leftover
             for catalog in dict.fromkeys((DEFAULT_CATALOG, *within))
             for leftover in self._leftovers_in(scope, catalog)
+        ]
+        defaults = ((name, self._catalogs.left_default(name)) for name in within)
+        return [
+            *made,
+            *(
+                namespace_of_database((name, DEFAULT_DATABASE), default)
+                for name, default in defaults
+                if default is not None
+            ),
         ]
 
     def load_namespace(self, identifier: Identifier) -> LiveNamespace:
@@ -96,6 +113,7 @@ class Hive3Backend(HiveBackend):
     ) -> LiveNamespace:
         """Create a catalog or a database, under ``root`` where it is not said where."""
         if len(identifier) > 1:
+            self._catalogs.settle(identifier[0])  # where its own creation was interrupted
             return super().insert_namespace(identifier, properties, kind=kind)
         root = self.config.root
         location = None if root is None else locations.join(root, identifier[0])
@@ -108,12 +126,19 @@ class Hive3Backend(HiveBackend):
         return super().alter_namespace(identifier, changes)
 
     def remove_namespace(self, identifier: Identifier) -> None:
-        """Drop an empty catalog or database; no file goes with it."""
+        """Drop an empty catalog or database; no file goes with it.
+
+        Of a ``default`` that is one of the ``leftovers`` only the place goes: other clients expect it to be there.
+        """
         if len(identifier) == 1:
             self._leftovers.clear_catalog(identifier[0])
             self._catalogs.remove(identifier[0])
-        else:
+            return
+        left = self._catalogs.left_default(identifier[0]) if identifier[1] == DEFAULT_DATABASE else None
+        if left is None:
             super().remove_namespace(identifier)
+        else:
+            self._catalogs.move_default(left)
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
         """Return what else a namespace holds; the catalog ``hive`` always has a ``default`` that cannot go."""
@@ -140,3 +165,17 @@ class Hive3Backend(HiveBackend):
         """Return the path of a database; those of the catalog ``hive`` are where ``hive2`` puts them."""
         catalog, database = identifier
         return (f"{database}.db",) if catalog == DEFAULT_CATALOG else (catalog, f"{database}.db")
+
+
+def _defaults_at_home(namespaces: Mapping[Identifier, LiveNamespace]) -> Iterator[str]:
+    """Yield a note for each ``default`` that counts and is at the home of a catalog with a mark of lancens."""
+    for identifier, live in namespaces.items():
+        catalog = namespaces.get(identifier[:-1])
+        if catalog is None or identifier[-1] != DEFAULT_DATABASE or catalog.id == (DEFAULT_CATALOG,):
+            continue
+        home = catalog.properties.get(CATALOG_LOCATION)
+        if owner_of(catalog.properties) and locations.same(live.properties.get(DATABASE_LOCATION), home):
+            yield (
+                f"`{join(identifier)}` is at the place of its catalog: DROP DATABASE in Hive would delete all that is "
+                f"in the catalog's directory; give it a place of its own as `{DATABASE_LOCATION}`"
+            )

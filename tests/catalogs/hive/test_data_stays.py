@@ -14,9 +14,12 @@ import pytest
 from lance_namespace import DropNamespaceRequest, errors
 
 import reconciler
+from reconciler import locations
 from reconciler.backends.hive.backend import HiveBackend
+from reconciler.backends.hive.catalogs import Catalogs
 from reconciler.backends.hive.databases import Databases
 from reconciler.backends.hive.entries import DatabaseName
+from reconciler.backends.hive.gen.ttypes import AlterCatalogRequest, Catalog, CreateCatalogRequest
 from reconciler.backends.hive.hive3 import Hive3Backend
 from reconciler.errors import (
     ConcurrentModificationError,
@@ -32,7 +35,7 @@ from reconciler.namespace import CatalogNamespace
 from reconciler.state import PropertyChanges
 from tests.catalogs.hive.conftest import Connect
 from tests.catalogs.hive.files import digests, write_dataset
-from tests.catalogs.hive.raw import database_name, fetch, plain_table, put, raw
+from tests.catalogs.hive.raw import database_name, entries, fetch, plain_table, put, raw
 from tests.servers.hive import Metastore
 from tests.soak import count
 
@@ -171,13 +174,12 @@ def test_dropping_a_catalog_keeps_every_file_under_its_directory(catalogs: Hive3
     write_dataset(home / "stray.lance")
     catalogs.insert_table((name, "db", "events"), str(home / "db" / "events.lance"), {})
     before = digests(home)
-    with pytest.raises(errors.NamespaceNotEmptyError, match="it holds db"):
+    with pytest.raises(NamespaceNotEmptyError, match="it holds db"):
         catalogs.remove_namespace((name,))
     CatalogNamespace(catalogs).drop_namespace(DropNamespaceRequest(id=[name], behavior="cascade"))
     assert name not in catalogs.child_namespaces(())
     assert len(before) > 4
-    assert digests(home) == before
-    assert not [path for path in home.iterdir() if path.name.startswith(".lancens")]
+    assert digests(home) == before  # the directory that `default` had stays as well, and is empty
 
 
 def test_a_catalog_that_cannot_be_dropped_is_what_it_was(
@@ -195,6 +197,56 @@ def test_a_catalog_that_cannot_be_dropped_is_what_it_was(
     assert catalogs.load_namespace((name,)) == before
     assert sorted(catalogs._databases.names(name)) == ["default", "late"]
     catalogs.remove_namespace((name, "late"))
+    catalogs.remove_namespace((name,))
+
+
+def test_anybody_can_drop_the_default_of_a_new_catalog_with_its_data(
+    server: Metastore, catalogs: Hive3Backend, tmp_path: Path
+) -> None:
+    name, home = f"cat_{uuid.uuid4().hex[:12]}", tmp_path / "home"
+    write_dataset(home / "stray.lance")
+    before = digests(home)
+    catalogs.insert_namespace((name,), {"catalog.location-uri": str(home)})
+    assert entries(server.uri)[name,] == str(home)
+    with raw(server.uri) as client:
+        client.drop_database(f"@{name}#default", True, True)
+    assert digests(home) == before
+    catalogs.remove_namespace((name,))
+    assert digests(home) == before
+
+
+def test_a_catalog_that_is_dropped_while_it_is_made_is_not_pointed_back(
+    server: Metastore, catalogs: Hive3Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that drops it has looked already, and has only the drop left to do."""
+    name, home = f"cat_{uuid.uuid4().hex[:12]}", tmp_path / "home"
+    parked = f"{home}/.lancens_{'0' * 32}"
+    fetch = Catalogs._fetch
+
+    def after_somebody_parked_it(ours: Catalogs, catalog: str) -> Catalog:
+        with raw(server.uri) as client:
+            client.alter_catalog(AlterCatalogRequest(catalog, Catalog(name=catalog, locationUri=parked)))
+        return fetch(ours, catalog)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Catalogs, "_fetch", after_somebody_parked_it)
+        catalogs.insert_namespace((name,), {"catalog.location-uri": str(home)})
+    catalogs.alter_namespace((name,), PropertyChanges({"tier": "gold"}))
+    assert entries(server.uri)[name,] == parked
+    assert catalogs.load_namespace((name,)).properties == {"catalog.location-uri": str(home), "tier": "gold"}
+    catalogs.remove_namespace((name,))
+
+
+def test_a_catalog_whose_making_was_cut_off_is_at_home_and_is_pointed_there(
+    server: Metastore, catalogs: Hive3Backend, tmp_path: Path
+) -> None:
+    name, home = f"cat_{uuid.uuid4().hex[:12]}", str(tmp_path / "home")
+    with raw(server.uri) as client:
+        client.create_catalog(CreateCatalogRequest(Catalog(name, "", locations.new_place_in(home))))
+    assert catalogs.load_namespace((name,)).properties == {"catalog.location-uri": home}
+    catalogs.insert_namespace((name, "db"), {})
+    assert entries(server.uri)[name,] == home
+    catalogs.remove_namespace((name, "db"))
     catalogs.remove_namespace((name,))
 
 

@@ -13,12 +13,13 @@ import reconciler
 from reconciler import locations
 from reconciler.backends.hive.backend import HiveBackend
 from reconciler.backends.hive.databases import Databases
-from reconciler.backends.hive.entries import DatabaseName, unique_name
+from reconciler.backends.hive.entries import DatabaseName, catalog_of, unique_name
 from reconciler.backends.hive.entries import plain_table as helper_table
 from reconciler.backends.hive.tables import Tables
 from reconciler.errors import LancensError, NamespaceNotFoundError, TableNotFoundError
-from reconciler.names import EVERYTHING, Identifier
+from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.planner.plan import Plan
+from reconciler.state import PropertyChanges
 from tests.catalogs.hive.files import digests, write_dataset
 from tests.catalogs.hive.raw import database_name, entries, plain_table, put, raw
 from tests.servers.cutting_proxy import cutting_proxy
@@ -103,7 +104,7 @@ def test_both_are_planned_and_taken_away_without_a_file(
     file = _manifest(server, tmp_path, lake, helper_in[:-1])
     plan = _plan(file)
     assert _planned(plan) == [("deregister-table", helper_in), ("drop-namespace", helper)]
-    assert all(change.reason.startswith("left by an interrupted run of lancens") for change in plan.changes)
+    assert all(change.reason.startswith("left by an earlier or interrupted run of lancens") for change in plan.changes)
     assert plan.catalogs[0].removed_tables == plan.catalogs[0].tables == 0
     assert _apply(plan, file).ok
     assert not {helper, helper_in} & set(entries(server.uri))
@@ -216,3 +217,87 @@ def test_one_is_dropped_from_a_place_where_nothing_is(
         backend.remove_namespace(helper)
     assert not {helper, helper_in} & set(entries(server.uri))
     assert digests(Path(lake)) == before
+
+
+# ---- the `default` at a catalog's place ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def catalog(server: Metastore, lake: str, data: Path) -> Iterator[str]:
+    """A catalog as an earlier version made it, with the database `default` that points at all its data."""
+    from reconciler.backends.hive.gen.ttypes import CreateCatalogRequest, DropCatalogRequest
+
+    if server.impl == "hive2":
+        pytest.skip("2.x has no catalogs")
+    name = f"cat_{uuid.uuid4().hex[:12]}"
+    made = catalog_of(name, {"lancens.managed-by": "tidy/lake", "catalog.location-uri": lake})
+    with raw(server.uri) as client:
+        client.create_catalog(CreateCatalogRequest(made))
+        assert locations.same(client.get_database(f"@{name}#default").locationUri, lake)
+        yield name
+        if "default" in client.get_databases(f"@{name}#*"):
+            client.drop_database(f"@{name}#default", False, True)
+        client.drop_catalog(DropCatalogRequest(name))
+
+
+def test_a_default_at_its_catalogs_place_is_planned_and_pointed_elsewhere(
+    server: Metastore, catalog: str, lake: str, tmp_path: Path
+) -> None:
+    before = digests(Path(lake))
+    file = _manifest(server, tmp_path, lake, (catalog,))
+    plan = _plan(file)
+    assert _planned(plan) == [("drop-namespace", (catalog, "default"))]
+    assert plan.changes[0].reason.startswith("left by an earlier or interrupted run of lancens")
+    assert _apply(plan, file).ok
+    assert _apply(plan, file).ok  # again
+    assert _plan(file).is_empty
+    with raw(server.uri) as client:
+        client.drop_database(f"@{catalog}#default", True, True)
+    assert digests(Path(lake)) == before
+
+
+def test_it_is_nobodys(backend: HiveBackend, catalog: str) -> None:
+    assert [live.id for live in backend.leftovers(EVERYTHING)] == [(catalog, "default")]
+    assert backend.child_namespaces((catalog,)) == []
+    assert (catalog, "default") not in backend.scan().namespaces
+    assert list(backend.leftovers(Scope(("other", "other/**")))) == []
+
+
+def test_a_change_of_its_catalog_points_it_elsewhere(
+    server: Metastore, backend: HiveBackend, catalog: str, lake: str
+) -> None:
+    """As when the catalog gets its mark, or is pointed somewhere else."""
+    backend.alter_namespace((catalog,), PropertyChanges({"catalog.location-uri": f"{lake}/moved"}))
+    there = entries(server.uri)
+    assert locations.home_of(there[catalog, "default"]) != there[catalog, "default"]
+    assert list(backend.leftovers(EVERYTHING)) == []
+
+
+def test_the_default_of_a_catalog_without_a_mark_is_left_alone(
+    server: Metastore, backend: HiveBackend, catalog: str, lake: str
+) -> None:
+    backend.alter_namespace((catalog,), PropertyChanges(remove=frozenset({"lancens.managed-by"})))
+    backend.alter_namespace((catalog,), PropertyChanges({"tier": "gold"}))
+    assert list(backend.leftovers(EVERYTHING)) == []
+    assert locations.same(entries(server.uri)[catalog, "default"], lake)
+
+
+def test_one_that_somebody_uses_is_told_in_a_note(
+    server: Metastore, backend: HiveBackend, catalog: str, lake: str
+) -> None:
+    theirs = (catalog, "default", "theirs")
+    put(server.uri, plain_table(theirs, f"{lake}/theirs", {"EXTERNAL": "TRUE"}))
+    assert list(backend.leftovers(EVERYTHING)) == []
+    assert any(f"`{catalog}$default` is at the place of its catalog" in note for note in backend.scan().notes)
+    backend.alter_namespace((catalog, "default"), PropertyChanges({"database.location-uri": f"{lake}/default.db"}))
+    assert not any("is at the place of its catalog" in note for note in backend.scan().notes)
+
+
+def test_one_that_is_wanted_goes_where_databases_go(server: Metastore, catalog: str, lake: str, tmp_path: Path) -> None:
+    file = _manifest(server, tmp_path, lake, (catalog,))
+    file.write_text(f"{file.read_text()}    namespaces: {{{catalog}: {{namespaces: {{default: {{}}}}}}}}\n")
+    plan = _plan(file)
+    assert _planned(plan) == [("create-namespace", (catalog, "default"))]
+    assert _apply(plan, file).ok
+    assert locations.same(entries(server.uri)[catalog, "default"], f"{lake}/{catalog}/default.db")
+    assert _plan(file).is_empty

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import lance_namespace
 import pytest
-from lance_namespace import CreateNamespaceRequest, ListNamespacesRequest, ListTablesRequest
+from lance_namespace import CreateNamespaceRequest, ListNamespacesRequest, ListTablesRequest, errors
 
 from reconciler import locations
 from reconciler.backends.hive.backend import HiveBackend
@@ -217,7 +217,7 @@ def test_missing_parents_are_named(catalogs: Hive3Backend) -> None:
         catalogs.insert_namespace(("nowhere", "db"), {})
     with pytest.raises(NamespaceNotFoundError, match="nowhere"):
         catalogs.child_namespaces(("nowhere",))
-    with pytest.raises(NamespaceNotFoundError, match="nowhere"):
+    with pytest.raises(errors.NamespaceNotFoundError, match="nowhere"):
         CatalogNamespace(catalogs).list_tables(ListTablesRequest(id=["nowhere", "db"]))
 
 
