@@ -207,6 +207,14 @@ class Backend(ABC):
         """
         raise UnsupportedOperationError(f"{self.impl}: the properties of a table cannot be changed")
 
+    def asked_capabilities(self) -> Capabilities:
+        """Return ``capabilities``, after asking the service for them where only it knows them (optional).
+
+        Raises:
+            BackendError: it could not be asked.
+        """
+        return self.capabilities
+
     def set_outermost_names(self, names: Iterable[str]) -> None:  # noqa: B027 - most have no use for it
         """Say which names the manifest uses on the outermost level, to a service that cannot list it (optional)."""
 

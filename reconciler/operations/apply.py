@@ -109,13 +109,16 @@ def _recorded(plan: Plan, connection: Connection) -> Recorded:
 
     Raises:
         PlanFileError: a fingerprint is not that of the state beside it.
+        CatalogError: the catalog could not be asked what it can do.
     """
     options = plan.options
     selection = Scope(options.select) if options.select else EVERYTHING
+    with connection.spec.errors():
+        capabilities = connection.backend.asked_capabilities()
     source = CatalogInput(
         connection.desired,
         Snapshot(),
-        connection.backend.capabilities,
+        capabilities,
         connection.spec.impl,
         options=plan_options(connection, selection, adopt=options.adopt, take_over=options.take_over),
         service=connection.service,

@@ -86,11 +86,14 @@ class RestBackend(Backend):
     @property
     def _server(self) -> Server:
         """The server, asked before its first use whether it can change entries."""
+        self._ask()
+        return self._known
+
+    def _ask(self) -> None:
         with self._asking:
             if not self._asked:
                 self.capabilities = self._able(alters=self._known.operations() >= _ALTERING)
                 self._asked = True
-        return self._known
 
     def _able(self, *, alters: bool) -> Capabilities:
         return Capabilities(
@@ -100,6 +103,11 @@ class RestBackend(Backend):
             alter_table=alters,
             relocate_table=alters,
         )
+
+    def asked_capabilities(self) -> Capabilities:
+        """Return what the server can do, which it says in ListOperations."""
+        self._ask()
+        return self.capabilities
 
     def close(self) -> None:
         """Close the connections."""
