@@ -229,8 +229,8 @@ class Backend(ABC):
     def direct_location(self, identifier: Identifier) -> str | None:
         """Return where a table goes that is made through an operation and names no location (optional).
 
-        The specifications of some catalogs name a place here, such as the current directory, that is no good for a
-        manifest, which is applied from anywhere. Without an answer of the backend's own, the default location.
+        The specifications of some catalogs name a place here, such as the current directory, that does not suit
+        a manifest, which is applied from anywhere. Without an answer of the backend's own, the default location.
 
         Raises:
             InvalidInputError, NamespaceNotFoundError: there is no such place.

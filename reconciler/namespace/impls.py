@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reconciler.backends import registry
 from reconciler.namespace.catalog import CatalogNamespace
-from reconciler.namespace.requests import specification_errors
+from reconciler.namespace.connecting import connect
 
 
 def __getattr__(impl: str) -> type[CatalogNamespace]:
@@ -13,7 +13,6 @@ def __getattr__(impl: str) -> type[CatalogNamespace]:
     registry.backend_class(impl)  # a name that is not installed, or lacks its extra, is an error here already
 
     def __init__(self: CatalogNamespace, **properties: str) -> None:  # noqa: N807 - it is the class's
-        with specification_errors():
-            CatalogNamespace.__init__(self, registry.connect(impl, properties))
+        CatalogNamespace.__init__(self, connect(impl, properties).backend)
 
     return type(impl, (CatalogNamespace,), {"__init__": __init__, "__module__": __name__})

@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from reconciler.errors import StalePlanError
-from reconciler.names import EVERYTHING, Identifier, Scope
+from reconciler.names import Identifier
 from reconciler.operations.connections import Connection, open_connections
 from reconciler.operations.facts import ask_places
-from reconciler.operations.plan import plan_options, reference
+from reconciler.operations.plan import plan_options, reference, selection_of
 from reconciler.planner.catalog import LEFTOVER
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.integrity import Place, Recorded, check_catalogs, follow, recorded
@@ -112,7 +112,7 @@ def _recorded(plan: Plan, connection: Connection) -> Recorded:
         CatalogError: the catalog could not be asked what it can do.
     """
     options = plan.options
-    selection = Scope(options.select) if options.select else EVERYTHING
+    selection = selection_of(options.select)
     with connection.spec.errors():
         capabilities = connection.backend.asked_capabilities()
     source = CatalogInput(

@@ -19,7 +19,7 @@ from reconciler.state import DEFAULT_PARALLELISM
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
 
-__all__ = ["plan", "plan_options", "read_catalog", "reference", "selected_catalogs"]
+__all__ = ["plan", "plan_options", "read_catalog", "reference", "selected_catalogs", "selection_of"]
 
 
 def plan(
@@ -91,9 +91,14 @@ def plan_options(connection: Connection, selection: Scope, *, adopt: bool, take_
     return PlanOptions(adopt=adopt, take_over=take_over, select=selected)
 
 
+def selection_of(select: Sequence[str]) -> Scope:
+    """Return what the globs of ``select`` select; everything, where there are none."""
+    return Scope(tuple(select)) if select else EVERYTHING
+
+
 def selected_catalogs(manifest: Manifest, select: Sequence[str]) -> tuple[Scope, list[str]]:
     """Return what the globs of ``select`` select, and the catalogs in which that can be something."""
-    selection = Scope(tuple(select)) if select else EVERYTHING
+    selection = selection_of(select)
     return selection, [name for name in manifest.catalogs if selection.below(name).patterns]
 
 

@@ -143,7 +143,7 @@ class Catalogs:
         return self._default_at(catalog) if _is_marked(catalog) else None
 
     def move_default(self, default: Database | None) -> None:
-        """Point a ``default`` at a new place in the catalog's home; None and one that is gone are no matter."""
+        """Point a ``default`` at a new place in the catalog's home; None, or one that is gone, is left alone."""
         if default is not None:
             moved = deepcopy(default)
             moved.locationUri = locations.new_place_in(default.locationUri)
