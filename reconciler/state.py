@@ -17,11 +17,11 @@ from reconciler.names import EVERYTHING, Identifier, Scope
 __all__ = [
     "DEFAULT_PARALLELISM",
     "Capabilities",
+    "Column",
     "DesiredCatalog",
     "DesiredNamespace",
     "DesiredTable",
     "Evolve",
-    "Field",
     "ForeignTable",
     "LiveNamespace",
     "LiveTable",
@@ -56,16 +56,16 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """One column. ``type`` is the canonical text of its Arrow type (see ``reconciler.arrow_types``)."""
+class Column:
+    """One column of a table; ``type`` is the canonical text of its Arrow type (see ``reconciler.arrow_types``)."""
 
     name: str
     type: str
     nullable: bool = True
-    metadata: tuple[tuple[str, str], ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
-Schema: TypeAlias = tuple[Field, ...]
+Schema: TypeAlias = tuple[Column, ...]
 
 
 class Prune(Enum):

@@ -6,7 +6,7 @@ from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field
 
 from reconciler import locations, ownership
-from reconciler.arrow_types import TypeSyntaxError, make_field
+from reconciler.arrow_types import TypeSyntaxError, make_column
 from reconciler.backends.identifiers import folded, name_problem, property_problem, table_depth_problem
 from reconciler.manifest.blocks import BlockReader, entries_of
 from reconciler.manifest.models import NamespaceBlock, TableBlock
@@ -15,9 +15,9 @@ from reconciler.names import EVERYTHING, Identifier, Scope, address
 from reconciler.redaction import is_sensitive_key, is_stand_in
 from reconciler.state import (
     Capabilities,
+    Column,
     DesiredNamespace,
     DesiredTable,
-    Field,
     LocationPolicy,
     Schema,
 )
@@ -218,7 +218,7 @@ class CatalogReader:
         if block.schema_ is None:
             return None
         nodes = entries_of(node)["schema"]
-        fields: list[Field] = []
+        fields: list[Column] = []
         first: dict[str, Node] = {}
         for column, entry in zip(block.schema_, nodes.items if isinstance(nodes, Sequence) else (), strict=True):
             name_node = entries_of(entry)["name"]
@@ -227,7 +227,7 @@ class CatalogReader:
                 shown = self.blocks.faults.shown(there.place)
                 self._at(name_node.place, f"column `{column.name}` in {what} is a duplicate, first at {shown}")
             try:
-                fields.append(make_field(column.name, column.type, column.nullable, column.metadata))
+                fields.append(make_column(column.name, column.type, column.nullable, column.metadata))
             except TypeSyntaxError as error:
                 self._at(name_node.place, f"column `{column.name}` in {what}: {error}")
         return tuple(fields)
