@@ -65,6 +65,7 @@ class DirBackend(Backend):
 
     impl = "dir"
     config_model = DirConfig
+    is_its_root = True
     config: DirConfig
     capabilities = Capabilities(location_policy=LocationPolicy.UNDER_ROOT, one_name_space=True)
 
