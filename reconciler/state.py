@@ -22,6 +22,7 @@ __all__ = [
     "DesiredNamespace",
     "DesiredTable",
     "Evolve",
+    "ExtraColumns",
     "ForeignTable",
     "LiveNamespace",
     "LiveTable",
@@ -83,6 +84,13 @@ class Evolve(Enum):
     ADDITIVE = "additive"
 
 
+class ExtraColumns(Enum):
+    """What to make of columns that a table's data has and its block lacks: a writer has added them."""
+
+    KEEP = "keep"
+    CONFLICT = "conflict"
+
+
 @dataclass(frozen=True, slots=True)
 class DesiredNamespace:
     """One namespace block.
@@ -112,6 +120,7 @@ class DesiredTable:
     probe: bool = True
     absent: bool = False
     protect: bool | None = None
+    extra_columns: ExtraColumns = ExtraColumns.KEEP
 
 
 @dataclass(frozen=True, slots=True)
