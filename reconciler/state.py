@@ -17,11 +17,12 @@ from reconciler.names import EVERYTHING, Identifier, Scope
 __all__ = [
     "DEFAULT_PARALLELISM",
     "Capabilities",
+    "Column",
     "DesiredCatalog",
     "DesiredNamespace",
     "DesiredTable",
     "Evolve",
-    "Field",
+    "ExtraColumns",
     "ForeignTable",
     "LiveNamespace",
     "LiveTable",
@@ -56,16 +57,16 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """One column. ``type`` is the canonical text of its Arrow type (see ``reconciler.arrow_types``)."""
+class Column:
+    """One column of a table; ``type`` is the canonical text of its Arrow type (see ``reconciler.arrow_types``)."""
 
     name: str
     type: str
     nullable: bool = True
-    metadata: tuple[tuple[str, str], ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
-Schema: TypeAlias = tuple[Field, ...]
+Schema: TypeAlias = tuple[Column, ...]
 
 
 class Prune(Enum):
@@ -81,6 +82,13 @@ class Evolve(Enum):
 
     NEVER = "never"
     ADDITIVE = "additive"
+
+
+class ExtraColumns(Enum):
+    """What to make of columns that a table's data has and its block lacks: a writer has added them."""
+
+    KEEP = "keep"
+    CONFLICT = "conflict"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +120,7 @@ class DesiredTable:
     probe: bool = True
     absent: bool = False
     protect: bool | None = None
+    extra_columns: ExtraColumns = ExtraColumns.KEEP
 
 
 @dataclass(frozen=True, slots=True)
