@@ -179,6 +179,9 @@ def _of_service(
         portable = _portable(registry.backend_class(impl), impl, properties, folder)
         texts = literal_texts(impl, portable, str(Path.cwd()), folder)
         live = _Live(catalog, impl, backend, texts, EVERYTHING, f"{name}/{catalog}", snapshot)
+        missing = _missing_root(live)
+        if missing is not None:
+            raise ConfigError(f"{missing} Nothing was written.")
         return _written(name, [live], {catalog: spec}, options)
 
 
@@ -220,26 +223,30 @@ def _written(name: str, lives: Sequence[_Live], specs: Mapping[str, CatalogSpec]
 
 
 def _remarks(live: _Live) -> list[str]:
-    """Return what to say of a catalog in which there is nothing, and of data that got no block.
-
-    Raises:
-        ConfigError: the root is not there.
-    """
+    """Return what to say of a catalog in which there is nothing, and of data that got no block."""
     remarks = [f"{live.label}: {line}" for line in live.found.nameless]
-    if not live.snapshot.namespaces and not live.snapshot.tables and not live.found.tables:
-        for root in live.backend.roots():
-            path = storage.local_path(root)
-            if live.backend.is_its_root and path is not None and not path.is_dir():
-                raise ConfigError(f"{live.label}: the root {locations.redact(root)} is not there. Nothing was written.")
-        roots = ", ".join(map(locations.redact, live.backend.roots()))
-        where = f" under {roots}" if roots else ""
-        within_scope = "" if live.scope.is_everything else f" in its scope {', '.join(live.scope.patterns)}"
-        remarks.append(
-            f"{live.label}: there is no namespace and no Lance table{where}{within_scope}. "
-            "If you expected some, look at `config` again"
-            + ("." if live.found.nameless else ", or find data without entries with --from-storage.")
-        )
-    return remarks
+    if live.snapshot.namespaces or live.snapshot.tables or live.found.tables:
+        return remarks
+    missing = _missing_root(live)
+    if missing is not None:
+        return [*remarks, missing]
+    roots = ", ".join(map(locations.redact, live.backend.roots()))
+    where = f" under {roots}" if roots else ""
+    within_scope = "" if live.scope.is_everything else f" in its scope {', '.join(live.scope.patterns)}"
+    nothing = (
+        f"{live.label}: there is no namespace and no Lance table{where}{within_scope}. "
+        "If you expected some, look at `config` again, or find data without entries with --from-storage."
+    )
+    return [*remarks, nothing]
+
+
+def _missing_root(live: _Live) -> str | None:
+    """Return that the directory which is the whole catalog is not there, None where it is or is elsewhere."""
+    for root in live.backend.roots() if live.backend.is_its_root else ():
+        path = storage.local_path(root)
+        if path is not None and not path.is_dir():
+            return f"{live.label}: the root {locations.redact(root)} is not there."
+    return None
 
 
 def _search(lives: Sequence[_Live], specs: Mapping[str, CatalogSpec], parallelism: int) -> None:
