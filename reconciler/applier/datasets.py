@@ -11,8 +11,8 @@ from reconciler import locations, storage
 from reconciler.applier.step import StaleError
 from reconciler.backends.base import Backend
 from reconciler.errors import TableAlreadyExistsError
-from reconciler.planner.plan import Column
 from reconciler.planner.schemas import compare
+from reconciler.planner.views import Column
 from reconciler.state import Evolve, Field, Schema, Storage, StorageKind
 
 __all__ = ["add_missing_columns", "ensure_dataset", "expect_data", "expect_no_data"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reconciler.planner.plan import Column
+from reconciler.planner.views import Column
 from reconciler.redaction import redact_value
 from reconciler.state import Evolve, Field, Schema
 
