@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from reconciler import display
+
 __all__ = [
     "ApplyError",
     "BackendError",
@@ -51,7 +53,13 @@ __all__ = [
 
 
 class LancensError(Exception):
-    """Base of every error lancens reports; ``str(error)`` is what the user reads."""
+    """Base of every error lancens reports; ``str(error)`` is what the user reads.
+
+    Made of the lines of its text: each is one line, whatever foreign text stands in it.
+    """
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__("\n".join(map(display.message, lines)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +91,7 @@ class _ProblemsError(LancensError):
         self.problems = tuple(problems)
         files = len({problem.file for problem in self.problems})
         summary = f"{_count(len(self.problems), 'error')} in {_count(files, 'file')}. Nothing was read or changed."
-        super().__init__("\n".join([*map(str, self.problems), summary]))
+        super().__init__(*map(str, self.problems), summary)
 
 
 class ManifestError(_ProblemsError):
@@ -126,7 +134,7 @@ class BlockedError(LancensError):
             f"{_count(len(objects), 'object')} blocked. Nothing was changed. Plan again when that is mended, or carry "
             "out the rest with --skip-blocked."
         )
-        super().__init__("\n".join([*named, ending]))
+        super().__init__(*named, ending)
 
 
 class SafetyError(LancensError):
@@ -182,9 +190,12 @@ class ErrorCode(IntEnum):
 
 
 class BackendError(Exception):
-    """Base of what a backend raises; its text names the implementation and the object, and holds no secret."""
+    """Base of what a backend raises; its text, one line, names the implementation and the object, and no secret."""
 
     code: ErrorCode = ErrorCode.INTERNAL
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(display.message(message))
 
 
 class UnsupportedOperationError(BackendError):

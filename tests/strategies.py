@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from reconciler.planner.entries import Action, Change, Fingerprint, Guard, Kind, Note
 from reconciler.planner.explain import explain
 from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan
-from reconciler.planner.views import Column, ObjectView
-from reconciler.state import Source
+from reconciler.planner.views import ObjectView
+from reconciler.state import Column, Source
 
 SECRET = "hunter2-correct-horse"
 """Part of every value that must not be shown, and of nothing else."""

@@ -10,7 +10,7 @@ from pydantic import Field, field_serializer
 
 from reconciler import locations
 from reconciler.names import Identifier, address
-from reconciler.planner.views import Column, Document, FieldChange, ObjectView
+from reconciler.planner.views import Columns, Document, FieldChange, ObjectView
 from reconciler.state import Source, StorageKind
 
 __all__ = ["Action", "Blocked", "Change", "Entry", "Fingerprint", "Guard", "Key", "Kind", "Note"]
@@ -148,7 +148,7 @@ class Blocked(Entry):
     before: ObjectView | None = None
     location: str | None = None
     storage: StorageKind | None = Field(default=None, description="What was found there, where it was looked at.")
-    columns: tuple[Column, ...] | None = Field(default=None, description="The columns of the data found there.")
+    columns: Columns | None = Field(default=None, description="The columns of the data found there.")
     detail: str = Field(default="", description="What storage answered, where it did not say what is there.")
 
     symbol: ClassVar[str] = "!"

@@ -25,13 +25,12 @@ from reconciler.planner.facts import CatalogInput, Facts, StorageQuestion, Table
 from reconciler.planner.live_tables import TablesInMemory
 from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan
 from reconciler.planner.safety import removes_too_much
-from reconciler.planner.views import Column, ObjectView
+from reconciler.planner.views import ObjectView
 from reconciler.redaction import is_stand_in, redact_value
 from reconciler.state import (
     DesiredCatalog,
     DesiredNamespace,
     DesiredTable,
-    Field,
     LiveNamespace,
     LiveTable,
     Schema,
@@ -63,7 +62,7 @@ class Recorded:
     source: CatalogInput
     tables: Sequence[Identifier]
     namespaces: Sequence[Identifier]
-    columns: Mapping[Identifier, Sequence[Column]]
+    columns: Mapping[Identifier, Schema]
     questions: Sequence[StorageQuestion]
 
 
@@ -202,7 +201,7 @@ def _planned_again(
 
 
 def _facts(
-    question: StorageQuestion, place: Place, entry: Change | Blocked | None, columns: Sequence[Column] | None
+    question: StorageQuestion, place: Place, entry: Change | Blocked | None, columns: Schema | None
 ) -> TableFacts:
     """Return what storage held, as far as it is recorded: data without columns beside it had those of the block.
 
@@ -263,16 +262,10 @@ def _properties(view: ObjectView, desired: Mapping[str, str]) -> dict[str, str]:
     return properties
 
 
-def _schema(columns: Sequence[Column], desired: Schema) -> Schema:
-    metadata = {field.name: dict(field.metadata) for field in desired}
+def _schema(columns: Schema, desired: Schema) -> Schema:
+    metadata = {column.name: column.metadata for column in desired}
     return tuple(
-        Field(
-            column.name,
-            column.type,
-            column.nullable,
-            tuple(_restored(column.metadata, metadata.get(column.name, {})).items()),
-        )
-        for column in columns
+        replace(column, metadata=_restored(column.metadata, metadata.get(column.name, {}))) for column in columns
     )
 
 

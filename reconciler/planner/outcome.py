@@ -11,7 +11,6 @@ from reconciler.names import Identifier, address
 from reconciler.planner.entries import Action, Blocked, Change, Guard
 from reconciler.planner.explain import explain
 from reconciler.planner.facts import TableFacts
-from reconciler.planner.schemas import columns_of
 from reconciler.planner.views import ObjectView, view_of
 from reconciler.state import (
     Capabilities,
@@ -101,7 +100,7 @@ class Context:
             before=self.view(desired, live),
             location=location,
             storage=storage.kind if storage else None,
-            columns=None if storage is None or storage.schema is None else columns_of(storage.schema),
+            columns=storage.schema if storage else None,
             detail=storage.detail if storage else "",
         )
 

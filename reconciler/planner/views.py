@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, field_serializer
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, WrapSerializer, field_serializer
 
 from reconciler import locations, ownership
 from reconciler.redaction import redact_properties
-from reconciler.state import LiveNamespace, LiveTable, Safeguard
+from reconciler.state import Column, LiveNamespace, LiveTable, Safeguard, Schema
 
-__all__ = ["Column", "Document", "FieldChange", "ObjectView", "view_of"]
+__all__ = ["Columns", "Document", "FieldChange", "ObjectView", "view_of"]
 
 
 class Document(BaseModel):
@@ -21,17 +23,12 @@ class Document(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
 
-class Column(Document):
-    """One field of a table's schema; ``type`` is the canonical text of its Arrow type."""
+def _without_secrets(columns: Schema, write: SerializerFunctionWrapHandler) -> Any:
+    return write(tuple(replace(column, metadata=redact_properties(column.metadata)) for column in columns))
 
-    name: str
-    type: str
-    nullable: bool = True
-    metadata: dict[str, str] = Field(default_factory=dict)
 
-    @field_serializer("metadata")
-    def _redacted(self, metadata: dict[str, str]) -> dict[str, str]:
-        return redact_properties(metadata)
+Columns: TypeAlias = Annotated[tuple[Column, ...], WrapSerializer(_without_secrets)]
+"""The columns of a table, whose metadata is shown without sensitive values."""
 
 
 class ObjectView(Document):
@@ -51,7 +48,7 @@ class ObjectView(Document):
     safeguards: dict[str, str] = Field(
         default_factory=dict, description="The properties that keep the catalog and its engines from deleting data."
     )
-    columns: tuple[Column, ...] | None = None
+    columns: Columns | None = None
 
     @field_serializer("properties")
     def _redacted(self, properties: dict[str, str]) -> dict[str, str]:

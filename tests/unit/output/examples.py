@@ -5,8 +5,8 @@ from __future__ import annotations
 from reconciler.planner.entries import Action, Change, Guard, Note
 from reconciler.planner.explain import explain
 from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan
-from reconciler.planner.views import Column, ObjectView
-from reconciler.state import Source
+from reconciler.planner.views import ObjectView
+from reconciler.state import Column, Source
 
 OWNER = "feature-store/lake"
 _MANIFEST = ManifestRef(name="feature-store", digest="5b" * 32, files=("lancens.yaml",))
