@@ -83,7 +83,8 @@ def command(
     """Look at every table and its data, and say what is wrong and what to do about it. Nothing is changed.
 
     It runs on Spark: on all cores of this machine, or where --master says. Exit 1 when something could not be read.
-    With --impl it needs no manifest, and leaves out the rules that compare with one.
+    With --impl it needs no manifest, and leaves out the rules that compare with one. Without --out it prints the
+    gravest findings.
 
     \b
     Examples:
@@ -115,8 +116,8 @@ def command(
         document = runs.with_trend(document, earlier)
     if folder is not None:
         _write(document, folder)
-    report = "--out DIR writes a report" if folder is None else f"Report: {folder / 'audit.html'}"
-    for line in (*_summary(document), *_worst(document), report):
+    rest = _worst(document) if folder is None else [f"Report: {folder / 'audit.html'}"]
+    for line in (*_summary(document), *rest):
         say(line)
     for line in _remarks(document):
         say(line, err=True)
@@ -183,7 +184,7 @@ def _worst(document: AuditDocument) -> Iterator[str]:
         yield f"  {found.remedy}"
     if len(grave) > _MOST_NAMED:
         yield ""
-        yield f"and {len(grave) - _MOST_NAMED:,} more errors and warnings"
+        yield f"and {len(grave) - _MOST_NAMED:,} more errors and warnings, which --out DIR writes to a report"
 
 
 def _by_severity(found: SeverityCounts) -> str:

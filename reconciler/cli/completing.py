@@ -10,7 +10,10 @@ import click
 if TYPE_CHECKING:
     from reconciler.state import DesiredCatalog
 
-__all__ = ["complete_address", "complete_impl"]
+__all__ = ["DEFAULT_MANIFEST", "complete_address", "complete_impl"]
+
+DEFAULT_MANIFEST = "lancens.yaml"
+"""What a command takes that is given no manifest."""
 
 _MOST = 500
 
@@ -24,11 +27,12 @@ def complete_impl(_context: click.Context, _parameter: click.Parameter, incomple
 
 def complete_address(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return what the manifest names, one level at a time as a path is completed; no catalog is read."""
-    from reconciler.cli.options import load_manifest
     from reconciler.errors import LancensError
+    from reconciler.manifest import load
 
+    paths = context.params.get("manifests") or (DEFAULT_MANIFEST,)
     try:
-        manifest = load_manifest(context.params.get("manifests") or (), context.params.get("variables") or {})
+        manifest = load(*paths, variables=context.params.get("variables"))
     except (LancensError, OSError):
         return []
     level = incomplete.count("/")

@@ -12,6 +12,7 @@ from reconciler.cli.options import (
     impl_option,
     load_manifest,
     manifest_arguments,
+    parallelism_option,
     say,
     select_option,
     variables_option,
@@ -19,7 +20,6 @@ from reconciler.cli.options import (
     write_result,
 )
 from reconciler.errors import ManifestError, SelectionError
-from reconciler.state import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
@@ -39,13 +39,7 @@ if TYPE_CHECKING:
 @click.option(
     "--append", metavar="FILE", help="Put what a manifest's file does not say into it; the rest of it stays as it is."
 )
-@click.option(
-    "--parallelism",
-    type=click.IntRange(1, 256),
-    default=DEFAULT_PARALLELISM,
-    show_default=True,
-    help="Requests at once.",
-)
+@parallelism_option
 def command(
     manifests: tuple[str, ...],
     variables: dict[str, str],

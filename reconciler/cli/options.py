@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from reconciler import display
-from reconciler.cli.completing import complete_address, complete_impl
+from reconciler.cli.completing import DEFAULT_MANIFEST, complete_address, complete_impl
 from reconciler.errors import LancensError, PlanFileError
 from reconciler.state import DEFAULT_PARALLELISM
 
@@ -33,6 +33,7 @@ __all__ = [
     "load_manifest",
     "manifest_arguments",
     "pairs",
+    "parallelism_option",
     "plan_flags",
     "read_plan",
     "say",
@@ -42,8 +43,6 @@ __all__ = [
     "write_file",
     "write_result",
 ]
-
-DEFAULT_MANIFEST = "lancens.yaml"
 
 Format = Literal["text", "json", "markdown", "html"]
 
@@ -148,6 +147,14 @@ format_option = click.option(
 
 full_option = click.option("--full", is_flag=True, help="Show every change and whole values, fold nothing.")
 
+parallelism_option = click.option(
+    "--parallelism",
+    type=click.IntRange(1, 256),
+    default=DEFAULT_PARALLELISM,
+    show_default=True,
+    help="Requests at once.",
+)
+
 _PLAN_OPTIONS = (
     manifest_arguments,
     variables_option,
@@ -157,13 +164,7 @@ _PLAN_OPTIONS = (
     click.option(
         "--allow-mass-removal", is_flag=True, help="Allow removing more than the manifest's `safety` thresholds."
     ),
-    click.option(
-        "--parallelism",
-        type=click.IntRange(1, 256),
-        default=DEFAULT_PARALLELISM,
-        show_default=True,
-        help="Requests at once.",
-    ),
+    parallelism_option,
 )
 
 

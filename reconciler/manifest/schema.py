@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -69,10 +70,9 @@ def _config_schema(impl: str) -> dict[str, Any]:
     patterns: dict[str, Any] = {f"^{re.escape(impl)}\\.": TEXT_SCHEMA}
     for one in describe_keys(registry.backend_class(impl).config_model):
         value: dict[str, Any] = dict(TEXT_SCHEMA) if not one.schema else or_placeholder(dict(one.schema))
-        if one.description:
-            value["description"] = one.description
+        value["description"] = one.description or f"`{one.key}` of {impl}."
         if one.default is not None:
-            value["default"] = one.default
+            value["default"] = json.loads(one.default) if "type" in one.schema else one.default
         if one.key.endswith(".*"):
             patterns[f"^{re.escape(one.key[:-1])}."] = value
         else:

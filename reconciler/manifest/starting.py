@@ -34,9 +34,9 @@ def first_manifest(impl: str, folder_name: str) -> str:
         name = "lancens"
     catalog = "lake" if impl == "dir" else impl
     lines = [
-        f"name: {scalar(name)} # marks what is made from this manifest as its own",
+        f"name: {scalar(name)}  # marks what is made from this manifest as its own",
         "catalogs:",
-        f"  {scalar(catalog)}: # the name that this manifest gives to the catalog",
+        f"  {scalar(catalog)}:  # the name that this manifest gives to the catalog",
         f"    impl: {scalar(impl)}",
         *_config(impl, registry.backend_class(impl).config_model),
         "    # namespaces:",
@@ -52,16 +52,17 @@ def first_manifest(impl: str, folder_name: str) -> str:
 
 
 def _config(impl: str, model: type[BackendConfig]) -> list[str]:
-    described = [one for one in describe_keys(model) if one.is_preferred]
+    described = [one for one in describe_keys(model) if one.is_preferred and not one.key.endswith(".*")]
     required = [one for one in described if one.is_required]
-    lines = ["    config:" if required else "    config: {}"]
-    for one in required:
-        likely = _LIKELY_OF.get((impl, one.key)) or _LIKELY.get(one.key, "fill-in")
-        lines += [f"      {one.key}: {scalar(likely)}"]
+    lines = ["    # config can also say:"] if len(required) < len(described) else []
     for one in described:
         if not one.is_required:
             secret = f'"${{env:{impl.upper()}_{one.key.upper().replace(".", "_")}}}"'
-            value = secret if is_sensitive_key(one.key) else "" if one.default is None else one.default
-            lines.append(f"      # {one.key}: {value}".rstrip())
-    lines.append("      # storage.*: options for opening datasets, such as storage.region")
+            value = secret if is_sensitive_key(one.key) else one.default or ""
+            lines += [f"    #   {one.key}: {value}".rstrip()]
+    lines += ["    # Options for opening datasets: storage.region and the like."]
+    lines += ["    config:" if required else "    config: {}"]
+    for one in required:
+        likely = _LIKELY_OF.get((impl, one.key)) or _LIKELY.get(one.key, "fill-in")
+        lines += [f"      {one.key}: {scalar(likely)}"]
     return lines

@@ -12,8 +12,10 @@ from reconciler.names import Scope
 from reconciler.operations.apply import ignore_event
 from reconciler.operations.connections import Connection, open_connections, read_all
 from reconciler.operations.plan import reference, selected_catalogs
+from reconciler.planner.entries import Action, Change, Guard
 from reconciler.planner.explain import explain
-from reconciler.planner.plan import Action, CatalogSummary, Change, Guard, Kind, ObjectView, Options, Plan, view_of
+from reconciler.planner.plan import CatalogSummary, Options, Plan
+from reconciler.planner.views import ObjectView, view_of
 from reconciler.state import DEFAULT_PARALLELISM, LiveNamespace, LiveTable, Snapshot
 
 if TYPE_CHECKING:
@@ -45,9 +47,7 @@ def plan_release(
     """
     selection, concerned = selected_catalogs(manifest, select)
     with open_connections(manifest, concerned, parallelism=parallelism) as connections:
-        snapshots = read_all(
-            connections.values(), lambda one: one.backend.scan(one.desired.scope), parallelism
-        )
+        snapshots = read_all(connections.values(), lambda one: one.backend.scan(one.desired.scope), parallelism)
         changes: list[Change] = []
         guards: list[Guard] = []
         summaries = []
@@ -109,11 +109,11 @@ def _marked(connection: Connection, snapshot: Snapshot, selection: Scope) -> lis
     selected = selection.below(connection.spec.name)
     if connection.backend.capabilities.folds_case:
         selected = selected.folded()
-    namespaces = [snapshot.namespaces[key] for key in sorted(snapshot.namespaces)]
-    tables = [snapshot.tables[key] for key in sorted(snapshot.tables)]
+    live_objects: list[LiveNamespace | LiveTable] = [snapshot.namespaces[key] for key in sorted(snapshot.namespaces)]
+    live_objects += [snapshot.tables[key] for key in sorted(snapshot.tables)]
     return [
         live
-        for live in (*namespaces, *tables)
+        for live in live_objects
         if ownership.owner_of(live.properties) == connection.desired.owner and selected.contains(live.id)
     ]
 
@@ -129,7 +129,7 @@ def _change(connection: Connection, live: LiveNamespace | LiveTable) -> Change:
     is_table = isinstance(live, LiveTable)
     return Change(
         catalog=connection.spec.name,
-        kind=Kind.TABLE if is_table else Kind.NAMESPACE,
+        kind="table" if is_table else "namespace",
         identifier=live.id,
         action=Action.UPDATE_TABLE if is_table else Action.UPDATE_NAMESPACE,
         before=before,
@@ -143,7 +143,7 @@ def _guard(connection: Connection, live: LiveNamespace | LiveTable) -> Guard:
     is_table = isinstance(live, LiveTable)
     return Guard(
         catalog=connection.spec.name,
-        kind=Kind.TABLE if is_table else Kind.NAMESPACE,
+        kind="table" if is_table else "namespace",
         identifier=live.id,
         would=Action.UPDATE_TABLE if is_table else Action.UPDATE_NAMESPACE,
         reason=_GUARDED,
