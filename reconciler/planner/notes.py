@@ -11,19 +11,23 @@ from reconciler.planner.remarks import SENTENCES
 
 __all__ = ["notes_on"]
 
+_NAMESPACES_NAMED = 5
+
 
 def notes_on(source: CatalogInput, remarks: Mapping[tuple[str, Identifier], int]) -> Iterator[Note]:
-    """Yield the notes of a scan, one for each topic and namespace of ``remarks``, and what cannot be promised."""
+    """Yield the notes of a scan, one for each topic and namespace of ``remarks``, and what cannot be promised.
+
+    A topic of many namespaces is one note.
+    """
     catalog, owner = source.desired.name, source.desired.owner.partition("/")[0]
     for message in source.live.notes:
         yield Note(catalog=catalog, message=message)
     safeguard = source.capabilities.safeguard
     guarded = {"safeguard": f"{safeguard.key}={safeguard.value}", "danger": safeguard.danger} if safeguard else {}
-    for (topic, parent), count in sorted(remarks.items()):
+    for topic, where, number in _counted(catalog, remarks):
         one, several = SENTENCES[topic]
-        where = "/".join((catalog, *parent))
-        sentence = one if count == 1 else several
-        filled = sentence.format(where=where, count=count, owner=owner, catalog=catalog, **guarded)
+        sentence = one if number == 1 else several
+        filled = sentence.format(where=where, count=f"{number:,}", owner=owner, catalog=catalog, **guarded)
         yield Note(catalog=catalog, message=filled)
     protected = sum(1 for table in source.desired.tables.values() if table.protect)
     if protected and not source.capabilities.table_markers:
@@ -31,3 +35,14 @@ def notes_on(source: CatalogInput, remarks: Mapping[tuple[str, Identifier], int]
             f"`protect` holds only while it is written for {protected} of the tables: this catalog keeps no marks."
         )
         yield Note(catalog=catalog, message=message)
+
+
+def _counted(catalog: str, remarks: Mapping[tuple[str, Identifier], int]) -> Iterator[tuple[str, str, int]]:
+    """Yield each topic, where something is to be said of it, and of how many objects."""
+    for topic in sorted({topic for topic, _ in remarks}):
+        found = sorted((parent, number) for (about, parent), number in remarks.items() if about == topic)
+        if len(found) > _NAMESPACES_NAMED:
+            yield topic, f"{len(found):,} namespaces of {catalog}", sum(number for _, number in found)
+            continue
+        for parent, number in found:
+            yield topic, "/".join((catalog, *parent)), number
