@@ -16,9 +16,9 @@ from reconciler.arrow_types.syntax import parse_tree
 from reconciler.arrow_types.tree import DECIMALS, INTEGERS, ArrowType, Child, FixedSizeList, ListOf, Scalar, Struct
 from reconciler.planner.schemas import Pair, SchemaDifference
 from reconciler.redaction import redact_properties
-from reconciler.state import Column, Schema
+from reconciler.state import Column, Evolve, Schema
 
-__all__ = ["remedy"]
+__all__ = ["remedy", "rename_hint"]
 
 _FLOATS = ("float16", "float32", "float64")
 _STRINGS = ("string", "large_string")
@@ -36,38 +36,42 @@ _SQL_UNITS = {"s": "Second", "ms": "Millisecond", "us": "Microsecond", "ns": "Na
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 
 
-def remedy(blocking: SchemaDifference, extra: Schema, location: str, *, evolves: bool) -> str:
+def remedy(blocking: SchemaDifference, extra: Schema, location: str, evolve: Evolve | None) -> str:
     """Return what to do about a difference that a table cannot be planned with.
 
     Args:
         blocking: the difference, not empty.
         extra: the columns that only the data has, whether they block or not.
         location: where the dataset is.
-        evolves: whether `evolve: additive` in the block would be followed.
+        evolve: what the block says; None where it cannot be followed.
     """
-    renamed = dict(_renamed(blocking.missing, extra))
     calls = _Calls(location)
     without_call = [*calls.add_all(blocking)]
-    text = f"{_to_write(blocking, evolves=evolves)}, or {_to_run(calls, without_call)}"
-    if renamed:
-        names = ", ".join(f"`{old}` to `{new}`" for new, old in renamed.items())
-        rename = _Calls(location)
-        rename.alters += [_rename(old, new) for new, old in renamed.items()]
-        text += f"; if {names} was renamed: `{rename.code()}`"
-    return text
+    text = f"{_to_write(blocking, evolve)}, or {_to_run(calls, without_call)}"
+    hint = rename_hint(blocking.missing, extra, location)
+    return f"{text}; {hint}" if hint else text
 
 
-def _to_write(blocking: SchemaDifference, *, evolves: bool) -> str:
+def rename_hint(missing: Schema, extra: Schema, location: str) -> str:
+    """Return what to run if missing columns are there under other names; empty where none can be."""
+    renamed = dict(_renamed(missing, extra))
+    if not renamed:
+        return ""
+    calls = _Calls(location, alters=[_rename(old, new) for new, old in renamed.items()])
+    names = ", ".join(f"`{old}` is `{new}`" for new, old in renamed.items())
+    return f"if {names} under its old name, rename it: `{calls.code()}`"
+
+
+def _to_write(blocking: SchemaDifference, evolve: Evolve | None) -> str:
     """Return what to write into the block."""
-    required = [column for column in blocking.missing if not column.nullable]
     if blocking.extra and not (blocking.missing or blocking.relaxed or blocking.changed):
         return "write the columns in its block or `extra_columns: keep`"
-    if evolves and not (required or blocking.changed or blocking.extra):
-        return "write `evolve: additive` in its block"
-    if required and evolves and not (blocking.changed or blocking.extra):
-        names = ", ".join(f"`{column.name}`" for column in required)
-        return f"let {names} be null and write `evolve: additive` in its block"
-    return "write the columns that the data has in its block"
+    if evolve is None or blocking.changed or blocking.extra:
+        return "write the columns that the data has in its block"
+    required = [f"`{column.name}`" for column in blocking.missing if not column.nullable]
+    steps = [f"let {', '.join(required)} be null"] if required else []
+    steps += ["write `evolve: additive`"] if evolve is Evolve.NEVER else []
+    return f"{' and '.join(steps)} in its block"
 
 
 def _to_run(calls: _Calls, without_call: Sequence[str]) -> str:

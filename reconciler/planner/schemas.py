@@ -9,7 +9,7 @@ from typing import NamedTuple
 from reconciler.redaction import redact_properties
 from reconciler.state import Column, Evolve, ExtraColumns, Schema
 
-__all__ = ["Pair", "SchemaDifference", "compare", "evolved"]
+__all__ = ["Pair", "SchemaDifference", "compare", "evolved", "named_metadata"]
 
 
 class Pair(NamedTuple):
@@ -69,6 +69,16 @@ def compare(desired: Schema, found: Schema) -> SchemaDifference:
             may_be_null = column.nullable and _agrees(column, replace(there, nullable=True))
             (relaxed if may_be_null else changed).append(Pair(column, there))
     return SchemaDifference(tuple(missing), tuple(relaxed), tuple(changed), tuple(live.values()))
+
+
+def named_metadata(found: Schema, desired: Schema) -> Schema:
+    """Return ``found`` with the metadata that ``desired`` names, by which it is compared, and no other."""
+    named = {column.name: column.metadata.keys() for column in desired}
+
+    def metadata(column: Column) -> dict[str, str]:
+        return {key: text for key, text in column.metadata.items() if key in named.get(column.name, ())}
+
+    return tuple(replace(column, metadata=metadata(column)) for column in found)
 
 
 def evolved(found: Schema, difference: SchemaDifference) -> Schema:

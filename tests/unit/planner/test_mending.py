@@ -64,7 +64,7 @@ def difference(place: str, *desired: Column, extra: ExtraColumns = ExtraColumns.
 def codes(place: str, *desired: Column, extra: ExtraColumns = ExtraColumns.KEEP) -> list[str]:
     found = from_arrow_schema(lance.dataset(place).schema)
     whole = compare((ID, *desired), found)
-    text = remedy(whole.blocking(Evolve.NEVER, extra), whole.extra, place, evolves=True)
+    text = remedy(whole.blocking(Evolve.NEVER, extra), whole.extra, place, Evolve.NEVER)
     return CODE.findall(text)
 
 
@@ -137,7 +137,7 @@ def test_a_column_that_cannot_be_null_gets_a_value_in_every_row(tmp_path: Path, 
 def test_where_there_is_no_call_it_says_so(tmp_path: Path, text: str) -> None:
     place = written(tmp_path / "t.lance")
     found = compare((ID, column(text, nullable=False)), (ID,))
-    assert "no call of pylance makes `c` so" in remedy(found, (), place, evolves=True)
+    assert "no call of pylance makes `c` so" in remedy(found, (), place, Evolve.NEVER)
 
 
 @pytest.mark.parametrize(
@@ -188,17 +188,22 @@ NULLABLE: Schema = (ID, make_column("c", "int8"))
 
 
 @pytest.mark.parametrize(
-    ("desired", "found", "evolves", "written_first"),
+    ("desired", "found", "evolve", "written_first"),
     [
-        (NULLABLE, (ID,), True, "write `evolve: additive` in its block, or change the data: "),
-        (NULLABLE, (ID,), False, "write the columns that the data has in its block, or change the data: "),
+        (NULLABLE, (ID,), Evolve.NEVER, "write `evolve: additive` in its block, or change the data: "),
+        (NULLABLE, (ID,), None, "write the columns that the data has in its block, or change the data: "),
         (
             (ID, column("int8", nullable=False)),
             (ID,),
-            True,
+            Evolve.NEVER,
             "let `c` be null and write `evolve: additive` in its block, or give every row a value: ",
         ),
-        ((ID,), NULLABLE, True, "write the columns in its block or `extra_columns: keep`, or change the data: "),
+        (
+            (ID,),
+            NULLABLE,
+            Evolve.NEVER,
+            "write the columns in its block or `extra_columns: keep`, or change the data: ",
+        ),
         (
             NULLABLE,
             (ID, column("int16")),
@@ -207,6 +212,6 @@ NULLABLE: Schema = (ID, make_column("c", "int8"))
         ),
     ],
 )
-def test_it_says_first_what_to_write(desired: Schema, found: Schema, evolves: bool, written_first: str) -> None:
+def test_it_says_first_what_to_write(desired: Schema, found: Schema, evolve: Evolve | None, written_first: str) -> None:
     whole = compare(desired, found)
-    assert remedy(whole, whole.extra, "/t.lance", evolves=evolves).startswith(written_first)
+    assert remedy(whole, whole.extra, "/t.lance", evolve).startswith(written_first)
