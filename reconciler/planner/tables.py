@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from reconciler import locations, ownership
 from reconciler.planner.entries import Action, Blocked
-from reconciler.planner.facts import TableFacts, has_true_request, is_relocated
+from reconciler.planner.facts import TableFacts, has_true_request, is_relocated, is_unanswered
 from reconciler.planner.mending import remedy, rename_hint
 from reconciler.planner.outcome import Context, Fault, Outcome, Remark, change_of, guard_of, removal
 from reconciler.planner.remarks import ADOPTABLE, EXTRA_COLUMNS, UNMANAGED, unmarkable
@@ -190,7 +190,9 @@ def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: T
         return context.foreign(live, desired)
     moved = is_relocated(desired, live) and not (facts is not None and locations.same(facts.location, live.location))
     if moved and not (context.capabilities.relocate_table or context.capabilities.replace_table):
-        return context.blocked(_unalterable("relocated"), desired, live, facts)
+        if desired.probe or not is_unanswered(desired, live):
+            return context.blocked(_unalterable("relocated"), desired, live, facts)
+        moved = False  # an interrupted run has asked for the place: the service put the table where it is
     without_data = desired.schema is not None and facts is not None and facts.storage.kind is StorageKind.NOTHING
     difference = _schema_difference(desired, facts)
     fault = _unkeepable(context, desired) or _existing_fault(desired, facts, difference, moved=moved)
