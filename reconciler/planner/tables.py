@@ -188,11 +188,10 @@ def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: T
     """A table that is both in the manifest and in the catalog."""
     if context.is_foreign(live.properties):
         return context.foreign(live, desired)
-    moved = is_relocated(desired, live) and not (facts is not None and locations.same(facts.location, live.location))
-    if moved and not (context.capabilities.relocate_table or context.capabilities.replace_table):
-        if desired.probe or not is_unanswered(desired, live):
-            return context.blocked(_unalterable("relocated"), desired, live, facts)
-        moved = False  # an interrupted run has asked for the place: the service put the table where it is
+    can_move = context.capabilities.relocate_table or context.capabilities.replace_table
+    moved = _is_to_move(desired, live, facts, can_move=can_move)
+    if moved and not can_move:
+        return context.blocked(_unalterable("relocated"), desired, live, facts)
     without_data = desired.schema is not None and facts is not None and facts.storage.kind is StorageKind.NOTHING
     difference = _schema_difference(desired, facts)
     fault = _unkeepable(context, desired) or _existing_fault(desired, facts, difference, moved=moved)
@@ -241,6 +240,17 @@ def remarks_on(desired: DesiredTable | None, facts: TableFacts | None, outcome: 
         names = [f"`{column.name}`" for column in extra]
         more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
         yield Remark(EXTRA_COLUMNS, desired.id, f"{', '.join(names[:_MOST_NAMED])}{more}")
+
+
+def _is_to_move(desired: DesiredTable, live: LiveTable, facts: TableFacts | None, *, can_move: bool) -> bool:
+    """Return whether the table is to be elsewhere than its entry says.
+
+    A place that an interrupted run asked for is not asked for again where entries cannot move and nobody looks at
+    storage: the service then put the table where it is.
+    """
+    if not is_relocated(desired, live) or (facts is not None and locations.same(facts.location, live.location)):
+        return False
+    return can_move or desired.probe or not is_unanswered(desired, live)
 
 
 def _after(context: Context, desired: DesiredTable, live: LiveTable, before: ObjectView, *, moved: bool) -> ObjectView:
