@@ -67,6 +67,7 @@ def _table_parts(table: DesiredTable, location: str | None) -> tuple[object, ...
         None if location is None else locations.normalise(location),
         schema,
         table.evolve.value,
+        table.extra_columns.value,
         table.probe,
         table.absent,
         table.protect,
