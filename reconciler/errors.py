@@ -49,6 +49,7 @@ __all__ = [
     "UnauthenticatedError",
     "UnsupportedOperationError",
     "error_type",
+    "install_command",
 ]
 
 
@@ -106,7 +107,27 @@ class MissingExtraError(LancensError):
     """A backend or command needs a package that is not installed; the message names the pip command."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs packages that are not installed: pip install 'lancens[{extra}]'")
+        super().__init__(f"{what} needs packages that are not installed: {install_command(extra)}")
+
+
+def install_command(extra: str) -> str:
+    """Return the pip command that adds ``extra`` to lancens as it is installed: from an index, a checkout or Git."""
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        origin = json.loads(distribution("lancens").read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError):
+        origin = {}
+    url = str(origin.get("url", ""))
+    if "vcs_info" in origin:
+        return f"pip install 'lancens[{extra}] @ {origin['vcs_info'].get('vcs', 'git')}+{url}'"
+    if url.startswith("file:") and "dir_info" in origin:
+        from urllib.parse import unquote, urlsplit
+
+        folder = unquote(urlsplit(url).path)
+        return f"pip install {'-e ' if origin['dir_info'].get('editable') else ''}'{folder}[{extra}]'"
+    return f"pip install 'lancens[{extra}]'"
 
 
 class CatalogError(LancensError):

@@ -9,6 +9,7 @@ from reconciler import locations, ownership
 from reconciler.backends.identifiers import folded, name_problem, property_problem, table_depth_problem
 from reconciler.manifest.blocks import BlockReader, entries_of
 from reconciler.manifest.columns import NamedSchemas, read_columns
+from reconciler.manifest.defaults import Defaults
 from reconciler.manifest.models import NamespaceBlock, TableBlock
 from reconciler.manifest.nodes import Node, Place, Scalar, Sequence
 from reconciler.names import EVERYTHING, Identifier, Scope, address
@@ -23,7 +24,7 @@ from reconciler.state import (
 
 __all__ = ["CatalogReader"]
 
-_BELOW_NAMESPACE = ("tables", "namespaces")
+_BELOW_NAMESPACE = ("defaults", "tables", "namespaces")
 _NO_PROPERTIES: MappingOf[str, str] = {}
 
 
@@ -47,11 +48,12 @@ class CatalogReader:
     schemas: NamedSchemas = field(default_factory=NamedSchemas)
     _places: dict[tuple[str, Identifier], tuple[Place, str]] = field(default_factory=dict)
 
-    def read(self, node: Node) -> None:
-        """Read everything below the catalog's block."""
-        self._below(node, (), f"catalog {self.catalog}", absent=False)
+    def read(self, node: Node, defaults: Defaults) -> None:
+        """Read everything below the catalog's block; ``defaults`` are what the manifest says for all catalogs."""
+        self._below(node, (), f"catalog {self.catalog}", defaults, absent=False)
 
-    def _below(self, node: Node, parent: Identifier, what: str, *, absent: bool) -> None:
+    def _below(self, node: Node, parent: Identifier, what: str, above: Defaults, *, absent: bool) -> None:
+        defaults = above.below(self.blocks, node, what, self.property_fault)
         tables = self.blocks.children(node, "tables", what)
         if tables:
             self._check_table_depth(node, parent)
@@ -59,14 +61,14 @@ class CatalogReader:
             child = tables.pop(name)  # a million tables need not be held as nodes and as desired state
             identifier = self._identifier(parent, name, child, "table")
             if identifier is not None:
-                self._table(identifier, child, absent)
+                self._table(identifier, child, absent, defaults)
         namespaces = self.blocks.children(node, "namespaces", what)
         if namespaces:
             self._check_depth(node, parent)
         for name, child in namespaces.items():
             identifier = self._identifier(parent, name, child, "namespace")
             if identifier is not None:
-                self._namespace(identifier, child, absent)
+                self._namespace(identifier, child, absent, defaults)
 
     def _at(self, node: Node | Place, message: str) -> None:
         self.blocks.faults.at(node if isinstance(node, int) else node.key_place, message)
@@ -107,8 +109,9 @@ class CatalogReader:
 
     # ---- namespaces
 
-    def _namespace(self, identifier: Identifier, node: Node, parent_absent: bool) -> None:
+    def _namespace(self, identifier: Identifier, node: Node, parent_absent: bool, defaults: Defaults) -> None:
         what = f"namespace {address(self.catalog, identifier)}"
+        node = defaults.namespace(self.blocks, node, what)
         block = self.blocks.read(NamespaceBlock, node, what, _BELOW_NAMESPACE)
         absent = False
         if block is not None:
@@ -126,7 +129,7 @@ class CatalogReader:
                 protect=block.protect,
                 kind=block.kind,
             )
-        self._below(node, identifier, what, absent=absent)
+        self._below(node, identifier, what, defaults, absent=absent)
 
     def _check_namespace(
         self, identifier: Identifier, node: Node, block: NamespaceBlock, what: str, claimed: bool
@@ -162,8 +165,9 @@ class CatalogReader:
 
     # ---- tables
 
-    def _table(self, identifier: Identifier, node: Node, parent_absent: bool) -> None:
+    def _table(self, identifier: Identifier, node: Node, parent_absent: bool, defaults: Defaults) -> None:
         what = f"table {address(self.catalog, identifier)}"
+        node = defaults.table(self.blocks, node, what)
         if not self.scope.contains(identifier):
             self._outside(node, what)
         source = self.blocks.faults.source(node.key_place)
@@ -230,22 +234,25 @@ class CatalogReader:
             return _NO_PROPERTIES
         written = entries_of(entries_of(node)["properties"])
         for key, value in properties.items():
-            if ownership.is_reserved_key(key):
-                self._at(
-                    written[key], f"property `{key}` in {what} is reserved: catalogs or lancens write it themselves"
-                )
-            elif not key:
-                self._at(written[key], f"a property of {what} has no name")
-            elif is_sensitive_key(key) and is_stand_in(value):
-                # A saved plan holds no secret, so that apply could not tell this from one that is left out.
-                self._at(
-                    written[key],
-                    f"property `{key}` in {what} is `{value}`, which lancens shows in the place of a secret; "
-                    "expected the value itself, such as `${env:NAME}`",
-                )
-            elif problem := property_problem(self.capabilities, key, value):
-                self._at(written[key], f"property `{key}` in {what} ({self.impl}): {problem}")
+            fault = self.property_fault(key, value, what)
+            if fault is not None:
+                self._at(written[key], fault)
         return properties
+
+    def property_fault(self, key: str, value: str, what: str) -> str | None:
+        """Return why ``what`` cannot have this property, None when it can."""
+        if ownership.is_reserved_key(key):
+            return f"property `{key}` in {what} is reserved: catalogs or lancens write it themselves"
+        if not key:
+            return f"a property of {what} has no name"
+        if is_sensitive_key(key) and is_stand_in(value):
+            # A saved plan holds no secret, so that apply could not tell this from one that is left out.
+            return (
+                f"property `{key}` in {what} is `{value}`, which lancens shows in the place of a secret; "
+                "expected the value itself, such as `${env:NAME}`"
+            )
+        problem = property_problem(self.capabilities, key, value)
+        return None if problem is None else f"property `{key}` in {what} ({self.impl}): {problem}"
 
 
 def _levels(number: int) -> str:

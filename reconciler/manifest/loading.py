@@ -14,6 +14,7 @@ from reconciler.manifest.blocks import BlockReader, entries_of
 from reconciler.manifest.catalogs import CatalogReader
 from reconciler.manifest.columns import NamedSchemas
 from reconciler.manifest.config import ConfigEntry, ConfigText
+from reconciler.manifest.defaults import Defaults
 from reconciler.manifest.digests import digest_of
 from reconciler.manifest.faults import Faults
 from reconciler.manifest.files import Content, read_files
@@ -26,7 +27,7 @@ from reconciler.state import Capabilities, DesiredCatalog, Thresholds
 
 __all__ = ["load"]
 
-_BELOW_CATALOG = ("config", "namespaces", "tables")
+_BELOW_CATALOG = ("config", "defaults", "namespaces", "tables")
 
 
 def load(
@@ -75,7 +76,7 @@ class _Loading:
 
     def manifest(self) -> Manifest | None:
         root = self._content.root
-        top = self._blocks.read(ManifestFile, root, "the manifest", ("catalogs",))
+        top = self._blocks.read(ManifestFile, root, "the manifest", ("catalogs", "defaults"))
         name = self._name(root)
         self._require(root, "version", "the manifest", "expected `version: 1`")
         self._schemas = NamedSchemas.read(self._faults, top.schemas if top else {}, root.entries.get("schemas"))
@@ -157,7 +158,7 @@ class _Loading:
             getattr(known, "root", None),
             schemas=self._schemas,
         )
-        reader.read(node)
+        reader.read(node, Defaults().below(self._blocks, self._content.root, "the manifest", reader.property_fault))
         if block is None or config is None:
             return None
         desired = DesiredCatalog(

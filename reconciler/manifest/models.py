@@ -28,11 +28,14 @@ __all__ = [
     "CatalogBlock",
     "ColumnBlock",
     "ColumnError",
+    "DefaultsBlock",
     "ManifestFile",
     "NamespaceBlock",
+    "NamespaceDefaults",
     "Nothing",
     "SafetyBlock",
     "TableBlock",
+    "TableDefaults",
     "or_placeholder",
 ]
 
@@ -104,6 +107,17 @@ Texts: TypeAlias = Annotated[
     BeforeValidator(_block),
     WithJsonSchema({"type": ["object", "null"], "additionalProperties": TEXT_SCHEMA}),
 ]
+_UNSET = {
+    "type": "object",
+    "properties": {"unset": {"const": True, "description": "True: the key that `defaults` say is not set here."}},
+    "required": ["unset"],
+    "additionalProperties": False,
+}
+Properties: TypeAlias = Annotated[
+    dict[str, Text],
+    BeforeValidator(_block),
+    WithJsonSchema({"type": ["object", "null"], "additionalProperties": {"anyOf": [TEXT_SCHEMA, _UNSET]}}),
+]
 Boolean: TypeAlias = Annotated[bool, BeforeValidator(_boolean), WithJsonSchema(or_placeholder({"type": "boolean"}))]
 Whole: TypeAlias = Annotated[int, BeforeValidator(_whole), WithJsonSchema(or_placeholder({"type": "integer"}))]
 
@@ -148,8 +162,9 @@ class TableBlock(Block):
     columns is written."""
     location: Text | None = Field(default=None, examples=["s3://lake/features/users.lance", "./users.lance"])
     """Where the dataset is. Left out: the catalog's default for a new table, the live one otherwise."""
-    properties: Texts = Field(default={}, examples=[{"owner": "ml-platform", "tier": "gold"}])
-    """Properties to keep on the table; those that are not named here are left alone."""
+    properties: Properties = Field(default={}, examples=[{"owner": "ml-platform", "tier": "gold"}])
+    """Properties to keep on the table; those that are not named here are left alone. `{unset: true}` in the place of a
+    value takes away what `defaults` say."""
     evolve: Annotated[Evolve, WithJsonSchema(or_placeholder({"enum": ["never", "additive"]}))] = Evolve.NEVER
     """Whether the dataset follows the schema: never, or additive, which adds nullable columns and lets columns be
     nullable that were not."""
@@ -167,11 +182,50 @@ class TableBlock(Block):
     false lifts it."""
 
 
+class TableDefaults(Block):
+    """What every table below says that does not say it itself; tables that are absent say nothing."""
+
+    properties: Properties = Field(default={}, examples=[{"owner": "ml-platform"}])
+    """Properties, merged key by key with those of the table."""
+    evolve: Annotated[Evolve, WithJsonSchema(or_placeholder({"enum": ["never", "additive"]}))] = Evolve.NEVER
+    """As in a table."""
+    extra_columns: Annotated[ExtraColumns, WithJsonSchema(or_placeholder({"enum": ["keep", "conflict"]}))] = (
+        ExtraColumns.KEEP
+    )
+    """As in a table."""
+    probe: Boolean = True
+    """As in a table."""
+    protect: Boolean | None = None
+    """As in a table."""
+
+
+class NamespaceDefaults(Block):
+    """What every namespace below says that claims something and does not say it itself; paths stay paths."""
+
+    properties: Properties = Field(default={}, examples=[{"owner": "ml-platform"}])
+    """Properties, merged key by key with those of the namespace."""
+    protect: Boolean | None = None
+    """As in a namespace."""
+
+
+class DefaultsBlock(Block):
+    """What holds for all blocks below, unless a block or nearer defaults say otherwise."""
+
+    tables: Annotated[TableDefaults, BeforeValidator(_block)] = TableDefaults()
+    """For tables."""
+    namespaces: Annotated[NamespaceDefaults, BeforeValidator(_block)] = NamespaceDefaults()
+    """For namespaces."""
+
+
+_Defaults: TypeAlias = Annotated[DefaultsBlock, BeforeValidator(_block)]
+
+
 class NamespaceBlock(Block):
     """A namespace. With only tables and namespaces it is a path: created where missing, otherwise left alone."""
 
-    properties: Texts | None = Field(default=None, examples=[{"owner": "ml-platform"}])
-    """Properties to keep on the namespace; those that are not named here are left alone."""
+    properties: Properties | None = Field(default=None, examples=[{"owner": "ml-platform"}])
+    """Properties to keep on the namespace; those that are not named here are left alone. `{unset: true}` in the place
+    of a value takes away what `defaults` say."""
     absent: Boolean | None = None
     """True asks for the namespace's removal, once it is empty."""
     protect: Boolean | None = None
@@ -179,6 +233,8 @@ class NamespaceBlock(Block):
     lifts it."""
     kind: Text | None = Field(default=None, examples=["database"])
     """For catalogs that have two kinds of namespaces (Glue: catalog and database), which one this is."""
+    defaults: _Defaults = DefaultsBlock()
+    """What holds for all below this namespace."""
     tables: Annotated[dict[str, TableBlock], BeforeValidator(_block)] = {}
     """The tables directly in this namespace, by name."""
     namespaces: Annotated[dict[str, NamespaceBlock], BeforeValidator(_block)] = {}
@@ -202,6 +258,8 @@ class CatalogBlock(Block):
         default=None, min_length=1, examples=[["analytics/**"]]
     )
     """The only part of the catalog that is read, planned and pruned, as globs over names joined by a slash."""
+    defaults: _Defaults = DefaultsBlock()
+    """What holds for everything in this catalog."""
     namespaces: Annotated[dict[str, NamespaceBlock], BeforeValidator(_block)] = {}
     """The namespaces directly under the root, by name."""
     tables: Annotated[dict[str, TableBlock], BeforeValidator(_block)] = {}
@@ -235,5 +293,7 @@ class ManifestFile(Block):
         default={}, examples=[{"users": [{"name": "user_id", "type": "int64", "nullable": False}]}]
     )
     """Lists of columns by name, for the tables that say `schema: NAME`."""
+    defaults: _Defaults = DefaultsBlock()
+    """What holds for everything in all catalogs."""
     catalogs: Annotated[dict[str, CatalogBlock], BeforeValidator(_block)] = {}
     """The catalogs, by the name this manifest gives them."""

@@ -80,7 +80,7 @@ BAD: list[tuple[str, str, list[str]]] = [
         [
             (
                 f"{L}:3:1: unknown key `zzz` in the manifest; expected `version`, `name`, `include`, `safety`, "
-                "`schemas`, `catalogs`"
+                "`schemas`, `defaults`, `catalogs`"
             ),
         ],
     ),
