@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from reconciler.errors import ManifestError
+from reconciler.errors import ConfigError
 from reconciler.manifest.config import ConfigEntry, ConfigText
 from reconciler.manifest.digests import digest_of
 from reconciler.manifest.manifest import Manifest, ManifestCatalog
@@ -21,17 +21,16 @@ def manifest_of_service(impl: str, properties: Mapping[str, str], catalog: str =
     """Return a manifest whose only catalog is the service that ``impl`` and ``properties`` reach.
 
     Raises:
-        ConfigError, MissingExtraError: ``impl`` cannot be loaded.
-        ManifestError: ``properties`` cannot be used.
+        ConfigError, MissingExtraError: ``impl`` cannot be loaded, or ``properties`` cannot be used.
     """
     from reconciler.backends import registry
 
     folder, source = str(Path.cwd()), Source(_WHERE, 0, 0)
     entries = tuple(ConfigEntry(key, (text,), folder, source) for key, text in properties.items())
     config = ConfigText(impl, registry.backend_class(impl), source, entries)
-    problems = list(config.problems())
+    problems = [problem.message.removeprefix("config: ") for problem in config.problems()]
     if problems:
-        raise ManifestError(problems)
+        raise ConfigError(f"{_WHERE} of {impl}: {'; '.join(problems)}")
     desired = DesiredCatalog(name=catalog, owner=f"{_NAME}/{catalog}", source=source)
     thresholds = Thresholds()
     return Manifest(

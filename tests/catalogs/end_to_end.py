@@ -18,7 +18,9 @@ import pytest
 import reconciler
 from reconciler.applier import ApplyReport, Status
 from reconciler.backends.base import Backend
+from reconciler.manifest.grafting import graft
 from reconciler.namespace import CatalogNamespace
+from reconciler.operations import import_ as import_module
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
 from tests.catalogs.hive.files import digests
@@ -213,3 +215,13 @@ class EndToEnd:
         [catalog] = reconciler.load(imported).catalogs.values()
         assert {tuple(path.split("/")) for path in example.tables} <= catalog.desired.tables.keys()
         assert planned(imported).changes == ()
+        appended = import_module.imported(reconciler.load(example.manifest), _beside(example.manifest))
+        before = example.manifest.read_bytes()
+        example.manifest.write_bytes(graft("lancens.yaml", before, appended.text))
+        assert set(before.splitlines()) <= set(example.manifest.read_bytes().splitlines())
+        assert planned(example.manifest).changes == ()
+
+
+def _beside(manifest: Path) -> import_module.ImportOptions:
+    said = {name: one.desired for name, one in reconciler.load(manifest).catalogs.items()}
+    return import_module.ImportOptions(beside=said)

@@ -154,4 +154,4 @@ def test_a_catalog_and_a_manifest_are_not_audited_together(lake: Path, capsys: p
 
     assert (refused.code, unknown.code) == (1, 1)
     assert "give a manifest or --impl, not both" in refused.err
-    assert "--config: config: unknown key `rooot`; did you mean `root`?" in unknown.err
+    assert unknown.err == ("--config of dir: unknown key `rooot`; did you mean `root`?; `root` is missing\n")
