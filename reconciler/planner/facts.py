@@ -81,12 +81,14 @@ class CatalogInput:
 class StorageQuestion:
     """A table whose storage has to be opened; ``location`` None means the catalog's default for it.
 
-    Where ``location`` holds nothing, ``otherwise`` is the place to look at instead.
+    Where ``location`` holds nothing, ``otherwise`` is the place to look at instead. ``in_force`` is where the catalog
+    has the table already, which is taken as it is.
     """
 
     table: DesiredTable
     location: str | None
     otherwise: str | None = None
+    in_force: str | None = None
 
 
 def is_relocated(desired: DesiredTable, live: LiveTable) -> bool:
@@ -129,9 +131,9 @@ def storage_question(
     if is_relocated(desired, live):
         # The service may have chosen the place of the entry, or somebody has moved it: data tells which to go on from.
         otherwise = live.location if _unanswered(desired, live) else None
-        return StorageQuestion(desired, desired.location, otherwise)
+        return StorageQuestion(desired, desired.location, otherwise, live.location)
     if desired.schema is not None and desired.probe:
-        return StorageQuestion(desired, live.location)
+        return StorageQuestion(desired, live.location, in_force=live.location)
     return None
 
 
