@@ -19,6 +19,7 @@ __all__ = [
     "TableFacts",
     "has_true_request",
     "is_relocated",
+    "is_unanswered",
     "storage_question",
     "storage_questions",
 ]
@@ -109,7 +110,7 @@ def has_true_request(live: LiveTable) -> bool:
     return is_request_true(properties.get(REQUESTED_LOCATION), properties.get(CHOSEN_LOCATION), live.location)
 
 
-def _unanswered(desired: DesiredTable, live: LiveTable) -> bool:
+def is_unanswered(desired: DesiredTable, live: LiveTable) -> bool:
     """Return whether the location now asked for was asked for before, and the service's answer was not recorded."""
     requested = live.properties.get(REQUESTED_LOCATION)
     return (
@@ -130,7 +131,7 @@ def storage_question(pair: Pair, select: Scope = EVERYTHING) -> StorageQuestion 
         return StorageQuestion(desired, desired.location)
     if is_relocated(desired, live):
         # The service may have chosen the place of the entry, or somebody has moved it: data tells which to go on from.
-        otherwise = live.location if _unanswered(desired, live) else None
+        otherwise = live.location if is_unanswered(desired, live) else None
         return StorageQuestion(desired, desired.location, otherwise, live.location)
     if desired.schema is not None and desired.probe:
         return StorageQuestion(desired, live.location, in_force=live.location)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from reconciler import locations, ownership
 from reconciler.planner.entries import Action
-from reconciler.planner.facts import TableFacts, has_true_request, is_relocated
+from reconciler.planner.facts import TableFacts, has_true_request, is_relocated, is_unanswered
 from reconciler.planner.outcome import Context, Fault, Outcome, Remark, change_of, guard_of, removal
 from reconciler.planner.remarks import ADOPTABLE, UNMANAGED, unmarkable
 from reconciler.planner.schemas import SchemaDifference, compare
@@ -181,8 +181,9 @@ def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: T
     """A table that is both in the manifest and in the catalog."""
     if context.is_foreign(live.properties):
         return context.foreign(live, desired)
-    moved = is_relocated(desired, live) and not (facts is not None and locations.same(facts.location, live.location))
-    if moved and not (context.capabilities.relocate_table or context.capabilities.replace_table):
+    can_move = context.capabilities.relocate_table or context.capabilities.replace_table
+    moved = _is_to_move(desired, live, facts, can_move=can_move)
+    if moved and not can_move:
         return context.blocked(_unalterable("relocated"), desired, live, facts)
     without_data = desired.schema is not None and facts is not None and facts.storage.kind is StorageKind.NOTHING
     difference = _schema_difference(desired, facts)
@@ -211,6 +212,17 @@ def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: T
         after = after.model_copy(update={"columns": (*found, *difference.added)})
         return _update(context, desired, live, facts, Action.ALTER_TABLE, before, after, "columns to add")
     return _update(context, desired, live, facts, Action.UPDATE_TABLE, before, after, _reason(context, before, after))
+
+
+def _is_to_move(desired: DesiredTable, live: LiveTable, facts: TableFacts | None, *, can_move: bool) -> bool:
+    """Return whether the table is to be elsewhere than its entry says.
+
+    A place that an interrupted run asked for is not asked for again where entries cannot move and nobody looks at
+    storage: the service then put the table where it is.
+    """
+    if not is_relocated(desired, live) or (facts is not None and locations.same(facts.location, live.location)):
+        return False
+    return can_move or desired.probe or not is_unanswered(desired, live)
 
 
 def _after(context: Context, desired: DesiredTable, live: LiveTable, before: ObjectView, *, moved: bool) -> ObjectView:
