@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from hypothesis import assume
 from hypothesis import strategies as st
 
@@ -10,6 +13,7 @@ from reconciler.names import Identifier
 from reconciler.planner.facts import PlanOptions
 from reconciler.state import (
     DesiredCatalog,
+    DesiredMove,
     DesiredNamespace,
     DesiredTable,
     LiveNamespace,
@@ -20,7 +24,7 @@ from reconciler.state import (
 )
 from tests.unit.planner.building import OTHER, OWNER, at, desired, marks
 
-__all__ = ["SAFEGUARD", "catalogs", "identifiers", "manifests", "option_sets", "safeguards"]
+__all__ = ["SAFEGUARD", "catalogs", "identifiers", "manifests", "moves", "option_sets", "safeguards"]
 
 names = st.sampled_from(["a", "b", "c"])
 identifiers = st.lists(names, min_size=1, max_size=3).map(tuple)
@@ -43,6 +47,29 @@ def table_blocks(draw: st.DrawFn, identifier: Identifier) -> DesiredTable:
 
 
 @st.composite
+def moves(
+    draw: st.DrawFn,
+    tables: Mapping[Identifier, DesiredTable],
+    namespaces: Mapping[Identifier, DesiredNamespace],
+    old: st.SearchStrategy[Identifier],
+) -> tuple[DesiredMove, ...]:
+    """Lines of ``moved`` for blocks, from names that have none."""
+    found: list[DesiredMove] = []
+    for blocks, is_table in ((tables, True), (namespaces, False)):
+        there = [block.id for block in blocks.values() if not block.absent]
+        if not there or draw(st.booleans()):
+            continue
+        wanted = draw(st.lists(st.sampled_from(there), max_size=2, unique=True))
+        origins = draw(st.lists(old, min_size=len(wanted), max_size=len(wanted), unique=True))
+        found += [
+            DesiredMove(origin, to, at(), is_table)
+            for origin, to in zip(origins, wanted, strict=True)
+            if origin not in blocks
+        ]
+    return tuple(found)
+
+
+@st.composite
 def manifests(draw: st.DrawFn) -> DesiredCatalog:
     tables = [draw(table_blocks(identifier)) for identifier in draw(st.lists(identifiers, max_size=6, unique=True))]
     parents = {table.id[:depth] for table in tables for depth in range(1, len(table.id))}
@@ -60,7 +87,8 @@ def manifests(draw: st.DrawFn) -> DesiredCatalog:
     ]
     absent = {claim.id for claim in claims if claim.absent}
     assume(not any(other[:depth] in absent for other in claimed for depth in range(1, len(other))))
-    return desired(*tables, *claims, prune=draw(st.sampled_from(Prune)))
+    made = desired(*tables, *claims, prune=draw(st.sampled_from(Prune)))
+    return replace(made, moves=draw(moves(made.tables, made.namespaces, identifiers)))
 
 
 @st.composite

@@ -29,6 +29,7 @@ from reconciler.state import (
     Schema,
     Snapshot,
 )
+from tests.states import moves
 from tests.unit.applier.world import Crash, World, capable
 from tests.unit.planner.building import CATALOG, OWNER, USERS, at, marks
 
@@ -36,9 +37,13 @@ WIDER: Schema = (*USERS, Column("email", "string"))
 CAPABILITIES = (
     Capabilities(),
     capable(alter_table=False, relocate_table=False, replace_table=True),
-    capable(ignores_location=True, relocate_table=False),
-    capable(ignores_location=True),
+    capable(ignores_location=True, relocate_table=False, rename_within=0),
+    capable(ignores_location=True, rename_within=0),
     Capabilities(safeguard=Safeguard("gc.enabled", "false", "a clean-up would delete the data")),
+    Capabilities(safeguard=Safeguard("gc.enabled", "false", "a clean-up would delete the data"), rename_within=0),
+    capable(rename_within=0, alter_table=False, relocate_table=False),
+    capable(rename_within=1),
+    capable(alter_table=False, relocate_table=False),
 )
 
 names = st.sampled_from("abc")
@@ -101,7 +106,8 @@ def manifests(draw: st.DrawFn) -> DesiredCatalog:
         for one in sorted({*named, *above})
     }
     prune = draw(st.sampled_from(Prune))
-    return DesiredCatalog(CATALOG, OWNER, at(), prune, namespaces=namespaces, tables=tables)
+    moved = draw(moves(tables, namespaces, table_ids | namespace_ids))
+    return DesiredCatalog(CATALOG, OWNER, at(), prune, namespaces=namespaces, tables=tables, moves=moved)
 
 
 @dataclass(frozen=True)

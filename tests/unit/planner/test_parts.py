@@ -25,6 +25,7 @@ ABILITIES = st.builds(
     one_name_space=st.booleans(),
     table_markers=st.booleans(),
     alter_table=st.booleans(),
+    rename_within=st.sampled_from([None, 0, 1]),
     safeguard=safeguards,
 )
 
