@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from hypothesis import assume
@@ -24,7 +23,7 @@ from reconciler.state import (
 )
 from tests.unit.planner.building import OTHER, OWNER, at, desired, marks
 
-__all__ = ["SAFEGUARD", "catalogs", "identifiers", "manifests", "moves", "option_sets", "safeguards"]
+__all__ = ["SAFEGUARD", "catalogs", "identifiers", "manifests", "moves", "option_sets", "safeguards", "situations"]
 
 names = st.sampled_from(["a", "b", "c"])
 identifiers = st.lists(names, min_size=1, max_size=3).map(tuple)
@@ -47,26 +46,18 @@ def table_blocks(draw: st.DrawFn, identifier: Identifier) -> DesiredTable:
 
 
 @st.composite
-def moves(
-    draw: st.DrawFn,
-    tables: Mapping[Identifier, DesiredTable],
-    namespaces: Mapping[Identifier, DesiredNamespace],
-    old: st.SearchStrategy[Identifier],
-) -> tuple[DesiredMove, ...]:
-    """Lines of ``moved`` for blocks, from names that have none."""
-    found: list[DesiredMove] = []
-    for blocks, is_table in ((tables, True), (namespaces, False)):
-        there = [block.id for block in blocks.values() if not block.absent]
-        if not there or draw(st.booleans()):
-            continue
-        wanted = draw(st.lists(st.sampled_from(there), max_size=2, unique=True))
-        origins = draw(st.lists(old, min_size=len(wanted), max_size=len(wanted), unique=True))
-        found += [
-            DesiredMove(origin, to, at(), is_table)
-            for origin, to in zip(origins, wanted, strict=True)
-            if origin not in blocks
-        ]
-    return tuple(found)
+def moves(draw: st.DrawFn, wanted: DesiredCatalog, live: Snapshot) -> DesiredCatalog:
+    """Return ``wanted`` with lines of ``moved``: from live names that it does not have to names that it has."""
+    lines: list[DesiredMove] = []
+    for blocks, there, is_table in ((wanted.tables, live.tables, True), (wanted.namespaces, live.namespaces, False)):
+        names = [block.id for block in blocks.values() if not block.absent]
+        # Those that are not there yet first: most lines that people write move something.
+        names.sort(key=lambda name: (name in there, name))
+        origins = sorted(there.keys() - blocks.keys())
+        count = draw(st.integers(0, min(2, len(names), len(origins))))
+        chosen = draw(st.permutations(origins))[:count]
+        lines += [DesiredMove(origin, to, at(), is_table) for origin, to in zip(chosen, names, strict=False)]
+    return replace(wanted, moves=tuple(lines))
 
 
 @st.composite
@@ -87,8 +78,7 @@ def manifests(draw: st.DrawFn) -> DesiredCatalog:
     ]
     absent = {claim.id for claim in claims if claim.absent}
     assume(not any(other[:depth] in absent for other in claimed for depth in range(1, len(other))))
-    made = desired(*tables, *claims, prune=draw(st.sampled_from(Prune)))
-    return replace(made, moves=draw(moves(made.tables, made.namespaces, identifiers)))
+    return desired(*tables, *claims, prune=draw(st.sampled_from(Prune)))
 
 
 @st.composite
@@ -109,3 +99,10 @@ def catalogs(draw: st.DrawFn) -> Snapshot:
         {one: LiveNamespace(one, marked()) for one in sorted({*ancestors, *extra}, key=lambda one: (len(one), one))},
         {one: LiveTable(one, draw(places), {**marked(), **noted()}) for one in tables},
     )
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> tuple[DesiredCatalog, Snapshot]:
+    """Return what is wanted, with moves, and what is there."""
+    live = draw(catalogs())
+    return draw(moves(draw(manifests()), live)), live

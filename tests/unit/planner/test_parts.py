@@ -17,7 +17,7 @@ from reconciler.planner.live_tables import TablesInMemory
 from reconciler.planner.moves import pairs
 from reconciler.planner.plan import ManifestRef
 from reconciler.state import Capabilities, DesiredCatalog, Snapshot, Storage, StorageKind, Thresholds
-from tests.states import catalogs, manifests, option_sets, safeguards
+from tests.states import option_sets, safeguards, situations
 
 REFERENCE = ManifestRef(name="store", digest="", files=())
 ABILITIES = st.builds(
@@ -58,10 +58,11 @@ def compared(source: CatalogInput, parts: int, seed: int) -> list[bytes]:
     return [pickle.dumps(part) for part in found]
 
 
-@given(manifests(), catalogs(), option_sets, ABILITIES, st.integers(1, 4), st.integers())
+@given(situations(), option_sets, ABILITIES, st.integers(1, 4), st.integers())
 def test_parts_make_the_same_plan(
-    wanted: DesiredCatalog, live: Snapshot, options: PlanOptions, abilities: Capabilities, parts: int, seed: int
+    situation: tuple[DesiredCatalog, Snapshot], options: PlanOptions, abilities: Capabilities, parts: int, seed: int
 ) -> None:
+    wanted, live = situation
     facts = Facts(
         {
             question.table.id: TableFacts(question.location or f"/lake/{question.table.id[-1]}", Storage(kind))
