@@ -6,7 +6,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -34,6 +34,7 @@ from tests.unit.applier.world import Crash, World, capable
 from tests.unit.planner.building import CATALOG, OWNER, USERS, at, marks
 
 WIDER: Schema = (*USERS, Column("email", "string"))
+RELAXED: Schema = (replace(USERS[0], nullable=True), Column("email", "string"), Column("phone", "string"))
 CAPABILITIES = (
     Capabilities(),
     capable(alter_table=False, relocate_table=False, replace_table=True),
@@ -84,7 +85,7 @@ def manifests(draw: st.DrawFn) -> DesiredCatalog:
             at(),
             draw(properties),
             draw(st.none() | places),
-            draw(st.sampled_from([None, USERS, WIDER])),
+            draw(st.sampled_from([None, USERS, WIDER, RELAXED])),
             draw(st.sampled_from(Evolve)),
             draw(st.sampled_from([True, True, False])),
             absent=draw(st.integers(0, 3)) == 0,
@@ -137,7 +138,7 @@ class Case:
 def cases(draw: st.DrawFn) -> Case:
     live = draw(snapshots())
     wanted = draw(moves(draw(manifests()), live))
-    datasets = draw(st.dictionaries(places, st.sampled_from([USERS, WIDER]), max_size=3))
+    datasets = draw(st.dictionaries(places, st.sampled_from([USERS, WIDER, RELAXED]), max_size=3))
     return Case(draw(st.sampled_from(CAPABILITIES)), live, wanted, datasets, draw(st.booleans()))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -43,14 +44,19 @@ ANEW = Capabilities(lost_on_move="its grants")
 PLACE = "/data/features/users.lance"
 
 
-def moving(*blocks: DesiredTable | DesiredNamespace, prune: Prune = Prune.OWNED, **lines: str) -> DesiredCatalog:
+def moving(
+    *blocks: DesiredTable | DesiredNamespace,
+    prune: Prune = Prune.OWNED,
+    lines: Mapping[str, str] | None = None,
+    **more: str,
+) -> DesiredCatalog:
     """Want ``blocks``; lines are written ``features_users="features/customers"``."""
     wanted = desired(*blocks, prune=prune)
     return replace(
         wanted,
         moves=tuple(
             DesiredMove(tuple(old.split("_")), identifier(new), at(9), identifier(new) in wanted.tables)
-            for old, new in lines.items()
+            for old, new in {**(lines or {}), **more}.items()
         ),
     )
 
@@ -112,7 +118,7 @@ def test_moved_already_is_no_change_and_a_note() -> None:
 
 def test_a_mass_of_lines_that_can_go_is_one_note() -> None:
     names = [f"t{number}" for number in range(5)]
-    wanted = moving(*(table(f"a/{name}") for name in names), **{f"b_{name}": f"a/{name}" for name in names})
+    wanted = moving(*(table(f"a/{name}") for name in names), lines={f"b_{name}": f"a/{name}" for name in names})
     plan = plan_of(wanted, live(*(live_table(f"a/{name}", owner=OWNER) for name in names)))
     [note] = notes(plan)
     assert note.startswith("5 lines of `moved` can go")
@@ -200,7 +206,7 @@ def test_another_location_waits_for_the_next_plan() -> None:
 
 def test_a_move_is_no_removal() -> None:
     names = [f"t{number}" for number in range(10)]
-    wanted = moving(*(table(f"b/{name}") for name in names), **{f"a_{name}": f"b/{name}" for name in names})
+    wanted = moving(*(table(f"b/{name}") for name in names), lines={f"a_{name}": f"b/{name}" for name in names})
     there = live(live_namespace("a", owner=OWNER), *(live_table(f"a/{name}", owner=OWNER) for name in names))
     plan = plan_of(wanted, there, capabilities=IN_PLACE, thresholds=Thresholds(0, 1))
     assert (plan.catalogs[0].removed_tables, plan.options.mass_removal) == (0, False)
