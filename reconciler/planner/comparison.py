@@ -22,9 +22,10 @@ __all__ = ["Comparison", "Outcomes", "compare_tables", "comparison_of"]
 class Outcomes:
     """What comparing objects came to, sorted by what it is, in no particular order.
 
-    ``remarks`` are counted by topic and namespace. ``tables`` counts the live ones, and ``removable_tables`` those of
-    them that pruning may touch. ``moving`` and ``moved`` are the lines of ``moved`` with a table that has its old name
-    still, and with one that has its new name already.
+    ``remarks`` are counted by topic and namespace. ``tables`` counts the live ones, ``removable_tables`` those of them
+    that pruning may touch, ``unnamed_tables`` those that the manifest does not name, and ``unmanaged_tables`` those of
+    these that nobody manages. ``moving`` and ``moved`` are the lines of ``moved`` with a table that has its old
+    name still, and with one that has its new name already.
     """
 
     changes: list[Change] = field(default_factory=list)
@@ -35,6 +36,8 @@ class Outcomes:
     moved: set[DesiredMove] = field(default_factory=set)
     tables: int = 0
     removable_tables: int = 0
+    unnamed_tables: int = 0
+    unmanaged_tables: int = 0
 
     def add(self, outcome: Outcome) -> None:
         """Sort an outcome to where it belongs."""
@@ -63,6 +66,8 @@ class Outcomes:
             self._count(key, tally)
         self.tables += other.tables
         self.removable_tables += other.removable_tables
+        self.unnamed_tables += other.unnamed_tables
+        self.unmanaged_tables += other.unmanaged_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,9 @@ class Comparison:
             outcomes.removable_tables += self.is_removable(live.id, owner_of(live.properties))
         if not self._is_planned(pair):
             return
+        if pair.desired is None and pair.live is not None:
+            outcomes.unnamed_tables += 1
+            outcomes.unmanaged_tables += owner_of(pair.live.properties) is None
         if pair.line is not None and there:
             (outcomes.moved if pair.origin is None else outcomes.moving).add(pair.line)
         if pair.origin is None:

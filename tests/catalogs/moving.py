@@ -38,7 +38,7 @@ class Place:
 
     ``raw`` is where the server itself says that a table is, past lancens; None where it has none. ``above`` is there
     already. ``data`` is the folder of everything, where that is on this machine. ``loses`` is what a plan says that a
-    move loses, empty where it is in place.
+    move loses, empty where it is in place. ``place_of`` is where a new table goes on a catalog with no default for it.
     """
 
     impl: str
@@ -48,6 +48,7 @@ class Place:
     above: Identifier = ()
     data: Path | None = None
     loses: str = ""
+    place_of: Callable[[Identifier], str] = lambda _: ""
     suffix: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
 
     def namespace(self, name: str) -> Identifier:
@@ -56,12 +57,20 @@ class Place:
 
     def manifest(self, folder: Path, tables: Mapping[Identifier, str], *moved: tuple[Identifier, Identifier]) -> Path:
         """Write a manifest that wants ``tables``, with the text of each block."""
+        there = self.connect().scan().tables if self.place_of(self.above) else {}
+        taken = [to for _, to in moved]
+        new = {
+            one
+            for one in (tables if self.place_of(self.above) else ())
+            if one not in there and not any(one[: len(to)] == to for to in taken)
+        }
         tree: dict[str, Any] = {}
         for identifier, block in tables.items():
             node = tree
             for name in identifier[:-1]:
                 node = node.setdefault("namespaces", {}).setdefault(name, {})
-            node.setdefault("tables", {})[identifier[-1]] = json.loads(block)
+            location = {"location": self.place_of(identifier)} if identifier in new else {}
+            node.setdefault("tables", {})[identifier[-1]] = {**json.loads(block), **location}
         catalog = {
             "impl": self.impl,
             "config": dict(self.config),

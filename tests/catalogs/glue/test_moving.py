@@ -24,8 +24,11 @@ def place(glue: GlueServer, connect: Connect, tmp_path: Path) -> Place:
         return str(found["Table"]["StorageDescriptor"]["Location"])
 
     loses = "its Lake Formation permissions, tags and version history"
-    config = {**glue.config(), "root": root}
-    return Place("glue", config, lambda: connect(root=root), raw, data=Path(root), loses=loses)
+
+    def place_of(identifier: Identifier) -> str:
+        return f"{root}/{'_'.join(identifier)}.lance"
+
+    return Place("glue", glue.config(), connect, raw, data=Path(root), loses=loses, place_of=place_of)
 
 
 class TestMoves(Moves):
