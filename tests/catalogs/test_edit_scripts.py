@@ -12,6 +12,7 @@ import random
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ import pytest
 
 import reconciler
 from reconciler import locations
+from reconciler.backends import registry
 from reconciler.backends.base import Backend
 from reconciler.backends.memory import MemoryBackend
 from reconciler.names import Identifier
@@ -147,7 +149,9 @@ class Script:
 
     def write(self) -> Path:
         """Write the manifest, over one file or several, each with some of the tables and lines."""
-        parts = [({}, []) for _ in range(self.chance.choice([1, 1, 2, 3]))]
+        parts: list[tuple[dict[Identifier, Any], list[tuple[Identifier, Identifier]]]] = [
+            ({}, []) for _ in range(self.chance.choice([1, 1, 2, 3]))
+        ]
         for name, table in self.tables.items():
             block: dict[str, Any] = {"schema": table.columns, "evolve": "additive", "properties": table.properties}
             self.chance.choice(parts)[0][name] = {**block, "protect": table.protected}
@@ -244,15 +248,11 @@ def test_every_edit_in_memory_comes_to_its_end(tmp_path: Path, monkeypatch: pyte
         folder.mkdir()
         monkeypatch.chdir(folder)
         config = {"name": uuid.uuid4().hex, "root": str(folder / "lake")}
-        Script(
-            folder, "memory", config, lambda config=config: MemoryBackend(**config), random.Random(chance.random())
-        ).run()
+        Script(folder, "memory", config, partial(MemoryBackend, **config), random.Random(chance.random())).run()
 
 
 @pytest.mark.soak
 def test_every_edit_on_a_metastore_comes_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from reconciler.backends.hive import Hive2Backend
-
     chance = seeded("edit scripts on a metastore")
     with metastore("2.3", tmp_path / "metastore") as server:
         for number in range(count(1, ON_A_SERVER)):
@@ -264,6 +264,6 @@ def test_every_edit_on_a_metastore_comes_to_its_end(tmp_path: Path, monkeypatch:
                 folder,
                 server.impl,
                 config,
-                lambda config=config: Hive2Backend(**config),
+                partial(registry.connect, "hive2", config),
                 random.Random(chance.random()),
             ).run()
