@@ -111,6 +111,10 @@ class LedgerBackend(MemoryBackend):
         name = f"alter_table {join(identifier)}"
         return self.ledger.write(name, lambda: super(LedgerBackend, self).alter_table(identifier, changes, place))
 
+    def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
+        name = f"rename_table {join(identifier)} {join(to)}"
+        return self.ledger.write(name, lambda: super(LedgerBackend, self).rename_table(identifier, to))
+
     def _is_ignored(self, location: str) -> bool:
         return self.capabilities.ignores_location and not location.startswith("/honoured/")
 
@@ -162,10 +166,21 @@ class FakeStorage:
 
         self.ledger.write(f"add_columns {place}", write)
 
+    def relax_columns(self, location: str, names: Iterable[str], options: Mapping[str, str]) -> None:
+        place, relaxed = locations.normalise(location), set(names)
+
+        def write() -> None:
+            self.datasets[place] = tuple(
+                replace(column, nullable=column.nullable or column.name in relaxed) for column in self.datasets[place]
+            )
+            self.used.add(place)
+
+        self.ledger.write(f"relax_columns {place}", write)
+
     @contextmanager
     def installed(self) -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
-            for name in ("probe", "probe_many", "create_empty", "is_fresh", "add_columns"):
+            for name in ("probe", "probe_many", "create_empty", "is_fresh", "add_columns", "relax_columns"):
                 patch.setattr(storage, name, getattr(self, name))
             yield
 
@@ -253,5 +268,5 @@ def statuses(report: ApplyReport) -> dict[str, Status]:
     return {"/".join(result.change.identifier): result.status for result in report.results}
 
 
-def capable(**changes: bool) -> Capabilities:
-    return replace(Capabilities(), **changes)  # type: ignore[arg-type]  # every flag given is a bool
+def capable(**changes: bool | int) -> Capabilities:
+    return replace(Capabilities(), **changes)  # type: ignore[arg-type]  # every flag given is a bool or a number
