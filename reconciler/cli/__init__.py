@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from reconciler.errors import LancensError
+from reconciler.errors import BackendError, LancensError
 
 __all__ = ["main"]
 
@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # The reader of the pipe has gone; Python must not complain when it flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
-    except (LancensError, OSError) as error:
+    except (LancensError, BackendError, OSError) as error:
         if debug:
             raise
         click.echo(_message(error), err=True)

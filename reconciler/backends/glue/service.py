@@ -120,9 +120,8 @@ class Service:
     def account(self) -> str:
         """Return the account of the caller."""
         with self._asking("GetCatalogs", "the root catalog"):
-            answer = self._client().get_catalogs(IncludeRoot=True)
-        for catalog in answer["CatalogList"]:
-            return catalog.get("CatalogId", "").partition(":")[0]
+            for catalog in self._client().get_catalogs(IncludeRoot=True)["CatalogList"]:
+                return catalog.get("CatalogId", "").partition(":")[0]
         raise InternalError("glue: GetCatalogs does not tell the account; set `catalog_id`")
 
     # ---- catalogs ------------------------------------------------------------------------------------------------
@@ -290,8 +289,8 @@ class Service:
             called = operation if number == 1 else f"{operation}, page {number},"
             with self._asking(called, subject, missing=_no_namespace(subject)):
                 items, following = fetch({} if token is None else {"NextToken": token})
-                for item in items:
-                    name(item)
+                if not all(isinstance(name(item), str) for item in items):
+                    raise TypeError("a name is no text")
                 return items, following
 
         return every_page(f"glue: {operation} on {subject}", page, name)
