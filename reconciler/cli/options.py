@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import stat
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from reconciler import display
 from reconciler.errors import LancensError, PlanFileError
 from reconciler.state import DEFAULT_PARALLELISM
 
@@ -32,6 +34,7 @@ __all__ = [
     "read_plan",
     "variables_option",
     "wants_color",
+    "write_file",
     "write_result",
 ]
 
@@ -146,16 +149,32 @@ def wants_color() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
+def say(text: str, *, err: bool = False) -> None:
+    """Print one line, in which foreign text stands as it is: on stdout, or on stderr."""
+    click.echo(display.message(text), err=err)
+
+
 def write_result(text: str, path: str | None = None) -> None:
     """Write a command's result to ``path``, or to stdout; a file is whole or not there at all."""
     if path is None:
         click.echo(text, nl=not text.endswith("\n"))
         return
-    target = Path(path)
+    write_file(path, text.encode("utf-8"))
+
+
+def write_file(path: str, data: bytes) -> None:
+    """Write ``data`` to the file ``path``, which is whole or as it was; a link stays one.
+
+    Raises:
+        LancensError: it cannot be written.
+    """
+    target = Path(path).resolve()
     partial = target.with_name(f".{target.name}.partial")
     try:
         try:
-            partial.write_text(text, encoding="utf-8")
+            partial.write_bytes(data)
+            if target.exists():
+                partial.chmod(stat.S_IMODE(target.stat().st_mode))
             partial.replace(target)
         finally:
             partial.unlink(missing_ok=True)

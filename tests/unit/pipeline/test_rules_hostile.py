@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from reconciler.ownership import KEYS, MANAGED_BY, PROTECT, REQUESTED_LOCATION, encode_keys
 from reconciler.pipeline.records import Severity, Stored, TableRecord
 from reconciler.pipeline.rules import RULES, Times, check
+from reconciler.planner.entries import Action, Change
 from reconciler.planner.outcome import Context, Remark
-from reconciler.planner.plan import Action, Change
 from reconciler.planner.tables import diff_table
 from reconciler.state import (
     Capabilities,
+    Column,
     DesiredTable,
     Evolve,
-    Field,
     ForeignTable,
     LiveTable,
     Prune,
@@ -34,7 +34,7 @@ _numbers = st.none() | st.integers(0, 2**63)
 _moments = st.none() | st.datetimes(timezones=st.just(UTC))
 _schemas = st.lists(
     st.builds(
-        Field,
+        Column,
         name=names,
         type=st.sampled_from(("int64", "string", "struct<a: int64>")) | hostile_text,
         nullable=st.booleans(),
