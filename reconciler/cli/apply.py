@@ -117,18 +117,20 @@ def _ask(plan: Plan) -> None:
 
 @contextmanager
 def _interruptible(stop: StopSignal) -> Iterator[None]:
-    """Let the first Ctrl-C finish what is in flight; the second one ends the program as usual."""
+    """Let the first Ctrl-C or SIGTERM finish what is in flight; the second one ends the program as usual."""
 
     def on_interrupt(_signal: int, _frame: object) -> None:
         stop.set()
-        signal.signal(signal.SIGINT, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
         click.echo("\nStopping: what is in flight is finished, nothing new is started.", err=True)
 
-    previous = signal.signal(signal.SIGINT, on_interrupt)
+    previous = {number: signal.signal(number, on_interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 def _carry_out(plan: Plan, manifest: Manifest, flags: PlanFlags, journal: str, *, skip_blocked: bool) -> None:
