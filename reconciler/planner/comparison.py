@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -10,9 +9,9 @@ from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.ownership import owner_of
 from reconciler.planner.entries import Blocked, Change, Guard
 from reconciler.planner.facts import CatalogInput, TableFacts
-from reconciler.planner.outcome import Context, Outcome, Remark
+from reconciler.planner.outcome import Context, Outcome, Remark, Tally
 from reconciler.planner.remarks import UNSAFE
-from reconciler.planner.tables import diff_table
+from reconciler.planner.tables import diff_table, remarks_on
 from reconciler.state import DesiredTable, LiveTable, Prune
 
 __all__ = ["Comparison", "Outcomes", "compare_tables", "comparison_of"]
@@ -22,16 +21,19 @@ __all__ = ["Comparison", "Outcomes", "compare_tables", "comparison_of"]
 class Outcomes:
     """What comparing objects came to, sorted by what it is, in no particular order.
 
-    ``remarks`` counts by topic and namespace. ``tables`` counts the live ones, and ``removable_tables`` those of them
-    that pruning may touch.
+    ``remarks`` are counted by topic and namespace. ``tables`` counts the live ones, ``removable_tables`` those of them
+    that pruning may touch, ``unnamed_tables`` those that the manifest does not name, and ``unmanaged_tables`` those of
+    these that nobody manages.
     """
 
     changes: list[Change] = field(default_factory=list)
     guards: list[Guard] = field(default_factory=list)
     blocked: list[Blocked] = field(default_factory=list)
-    remarks: Counter[tuple[str, Identifier]] = field(default_factory=Counter)
+    remarks: dict[tuple[str, Identifier], Tally] = field(default_factory=dict)
     tables: int = 0
     removable_tables: int = 0
+    unnamed_tables: int = 0
+    unmanaged_tables: int = 0
 
     def add(self, outcome: Outcome) -> None:
         """Sort an outcome to where it belongs."""
@@ -44,16 +46,22 @@ class Outcomes:
         elif isinstance(outcome, Blocked):
             self.blocked.append(outcome)
         elif isinstance(outcome, Remark):
-            self.remarks[outcome.topic, outcome.identifier[:-1]] += 1
+            self._count((outcome.topic, outcome.identifier[:-1]), Tally(outcome))
+
+    def _count(self, key: tuple[str, Identifier], tally: Tally) -> None:
+        self.remarks[key] = tally.with_others(self.remarks.get(key))
 
     def merge(self, other: Outcomes) -> None:
         """Add what comparing other objects of the same catalog came to."""
         self.changes += other.changes
         self.guards += other.guards
         self.blocked += other.blocked
-        self.remarks.update(other.remarks)
+        for key, tally in other.remarks.items():
+            self._count(key, tally)
         self.tables += other.tables
         self.removable_tables += other.removable_tables
+        self.unnamed_tables += other.unnamed_tables
+        self.unmanaged_tables += other.unmanaged_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +84,15 @@ class Comparison:
             outcomes.removable_tables += self.is_removable(live.id, owner_of(live.properties))
         if not self._is_planned(desired, live):
             return
+        if live is not None and desired is None:
+            outcomes.unnamed_tables += 1
+            outcomes.unmanaged_tables += owner_of(live.properties) is None
         outcome = diff_table(self.context, desired, live, facts)
         if live is not None and not isinstance(outcome, Change) and not self.context.is_safe(live.properties):
             outcomes.add(Remark(UNSAFE, live.id))
         outcomes.add(outcome)
+        for remark in remarks_on(desired, facts, outcome):
+            outcomes.add(remark)
 
     def _is_planned(self, desired: DesiredTable | None, live: LiveTable | None) -> bool:
         if desired is not None:

@@ -3,27 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from reconciler.names import Identifier
 from reconciler.planner.entries import Note
 from reconciler.planner.facts import CatalogInput
+from reconciler.planner.outcome import Tally
 from reconciler.planner.remarks import SENTENCES
 
 __all__ = ["notes_on"]
 
+_NAMESPACES_NAMED = 5
 
-def notes_on(source: CatalogInput, remarks: Mapping[tuple[str, Identifier], int]) -> Iterator[Note]:
-    """Yield the notes of a scan, one for each topic and namespace of ``remarks``, and what cannot be promised."""
+
+def notes_on(source: CatalogInput, remarks: Mapping[tuple[str, Identifier], Tally]) -> Iterator[Note]:
+    """Yield the notes of a scan, one for each topic and namespace of ``remarks``, and what cannot be promised.
+
+    A topic of many namespaces is one note.
+    """
     catalog, owner = source.desired.name, source.desired.owner.partition("/")[0]
     for message in source.live.notes:
         yield Note(catalog=catalog, message=message)
     safeguard = source.capabilities.safeguard
     guarded = {"safeguard": f"{safeguard.key}={safeguard.value}", "danger": safeguard.danger} if safeguard else {}
-    for (topic, parent), count in sorted(remarks.items()):
+    for topic, where, tally in _counted(catalog, remarks):
         one, several = SENTENCES[topic]
-        where = "/".join((catalog, *parent))
-        sentence = one if count == 1 else several
-        filled = sentence.format(where=where, count=count, owner=owner, catalog=catalog, **guarded)
+        about = {
+            "where": where,
+            "count": f"{tally.count:,}",
+            "name": tally.first.identifier[-1],
+            "detail": tally.first.detail,
+            "owner": owner,
+            "catalog": catalog,
+        }
+        filled = (one if tally.count == 1 else several).format(**about, **guarded)
         yield Note(catalog=catalog, message=filled)
     protected = sum(1 for table in source.desired.tables.values() if table.protect)
     if protected and not source.capabilities.table_markers:
@@ -31,3 +44,15 @@ def notes_on(source: CatalogInput, remarks: Mapping[tuple[str, Identifier], int]
             f"`protect` holds only while it is written for {protected} of the tables: this catalog keeps no marks."
         )
         yield Note(catalog=catalog, message=message)
+
+
+def _counted(catalog: str, remarks: Mapping[tuple[str, Identifier], Tally]) -> Iterator[tuple[str, str, Tally]]:
+    """Yield each topic, where something is to be said of it, and of how many objects."""
+    for topic in sorted({topic for topic, _ in remarks}):
+        found = sorted(key for key in remarks if key[0] == topic)
+        if len(found) > _NAMESPACES_NAMED:
+            total = sum(remarks[key].count for key in found)
+            yield topic, f"{len(found):,} namespaces of {catalog}", replace(remarks[found[0]], count=total)
+            continue
+        for key in found:
+            yield topic, "/".join((catalog, *key[1])), remarks[key]

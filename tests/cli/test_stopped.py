@@ -55,17 +55,17 @@ class _Slow:
     """A catalog whose first create waits until it is let go."""
 
     def __init__(self) -> None:
-        self.made: list[str] = []
+        self.made: dict[str, object] = {}
         self.in_flight, self.go_on = threading.Event(), threading.Event()
 
     def __call__(self, request: Request) -> tuple[int, object]:
         if request.path.endswith("/create"):
             self.in_flight.set()
             self.go_on.wait(_SECONDS)
-            self.made.append(request.path.split("/")[3])
-            return 200, {"properties": {"owner": "ads"}}
+            self.made[request.path.split("/")[3]] = request.body["properties"]
+            return 200, {}
         if request.path.endswith("/describe") and request.path.split("/")[3] in self.made:
-            return 200, {"properties": {"owner": "ads"}}
+            return 200, {"properties": self.made[request.path.split("/")[3]]}
         if request.path.endswith("/list"):
             return 200, {"namespaces": [], "tables": []}
         if request.path == "/ListOperations":
@@ -95,9 +95,12 @@ def test_apply_finishes_what_is_in_flight_and_reports(tmp_path: Path, number: si
             assert process.stderr is not None
             told = next(line for line in process.stderr if "Stopping" in line)
             slow.go_on.set()
-            out, err = process.communicate(timeout=_SECONDS)
+            err = process.stderr.read()
+            assert process.stdout is not None
+            out = process.stdout.read()
+            process.wait(_SECONDS)
     assert told == "Stopping: what is in flight is finished, nothing new is started.\n"
-    assert slow.made == ["n00"]
+    assert list(slow.made) == ["n00"]
     assert process.returncode == 130
     assert "lake  + n00" in err
     assert "Stopped. Applied 1 of 5 changes: 0 failed, 4 skipped. Journal: .lancens/" in out
