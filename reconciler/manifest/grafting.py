@@ -117,6 +117,8 @@ class _Entry:
 def _entries(node: yaml.MappingNode, lines: Sequence[str], end: int) -> Iterator[_Entry]:
     """Yield the entries of a block that ends before the line ``end``, comments above a key with it."""
     starts: list[int] = []
+    if not node.value:
+        return
     for key, _ in node.value:
         line = key.start_mark.line
         first, column = line, key.start_mark.column

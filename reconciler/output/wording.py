@@ -26,7 +26,7 @@ __all__ = [
 
 Entry = Change | Guard | Blocked
 
-SYMBOLS: Mapping[str, str] = {"+": "add", "~": "change", "-": "remove", "-/+": "replace", "!": "protected"}
+SYMBOLS: Mapping[str, str] = {"+": "add", "~": "change", "-": "remove", "-/+": "replace", ">": "move", "!": "protected"}
 """Every symbol, and the name renderers style it by."""
 
 PROTECTED = "protected"
@@ -44,6 +44,7 @@ _WORDS: Mapping[Action, tuple[str, str]] = {
     Action.UPDATE_TABLE: ("update", "updated"),
     Action.ALTER_TABLE: ("alter", "altered"),
     Action.RELOCATE_TABLE: ("relocate", "relocated"),
+    Action.MOVE_TABLE: ("move", "moved"),
     Action.DEREGISTER_TABLE: ("deregister", "deregistered"),
 }
 """What happens to an object in one word, and what has happened to it then."""
@@ -71,6 +72,8 @@ def headline(entry: Entry) -> str:
     if isinstance(entry, Guard):
         return f"kept; would be {_WORDS[entry.would][1] if entry.would.removes else 'replaced'}"
     if isinstance(entry, Blocked):
+        if entry.moved_from is not None:
+            return f"stays {display.address(*entry.moved_from)}"
         return "not there" if entry.before is None else "left as it is"
     reason = display.printable(entry.reason)
     if entry.action is Action.CREATE_TABLE and entry.after is not None and entry.after.columns is not None:
@@ -87,6 +90,8 @@ def counts(plan: Plan) -> Iterator[tuple[str, int]]:
     if summary.register_:
         yield "register", summary.register_
     yield "update", summary.update
+    if summary.move:
+        yield "move", summary.move
     if summary.replace:
         yield "replace", summary.replace
     yield "deregister", summary.deregister
