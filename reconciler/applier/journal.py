@@ -135,7 +135,13 @@ def _new_file(folder: Path) -> tuple[str, Path, BinaryIO]:
 
 
 def _subject(position: int, change: Change) -> dict[str, object]:
-    return {"change": position, "action": change.action.value, "address": change.address}
+    return {
+        "change": position,
+        "action": change.action.value,
+        "address": change.address,
+        "catalog": change.catalog,
+        "identifier": list(change.identifier),
+    }
 
 
 def _whole(live: LiveNamespace | LiveTable | None) -> dict[str, object] | None:

@@ -27,6 +27,7 @@ __all__ = [
     "PlanFlags",
     "format_option",
     "full_option",
+    "journal_option",
     "load_manifest",
     "manifest_arguments",
     "pairs",
@@ -72,6 +73,10 @@ format_option = click.option(
 
 full_option = click.option("--full", is_flag=True, help="Show every change and whole values, fold nothing.")
 
+journal_option = click.option(
+    "--journal", metavar="DIR", default=".lancens", show_default=True, help="Where the journals of the runs are kept."
+)
+
 _PLAN_OPTIONS = (
     manifest_arguments,
     variables_option,
@@ -85,6 +90,9 @@ _PLAN_OPTIONS = (
     click.option("--take-over", is_flag=True, help="Claim objects that another manifest manages."),
     click.option(
         "--allow-mass-removal", is_flag=True, help="Allow removing more than the manifest's `safety` thresholds."
+    ),
+    click.option(
+        "--no-probe", is_flag=True, help="Do not open the data of tables that are deregistered to say what it holds."
     ),
     click.option(
         "--parallelism",
@@ -106,6 +114,7 @@ class PlanFlags:
     adopt: bool
     take_over: bool
     allow_mass_removal: bool
+    no_probe: bool
     parallelism: int
 
 
