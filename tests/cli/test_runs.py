@@ -35,12 +35,17 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     return manifest
 
 
+def _shown(page: str) -> str:
+    """Return what a reader sees; Markdown has a joiner beside what could become a link."""
+    return unescape(page).replace("\u2060", "")
+
+
 def test_a_removal_says_what_the_table_holds_and_the_plan_is_the_same(
     shop: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = r"10 rows, last written 20\d\d-\d\d-\d\d \d\d:\d\d UTC"
     for form in ("text", "markdown", "html"):
-        assert re.search(said, unescape(lancens(capsys, "plan", "--format", form, "-o", "looked.json").out)), form
+        assert re.search(said, _shown(lancens(capsys, "plan", "--format", form, "-o", "looked.json").out)), form
         assert not re.search(said, lancens(capsys, "plan", "--no-probe", "--format", form, "-o", "plain.json").out)
     assert Path("looked.json").read_bytes() == Path("plain.json").read_bytes()
     assert "last written" not in Path("looked.json").read_text()
