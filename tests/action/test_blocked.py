@@ -1,4 +1,4 @@
-"""An object that is blocked: shown on the pull request and in drift, left aside on merge only when that is asked for."""
+"""An object that is blocked: shown on the pull request and in drift, and left aside on merge only when asked for."""
 
 from __future__ import annotations
 
