@@ -36,7 +36,6 @@ MANIFEST = b"""version: 1
 name: feature-store
 include: [teams/*.yaml]
 schemas: {user: [{name: id, type: int64, nullable: false}, {name: embedding, type: "fixed_size_list<float32>[768]"}]}
-defaults: {tables: {properties: {team: ml}}}
 catalogs:
   lake:
     impl: dir
@@ -50,7 +49,7 @@ catalogs:
           customers: {schema: user, protect: true}
           events: {properties: {tier: gold}, location: features/events.lance}
         namespaces: {eu: {tables: {old: {absent: true}}}}
-  other: {impl: memory, scope: ["a/**"], tables: {t: {}}, mirror: {from: lake, select: ["features/**"], into: [copy]}}
+  other: {impl: memory, scope: ["a/**"], namespaces: {a: {tables: {t: {properties: {0123: no}}}}}}
 """
 
 
@@ -98,6 +97,8 @@ def test_manifests(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     watch = Watch(capsys, "manifests")
     (here / "teams").mkdir()
     (here / "teams/ads.yaml").write_bytes(b"catalogs: {lake: {namespaces: {ads: {tables: {clicks: {}}}}}}\n")
+    Path("lancens.yaml").write_bytes(MANIFEST)
+    assert lancens(capsys, "validate").code == 0
     for number in range(count(150, 3000)):
         text = mutated(watch.dice, MANIFEST)
         Path("lancens.yaml").write_bytes(text)
