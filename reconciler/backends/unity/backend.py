@@ -6,7 +6,7 @@ made by an administrator and never created, changed or dropped here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -15,6 +15,7 @@ from threading import Lock
 from reconciler import locations, storage
 from reconciler.backends.base import Backend
 from reconciler.backends.http import HttpClient, RetryPolicy, StaticToken, server_time
+from reconciler.backends.identifiers import require_kept
 from reconciler.backends.unity import columns
 from reconciler.backends.unity.config import UnityConfig
 from reconciler.backends.unity.doubles import DoubledNameError, each_once, explained
@@ -163,6 +164,7 @@ class UnityBackend(Backend):
         self._require_schema(identifier)
         with self._one_at_a_time(identifier):
             made = self._service.create_schema(identifier, properties)
+            self._take_back_renamed(identifier, made.name, self._service.delete_schema)
             found = self._service.schema(identifier)
         _require_alone(identifier, made.row, found.row)
         return LiveNamespace(identifier, found.properties)
@@ -204,6 +206,7 @@ class UnityBackend(Backend):
         shown = columns.to_columns(schema) if schema is not None else []
         with self._one_at_a_time(identifier):
             made = self._service.create_table(identifier, as_uri(location), properties, shown)
+            self._take_back_renamed(identifier, made.name, self._service.delete_table)
             try:
                 found = self._service.table(identifier)
             except DoubledNameError:
@@ -246,6 +249,17 @@ class UnityBackend(Backend):
         """
         with self._creating[hash(identifier) % len(self._creating)]:
             yield
+
+    def _take_back_renamed(self, identifier: Identifier, kept: str, remove: Callable[[Identifier], None]) -> None:
+        """Remove what was just made where the service made it under another name than the one asked for.
+
+        Raises:
+            InvalidInputError: naming the one that it keeps.
+        """
+        made = (*identifier[:-1], kept)
+        if made != identifier:
+            remove(made)
+            require_kept(self.impl, identifier, made)
 
     # ---- the one catalog -----------------------------------------------------------------------------------------
 
