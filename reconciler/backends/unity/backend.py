@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from threading import Lock
@@ -37,6 +38,7 @@ from reconciler.state import Capabilities, ForeignTable, LiveNamespace, LiveTabl
 
 __all__ = ["UnityBackend"]
 
+_DELTA_ONLY = "Databricks makes external tables in the format DELTA only, and Lance tables are entered as TEXT"
 _LOCKS = 64
 """More than there are threads, so that different names hardly ever wait for each other."""
 
@@ -65,6 +67,8 @@ class UnityBackend(Backend):
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
+        if self.config.is_databricks:
+            self.capabilities = replace(self.capabilities, makes_no_tables=_DELTA_ONLY)
         self._creating = tuple(Lock() for _ in range(_LOCKS))
         token = self.config.auth_token.get_secret_value() if self.config.auth_token else None
         self._service = UnityService(
@@ -199,6 +203,10 @@ class UnityBackend(Backend):
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
         """Create a table's entry, with the columns of the dataset where one is there."""
         self._require_own(identifier)
+        if self.capabilities.makes_no_tables:
+            raise UnsupportedOperationError(
+                f"unity: `{join(identifier)}` cannot be made: {self.capabilities.makes_no_tables}"
+            )
         problem = problem_of(location)
         if problem is not None:
             raise InvalidInputError(f"unity: {locations.redact(location)}: {problem}")

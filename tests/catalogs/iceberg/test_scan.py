@@ -342,13 +342,15 @@ def test_warehouses_have_to_be_named(script: Scripted) -> None:
     backend.close()
 
 
-# ---- names that the server folds, as AWS documents of Glue's and S3 Tables' endpoints: all in lower case ------------------
+# ---- names that the server folds, as AWS documents of Glue: all in lower case ----------------------------------------
 
 
 def test_a_namespace_that_the_server_renames_is_taken_back(script: Scripted, connected: IcebergBackend) -> None:
     script.routes["POST /v1/ware/namespaces"] = Answer({"namespace": ["sales"], "properties": {}})
     script.routes["DELETE /v1/ware/namespaces/sales"] = Answer(status=204)
-    with pytest.raises(InvalidInputError, match=r"keeps `ware\$Sales` as `ware\$sales`: write `sales` in place of `Sales`"):
+    with pytest.raises(
+        InvalidInputError, match=r"keeps `ware\$Sales` as `ware\$sales`: write `sales` in place of `Sales`"
+    ):
         connected.insert_namespace(("ware", "Sales"), {})
     assert script.called()[-1] == "DELETE /v1/ware/namespaces/sales"
 

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 import reconciler
-from reconciler.backends.unity import UnityBackend
-from reconciler.errors import CatalogError, InvalidInputError
+from reconciler.backends.unity import UnityBackend, config
+from reconciler.errors import CatalogError, InvalidInputError, UnsupportedOperationError
 from tests.catalogs.unity.conftest import CATALOG
+from tests.plans import assert_blocked
 from tests.servers.unity_contract import API, Answer, Contract
 from tests.servers.unity_contract_server import UnityServer, serving
 
@@ -39,10 +40,10 @@ def folding() -> Iterator[UnityServer]:
 
 
 def manifest(folder: Path, server: UnityServer, schema: str, table: str) -> reconciler.Manifest:
-    config = f"{{endpoint: '{server.url}', catalog: {CATALOG}, root: '{folder}/lake'}}"
+    reach = f"{{endpoint: '{server.url}', catalog: {CATALOG}, root: '{folder}/lake'}}"
     path = folder / "lancens.yaml"
     path.write_text(
-        f"version: 1\nname: shop\ncatalogs:\n  uc:\n    impl: unity\n    config: {config}\n"
+        f"version: 1\nname: shop\ncatalogs:\n  uc:\n    impl: unity\n    config: {reach}\n"
         f"    namespaces: {{{CATALOG}: {{namespaces: {{{schema}: {{tables: {{{table}: {{}}}}}}}}}}}}\n"
     )
     return reconciler.load(path)
@@ -106,3 +107,35 @@ def test_reading_by_another_name_is_refused_as_well(folding: UnityServer) -> Non
     backend.insert_namespace((CATALOG, "sales"), {})
     with pytest.raises(InvalidInputError, match="write `sales` in place of `SALES`"):
         backend.load_namespace((CATALOG, "SALES"))
+
+
+def test_databricks_makes_no_lance_tables_and_the_plan_says_so(
+    folding: UnityServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Databricks' SDK says of CreateTable: external tables are of the format DELTA only. The schema can be made."""
+    monkeypatch.setattr(config, "_DATABRICKS", ("127.0.0.1",))
+    wanted = manifest(tmp_path, folding, "sales", "orders")
+    plan = reconciler.plan(wanted)
+    assert_blocked(
+        plan,
+        match=r"uc/main/sales/orders: Databricks makes external tables in the format DELTA only.* -> take its block",
+    )
+    assert [change.action.value for change in plan.changes] == ["create-namespace"]
+    backend = UnityBackend(endpoint=folding.url, catalog=CATALOG)
+    backend.insert_namespace((CATALOG, "sales"), {})
+    with pytest.raises(UnsupportedOperationError, match="DELTA only"):
+        backend.insert_table((CATALOG, "sales", "orders"), (tmp_path / "t").as_uri(), {})
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "databricks"),
+    [
+        ("https://dbc-a1b2345c-d6e7.cloud.databricks.com", True),
+        ("https://adb-5555555555555555.19.azuredatabricks.net", True),
+        ("https://1234567890123456.7.gcp.databricks.com", True),
+        ("https://azuredatabricks.net.example.com", False),
+        ("http://127.0.0.1:8080", False),
+    ],
+)
+def test_a_workspace_is_known_by_its_address(endpoint: str, *, databricks: bool) -> None:
+    assert bool(UnityBackend(endpoint=endpoint, catalog=CATALOG).capabilities.makes_no_tables) is databricks
