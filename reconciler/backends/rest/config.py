@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, field_validator
 
 from reconciler.backends.config import BackendConfig, Root
-from reconciler.backends.http import Endpoint
+from reconciler.backends.http import Endpoint, HttpLimits
 from reconciler.names import DELIMITER
 
 __all__ = ["RestConfig"]
@@ -17,7 +17,7 @@ __all__ = ["RestConfig"]
 _CREDENTIAL_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key"})
 
 
-class RestConfig(BackendConfig):
+class RestConfig(HttpLimits, BackendConfig):
     """How to reach a Lance namespace server. Time-outs are in seconds."""
 
     uri: Endpoint

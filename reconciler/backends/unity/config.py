@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, field_validator
 
 from reconciler.backends.config import BackendConfig, Root
-from reconciler.backends.http import Endpoint
+from reconciler.backends.http import Endpoint, HttpLimits
 from reconciler.backends.unity.names import name_problem
 
 __all__ = ["UnityConfig"]
@@ -16,7 +16,7 @@ _DATABRICKS = (".cloud.databricks.com", ".azuredatabricks.net", ".gcp.databricks
 """What the addresses of Databricks' workspaces end with, as its documentation lists them."""
 
 
-class UnityConfig(BackendConfig):
+class UnityConfig(HttpLimits, BackendConfig):
     """How to reach one catalog of a Unity Catalog service. Time-outs are in seconds."""
 
     endpoint: Endpoint

@@ -82,6 +82,7 @@ class UnityService:
 
     def __init__(self, http: HttpClient) -> None:
         self._http = http
+        self.one_scan = http.one_scan
 
     def close(self) -> None:
         """Close the connections."""
