@@ -49,7 +49,7 @@ __all__ = [
     "UnauthenticatedError",
     "UnsupportedOperationError",
     "error_type",
-    "install_command",
+    "installed_as",
 ]
 
 
@@ -107,27 +107,23 @@ class MissingExtraError(LancensError):
     """A backend or command needs a package that is not installed; the message names the pip command."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs packages that are not installed: {install_command(extra)}")
+        super().__init__(f"{what} needs packages that are not installed: pip install '{installed_as()}[{extra}]'")
 
 
-def install_command(extra: str) -> str:
-    """Return the pip command that adds ``extra`` to lancens as it is installed: from an index, a checkout or Git."""
+def installed_as() -> str:
+    """Return what pip knows this lancens by: its name, or the path of the checkout that it was installed from.
+
+    Whoever registers a name that is not taken could have it installed otherwise.
+    """
     import json
     from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import unquote, urlsplit
 
     try:
-        origin = json.loads(distribution("lancens").read_text("direct_url.json") or "{}")
+        origin = json.loads(distribution("lancens").read_text("direct_url.json") or "{}").get("url", "")
     except (PackageNotFoundError, ValueError):
-        origin = {}
-    url = str(origin.get("url", ""))
-    if "vcs_info" in origin:
-        return f"pip install 'lancens[{extra}] @ {origin['vcs_info'].get('vcs', 'git')}+{url}'"
-    if url.startswith("file:") and "dir_info" in origin:
-        from urllib.parse import unquote, urlsplit
-
-        folder = unquote(urlsplit(url).path)
-        return f"pip install {'-e ' if origin['dir_info'].get('editable') else ''}'{folder}[{extra}]'"
-    return f"pip install 'lancens[{extra}]'"
+        return "lancens"
+    return unquote(urlsplit(origin).path) if origin.startswith("file:") else "lancens"
 
 
 class CatalogError(LancensError):
