@@ -91,7 +91,7 @@ def test_what_an_import_leaves_out_is_named_as_text(capsys: pytest.CaptureFixtur
     """No manifest holds such a key; found by the corpus."""
 
     def answer(request: Request) -> tuple[int, object]:
-        names = {"namespaces": []} if request.path.endswith("/list") else {"operations": []}
+        names: dict[str, list[str]] = {"namespaces": []} if request.path.endswith("/list") else {"operations": []}
         if "/table/list" in request.path:
             return 200, {"tables": ["t"]}
         return 200, {**names, "location": "s3://lake/t", "properties": {f"{EVIL} ##[error]": "v"}}
