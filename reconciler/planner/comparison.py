@@ -83,7 +83,7 @@ class Comparison:
         if live is not None and not isinstance(outcome, Change) and not self.context.is_safe(live.properties):
             outcomes.add(Remark(UNSAFE, live.id))
         outcomes.add(outcome)
-        for remark in remarks_on(desired, facts, outcome):
+        for remark in remarks_on(self.context, desired, facts, outcome):
             outcomes.add(remark)
 
     def _is_planned(self, desired: DesiredTable | None, live: LiveTable | None) -> bool:

@@ -1,4 +1,4 @@
-"""A table of 1,000 rows whose columns change, in the manifest and by writers: what is planned, and what becomes of data.
+"""A table of 1,000 rows whose columns change, in the manifest and by writers: what is planned, and what data becomes.
 
 Rows, versions and files are pylance's own view, past lancens.
 """
@@ -11,8 +11,10 @@ from pathlib import Path
 
 import lance
 import pyarrow as pa
+import pytest
 
 import reconciler
+from reconciler import locations
 from reconciler.applier import Status
 from reconciler.planner.entries import Action, Blocked
 from reconciler.planner.plan import Plan
@@ -33,6 +35,8 @@ def change_columns(manifest: Path, open_table: Callable[[str], lance.LanceDatase
     """
     path = _path_of_users(manifest)
     dataset = open_table(path)
+    if locations.scheme(dataset.uri) != "file":
+        pytest.skip("the calls that a plan shows would need the credentials of this object store")
     lance.write_dataset(_rows(dataset.schema), dataset.uri, mode="append")
     files, version = _files(dataset), lance.dataset(dataset.uri).version
     assert _planned(manifest).is_empty

@@ -14,6 +14,7 @@ from reconciler.backends.unity import UnityConfig
 from reconciler.namespace import CatalogNamespace
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
+from tests.catalogs.columns import change_columns
 from tests.catalogs.unity.conftest import CATALOG, TOKEN, Unity
 from tests.cli.running import lancens
 from tests.plans import assert_blocked
@@ -176,3 +177,20 @@ def test_the_command_line_shows_the_error_and_no_secret(
     assert "governed (unity): list the schemas of `main`: 403: PERMISSION_DENIED" in failed.err
     assert TOKEN not in failed.out + failed.err
     assert "Traceback" not in failed.err
+
+
+def test_columns_change_in_the_manifest_and_in_the_data(unity: Unity, manifest: Path) -> None:
+    apply(manifest)
+    backend = unity.connect()
+    change_columns(
+        manifest, lambda path: lance.dataset(namespace_client=CatalogNamespace(backend), table_id=path.split("/"))
+    )
+    shown = unity.contract.table(*FEATURES, "users")["columns"]
+    assert [column["name"] for column in shown] == ["user_id", "signed_up", "embedding"]
+    edit(manifest, "extra_columns: conflict", "extra_columns: keep")
+    edit(manifest, "{name: age, type: int64}", "{name: height, type: int64}")
+    [note] = [note.message for note in planned(manifest).notes if "entry" in note.message]
+    assert note == (
+        "governed/main/features/users gets other columns, and its entry keeps showing the old ones: "
+        "this catalog cannot change them."
+    )
