@@ -91,7 +91,7 @@ def _rows(schema: pa.Schema) -> pa.Table:
 
 
 def _files(dataset: lance.LanceDataset) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in (Path(dataset.uri.removeprefix("file://")) / "data").iterdir()}
+    return {path.name: path.read_bytes() for path in (Path(locations.normalise(dataset.uri)) / "data").iterdir()}
 
 
 def _planned(manifest: Path) -> Plan:
