@@ -24,6 +24,7 @@ from reconciler.namespace import CatalogNamespace
 from reconciler.operations import import_ as import_module
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
+from tests.catalogs.columns import change_columns
 from tests.catalogs.hive.files import digests
 from tests.cli.running import lancens
 
@@ -241,6 +242,10 @@ class EndToEnd:
             assert dataset.count_rows() == example.first.rows[path]
         example.manifest.write_text(whole, "utf-8")
         assert set(example.returned) <= set(actions(planned(example.manifest)))
+
+    def test_columns_change_in_the_manifest_and_in_the_data(self, example: Example) -> None:
+        apply(example.manifest)
+        change_columns(example.manifest, example.open)
 
     def test_an_imported_manifest_plans_to_nothing(self, example: Example, tmp_path: Path) -> None:
         apply(example.manifest)
