@@ -1,0 +1,81 @@
+"""``make torture``: every server under faults, kills and races.
+
+    python -m tests.torture                                  # all of it
+    python -m tests.torture hive-4.1 --runs 10 --kills 2     # less of it
+    python -m tests.torture unity --races 1 --seed 81723     # one seed again
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from tests.torture.faulted import run_faults
+from tests.torture.killed import run_kill
+from tests.torture.raced import run_race
+from tests.torture.tally import Tally, Violation, table
+from tests.torture.targets import SERVERS
+from tests.torture.targets.base import Target
+from tests.torture.workers import workers
+
+Run = Callable[[Target, int, Tally], None]
+
+def tortured(name: str, seeds: dict[str, list[int]]) -> Tally:
+    """Run the seeds on one server."""
+    tally = Tally(name)
+    started = time.monotonic()
+    with (
+        tempfile.TemporaryDirectory(prefix=f"torture-{name}-") as folder,
+        workers(Path(folder)) as ready,
+        SERVERS[name](Path(folder)) as target,
+    ):
+        runs: dict[str, Run] = {
+            **({"faults": run_faults} if target.faults else {}),
+            "kills": partial(run_kill, ready=ready),
+            "races": partial(run_race, ready=ready),
+        }
+        for what, run in runs.items():
+            for seed in seeds.get(what, ()):
+                tally.runs[what] += 1
+                at = time.monotonic()
+                try:
+                    run(target, seed, tally)
+                    tally.converged += 1
+                    ended = "ok"
+                except Violation as violation:
+                    ended = f"VIOLATION {violation}"
+                    tally.violations.append(f"{what} --seed {seed}: {violation}")
+                except Exception as error:  # noqa: BLE001 - a harness that breaks down has shown nothing
+                    ended = f"BROKE DOWN {''.join(traceback.format_exception(error))}"
+                    tally.violations.append(f"{what} --seed {seed}: the harness broke down: {error!r}")
+                print(f"{name} {what} seed {seed}: {time.monotonic() - at:.1f} s {ended}", flush=True)
+    tally.seconds = time.monotonic() - started
+    return tally
+
+
+def main() -> int:
+    """Run what the command line says; return 1 after a violation."""
+    parser = argparse.ArgumentParser(prog="python -m tests.torture")
+    parser.add_argument("servers", nargs="*", choices=[*SERVERS, []], metavar="SERVER", help=", ".join(SERVERS))
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--races", type=int, default=12)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    told = parser.parse_args()
+    counts = {"faults": told.runs, "kills": told.kills, "races": told.races}
+    print(f"seed {told.seed}")
+    seeds = {what: list(range(told.seed, told.seed + number)) for what, number in counts.items()}
+    tallies = [tortured(name, seeds) for name in told.servers or SERVERS]
+    print(table(tallies))
+    return 1 if any(tally.violations for tally in tallies) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
