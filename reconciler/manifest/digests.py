@@ -58,13 +58,16 @@ def _namespace_parts(namespace: DesiredNamespace) -> tuple[object, ...]:
 def _table_parts(table: DesiredTable, location: str | None) -> tuple[object, ...]:
     schema = None
     if table.schema is not None:
-        schema = [(field.name, field.type, field.nullable, field.metadata) for field in table.schema]
+        schema = [
+            (column.name, column.type, column.nullable, sorted(column.metadata.items())) for column in table.schema
+        ]
     return (
         table.id,
         sorted(table.properties.items()),
         None if location is None else locations.normalise(location),
         schema,
         table.evolve.value,
+        table.extra_columns.value,
         table.probe,
         table.absent,
         table.protect,

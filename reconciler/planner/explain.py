@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from reconciler import locations
-from reconciler.planner.plan import Column, FieldChange, ObjectView
+from reconciler.planner.plan import FieldChange, ObjectView
 from reconciler.redaction import redact_properties, redact_value
+from reconciler.state import Column
 
 __all__ = ["explain"]
 
