@@ -21,6 +21,7 @@ __all__ = ["Apache", "Nessie", "apache", "nessie"]
 
 _CREDENTIAL = "lancens:tests-secret-51d7"
 _SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "n", "required": False, "type": "long"}]}
+_VOLATILE = re.compile(r"created-at|nessie\..*")
 _UNIQUE = re.compile(r"_[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -52,7 +53,7 @@ class _Iceberg(Target):
         found: dict[str, Any] = {}
         for names in self._namespaces(room, ()):
             told = self._plain(room)("GET", f"/namespaces/{'%1F'.join(names)}")
-            properties = {key: value for key, value in told["properties"].items() if key != "location"}
+            properties = {key: value for key, value in told["properties"].items() if not _VOLATILE.fullmatch(key)}
             path = "/".join((self._warehouse(room), *names))
             found[f"namespace {path}"] = properties
             listed = self._plain(room)("GET", f"/namespaces/{'%1F'.join(names)}/tables?pageToken=&pageSize=1000")
@@ -72,7 +73,11 @@ class _Iceberg(Target):
         metadata = self._plain(room)("GET", f"/namespaces/{'%1F'.join(names)}/tables/{quote(name, safe='')}")["metadata"]
         return {
             "location": _UNIQUE.sub("_UNIQUE", metadata["location"]),
-            "properties": {key: _UNIQUE.sub("_UNIQUE", value) for key, value in metadata["properties"].items()},
+            "properties": {
+                key: _UNIQUE.sub("_UNIQUE", value)
+                for key, value in metadata["properties"].items()
+                if not _VOLATILE.fullmatch(key)
+            },
             "columns": [f"{field['name']}: {field['type']}" for field in metadata["schemas"][-1]["fields"]],
         }
 
