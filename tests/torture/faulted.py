@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+import time
 from dataclasses import dataclass, field
 
 from reconciler.errors import LancensError, StalePlanError
 from reconciler.planner.plan import Plan
 from tests.servers.fault_proxy import Call, Fault, FaultProxy, fault_proxy
-from tests.torture.play import Play, failures
+from tests.torture.play import IMPATIENT_SECONDS, Play, failures
 from tests.torture.scenario import draw
 from tests.torture.tally import Tally, Violation
 from tests.torture.targets.base import Target
@@ -86,11 +87,11 @@ def _converge(play: Play, proxy: FaultProxy, dice: random.Random, tally: Tally) 
 
 def _planned(play: Play, weather: _Weather, parallelism: int) -> Plan | None:
     """Return a plan, None where it failed for a fault."""
-    before = len(weather.happened)
+    before, started = len(weather.happened), time.monotonic()
     try:
         plan = play.plan(faulty=True, parallelism=parallelism)
     except LancensError as error:
-        if len(weather.happened) == before:
+        if len(weather.happened) == before and not _gave_up(started):
             raise Violation(f"a calm plan fails: {error}") from None
         return None
     play.expect_complete(plan)
@@ -100,6 +101,7 @@ def _planned(play: Play, weather: _Weather, parallelism: int) -> Plan | None:
 def _applied(play: Play, plan: Plan, weather: _Weather, parallelism: int, tally: Tally) -> bool:
     """Apply ``plan``, and return whether all of it is done."""
     before, faults = play.state(), len(weather.happened)
+    started = time.monotonic()
     tally.applies += 1
     problem = ""
     try:
@@ -110,8 +112,14 @@ def _applied(play: Play, plan: Plan, weather: _Weather, parallelism: int, tally:
         raise Violation(f"a plan is stale that nobody else has touched: {error}") from None
     except LancensError as error:
         done, problem = False, str(error)
+    took_long = _gave_up(started)
     play.expect_only_planned(plan, before)
     play.expect_files()
-    if not done and len(weather.happened) == faults:
+    if not done and len(weather.happened) == faults and not took_long:
         raise Violation(f"a calm apply fails: {problem}")
     return done
+
+
+def _gave_up(started: float) -> bool:
+    """Return whether a call that began then may have run out of time by itself, as on a busy machine."""
+    return time.monotonic() - started >= IMPATIENT_SECONDS

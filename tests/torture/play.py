@@ -18,11 +18,12 @@ from tests.torture.scenario import Scenario, Wanted, set_up, write_manifest
 from tests.torture.tally import Violation, difference
 from tests.torture.targets.base import Room, Target, plain_state
 
-__all__ = ["LONGEST_SECONDS", "Play", "failures", "is_unclean", "within"]
+__all__ = ["IMPATIENT_SECONDS", "LONGEST_SECONDS", "Play", "failures", "is_unclean", "within"]
 
 LONGEST_SECONDS = 180
 """What takes longer counts as hanging: many times what the worst schedule of faults can cost."""
-_PATIENT, _IMPATIENT = "60", "1"
+IMPATIENT_SECONDS = 2
+_PATIENT, _IMPATIENT = "60", str(IMPATIENT_SECONDS)
 _UNCLEAN = ("Traceback (most recent call last)", "fault of lancens")
 
 ResultT = TypeVar("ResultT")

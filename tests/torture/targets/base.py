@@ -7,12 +7,15 @@ import re
 import shutil
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
+from unittest import mock
 
+from reconciler.backends.http import RetryPolicy
 from tests.catalogs.hive.files import digests, write_dataset
 from tests.servers.fault_proxy import HTTP_FAULTS, Fault, Speaks
 
@@ -73,6 +76,8 @@ class Target(ABC):
     abilities: ClassVar[Abilities]
     writes: ClassVar[re.Pattern[str]]
     """What the calls that change something are named."""
+    retries_in: ClassVar[str | None] = None
+    """The module that says how often requests are sent again."""
     limits: ClassVar[Mapping[str, str]] = {}
     """Limits that are documented: what an error of them says, and their name."""
 
@@ -171,9 +176,14 @@ class Target(ABC):
 
     # ---- calls ---------------------------------------------------------------------------------------------------
 
-    def impatient(self) -> AbstractContextManager[object]:
-        """Shorten, within this process, what lancens waits for an answer where no configuration does."""
-        return nullcontext()
+    @contextmanager
+    def impatient(self) -> Iterator[None]:
+        """Within this process, let lancens not wait before it sends a request again."""
+        if self.retries_in is None:
+            yield
+        else:
+            with mock.patch(f"{self.retries_in}.RetryPolicy", partial(RetryPolicy, sleep=lambda _: None)):
+                yield
 
     def is_write(self, name: str) -> bool:
         return self.writes.search(name) is not None

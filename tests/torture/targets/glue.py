@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -84,8 +84,11 @@ class Glue(Target):
                         found[key if key not in found else f"{key} again"] = _without_times(table)
         return found
 
-    def impatient(self) -> AbstractContextManager[object]:
-        return mock.patch("reconciler.backends.glue.client._READ_SECONDS", 1)
+    @contextmanager
+    def impatient(self) -> Iterator[None]:
+        """Let boto3 wait as long for an answer as the others do, which no configuration says here."""
+        with mock.patch("reconciler.backends.glue.client._READ_SECONDS", 2):
+            yield
 
     def forget(self, room: Room) -> None:
         for key in self.state(room):
@@ -100,6 +103,9 @@ def _without_times(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def glue(folder: Path) -> Iterator[Glue]:
-    """Run the server."""
-    with glue_server(folder) as server:
+    """Run the server; botocore reads its model of Glue once, and not for every client of every run."""
+    import botocore.loaders
+
+    loader = botocore.loaders.create_loader()
+    with glue_server(folder) as server, mock.patch("botocore.loaders.create_loader", lambda *_: loader):
         yield Glue(folder, server)
