@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from reconciler import locations
-from reconciler.planner.plan import Change, ObjectView
+from reconciler.planner.entries import Change
+from reconciler.planner.views import ObjectView
 from reconciler.redaction import redact_properties
 
 __all__ = ["Difference", "Precondition", "differences", "precondition_of", "shown", "stale_text"]

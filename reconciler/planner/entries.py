@@ -1,0 +1,211 @@
+"""What a plan says of single objects: what is done to them, and what is not, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import ClassVar, Literal, TypeAlias
+
+from pydantic import Field, field_serializer
+
+from reconciler import locations
+from reconciler.names import Identifier, address
+from reconciler.planner.views import Columns, Document, FieldChange, ObjectView
+from reconciler.state import Source, StorageKind
+
+__all__ = ["Action", "Blocked", "Change", "Entry", "Fingerprint", "Guard", "Key", "Kind", "Note"]
+
+Kind: TypeAlias = Literal["namespace", "table"]
+
+Key: TypeAlias = tuple[str, Kind, Identifier]
+"""Catalog, kind and identifier of an object."""
+
+
+class Action(StrEnum):
+    """What one change does."""
+
+    CREATE_NAMESPACE = "create-namespace"
+    UPDATE_NAMESPACE = "update-namespace"
+    DROP_NAMESPACE = "drop-namespace"
+    CREATE_TABLE = "create-table"
+    DECLARE_TABLE = "declare-table"
+    REGISTER_TABLE = "register-table"
+    UPDATE_TABLE = "update-table"
+    ALTER_TABLE = "alter-table"
+    RELOCATE_TABLE = "relocate-table"
+    DEREGISTER_TABLE = "deregister-table"
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of object the action is about."""
+        return "namespace" if self.value.endswith("namespace") else "table"
+
+    @property
+    def removes(self) -> bool:
+        """Whether the action takes an object out of its catalog."""
+        return self in (Action.DROP_NAMESPACE, Action.DEREGISTER_TABLE)
+
+
+_SORT_OF_ACTION: Mapping[Action, str] = {
+    Action.CREATE_NAMESPACE: "create",
+    Action.CREATE_TABLE: "create",
+    Action.DECLARE_TABLE: "declare",
+    Action.REGISTER_TABLE: "register",
+    Action.UPDATE_NAMESPACE: "update",
+    Action.UPDATE_TABLE: "update",
+    Action.ALTER_TABLE: "update",
+    Action.RELOCATE_TABLE: "update",
+    Action.DEREGISTER_TABLE: "deregister",
+    Action.DROP_NAMESPACE: "drop",
+}
+
+
+_SYMBOLS: Mapping[Action, str] = {
+    Action.CREATE_NAMESPACE: "+",
+    Action.UPDATE_NAMESPACE: "~",
+    Action.DROP_NAMESPACE: "-",
+    Action.CREATE_TABLE: "+",
+    Action.DECLARE_TABLE: "+",
+    Action.REGISTER_TABLE: "+",
+    Action.UPDATE_TABLE: "~",
+    Action.ALTER_TABLE: "~",
+    Action.RELOCATE_TABLE: "~",
+    Action.DEREGISTER_TABLE: "-",
+}
+
+
+class Entry(Document):
+    """What a plan says of one object; ``source`` is where the manifest asks for it."""
+
+    catalog: str
+    kind: Kind
+    identifier: tuple[str, ...]
+    reason: str
+    source: Source | None = None
+
+    @property
+    def address(self) -> str:
+        """What a person calls the object: ``catalog/namespace/table``."""
+        return address(self.catalog, self.identifier)
+
+    @property
+    def key(self) -> Key:
+        """What tells the object apart from all others."""
+        return self.catalog, self.kind, self.identifier
+
+
+class Change(Entry):
+    """One step of a plan.
+
+    ``before`` None: nothing is there; ``after`` None: nothing will be. ``replace``: done by deregister and declare.
+    ``depends_on``: positions in ``Plan.changes`` that must have succeeded first.
+    """
+
+    action: Action
+    before: ObjectView | None = None
+    after: ObjectView | None = None
+    fields: tuple[FieldChange, ...] = ()
+    replace: bool = False
+    probe: bool = Field(default=True, description="Whether storage is opened to plan this, and again to do it.")
+    storage: StorageKind | None = Field(
+        default=None, description="What was found where the table is or would be; absent where it made no difference."
+    )
+    depends_on: tuple[int, ...] = ()
+
+    @property
+    def sort(self) -> str:
+        """The word under which the plan's summary counts the change."""
+        return "replace" if self.replace else _SORT_OF_ACTION[self.action]
+
+    @property
+    def symbol(self) -> str:
+        """``+``, ``~``, ``-`` or ``-/+``, as every renderer shows the change."""
+        return "-/+" if self.replace else _SYMBOLS[self.action]
+
+    @property
+    def managed_keys(self) -> frozenset[str]:
+        """The property keys this change is about."""
+        views = (view for view in (self.before, self.after) if view is not None)
+        return frozenset(key for view in views for key in view.properties)
+
+
+class Guard(Entry):
+    """An object that would be removed or replaced were it not protected: kept, and said so."""
+
+    would: Action
+
+    symbol: ClassVar[str] = "!"
+
+
+class Blocked(Entry):
+    """An object that cannot be made what the manifest asks for; it stays as it is.
+
+    ``reason`` says why, and ``remedy`` what to write or to run. The rest is what that was decided by: ``before`` is the
+    state it was found in, None where it is not there; ``location`` is where a table is, or would be if it could.
+    """
+
+    remedy: str
+    before: ObjectView | None = None
+    location: str | None = None
+    storage: StorageKind | None = Field(default=None, description="What was found there, where it was looked at.")
+    columns: Columns | None = Field(default=None, description="The columns of the data found there.")
+    detail: str = Field(default="", description="What storage answered, where it did not say what is there.")
+
+    symbol: ClassVar[str] = "!"
+
+    @field_serializer("location")
+    def _redacted(self, location: str | None) -> str | None:
+        return locations.redact(location)
+
+    @property
+    def managed_keys(self) -> frozenset[str]:
+        """The property keys it was decided by."""
+        return frozenset(() if self.before is None else self.before.properties)
+
+
+class Note(Document):
+    """A sentence worth reading that changes nothing."""
+
+    catalog: str
+    message: str
+
+
+class Fingerprint(Document):
+    """The state in which an object was when the plan was made; ``view`` None: it was not there.
+
+    ``occupied``: a namespace that would be dropped were it empty, and stays because of what it holds.
+    """
+
+    catalog: str
+    kind: Kind
+    identifier: tuple[str, ...]
+    managed_keys: tuple[str, ...] = ()
+    view: ObjectView | None = None
+    digest: str | None = None
+    occupied: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        catalog: str,
+        kind: Kind,
+        identifier: Identifier,
+        view: ObjectView | None,
+        managed_keys: Iterable[str],
+        *,
+        occupied: bool = False,
+    ) -> Fingerprint:
+        """Return the fingerprint of ``view``."""
+        return cls(
+            catalog=catalog,
+            kind=kind,
+            identifier=identifier,
+            managed_keys=tuple(sorted(managed_keys)),
+            view=view,
+            digest=None if view is None else view.digest(),
+            occupied=occupied,
+        )
+
+    def is_of(self, view: ObjectView | None) -> bool:
+        """Return whether ``view`` is still the state that was planned on."""
+        return self.digest == (None if view is None else view.digest())
