@@ -271,6 +271,7 @@ class Capabilities:
     ``name_rule``, ``folds_case``: the catalog's own rules for names.
     ``one_name_space``: whether a table and a namespace beside each other cannot have the same name.
     ``location_policy``, ``ignores_location``: which locations it takes, and whether it may answer another one.
+    ``lists_root``: whether data directly under the root is a table without an entry of its own.
     ``longest_property``: how many UTF-16 code units a property's key or value has at most, None for no limit.
     ``namespace_markers``, ``table_markers``: whether properties written at creation are kept and read back.
     ``alter_namespace``, ``alter_table``: whether properties can be changed in place.
@@ -294,6 +295,7 @@ class Capabilities:
     one_name_space: bool = False
     location_policy: LocationPolicy = LocationPolicy.ANY
     ignores_location: bool = False
+    lists_root: bool = False
     longest_property: int | None = None
     namespace_markers: bool = True
     table_markers: bool = True

@@ -88,11 +88,13 @@ class FaultProxy:
     """Passes calls on to the server on port ``target``, but for those that ``decide`` has a fault for.
 
     ``calls`` are the names of the calls since the last ``reset``. ``decide`` is asked with every call, one at a time.
+    ``edit`` may change a request on its way, as one that asks for smaller pages than the client did.
     """
 
     target: int
     speaks: Speaks
     port: int = 0
+    edit: Callable[[bytes], bytes] = bytes
     decide: Decide = _nothing
     calls: list[str] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -144,7 +146,7 @@ class FaultProxy:
                     return
                 if server is None:
                     server = stack.enter_context(socket.create_connection(("127.0.0.1", self.target)))
-                server.sendall(request)
+                server.sendall(self.edit(request))
                 asks_head_only = request.startswith(b"HEAD ")
                 reply = self._read(server, lambda got: self._reply_is_whole(got, head_only=asks_head_only))  # noqa: B023
                 if fault is Fault.LOST:
@@ -192,7 +194,10 @@ def _abort(connection: socket.socket) -> None:
 
 
 def _http_is_whole(message: bytes, *, head_only: bool = False) -> bool:
-    """Return whether an HTTP message is all there (RFC 9112, section 6); one without a length ends with its connection."""
+    """Return whether an HTTP message is all there (RFC 9112, section 6).
+
+    An answer without a length ends with its connection.
+    """
     head, end, body = message.partition(b"\r\n\r\n")
     if not end:
         return False
@@ -233,9 +238,9 @@ _request_is_whole: dict[Speaks, Callable[[bytes], bool]] = {"http": _http_is_who
 
 
 @contextmanager
-def fault_proxy(target: int, speaks: Speaks) -> Iterator[FaultProxy]:
+def fault_proxy(target: int, speaks: Speaks, edit: Callable[[bytes], bytes] = bytes) -> Iterator[FaultProxy]:
     """Run a proxy in front of the server on port ``target``; it passes all on until it is told what goes wrong."""
-    proxy = FaultProxy(target, speaks)
+    proxy = FaultProxy(target, speaks, edit=edit)
     with socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG) as listener:
         proxy.port = listener.getsockname()[1]
         accepting = threading.Thread(target=_accept, args=(listener, proxy), daemon=True)

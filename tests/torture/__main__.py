@@ -1,8 +1,8 @@
 """``make torture``: every server under faults, kills and races.
 
-    python -m tests.torture                                  # all of it
-    python -m tests.torture hive-4.1 --runs 10 --kills 2     # less of it
-    python -m tests.torture unity --races 1 --seed 81723     # one seed again
+python -m tests.torture                                  # all of it
+python -m tests.torture hive-4.1 --runs 10 --kills 2     # less of it
+python -m tests.torture unity --races 1 --seed 81723     # one seed again
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from tests.torture.targets.base import Target
 from tests.torture.workers import workers
 
 Run = Callable[[Target, int, Tally], None]
+
 
 def tortured(name: str, seeds: dict[str, list[int]]) -> Tally:
     """Run the seeds on one server."""

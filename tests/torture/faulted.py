@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from reconciler.errors import LancensError, StalePlanError
 from reconciler.planner.plan import Plan
-from tests.servers.fault_proxy import Call, Fault, FaultProxy, fault_proxy
+from tests.servers.fault_proxy import Call, Fault, FaultProxy
 from tests.torture.play import IMPATIENT_SECONDS, Play, failures
 from tests.torture.scenario import draw
 from tests.torture.tally import Tally, Violation
@@ -52,7 +52,7 @@ def run_faults(target: Target, seed: int, tally: Tally) -> None:
     dice = random.Random(seed)
     scenario = draw(dice, target.abilities)
     clean = Play(target, scenario)
-    with target.impatient(), fault_proxy(target.port, target.speaks) as proxy:
+    with target.impatient(), target.proxy() as proxy:
         disturbed = Play(target, scenario, proxy.port)
         for wanted in scenario.manifests:
             clean.write(wanted)

@@ -6,7 +6,7 @@ import os
 import random
 import signal
 
-from tests.servers.fault_proxy import Call, Fault, fault_proxy
+from tests.servers.fault_proxy import Call, Fault
 from tests.torture.play import Play
 from tests.torture.scenario import draw
 from tests.torture.tally import Tally, Violation
@@ -32,7 +32,7 @@ def run_kill(target: Target, seed: int, tally: Tally, ready: Workers) -> None:
     dice = random.Random(seed)
     scenario = draw(dice, target.abilities)
     parallelism = dice.choice((1, 4))
-    with fault_proxy(target.port, target.speaks) as proxy:
+    with target.proxy() as proxy:
         clean, killed = Play(target, scenario, proxy.port), Play(target, scenario, proxy.port)
         for wanted in scenario.manifests:
             clean.write(wanted)
@@ -68,9 +68,7 @@ def run_kill(target: Target, seed: int, tally: Tally, ready: Workers) -> None:
     killed.forget()
 
 
-def _apply(
-    worker: Worker, play: Play, parallelism: int, *, lives: int | None = None, counted: bool = False
-) -> Ended:
+def _apply(worker: Worker, play: Play, parallelism: int, *, lives: int | None = None, counted: bool = False) -> Ended:
     line = apply_arguments(play, parallelism)
     return worker.run(play.room.folder, line, lives=lives, counted=counted)
 

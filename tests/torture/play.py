@@ -64,7 +64,9 @@ class Play:
         return {name: value for name, value in values.items() if f"${{var:{name}}}" in text}
 
     def manifest(self, *, faulty: bool) -> Manifest:
-        return reconciler.load(self.room.folder / "lancens.yaml", variables=self.variables(faulty=faulty, patient=not faulty))
+        return reconciler.load(
+            self.room.folder / "lancens.yaml", variables=self.variables(faulty=faulty, patient=not faulty)
+        )
 
     # ---- what lancens does ---------------------------------------------------------------------------------------
 
@@ -107,7 +109,9 @@ class Play:
         for name, digest in self.files.items():
             if found.get(name) != digest:
                 raise Violation(f"data lost or changed: {name}")
-        self.files = {name: digest for name, digest in found.items() if not name.rpartition("/")[2].startswith(".lance-")}
+        self.files = {
+            name: digest for name, digest in found.items() if not name.rpartition("/")[2].startswith(".lance-")
+        }
 
     def expect_complete(self, plan: Plan) -> None:
         """Check that a plan that was made under faults is the plan that is made without."""
@@ -155,7 +159,9 @@ def _changes(plan: Plan) -> dict[str, str]:
 
 def failures(report: reconciler.ApplyReport) -> str:
     """Return what was said of the changes that did not go well."""
-    return "; ".join(f"{'/'.join(result.change.identifier)}: {result.message}" for result in report.results if result.message)
+    return "; ".join(
+        f"{'/'.join(result.change.identifier)}: {result.message}" for result in report.results if result.message
+    )
 
 
 def within(call: Callable[[], ResultT]) -> ResultT:

@@ -7,7 +7,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 
-from tests.servers.fault_proxy import Call, Decide, fault_proxy
+from tests.servers.fault_proxy import Call, Decide
 from tests.torture.killed import apply_arguments
 from tests.torture.play import Play
 from tests.torture.scenario import draw
@@ -46,7 +46,7 @@ def run_race(target: Target, seed: int, tally: Tally, ready: Workers) -> None:
             raced.calm()
             raced.expect_files()
             raced.expect_same(clean)
-        except Exception as error:  # noqa: BLE001 - looked at, and raised again unless it is a limit that is named
+        except Exception as error:
             named = limit or _limit(target, [str(error)])
             if named is None:
                 said = "\n".join(f"  {one.code}: {one.text[-400:]}" for one in ended)
@@ -69,7 +69,7 @@ def _race(target: Target, play: Play, ready: Workers, number: int) -> list[Ended
     with ExitStack() as stack:
         lines: list[list[str]] = []
         for _ in runners:
-            proxy = stack.enter_context(fault_proxy(target.port, target.speaks))
+            proxy = stack.enter_context(target.proxy())
             proxy.reset(_held(target, together))
             play.faulty_port = proxy.port
             lines.append(apply_arguments(play, 4))

@@ -64,18 +64,25 @@ def table(tallies: Sequence[Tally]) -> str:
     rows = [_HEADS, *(_row(tally) for tally in tallies)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS))]
     lines = [_line(row, widths) for row in rows]
-    lines.insert(1, "|" + "|".join("-" * (width + 1) + (":" if column else "-") for column, width in enumerate(widths)) + "|")
+    lines.insert(
+        1, "|" + "|".join("-" * (width + 1) + (":" if column else "-") for column, width in enumerate(widths)) + "|"
+    )
     every: Counter[str] = Counter()
     for tally in tallies:
         every.update(tally.faults)
     lines += ["", "Faults: " + ", ".join(f"{name} {number:,}" for name, number in sorted(every.items()))]
-    lines += [f"Limit of {one.server}, {number} times: {name}" for one in tallies for name, number in one.limits.items()]
+    lines += [
+        f"Limit of {one.server}, {number} times: {name}" for one in tallies for name, number in one.limits.items()
+    ]
     lines += [f"VIOLATION on {one.server}: {text}" for one in tallies for text in one.violations]
     return "\n".join(lines)
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:
-    cells = (f"{cell:<{width}}" if column == 0 else f"{cell:>{width}}" for column, (cell, width) in enumerate(zip(row, widths, strict=True)))
+    cells = (
+        f"{cell:<{width}}" if column == 0 else f"{cell:>{width}}"
+        for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+    )
     return "| " + " | ".join(cells) + " |"
 
 

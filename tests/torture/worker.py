@@ -1,8 +1,8 @@
 """A process that runs ``lancens`` again and again, so that none of many runs waits for the imports.
 
-Reads JSON lines: ``arguments``, ``folder`` to run in, and ``lives``: after how many calls of the functions that write to
-storage it kills itself, with SIGKILL. Answers one JSON line each: the exit code, what was printed, and how many of these
-calls there were.
+Reads JSON lines: ``arguments``, the ``folder`` to run in, and, where the calls of functions that write are ``counted``,
+``lives``: at which of them it kills itself, with SIGKILL. Answers each with a JSON line: the exit code, what it has
+printed, and how many of these calls there were.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _run(arguments: list[str], lives: int | None, *, counted: bool) -> dict[str,
             code = ended.code
         finally:
             sys.setprofile(None)
-            threading.setprofile(None)  # type: ignore[arg-type] # None ends it; typeshed does not know
+            threading.setprofile(None)
     return {"code": code if isinstance(code, int) else 1, "text": printed.getvalue(), "calls": counter.calls}
 
 

@@ -8,7 +8,7 @@ import shutil
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from unittest import mock
 
 from reconciler.backends.http import RetryPolicy
 from tests.catalogs.hive.files import digests, write_dataset
-from tests.servers.fault_proxy import HTTP_FAULTS, Fault, Speaks
+from tests.servers.fault_proxy import HTTP_FAULTS, Fault, FaultProxy, Speaks, fault_proxy
 
 __all__ = ["OWNER", "Abilities", "Path_", "Room", "State", "Target", "datasets"]
 
@@ -121,6 +121,7 @@ class Target(ABC):
 
     def prepare(self, room: Room) -> None:
         """Make what stands above a room where lancens does not."""
+        assert not self.above(room)
 
     @abstractmethod
     def add_namespace(self, room: Room, path: Path_, properties: Mapping[str, str]) -> None: ...
@@ -130,7 +131,8 @@ class Target(ABC):
         """Make the entry of a Lance table as another client does."""
 
     def add_foreign(self, room: Room, path: Path_) -> None:
-        """Make a table that is not a Lance table."""
+        """Make a table that is not a Lance table, where ``abilities`` say that there are any."""
+        raise NotImplementedError
 
     @abstractmethod
     def state(self, room: Room) -> State:
@@ -175,6 +177,14 @@ class Target(ABC):
         return datasets(str(room.lake), list(self.files(room)), {})
 
     # ---- calls ---------------------------------------------------------------------------------------------------
+
+    def edit(self, request: bytes) -> bytes:
+        """Return what is sent to the server instead of ``request``."""
+        return request
+
+    def proxy(self) -> AbstractContextManager[FaultProxy]:
+        """Return a proxy in front of the server."""
+        return fault_proxy(self.port, self.speaks, self.edit)
 
     @contextmanager
     def impatient(self) -> Iterator[None]:

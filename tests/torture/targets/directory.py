@@ -24,7 +24,7 @@ _REQUIRED = ("object_id", "object_type", "location", "metadata")
 
 
 class Directory(Target):
-    """A directory on this machine, one for each room. Nothing stands between it and lancens, so only kills disturb it."""
+    """A directory on this machine, one for each room. Nothing stands between it and lancens: only kills disturb it."""
 
     name: ClassVar[str] = "dir"
     impl: ClassVar[str] = "dir"

@@ -107,5 +107,5 @@ def glue(folder: Path) -> Iterator[Glue]:
     import botocore.loaders
 
     loader = botocore.loaders.create_loader()
-    with glue_server(folder) as server, mock.patch("botocore.loaders.create_loader", lambda *_: loader):
+    with glue_server(folder) as server, mock.patch("botocore.loaders.create_loader", return_value=loader):
         yield Glue(folder, server)

@@ -76,7 +76,9 @@ class Hive(Target):
 
         found: dict[str, Any] = {}
         with raw(self.server.uri) as client:
-            everywhere = [(name, database) for name in client.get_catalogs().names for database in _databases(client, name)]
+            everywhere = [
+                (name, database) for name in client.get_catalogs().names for database in _databases(client, name)
+            ]
             found |= {f"helper {'/'.join(names)}": "" for names in everywhere if _HELPER.fullmatch(names[-1])}
             if room.token not in client.get_catalogs().names:
                 return found

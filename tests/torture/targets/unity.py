@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from tests.servers.require import missing
@@ -26,7 +26,9 @@ class Unity(Target):
     abilities = Abilities(updates=False, relocates=False)
     retries_in = "reconciler.backends.unity.backend"
     writes = re.compile(r"^(POST|PATCH|DELETE) ")
-    limits = {"is there twice": "two creates of one name at once both succeed (docs/catalogs/unity.md)"}
+    limits: ClassVar[Mapping[str, str]] = {
+        "is there twice": "two creates of one name at once both succeed (docs/catalogs/unity.md)"
+    }
 
     def __init__(self, folder: Path, server: ReferenceServer) -> None:
         super().__init__(folder)
