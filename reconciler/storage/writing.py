@@ -1,4 +1,4 @@
-"""Writing a dataset where there is none, and adding nullable columns to one: nothing is deleted or overwritten."""
+"""Writing a dataset where there is none, and letting one grow: nothing is deleted or overwritten."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from reconciler.errors import (
 )
 from reconciler.state import Column, Schema, Storage, StorageKind
 from reconciler.storage.probing import probe
-from reconciler.storage.pylance import open_dataset, pylance_uri, translated
+from reconciler.storage.pylance import open_dataset, translated
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["add_columns", "create_empty", "is_fresh", "write_stream"]
+__all__ = ["add_columns", "create_empty", "is_fresh", "relax_columns", "write_stream"]
 
 
 def create_empty(location: str, schema: Schema, options: Mapping[str, str]) -> None:
@@ -78,6 +78,7 @@ def _write_new(location: str, table: pa.Table, options: Mapping[str, str]) -> in
             raise TableAlreadyExistsError(f"{shown} already holds a Lance dataset")
         if found.kind is StorageKind.NOT_LANCE:
             raise InvalidTableStateError(f"{shown} is taken: {found.detail}")
+<<<<<<< HEAD
         uri, given = pylance_uri(location), dict(options) or None
         fragments = lance.fragment.write_fragments(table, uri, storage_options=given) if table.num_rows else []
         operation = lance.LanceOperation.Overwrite(table.schema, fragments)
@@ -89,6 +90,11 @@ def _write_new(location: str, table: pa.Table, options: Mapping[str, str]) -> in
             if probe(location, options).kind is not StorageKind.DATASET:
                 raise
             raise TableAlreadyExistsError(f"{shown} holds a Lance dataset that somebody made just now") from None
+=======
+        dataset = lance.write_dataset(
+            table, locations.pylance_uri(location), mode="create", storage_options=dict(options) or None
+        )
+>>>>>>> main
     return int(dataset.version)
 
 
@@ -121,3 +127,22 @@ def add_columns(location: str, fields: Iterable[Column], options: Mapping[str, s
             raise InvalidInputError(f"columns added to existing rows must be nullable: {', '.join(required)}")
         if missing:
             dataset.add_columns(pa.schema(list(to_arrow_schema(tuple(missing)))))
+
+
+def relax_columns(location: str, names: Iterable[str], options: Mapping[str, str]) -> None:
+    """Let columns of a dataset be null, without rewriting data; those that may be null already are left alone.
+
+    Raises:
+        TableSchemaValidationError: a column is not there.
+        InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: see :func:`describe`.
+    """
+    with translated(location, options):
+        dataset = open_dataset(location, options)
+        nullable = {field.name: field.nullable for field in dataset.schema}
+        wanted = list(names)
+        gone = [name for name in wanted if name not in nullable]
+        if gone:
+            raise TableSchemaValidationError(f"{locations.redact(location)} has no column `{gone[0]}`")
+        required = [name for name in wanted if not nullable[name]]
+        if required:
+            dataset.alter_columns(*({"path": name, "nullable": True} for name in required))
