@@ -78,8 +78,7 @@ def _write_new(location: str, table: pa.Table, options: Mapping[str, str]) -> in
             raise TableAlreadyExistsError(f"{shown} already holds a Lance dataset")
         if found.kind is StorageKind.NOT_LANCE:
             raise InvalidTableStateError(f"{shown} is taken: {found.detail}")
-<<<<<<< HEAD
-        uri, given = pylance_uri(location), dict(options) or None
+        uri, given = locations.pylance_uri(location), dict(options) or None
         fragments = lance.fragment.write_fragments(table, uri, storage_options=given) if table.num_rows else []
         operation = lance.LanceOperation.Overwrite(table.schema, fragments)
         try:
@@ -90,11 +89,6 @@ def _write_new(location: str, table: pa.Table, options: Mapping[str, str]) -> in
             if probe(location, options).kind is not StorageKind.DATASET:
                 raise
             raise TableAlreadyExistsError(f"{shown} holds a Lance dataset that somebody made just now") from None
-=======
-        dataset = lance.write_dataset(
-            table, locations.pylance_uri(location), mode="create", storage_options=dict(options) or None
-        )
->>>>>>> main
     return int(dataset.version)
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from tests.torture.faulted import run_faults
 from tests.torture.killed import run_kill
 from tests.torture.raced import run_race
-from tests.torture.tally import Tally, Violation, table
+from tests.torture.tally import Tally, Violation, again, table
 from tests.torture.targets import SERVERS
 from tests.torture.targets.base import Target
 from tests.torture.workers import workers
@@ -38,7 +38,7 @@ def tortured(name: str, seeds: dict[str, list[int]]) -> Tally:
         SERVERS[name](Path(folder)) as target,
     ):
         runs: dict[str, Run] = {
-            **({"faults": run_faults} if target.faults else {}),
+            **({"runs": run_faults} if target.faults else {}),
             "kills": partial(run_kill, ready=ready),
             "races": partial(run_race, ready=ready),
         }
@@ -52,10 +52,10 @@ def tortured(name: str, seeds: dict[str, list[int]]) -> Tally:
                     ended = "ok"
                 except Violation as violation:
                     ended = f"VIOLATION {violation}"
-                    tally.violations.append(f"{what} --seed {seed}: {violation}")
+                    tally.violations.append(f"{again(name, what, seed)}: {violation}")
                 except Exception as error:  # noqa: BLE001 - a harness that breaks down has shown nothing
                     ended = f"BROKE DOWN {''.join(traceback.format_exception(error))}"
-                    tally.violations.append(f"{what} --seed {seed}: the harness broke down: {error!r}")
+                    tally.violations.append(f"{again(name, what, seed)}: the harness broke down: {error!r}")
                 print(f"{name} {what} seed {seed}: {time.monotonic() - at:.1f} s {ended}", flush=True)
     tally.seconds = time.monotonic() - started
     return tally
@@ -70,7 +70,7 @@ def main() -> int:
     parser.add_argument("--races", type=int, default=12)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     told = parser.parse_args()
-    counts = {"faults": told.runs, "kills": told.kills, "races": told.races}
+    counts = {"runs": told.runs, "kills": told.kills, "races": told.races}
     print(f"seed {told.seed}")
     seeds = {what: list(range(told.seed, told.seed + number)) for what, number in counts.items()}
     tallies = [tortured(name, seeds) for name in told.servers or SERVERS]

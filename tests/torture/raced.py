@@ -21,8 +21,8 @@ _MOST = 8
 _TOGETHER_SECONDS = 4
 
 
-def run_race(target: Target, seed: int, tally: Tally, ready: Workers) -> None:
-    """Play a scenario with many applies at once, and with one, and compare.
+def run_race(target: Target, seed: int, tally: Tally, ready: Workers, most: int = _MOST) -> None:
+    """Play a scenario with two to ``most`` applies at once, and with one, and compare.
 
     They meet at the first call that writes, so that they are in it together. Some of them may fail, each with its
     reason; an apply that goes alone then has to make it whole.
@@ -32,7 +32,7 @@ def run_race(target: Target, seed: int, tally: Tally, ready: Workers) -> None:
     """
     dice = random.Random(seed)
     scenario = draw(dice, target.abilities)
-    number = dice.randrange(2, _MOST + 1)
+    number = dice.randrange(2, most + 1)
     clean, raced = Play(target, scenario), Play(target, scenario)
     for wanted in scenario.manifests:
         clean.write(wanted)

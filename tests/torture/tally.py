@@ -6,7 +6,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["Tally", "Violation", "table"]
+__all__ = ["KINDS", "Tally", "Violation", "again", "difference", "table"]
+
+
+KINDS = ("runs", "kills", "races")
+"""What is counted: runs under faults, kills, races."""
 
 
 class Violation(Exception):  # noqa: N818 - it is what it is called
@@ -30,6 +34,12 @@ class Tally:
     seconds: float = 0.0
 
 
+def again(server: str, what: str, seed: int) -> str:
+    """Return the command that plays one seed again; ``what`` is ``runs``, ``kills`` or ``races``."""
+    counts = " ".join(f"--{one} {int(one == what)}" for one in KINDS)
+    return f"python -m tests.torture {server} {counts} --seed {seed}"
+
+
 _HEADS = (
     "server",
     "runs",
@@ -47,7 +57,7 @@ _HEADS = (
 
 def _row(tally: Tally) -> Sequence[str]:
     numbers = (
-        *(tally.runs[what] for what in ("faults", "kills", "races")),
+        *(tally.runs[what] for what in KINDS),
         tally.racers,
         sum(tally.faults.values()),
         tally.lost,
