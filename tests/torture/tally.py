@@ -31,7 +31,6 @@ class Tally:
     converged: int = 0
     limits: Counter[str] = field(default_factory=Counter)
     violations: list[str] = field(default_factory=list)
-    seconds: float = 0.0
 
 
 def again(server: str, what: str, seed: int) -> str:

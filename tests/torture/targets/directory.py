@@ -19,6 +19,7 @@ from tests.torture.targets.base import Abilities, Path_, Room, State, Target, da
 __all__ = ["Directory", "DirectoryInS3", "directory", "directory_in_s3"]
 
 _MANIFEST = "__manifest"
+_NO_TABLE = ".lance-deregistered"
 _HASH = re.compile(r"\b[0-9a-f]{8}_(?=\S*\$)")
 _REQUIRED = ("object_id", "object_type", "location", "metadata")
 
@@ -108,7 +109,13 @@ class Directory(Target):
         return not name.startswith(f"{_MANIFEST}/")
 
     def data(self, room: Room) -> Mapping[str, Any]:
-        return {_HASH.sub("HASH_", name): value for name, value in super().data(room).items()}
+        return self._plain(datasets(self.root(room), list(self.files(room)), self.options()))
+
+    @staticmethod
+    def _plain(found: Mapping[str, Any]) -> dict[str, Any]:
+        """Take out marks that a directory is no table where it is none anyway: order decides whether there are any."""
+        marks = {name for name in found if name.endswith(f"/{_NO_TABLE}") and not name.endswith(f".lance/{_NO_TABLE}")}
+        return {_HASH.sub("HASH_", name): value for name, value in found.items() if name not in marks}
 
 
 class DirectoryInS3(Directory):
@@ -193,10 +200,6 @@ class DirectoryInS3(Directory):
                 content = self._s3.get_object(Bucket="lake", Key=key)["Body"].read()
                 found[name] = hashlib.sha256(content).hexdigest()
         return found
-
-    def data(self, room: Room) -> Mapping[str, Any]:
-        found = datasets(self.root(room), list(self.files(room)), self.options())
-        return {_HASH.sub("HASH_", name): value for name, value in found.items()}
 
     def default_place(self, room: Room, path: Path_) -> str:
         return "/".join((self.root(room), "tables", *path)) + ".lance"

@@ -14,7 +14,7 @@ from reconciler.server import OneCatalog, Settings, Tokens
 from tests.catalogs.hive.files import digests
 from tests.servers.fault_proxy import HTTP_FAULTS
 from tests.servers.lance_rest import served
-from tests.torture.targets.base import Path_, Room, datasets
+from tests.torture.targets.base import Path_, Room
 from tests.torture.targets.directory import Directory
 
 __all__ = ["Serve", "serve"]
@@ -55,9 +55,6 @@ class Serve(Directory):
         """Return what is below the root in directories of the room's, wherever they stand."""
         found = {name: digest for name, digest in digests(self._root).items() if self.is_data(name)}
         return {name: digest for name, digest in found.items() if room.token in name}
-
-    def data(self, room: Room) -> Mapping[str, Any]:
-        return datasets(str(self._root), list(self.files(room)), {})
 
     def identifier(self, room: Room, path: Path_) -> Path_:
         return (f"{room.token}_{path[0]}", *path[1:])
