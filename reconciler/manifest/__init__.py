@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from reconciler.manifest.adhoc import manifest_of_service
 from reconciler.manifest.config import ResolvedConfig
 from reconciler.manifest.loading import load
 from reconciler.manifest.manifest import Manifest, ManifestCatalog, check_services
 from reconciler.manifest.schema import json_schema
+from reconciler.manifest.variable_files import read_variables
 
-__all__ = ["Manifest", "ManifestCatalog", "ResolvedConfig", "check_services", "json_schema", "load"]
+__all__ = [
+    "Manifest",
+    "ManifestCatalog",
+    "ResolvedConfig",
+    "check_services",
+    "json_schema",
+    "load",
+    "manifest_of_service",
+    "read_variables",
+]

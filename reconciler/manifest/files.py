@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 from glob import has_magic, iglob
@@ -18,6 +19,8 @@ __all__ = ["Content", "read_files"]
 
 _SUFFIXES = (".yaml", ".yml")
 _MAX_FILES = 10_000
+STDIN = "-"
+"""What a path is that means standard input; relative paths in it start at the current folder."""
 # Said by every file that wants to, as long as they agree.
 _REPEATABLE = ("version", "name")
 
@@ -34,8 +37,8 @@ class Content:
 def read_files(paths: SequenceOf[str | os.PathLike[str]], faults: Faults) -> Content:
     """Return the merged content of ``paths`` and all they include; the folder is that of the first path.
 
-    A folder stands for the YAML files directly in it. A file that is reached twice is read once. Every fault goes to
-    ``faults``; ``faults.files`` then lists the files in the order they were read.
+    A folder stands for the YAML files directly in it, ``-`` for standard input. A file that is reached twice is read
+    once. Every fault goes to ``faults``; ``faults.files`` then lists the files in the order they were read.
     """
     first = Path(paths[0])
     folder = os.path.realpath(first if _is_dir(first) else first.parent)
@@ -57,7 +60,7 @@ class _Reading:
     def add(self, given: str) -> None:
         """Read one path of the user."""
         path = Path(given)
-        if not _is_dir(path):
+        if given == STDIN or not _is_dir(path):
             self._read(os.path.realpath(given), given)
             return
         try:
@@ -94,6 +97,8 @@ class _Reading:
             self._open.pop()
 
     def _data(self, path: str, given: str) -> bytes | None:
+        if given == STDIN:
+            return sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
         try:
             status = Path(path).stat()
             if not stat.S_ISREG(status.st_mode):
@@ -164,6 +169,8 @@ class _Reading:
                     self._merge(there, node, (*path, key))
                 elif isinstance(node, Mapping):
                     into.entries[key] = node
+            elif _is_listed(path, key) and isinstance(there, Sequence) and isinstance(node, Sequence):
+                there.items += node.items
             elif not (key in _REPEATABLE and not path and _same_text(there, node)):
                 label = "/".join((*path, key))
                 self._faults.at(
@@ -187,6 +194,11 @@ def _is_dir(path: Path) -> bool:
 
 def _is_block(node: Node) -> bool:
     return isinstance(node, Mapping) or (isinstance(node, Scalar) and node.is_null)
+
+
+def _is_listed(path: tuple[str, ...], key: str) -> bool:
+    """Return whether a key is one whose lists in several files add up: the ``moved`` of a catalog."""
+    return key == "moved" and len(path) == 2 and path[0] == "catalogs"
 
 
 def _same_text(one: Node, other: Node) -> bool:

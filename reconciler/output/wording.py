@@ -26,7 +26,7 @@ __all__ = [
 
 Entry = Change | Guard | Blocked
 
-SYMBOLS: Mapping[str, str] = {"+": "add", "~": "change", "-": "remove", "-/+": "replace", "!": "protected"}
+SYMBOLS: Mapping[str, str] = {"+": "add", "~": "change", "-": "remove", "-/+": "replace", ">": "move", "!": "protected"}
 """Every symbol, and the name renderers style it by."""
 
 PROTECTED = "protected"
@@ -44,6 +44,7 @@ _WORDS: Mapping[Action, tuple[str, str]] = {
     Action.UPDATE_TABLE: ("update", "updated"),
     Action.ALTER_TABLE: ("alter", "altered"),
     Action.RELOCATE_TABLE: ("relocate", "relocated"),
+    Action.MOVE_TABLE: ("move", "moved"),
     Action.DEREGISTER_TABLE: ("deregister", "deregistered"),
 }
 """What happens to an object in one word, and what has happened to it then."""
@@ -71,6 +72,8 @@ def headline(entry: Entry) -> str:
     if isinstance(entry, Guard):
         return f"kept; would be {_WORDS[entry.would][1] if entry.would.removes else 'replaced'}"
     if isinstance(entry, Blocked):
+        if entry.moved_from is not None:
+            return f"stays {display.address(*entry.moved_from)}"
         return "not there" if entry.before is None else "left as it is"
     reason = display.printable(entry.reason)
     if entry.action is Action.CREATE_TABLE and entry.after is not None and entry.after.columns is not None:
@@ -87,6 +90,8 @@ def counts(plan: Plan) -> Iterator[tuple[str, int]]:
     if summary.register_:
         yield "register", summary.register_
     yield "update", summary.update
+    if summary.move:
+        yield "move", summary.move
     if summary.replace:
         yield "replace", summary.replace
     yield "deregister", summary.deregister
@@ -98,12 +103,11 @@ def closing_line(plan: Plan) -> str:
     """Return the last line: what the plan comes to."""
     protected = f" {len(plan.guards):,} protected." if plan.guards else ""
     if plan.is_empty and not plan.blocked:
-        namespaces = sum(catalog.namespaces for catalog in plan.catalogs)
-        tables = sum(catalog.tables for catalog in plan.catalogs)
-        read = (
-            f"{count(namespaces, 'namespace')} and {count(tables, 'table')} in {count(len(plan.catalogs), 'catalog')}"
-        )
-        return f"No changes. {read} match the manifest.{protected}"
+        named = sum(catalog.desired_objects for catalog in plan.catalogs)
+        beside = sum(catalog.unnamed_tables for catalog in plan.catalogs)
+        matching = f"{count(named, 'object')} in {count(len(plan.catalogs), 'catalog')} match the manifest"
+        only_there = f"; {count(beside, 'more table')} only in the catalogs" if beside else ""
+        return f"No changes. {matching}{only_there}.{protected}"
     listed = ", ".join(f"{number:,} to {word}" for word, number in counts(plan))
     blocked = f"; {len(plan.blocked):,} blocked" if plan.blocked else ""
     return f"Plan: {listed}{blocked}.{protected} No data is deleted."

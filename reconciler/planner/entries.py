@@ -33,6 +33,7 @@ class Action(StrEnum):
     UPDATE_TABLE = "update-table"
     ALTER_TABLE = "alter-table"
     RELOCATE_TABLE = "relocate-table"
+    MOVE_TABLE = "move-table"
     DEREGISTER_TABLE = "deregister-table"
 
     @property
@@ -55,6 +56,7 @@ _SORT_OF_ACTION: Mapping[Action, str] = {
     Action.UPDATE_TABLE: "update",
     Action.ALTER_TABLE: "update",
     Action.RELOCATE_TABLE: "update",
+    Action.MOVE_TABLE: "move",
     Action.DEREGISTER_TABLE: "deregister",
     Action.DROP_NAMESPACE: "drop",
 }
@@ -70,6 +72,7 @@ _SYMBOLS: Mapping[Action, str] = {
     Action.UPDATE_TABLE: "~",
     Action.ALTER_TABLE: "~",
     Action.RELOCATE_TABLE: "~",
+    Action.MOVE_TABLE: ">",
     Action.DEREGISTER_TABLE: "-",
 }
 
@@ -98,12 +101,17 @@ class Change(Entry):
     """One step of a plan.
 
     ``before`` None: nothing is there; ``after`` None: nothing will be. ``replace``: done by deregister and declare.
-    ``depends_on``: positions in ``Plan.changes`` that must have succeeded first.
+    ``depends_on``: positions in ``Plan.changes`` that must have succeeded first. A move is of the new name; its
+    ``before`` is the state of ``moved_from``.
     """
 
     action: Action
+    moved_from: tuple[str, ...] | None = Field(default=None, description="The name that a moved table has before.")
     before: ObjectView | None = None
     after: ObjectView | None = None
+    found: ObjectView | None = Field(
+        default=None, description="What is there under the new name of a moved table: an interrupted move left it."
+    )
     fields: tuple[FieldChange, ...] = ()
     replace: bool = False
     probe: bool = Field(default=True, description="Whether storage is opened to plan this, and again to do it.")
@@ -119,8 +127,13 @@ class Change(Entry):
 
     @property
     def symbol(self) -> str:
-        """``+``, ``~``, ``-`` or ``-/+``, as every renderer shows the change."""
+        """``+``, ``~``, ``>``, ``-`` or ``-/+``, as every renderer shows the change."""
         return "-/+" if self.replace else _SYMBOLS[self.action]
+
+    @property
+    def is_new(self) -> bool:
+        """Whether an object of this name comes to be."""
+        return self.before is None or (self.moved_from is not None and self.found is None)
 
     @property
     def managed_keys(self) -> frozenset[str]:
@@ -146,6 +159,8 @@ class Blocked(Entry):
 
     remedy: str
     before: ObjectView | None = None
+    moved_from: tuple[str, ...] | None = Field(default=None, description="The name that a table to be moved has.")
+    moved: ObjectView | None = Field(default=None, description="The state that one was found in.")
     location: str | None = None
     storage: StorageKind | None = Field(default=None, description="What was found there, where it was looked at.")
     columns: Columns | None = Field(default=None, description="The columns of the data found there.")

@@ -21,6 +21,8 @@ from reconciler.state import LiveNamespace, LiveTable
 
 __all__ = ["Settled", "settle"]
 
+_KEPT_NAMED = 5
+
 
 @dataclass(slots=True)
 class Settled:
@@ -80,7 +82,11 @@ def settle(
         planned = [*settled.changes, *decided]
         clashes = {
             clash.change.key: clash
-            for clash in (*_shared_locations(planned, tables), *_namesakes(source, planned, tables))
+            for clash in (
+                *_shared_locations(planned, tables),
+                *_taken_defaults(source, planned, tables),
+                *_namesakes(source, planned, tables),
+            )
         }
         if not clashes:
             settled.changes = planned
@@ -102,7 +108,9 @@ def _blocked(clash: _Clash) -> Blocked:
         reason=clash.fault.reason,
         remedy=clash.fault.remedy,
         source=change.source,
-        before=change.before,
+        before=change.found if change.moved_from else change.before,
+        moved_from=change.moved_from,
+        moved=change.before if change.moved_from else None,
         location=change.after.location if change.after else None,
         storage=change.storage,
     )
@@ -115,7 +123,7 @@ def _waits(settled: Settled) -> Callable[[Change], bool] | None:
     above = {one.identifier for one in settled.blocked.values() if one.kind == "namespace"}
     held: list[Blocked | Change] = [*settled.blocked.values(), *settled.waiting]
     places = {locations.place(place) for one in held if (place := _place(one)) is not None}
-    names = {(one.kind, one.identifier) for one in held if one.before is None}
+    names = {(one.kind, one.identifier) for one in held if _would_be_new(one)}
 
     def waits(change: Change) -> bool:
         identifier = change.identifier
@@ -127,6 +135,10 @@ def _waits(settled: Settled) -> Callable[[Change], bool] | None:
         return (place is not None and locations.place(place) in places) or (_other(change.kind), identifier) in names
 
     return waits
+
+
+def _would_be_new(one: Blocked | Change) -> bool:
+    return one.is_new if isinstance(one, Change) else one.before is None
 
 
 def _place(one: Blocked | Change) -> str | None:
@@ -148,12 +160,13 @@ def _decide_drops(
         return [], []
     held = Counter(dict(tables.count_in({change.identifier for change in candidates})))
     held.subtract(change.identifier[:-1] for change in changes if change.action is Action.DEREGISTER_TABLE)
-    held.update(change.identifier[:-1] for change in changes if change.before is None)
+    held.subtract(change.moved_from[:-1] for change in changes if change.moved_from is not None)
+    held.update(change.identifier[:-1] for change in changes if change.is_new)
     children: defaultdict[Identifier, set[Identifier]] = defaultdict(set)
     for identifier in source.live.namespaces:
         children[identifier[:-1]].add(identifier)
     drops: list[Change] = []
-    notes: list[Note] = []
+    kept: list[tuple[str, str]] = []
     for change in sorted(candidates, key=lambda change: (-len(change.identifier), change.identifier)):
         identifier = change.identifier
         occupants = source.facts.occupants.get(identifier, ())
@@ -161,12 +174,25 @@ def _decide_drops(
         if staying:
             some = f", among them {', '.join(f'`{name}`' for name in sorted(occupants)[:3])}" if occupants else ""
             what = "object that stays" if staying == 1 else "objects that stay"
-            message = f"{change.address} is kept: it holds {staying} {what}{some}"
-            notes.append(Note(catalog=change.catalog, message=message))
+            kept.append((change.address, f"it holds {staying} {what}{some}"))
         else:
             drops.append(change)
             children[identifier[:-1]].discard(identifier)
-    return drops, notes
+    return drops, [*_kept_notes(source.desired.name, kept)]
+
+
+def _kept_notes(catalog: str, kept: Sequence[tuple[str, str]]) -> Iterator[Note]:
+    """Yield why namespaces stay that should go; many of them are one note."""
+    if len(kept) <= _KEPT_NAMED:
+        for where, why in kept:
+            yield Note(catalog=catalog, message=f"{where} is kept: {why}")
+        return
+    some = ", ".join(where for where, _ in sorted(kept)[:_KEPT_NAMED])
+    rest = len(kept) - _KEPT_NAMED
+    yield Note(
+        catalog=catalog,
+        message=f"{len(kept):,} namespaces are kept, as each holds what stays: {some} and {rest:,} more",
+    )
 
 
 def _shared_locations(changes: Collection[Change], tables: LiveTables) -> Iterator[_Clash]:
@@ -197,9 +223,37 @@ def _shared_locations(changes: Collection[Change], tables: LiveTables) -> Iterat
             yield _Clash(change, Fault(both, "write another `location:` in one of their blocks"))
 
 
+def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Clash]:
+    """Yield every new table without a location of its own that would show the data of another one, which stays.
+
+    A table that was moved keeps its data at the place that is the default of its old name.
+    """
+    found = {
+        locations.normalise(change.after.location): change
+        for change in changes
+        if change.action is Action.REGISTER_TABLE
+        and change.after
+        and change.after.location
+        and (block := source.desired.tables.get(change.identifier)) is not None
+        and block.location is None
+    }
+    if not found:
+        return
+    leaving = {change.identifier for change in changes if change.action is Action.DEREGISTER_TABLE}
+    for table in sorted(tables.at(found), key=lambda table: table.id, reverse=True):
+        change = found[locations.normalise(table.location)]
+        if table.id not in leaving and table.id != change.identifier:
+            fault = Fault(
+                f"its default place, {locations.redact(table.location)}, holds the data of "
+                f"{address(change.catalog, table.id)}",
+                "write a `location:` of its own in its block",
+            )
+            yield _Clash(change, fault, table)
+
+
 def _namesakes(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Clash]:
     """Yield every new object whose name a live one of the other kind keeps, where both share names."""
-    new = [change for change in changes if change.before is None]
+    new = [change for change in changes if change.is_new]
     if not source.capabilities.one_name_space or not new:
         return
     leaving = {change.key for change in changes if change.action.removes}

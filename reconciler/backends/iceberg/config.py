@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 
 from reconciler.backends.config import BackendConfig, Root
-from reconciler.backends.http import Endpoint
+from reconciler.backends.http import Endpoint, HttpLimits
 
 __all__ = ["DEFAULT_SCOPE", "IcebergConfig"]
 
@@ -18,7 +18,7 @@ DEFAULT_SCOPE = "catalog"
 _LONGEST_TIMEOUT_MS = 3_600_000
 
 
-class IcebergConfig(BackendConfig):
+class IcebergConfig(HttpLimits, BackendConfig):
     """How to reach an Iceberg REST catalog. Time-outs are in milliseconds.
 
     ``oauth2_server_uri``, ``scope`` and ``warehouses`` go beyond the Lance specification: where tokens are given out
@@ -26,17 +26,27 @@ class IcebergConfig(BackendConfig):
     """
 
     endpoint: Endpoint
+    """The address of the REST catalog, without `/v1`."""
     auth_token: SecretStr | None = None
+    """A bearer token that is sent with every request."""
     credential: SecretStr | None = None
+    """`client_id:client_secret`, exchanged for tokens."""
     oauth2_server_uri: Endpoint | None = Field(
         default=None, validation_alias=AliasChoices("oauth2_server_uri", "oauth2-server-uri")
     )
+    """Where tokens are given out; otherwise the catalog's own."""
     scope: str = Field(default=DEFAULT_SCOPE, min_length=1)
+    """What tokens are asked for."""
     connect_timeout: int = Field(default=10_000, ge=1, le=_LONGEST_TIMEOUT_MS)
+    """How long to wait for a connection, in milliseconds."""
     read_timeout: int = Field(default=30_000, ge=1, le=_LONGEST_TIMEOUT_MS)
+    """How long to wait for an answer, in milliseconds."""
     max_retries: int = Field(default=3, ge=0, le=100)
+    """How often a request that is safe to repeat is repeated."""
     root: Root | None = None
+    """Where tables go that name no location."""
     warehouses: str = ""
+    """Warehouses to read beside those the manifest names, separated by commas."""
 
     @field_validator("endpoint")
     @classmethod

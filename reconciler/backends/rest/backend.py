@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from datetime import datetime
 
 from reconciler import locations
 from reconciler.backends.base import Backend
-from reconciler.backends.http import HttpClient, RetryPolicy, StaticToken
+from reconciler.backends.http import HttpClient, RetryPolicy, StaticToken, server_time
 from reconciler.backends.rest.config import RestConfig
 from reconciler.backends.rest.refusals import translate
 from reconciler.backends.rest.server import Server
@@ -73,6 +74,7 @@ class RestBackend(Backend):
             secrets=self.config.headers.values(),
             translate=translate,
             endpoint_key="uri",
+            limits=self.config.limits,
         )
         self._known = Server(http, self.config.delimiter)
         self._asking = threading.Lock()
@@ -125,6 +127,10 @@ class RestBackend(Backend):
 
         The protocol has no call that answers several entries. Calls of one level run side by side.
         """
+        with self._known.http.one_scan():
+            return self._scan(scope)
+
+    def _scan(self, scope: Scope) -> Snapshot:
         notes: list[str] = []
         namespaces: dict[Identifier, LiveNamespace] = {}
         found: list[Identifier] = []
@@ -353,6 +359,10 @@ class RestBackend(Backend):
                 f"{locations.redact(renamed.location)}, not at {locations.redact(before.location)}"
             )
         return renamed
+
+    def server_time(self) -> datetime | None:
+        """Return the time in the head of the server's answers."""
+        return server_time(self.config.uri)
 
     def default_location(self, identifier: Identifier) -> str | None:
         """Return the place below ``root``, None without one."""

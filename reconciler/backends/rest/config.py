@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, field_validator
 
 from reconciler.backends.config import BackendConfig, Root
-from reconciler.backends.http import Endpoint
+from reconciler.backends.http import Endpoint, HttpLimits
 from reconciler.names import DELIMITER
 
 __all__ = ["RestConfig"]
@@ -17,18 +17,23 @@ __all__ = ["RestConfig"]
 _CREDENTIAL_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key"})
 
 
-class RestConfig(BackendConfig):
+class RestConfig(HttpLimits, BackendConfig):
     """How to reach a Lance namespace server. Time-outs are in seconds."""
 
     uri: Endpoint
+    """The address of the server."""
     delimiter: str = Field(default=DELIMITER, pattern=r"^[\x21-\x7e]{1,8}$")
     """What joins the names of an identifier in a route."""
     headers: dict[str, str] = Field(default_factory=dict, repr=False)
     """``headers.NAME``: sent with every request; the values count as secrets."""
     auth_token: SecretStr | None = None
+    """A bearer token that is sent with every request."""
     connect_timeout: float = Field(default=10.0, gt=0, le=3600)
+    """How long to wait for a connection."""
     read_timeout: float = Field(default=60.0, gt=0, le=3600)
+    """How long to wait for an answer."""
     max_retries: int = Field(default=3, ge=0, le=100)
+    """How often a request that is safe to repeat is repeated."""
     root: Root | None = None
     """Where tables go that name no location; where the server keeps a directory, that directory."""
     table_properties: bool = True
