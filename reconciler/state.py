@@ -87,7 +87,8 @@ class Evolve(Enum):
 class DesiredNamespace:
     """One namespace block.
 
-    A block that is not ``claimed`` is a *path*: it is created where absent and otherwise left alone.
+    A block that is not ``claimed`` is a *path*: it is created where absent and otherwise left alone. The values of
+    ``secret_keys`` in ``properties`` come from the environment or a file, and are hidden as those of passwords are.
     """
 
     id: Identifier
@@ -97,11 +98,15 @@ class DesiredNamespace:
     absent: bool = False
     protect: bool | None = None
     kind: str | None = None
+    secret_keys: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class DesiredTable:
-    """One table block. ``location`` None leaves the place to the catalog; ``schema`` None leaves it to the data."""
+    """One table block. ``location`` None leaves the place to the catalog; ``schema`` None leaves it to the data.
+
+    The values of ``secret_keys`` in ``properties`` come from the environment or a file.
+    """
 
     id: Identifier
     source: Source
@@ -112,6 +117,7 @@ class DesiredTable:
     probe: bool = True
     absent: bool = False
     protect: bool | None = None
+    secret_keys: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,8 @@ def _moved(touched: _Touched, backend: Backend, kind: Kind, identifier: Identifi
     if any(precondition_of(change, view) is not Precondition.STALE for change, view in views):
         return ()
     keys = fingerprint.managed_keys if fingerprint else touched.changes[0].managed_keys
-    return differences(touched.planned_on(), view_of(live, keys, safeguard)) or [
+    about = fingerprint or touched.changes[0]
+    return differences(about, touched.planned_on(), view_of(live, keys, safeguard)) or [
         Difference("state", "what the plan's fingerprint was taken of", "something else")
     ]
 

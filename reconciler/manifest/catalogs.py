@@ -10,9 +10,10 @@ from reconciler.arrow_types import TypeSyntaxError, make_field
 from reconciler.backends.identifiers import folded, name_problem, property_problem, table_depth_problem
 from reconciler.manifest.blocks import BlockReader, entries_of
 from reconciler.manifest.models import NamespaceBlock, TableBlock
-from reconciler.manifest.nodes import Node, Place, Sequence
+from reconciler.manifest.nodes import Node, Place, Scalar, Sequence
+from reconciler.manifest.variables import is_from_outside
 from reconciler.names import EVERYTHING, Identifier, Scope, address
-from reconciler.redaction import is_sensitive_key, is_stand_in
+from reconciler.redaction import is_stand_in
 from reconciler.state import (
     Capabilities,
     DesiredNamespace,
@@ -124,6 +125,7 @@ class CatalogReader:
                 absent=absent,
                 protect=block.protect,
                 kind=block.kind,
+                secret_keys=self._secret_keys(node),
             )
         self._below(node, identifier, what, absent=absent)
 
@@ -187,6 +189,7 @@ class CatalogReader:
             probe=block.probe,
             absent=block.absent,
             protect=block.protect,
+            secret_keys=self._secret_keys(node),
         )
 
     def _check_absent(self, node: Node, block: TableBlock, what: str) -> None:
@@ -234,6 +237,13 @@ class CatalogReader:
 
     # ---- properties
 
+    def _secret_keys(self, node: Node) -> frozenset[str]:
+        """Return the properties whose values come from the environment or a file."""
+        written = entries_of(entries_of(node).get("properties"))
+        return frozenset(
+            key for key, value in written.items() if isinstance(value, Scalar) and is_from_outside(value.text)
+        )
+
     def _properties(self, properties: MappingOf[str, str] | None, node: Node, what: str) -> MappingOf[str, str]:
         if not properties:
             return _NO_PROPERTIES
@@ -245,7 +255,7 @@ class CatalogReader:
                 )
             elif not key:
                 self._at(written[key], f"a property of {what} has no name")
-            elif is_sensitive_key(key) and is_stand_in(value):
+            elif is_stand_in(value):
                 # A saved plan holds no secret, so that apply could not tell this from one that is left out.
                 self._at(
                     written[key],

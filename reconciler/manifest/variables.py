@@ -14,7 +14,16 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeAlias
 
-__all__ = ["Placeholder", "Template", "TemplateError", "escape", "is_literal", "parse_template", "value_of"]
+__all__ = [
+    "Placeholder",
+    "Template",
+    "TemplateError",
+    "escape",
+    "is_from_outside",
+    "is_literal",
+    "parse_template",
+    "value_of",
+]
 
 _SCHEMES = ("env", "var", "file")
 _TOKEN = re.compile(r"\$\$\{|\$\{")
@@ -42,6 +51,17 @@ Template: TypeAlias = tuple[str | Placeholder, ...]
 def is_literal(template: Template) -> bool:
     """Return whether nothing has to be looked up."""
     return not any(isinstance(part, Placeholder) for part in template)
+
+
+def is_from_outside(text: str) -> bool:
+    """Return whether the template in ``text`` takes from the environment or a file what is then a secret."""
+    if "${env:" not in text and "${file:" not in text:
+        return False
+    try:
+        template = parse_template(text)
+    except TemplateError:
+        return False  # it stands for nothing
+    return any(isinstance(part, Placeholder) and part.scheme != "var" for part in template)
 
 
 def escape(text: str) -> str:

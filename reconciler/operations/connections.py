@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from reconciler.backends.faults import catalog_errors
 from reconciler.errors import ManifestError, Problem, SelectionError
 from reconciler.names import EVERYTHING, Scope
+from reconciler.redaction import slow_digest
 from reconciler.state import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:
@@ -86,9 +86,8 @@ class Connection:
 
     @property
     def service(self) -> str:
-        """A digest that tells this service and root from others, without naming a machine or a path."""
-        text = f"{self.spec.impl} {self.backend.config.identity()}"
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        """A slow digest that tells this service and root from others, without naming a machine or a path."""
+        return slow_digest(self.backend.config.identity(), self.spec.impl)[:16]
 
 
 def catalog_specs(

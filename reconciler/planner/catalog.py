@@ -104,7 +104,14 @@ def _leftovers(source: CatalogInput) -> Iterator[Change]:
 
 def _fingerprint(change: Change) -> Fingerprint:
     """Return the state of the object of a change when the plan was made."""
-    return Fingerprint.of(change.catalog, change.kind, change.identifier, change.before, change.managed_keys)
+    return Fingerprint.of(
+        change.catalog,
+        change.kind,
+        change.identifier,
+        change.before,
+        change.managed_keys,
+        secret_keys=change.secret_keys,
+    )
 
 
 def _summary(source: CatalogInput, outcomes: Outcomes) -> CatalogSummary:
@@ -249,4 +256,12 @@ def _fingerprints(
         block = source.desired.namespaces.get(parent)
         keys = {*(block.properties if block else ()), *(recorded_keys(live.properties) if live else ())}
         view = view_of(live, keys, None)
-        yield Fingerprint.of(catalog, "namespace", parent, view, keys, occupied=parent in occupied)
+        yield Fingerprint.of(
+            catalog,
+            "namespace",
+            parent,
+            view,
+            keys,
+            secret_keys=block.secret_keys if block else (),
+            occupied=parent in occupied,
+        )

@@ -134,16 +134,16 @@ def recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Identifier]
     desired = source.desired
     own = [one for one in plan.fingerprints if one.catalog == desired.name]
     for one in own:
-        if one.digest != (None if one.view is None else one.view.digest()):
+        if not one.is_of(one.view):
             raise _edited(
                 f"the fingerprint of {address(one.catalog, one.identifier)} is not that of the state beside it"
             )
     aside = [one for one in own if one.identifier in leftovers]
-    tables = {one.identifier: one.view for one in own if one.kind == "table" and one not in aside}
-    namespaces = {one.identifier: one.view for one in own if one.kind == "namespace" and one not in aside}
+    tables = {one.identifier: one for one in own if one.kind == "table" and one not in aside}
+    namespaces = {one.identifier: one for one in own if one.kind == "namespace" and one not in aside}
     live = Snapshot(
-        {key: _live_namespace(key, view, desired.namespaces.get(key)) for key, view in namespaces.items() if view},
-        {key: _live_table(key, view, desired.tables.get(key)) for key, view in tables.items() if view},
+        {key: _live_namespace(one, desired.namespaces.get(key)) for key, one in namespaces.items() if one.view},
+        {key: _live_table(one, desired.tables.get(key)) for key, one in tables.items() if one.view},
     )
     blocks = [desired.tables[key] for key in tables if key in desired.tables]
     questions = [storage_question(block, live.tables.get(block.id), source.options.select) for block in blocks]
@@ -152,7 +152,7 @@ def recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Identifier]
         replace(source, live=live, facts=Facts(occupants=occupants, leftovers=[*_leftovers(aside)])),
         tuple(tables),
         tuple(namespaces),
-        {key: view.columns for key, view in tables.items() if view and view.columns is not None},
+        {key: one.view.columns for key, one in tables.items() if one.view and one.view.columns is not None},
         [question for question in questions if question is not None],
     )
 
@@ -218,9 +218,9 @@ def _facts(
     """
     kind = change.storage if change else None
     schema = None
-    if kind is StorageKind.DATASET:
+    if change is not None and kind is StorageKind.DATASET:
         declared = question.table.schema
-        schema = declared if columns is None else _schema(columns, declared or ())
+        schema = declared if columns is None else _schema(columns, declared or (), change.address)
     if question.otherwise is not None and (change is None or change.action is not Action.RELOCATE_TABLE):
         place = Place(question.otherwise)
     return TableFacts(place.location, Storage(kind or StorageKind.UNKNOWN, schema), place.problem)
@@ -232,22 +232,24 @@ def _facts(
 def _leftovers(recorded_as: Iterable[Fingerprint]) -> Iterator[LiveNamespace | LiveTable]:
     for one in recorded_as:
         if one.view is not None and one.kind == "table":
-            yield _live_table(one.identifier, one.view, None)
+            yield _live_table(one, None)
         elif one.view is not None:
-            yield _live_namespace(one.identifier, one.view, None)
+            yield _live_namespace(one, None)
 
 
-def _live_table(identifier: Identifier, view: ObjectView, desired: DesiredTable | None) -> LiveTable:
-    return LiveTable(identifier, view.location or "", _properties(view, desired.properties if desired else {}))
+def _live_table(one: Fingerprint, desired: DesiredTable | None) -> LiveTable:
+    view = one.view or ObjectView()
+    return LiveTable(one.identifier, view.location or "", _properties(one, view, desired.properties if desired else {}))
 
 
-def _live_namespace(identifier: Identifier, view: ObjectView, desired: DesiredNamespace | None) -> LiveNamespace:
-    return LiveNamespace(identifier, _properties(view, desired.properties if desired else {}), view.kind)
+def _live_namespace(one: Fingerprint, desired: DesiredNamespace | None) -> LiveNamespace:
+    view = one.view or ObjectView()
+    return LiveNamespace(one.identifier, _properties(one, view, desired.properties if desired else {}), view.kind)
 
 
-def _properties(view: ObjectView, desired: Mapping[str, str]) -> dict[str, str]:
+def _properties(one: Fingerprint, view: ObjectView, desired: Mapping[str, str]) -> dict[str, str]:
     """Return properties of which ``view`` is the view."""
-    properties = {**view.safeguards, **_restored(view.properties, desired)}
+    properties = {**view.safeguards, **_restored(view.properties, desired, one.address, one.secret_keys)}
     if view.managed_by is not None:
         properties[ownership.MANAGED_BY] = view.managed_by
     if view.keys:
@@ -261,24 +263,26 @@ def _properties(view: ObjectView, desired: Mapping[str, str]) -> dict[str, str]:
     return properties
 
 
-def _schema(columns: Sequence[Column], desired: Schema) -> Schema:
+def _schema(columns: Sequence[Column], desired: Schema, where: str) -> Schema:
     metadata = {field.name: dict(field.metadata) for field in desired}
     return tuple(
         Field(
             column.name,
             column.type,
             column.nullable,
-            tuple(_restored(column.metadata, metadata.get(column.name, {})).items()),
+            tuple(_restored(column.metadata, metadata.get(column.name, {}), where).items()),
         )
         for column in columns
     )
 
 
-def _restored(shown: Mapping[str, str], desired: Mapping[str, str]) -> dict[str, str]:
+def _restored(
+    shown: Mapping[str, str], desired: Mapping[str, str], address: str, secret: Collection[str] = ()
+) -> dict[str, str]:
     """Return ``shown`` with the real value in the place of every stand-in for one that is desired."""
     return {
         key: desired[key]
-        if is_stand_in(value) and key in desired and redact_value(key, desired[key]) == value
+        if is_stand_in(value) and key in desired and redact_value(key, desired[key], address, secret) == value
         else value
         for key, value in shown.items()
     }

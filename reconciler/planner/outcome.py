@@ -108,12 +108,13 @@ def change_of(
     after: ObjectView | None,
     reason: str,
     *,
-    source: Source | None = None,
+    desired: DesiredNamespace | DesiredTable | None = None,
     replace: bool = False,
     probe: bool = True,
     storage: StorageKind | None = None,
 ) -> Change:
-    """Return the change from ``before`` to ``after``, with the fields that differ."""
+    """Return the change from ``before`` to ``after``, which ``desired`` asks for, with the fields that differ."""
+    secret_keys = desired.secret_keys if desired else frozenset()
     return Change(
         catalog=context.catalog,
         kind=action.kind,
@@ -121,12 +122,13 @@ def change_of(
         action=action,
         before=before,
         after=after,
-        fields=explain(before, after),
+        fields=explain(before, after, context.address(identifier), secret_keys),
         reason=reason,
-        source=_source_ref(source),
+        source=_source_ref(desired.source if desired else None),
         replace=replace,
         probe=probe,
         storage=storage,
+        secret_keys=tuple(sorted(secret_keys)),
     )
 
 
@@ -138,11 +140,10 @@ def removal(
     desired: DesiredNamespace | DesiredTable | None,
 ) -> Change | Guard:
     """Return the change that takes ``live`` out of the catalog, or the guard that keeps a protected one."""
-    source = desired.source if desired else None
     if ownership.is_protected(live.properties) and not (desired and desired.protect is False):
-        return guard_of(context, action, live.id, reason, source)
+        return guard_of(context, action, live.id, reason, desired.source if desired else None)
     before = view_of(live, ownership.recorded_keys(live.properties), context.capabilities.safeguard)
-    return change_of(context, action, live.id, before, None, reason, source=source)
+    return change_of(context, action, live.id, before, None, reason, desired=desired)
 
 
 def guard_of(context: Context, would: Action, identifier: Identifier, reason: str, source: Source | None) -> Guard:

@@ -3,7 +3,8 @@
 A plan is data. It is made by ``reconciler.planner``, shown by ``reconciler.output``, saved as JSON (schema in
 ``schemas/plan.schema.json``) and carried out by ``reconciler.applier``. It holds no time and no machine name: the
 same states give the same bytes. Sensitive property values are in memory only; the JSON form holds stand-ins, and
-digests are taken over what that form shows, so that a plan read back has the digests it was saved with.
+digests are taken over what that form shows, so that a plan read back has the digests it was saved with. A stand-in
+depends on the object (see ``reconciler.redaction``), so it is a change or a fingerprint that makes it.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, ValidationError, field_serializer
 
 from reconciler import locations, ownership
 from reconciler.errors import PlanFileError
@@ -45,6 +46,7 @@ __all__ = [
 
 FORMAT_VERSION = "1.0"
 _DIGEST = "digest"
+_FROM_OUTSIDE = "The properties whose values come from the environment or a file: stand-ins are in their place."
 
 Kind = Literal["namespace", "table"]
 
@@ -143,12 +145,33 @@ class ObjectView(_Document):
         """What lancens keeps for itself."""
         return self.managed_by, self.keys
 
+    def concealed(self, address: str, secret: Collection[str] = ()) -> ObjectView:
+        """Return the view as the saved form shows it: stand-ins for sensitive values, locations without credentials.
+
+        ``address`` is that of the object, ``secret`` the property keys whose values are secrets whatever their name.
+        """
+        columns = self.columns
+        if columns is not None and any(column.metadata for column in columns):
+            columns = tuple(
+                column.model_copy(update={"metadata": redact_properties(column.metadata, address)})
+                for column in columns
+            )
+        return self.model_copy(
+            update={
+                "location": _redacted(self.location),
+                "requested_location": _redacted(self.requested_location),
+                "chosen_location": _redacted(self.chosen_location),
+                "properties": redact_properties(self.properties, address, secret),
+                "columns": columns,
+            }
+        )
+
     def digest(self) -> str:
-        """Return a SHA-256 over what is compared, as the saved form shows it, with the location normalised."""
+        """Return a SHA-256 over what is compared of a view that is concealed, with the location normalised."""
         parts = (
             None if self.location is None else locations.normalise(locations.redact(self.location)),
-            None if self.requested_location is None else locations.redact(self.requested_location),
-            None if self.chosen_location is None else locations.redact(self.chosen_location),
+            _redacted(self.requested_location),
+            _redacted(self.chosen_location),
             self.kind,
             self.managed_by,
             self.protect,
@@ -177,6 +200,10 @@ class ObjectView(_Document):
         same = (desired.content, desired.marks) == (self.content, self.marks)
         safe = desired.safeguards.items() <= self.safeguards.items()
         return same and safe and (desired.kind is None or desired.kind == self.kind)
+
+
+def _redacted(location: str | None) -> str | None:
+    return None if location is None else locations.redact(location)
 
 
 def view_of(
@@ -224,6 +251,7 @@ class Change(_Document):
     """One step of a plan.
 
     ``before`` None: nothing is there; ``after`` None: nothing will be. ``replace``: done by deregister and declare.
+    ``secret_keys``: properties whose values come from the environment or a file, and are hidden as passwords are.
     ``depends_on``: positions in ``Plan.changes`` that must have succeeded first.
     """
 
@@ -241,7 +269,12 @@ class Change(_Document):
     storage: StorageKind | None = Field(
         default=None, description="What was found where the table is or would be; absent where it made no difference."
     )
+    secret_keys: tuple[str, ...] = Field(default=(), description=_FROM_OUTSIDE)
     depends_on: tuple[int, ...] = ()
+
+    @field_serializer("before", "after", mode="wrap")
+    def _concealed(self, view: ObjectView | None, handler: SerializerFunctionWrapHandler) -> Any:
+        return handler(None if view is None else view.concealed(self.address, self.secret_keys))
 
     @property
     def address(self) -> str:
@@ -300,9 +333,19 @@ class Fingerprint(_Document):
     kind: Kind
     identifier: tuple[str, ...]
     managed_keys: tuple[str, ...] = ()
+    secret_keys: tuple[str, ...] = Field(default=(), description=_FROM_OUTSIDE)
     view: ObjectView | None = None
     digest: str | None = None
     occupied: bool = False
+
+    @field_serializer("view", mode="wrap")
+    def _concealed(self, view: ObjectView | None, handler: SerializerFunctionWrapHandler) -> Any:
+        return handler(None if view is None else view.concealed(self.address, self.secret_keys))
+
+    @property
+    def address(self) -> str:
+        """What a person calls the object."""
+        return address(self.catalog, self.identifier)
 
     @classmethod
     def of(
@@ -313,22 +356,28 @@ class Fingerprint(_Document):
         view: ObjectView | None,
         managed_keys: Iterable[str],
         *,
+        secret_keys: Collection[str] = (),
         occupied: bool = False,
     ) -> Fingerprint:
         """Return the fingerprint of ``view``."""
-        return cls(
+        of = cls(
             catalog=catalog,
             kind=kind,
             identifier=identifier,
             managed_keys=tuple(sorted(managed_keys)),
+            secret_keys=tuple(sorted(secret_keys)),
             view=view,
-            digest=None if view is None else view.digest(),
             occupied=occupied,
         )
+        return of.model_copy(update={"digest": of.digest_of(view)})
+
+    def digest_of(self, view: ObjectView | None) -> str | None:
+        """Return the digest of a state of the object; None where it is not there."""
+        return None if view is None else view.concealed(self.address, self.secret_keys).digest()
 
     def is_of(self, view: ObjectView | None) -> bool:
         """Return whether ``view`` is still the state that was planned on."""
-        return self.digest == (None if view is None else view.digest())
+        return self.digest == self.digest_of(view)
 
 
 class CatalogSummary(_Document):

@@ -100,13 +100,13 @@ def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> O
         if desired.schema is not None:
             after = after.model_copy(update={"columns": columns_of(desired.schema)})
         return change_of(
-            context, Action.REGISTER_TABLE, desired.id, None, after, reason, source=desired.source, storage=storage.kind
+            context, Action.REGISTER_TABLE, desired.id, None, after, reason, desired=desired, storage=storage.kind
         )
     if desired.schema is not None and storage.kind is StorageKind.NOTHING:
         after = after.model_copy(update={"columns": columns_of(desired.schema)})
         reason = "in the manifest, no data yet"
         return change_of(
-            context, Action.CREATE_TABLE, desired.id, None, after, reason, source=desired.source, storage=storage.kind
+            context, Action.CREATE_TABLE, desired.id, None, after, reason, desired=desired, storage=storage.kind
         )
     reason = (
         "in the manifest, no data yet" if storage.kind is StorageKind.NOTHING else "in the manifest, storage not opened"
@@ -118,7 +118,7 @@ def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> O
         None,
         after,
         reason,
-        source=desired.source,
+        desired=desired,
         probe=desired.probe,
         storage=storage.kind,
     )
@@ -280,7 +280,7 @@ def _update(
             before,
             after,
             reason,
-            source=desired.source,
+            desired=desired,
             probe=desired.probe,
             storage=storage,
         )
@@ -289,9 +289,7 @@ def _update(
     if desired.protect or (before.protect and desired.protect is not False):
         return guard_of(context, action, desired.id, "would be replaced", desired.source)
     reason = f"replaced: {reason}"
-    return change_of(
-        context, action, desired.id, before, after, reason, source=desired.source, replace=True, storage=storage
-    )
+    return change_of(context, action, desired.id, before, after, reason, desired=desired, replace=True, storage=storage)
 
 
 def _unalterable(context: Context, desired: DesiredTable, what: str) -> Conflict:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from urllib.parse import urlsplit
 
@@ -11,6 +10,7 @@ from pydantic import Field, SecretStr, field_validator
 from reconciler.backends.config import BackendConfig, Root
 from reconciler.backends.http import Endpoint
 from reconciler.names import DELIMITER
+from reconciler.redaction import slow_digest
 
 __all__ = ["RestConfig"]
 
@@ -50,5 +50,5 @@ class RestConfig(BackendConfig):
         }
         if not choosing:
             return text
-        digest = hashlib.sha256(json.dumps(choosing, sort_keys=True).encode()).hexdigest()
+        digest = slow_digest(json.dumps(choosing, sort_keys=True), "rest")
         return f"{text} with headers {digest[:12]}"
