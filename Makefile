@@ -39,13 +39,17 @@ demo: $(INSTALLED)
 
 ## make test       lint, strict types, and every test, on real servers; the lines they ran are counted at the end
 # Only here: on Python 3.11, which has no cheap way to count lines, a test takes 1.7 times as long.
-test: COVERAGE = --cov --cov-append --cov-report=
+test: COUNTED = 1
 test: lint types uncounted unit servers coverage
 
+# What one run of pytest is: $(call pytest,NAME) counts lines into a file of that name, since two may run at once.
+pytest = COVERAGE_FILE=.coverage-$(1) $(BIN)/pytest $(if $(COUNTED),--cov --cov-report=)
+
 uncounted:
-	@rm -f .coverage .coverage.*
+	@rm -f .coverage .coverage-* .coverage.*
 
 coverage: $(INSTALLED)
+	$(BIN)/coverage combine --quiet .coverage-*
 	$(BIN)/coverage report
 
 lint: $(INSTALLED)
@@ -56,16 +60,26 @@ types: $(INSTALLED)
 	$(BIN)/mypy
 
 unit: $(INSTALLED)
-	$(BIN)/pytest $(COVERAGE) -m "not end_to_end" -n 2 --dist worksteal tests/unit tests/cli tests/applier
+	$(call pytest,unit) -m "not end_to_end" -n 2 --dist worksteal tests/unit tests/cli tests/applier
 
-# One process a folder: its servers are started for it and stopped with it, so no two groups of JVMs stand side by side.
-SERVER_FOLDERS = $(wildcard $(addsuffix /conftest.py,tests/catalogs/* tests/server tests/action tests/pipeline))
+# One process a folder: its servers are started for it and stopped with it. Folders with JVMs run one after the other,
+# so that no two groups of JVMs stand side by side; the others run beside them.
+SERVER_FOLDERS = $(filter-out $(addprefix tests/,applier catalogs cli servers unit),\
+	$(patsubst %/,%,$(sort $(dir $(wildcard tests/*/test_*.py tests/catalogs/*/test_*.py)))))
+JVM_FOLDERS = $(filter %/hive %/iceberg %/unity %/pipeline %/server,$(SERVER_FOLDERS))
 servers: $(INSTALLED)
-	$(BIN)/pytest $(COVERAGE) -m end_to_end tests/unit tests/cli
-	$(BIN)/pytest $(COVERAGE) tests/catalogs/test_*.py tests/servers
-	@for conftest in $(SERVER_FOLDERS); do \
-		folder=$$(dirname $$conftest); echo "pytest $$folder"; $(BIN)/pytest $(COVERAGE) $$folder || exit 1; \
-	done
+	@$(MAKE) --no-print-directory --jobs 2 COUNTED=$(COUNTED) jvm-servers other-servers
+
+jvm-servers:
+	@set -e; $(foreach folder,$(JVM_FOLDERS),$(call shown,$(call pytest,$(notdir $(folder))) $(folder)))
+
+other-servers:
+	@set -e; $(call shown,$(call pytest,end-to-end) -m end_to_end tests/unit tests/cli) \
+	$(call shown,$(call pytest,catalogs) tests/catalogs/test_*.py tests/servers) \
+	$(foreach folder,$(filter-out $(JVM_FOLDERS),$(SERVER_FOLDERS)),$(call shown,$(call pytest,$(notdir $(folder))) $(folder)))
+
+# Run a command and show what it printed in one piece, so that two that run at once can be told apart.
+shown = out=$$($(1) 2>&1) && status=0 || status=$$?; printf '%s\n%s\n' '$(1)' "$$out"; [ $$status = 0 ] || exit $$status;
 
 ## make soak       the long checks in full: kills, proxies, fuzzing, big tables; seeds are printed
 soak: $(INSTALLED)

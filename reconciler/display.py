@@ -1,8 +1,12 @@
 """Foreign text made safe to show: nothing in a name or a value can forge a line, hide, or colour what follows.
 
-A character that cannot be seen (controls, bidirectional overrides, spaces other than the plain one, joiners) is
-written as its escape, as in ``\\x1b``; so that an escape means one thing only, a backslash is written twice. What could
-be mistaken for the renderer's own punctuation stands in double quotes.
+A character that cannot be seen (controls, bidirectional overrides, spaces other than the plain one, joiners, halves of
+surrogate pairs) is written as its escape, as in ``\\x1b``, and so is what the runner of GitHub Actions would take for
+a command in a log. So that an escape means one thing only, a backslash is written twice; a sentence keeps its own
+(:func:`message`). What could be mistaken for the renderer's own punctuation stands in double quotes.
+
+Names, keys and values are made safe where they are rendered; the texts of errors where the error is made
+(``reconciler.errors``); everything else that a command prints, where it leaves the process (``reconciler.cli``).
 """
 
 from __future__ import annotations
@@ -11,29 +15,51 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-__all__ = ["ELLIPSIS", "address", "count", "key", "name", "printable", "shorten", "value", "width_of", "wrap"]
+__all__ = [
+    "ELLIPSIS",
+    "address",
+    "count",
+    "key",
+    "message",
+    "name",
+    "printable",
+    "shorten",
+    "value",
+    "width_of",
+    "wrap",
+]
 
 ELLIPSIS = "…"
 
-_SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
+_SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 # Characters that Python counts as printable and that show nothing: fillers and variation selectors.
 _BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+# A line that begins with `::`, and `##[` anywhere in one, are commands to the runner of GitHub Actions.
+_COMMAND = re.compile(r"(?<=#)#(?=\[)|(?<![^\s]):(?=:)")
 _QUOTED_IN_NAMES = re.compile(r'[\s"\',/*:]')
 _QUOTED_IN_KEYS = re.compile(r"[\s\"']|:$")
 
 
 def printable(text: str) -> str:
-    """Return ``text`` on one line, with every character visible."""
-    if text.isprintable() and "\\" not in text and not _BLANK.search(text):
-        return text if not text or not unicodedata.combining(text[0]) else _escape(text[0]) + text[1:]
-    parts = [character if _is_plain(character) else _escape(character) for character in text]
-    if unicodedata.combining(text[0]):
-        parts[0] = _escape(text[0])
-    return "".join(parts)
+    """Return ``text`` on one line, with every character visible and every backslash written twice."""
+    return _visible(text if "\\" not in text else text.replace("\\", "\\\\"))
+
+
+def message(text: str) -> str:
+    """Return a sentence on one line, with every character visible; what is so already stays as it is."""
+    return _visible(text)
+
+
+def _visible(text: str) -> str:
+    if not text.isprintable() or _BLANK.search(text):
+        text = "".join(character if _is_plain(character) else _escape(character) for character in text)
+    if text and unicodedata.combining(text[0]):
+        text = _escape(text[0]) + text[1:]
+    return _COMMAND.sub(lambda found: _escape(found[0]), text) if "::" in text or "##[" in text else text
 
 
 def _is_plain(character: str) -> bool:
-    return character != "\\" and character.isprintable() and not _BLANK.match(character)
+    return character.isprintable() and not _BLANK.match(character)
 
 
 def _escape(character: str) -> str:

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from reconciler import display
+
 __all__ = [
     "ApplyError",
     "BackendError",
@@ -51,7 +53,13 @@ __all__ = [
 
 
 class LancensError(Exception):
-    """Base of every error lancens reports; ``str(error)`` is what the user reads."""
+    """Base of every error lancens reports; ``str(error)`` is what the user reads.
+
+    Made of the lines of its text: each is one line, whatever foreign text stands in it.
+    """
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__("\n".join(map(display.message, lines)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +91,7 @@ class _ProblemsError(LancensError):
         self.problems = tuple(problems)
         files = len({problem.file for problem in self.problems})
         summary = f"{_count(len(self.problems), 'error')} in {_count(files, 'file')}. Nothing was read or changed."
-        super().__init__("\n".join([*map(str, self.problems), summary]))
+        super().__init__(*map(str, self.problems), summary)
 
 
 class ManifestError(_ProblemsError):
@@ -117,7 +125,7 @@ class PlanError(LancensError):
 
     def __init__(self, conflicts: Sequence[str]) -> None:
         self.conflicts = tuple(conflicts)
-        super().__init__("\n".join([*self.conflicts, f"{_count(len(conflicts), 'conflict')}. Nothing was changed."]))
+        super().__init__(*self.conflicts, f"{_count(len(conflicts), 'conflict')}. Nothing was changed.")
 
 
 class SafetyError(LancensError):
@@ -173,9 +181,12 @@ class ErrorCode(IntEnum):
 
 
 class BackendError(Exception):
-    """Base of what a backend raises; its text names the implementation and the object, and holds no secret."""
+    """Base of what a backend raises; its text, one line, names the implementation and the object, and no secret."""
 
     code: ErrorCode = ErrorCode.INTERNAL
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(display.message(message))
 
 
 class UnsupportedOperationError(BackendError):

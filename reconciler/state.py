@@ -17,11 +17,12 @@ from reconciler.names import EVERYTHING, Identifier, Scope
 __all__ = [
     "DEFAULT_PARALLELISM",
     "Capabilities",
+    "Column",
     "DesiredCatalog",
     "DesiredNamespace",
     "DesiredTable",
     "Evolve",
-    "Field",
+    "ExtraColumns",
     "ForeignTable",
     "LiveNamespace",
     "LiveTable",
@@ -56,16 +57,16 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """One column. ``type`` is the canonical text of its Arrow type (see ``reconciler.arrow_types``)."""
+class Column:
+    """One column of a table; ``type`` is the canonical text of its Arrow type (see ``reconciler.arrow_types``)."""
 
     name: str
     type: str
     nullable: bool = True
-    metadata: tuple[tuple[str, str], ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
-Schema: TypeAlias = tuple[Field, ...]
+Schema: TypeAlias = tuple[Column, ...]
 
 
 class Prune(Enum):
@@ -81,6 +82,13 @@ class Evolve(Enum):
 
     NEVER = "never"
     ADDITIVE = "additive"
+
+
+class ExtraColumns(Enum):
+    """What to make of columns that a table's data has and its block lacks: a writer has added them."""
+
+    KEEP = "keep"
+    CONFLICT = "conflict"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +125,7 @@ class DesiredTable:
     probe: bool = True
     absent: bool = False
     protect: bool | None = None
+    extra_columns: ExtraColumns = ExtraColumns.KEEP
     secret_keys: frozenset[str] = frozenset()
 
 
@@ -273,6 +282,10 @@ class Capabilities:
     ``alter_namespace``, ``alter_table``: whether properties can be changed in place.
     ``relocate_table``: whether a table's location can be changed in place.
     ``replace_table``: whether deregister followed by declare loses nothing, so that it can stand in for an update.
+    ``rename_within``: how many outermost names two identifiers must share for a table to be renamed in place from one
+        to the other; None where no table is.
+    ``lost_on_move``: what a table's entry loses where it is moved by making another one, in words.
+    ``pinned_root_tables``: whether a table directly under the root is named by its directory, so that it has no other.
     ``namespace_kinds``: the two kinds of a system that has two, the one that holds namespaces first (Glue).
     ``outer_kind_depth``: how deep a namespace of the first of these kinds can be created, None for no limit.
     ``safeguard``: the property without which this catalog's tables are not safe; None where nothing there deletes data.
@@ -294,6 +307,14 @@ class Capabilities:
     alter_table: bool = True
     relocate_table: bool = True
     replace_table: bool = False
+    rename_within: int | None = None
+    lost_on_move: str = ""
+    pinned_root_tables: bool = False
     namespace_kinds: tuple[str, str] | None = None
     outer_kind_depth: int | None = None
     safeguard: Safeguard | None = None
+
+    def renames(self, origin: Identifier, to: Identifier) -> bool:
+        """Return whether a table is renamed in place from ``origin`` to ``to``."""
+        within = self.rename_within
+        return within is not None and origin[:within] == to[:within]

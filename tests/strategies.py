@@ -9,7 +9,6 @@ from reconciler.planner.plan import (
     Action,
     CatalogSummary,
     Change,
-    Column,
     Fingerprint,
     Guard,
     Kind,
@@ -19,6 +18,7 @@ from reconciler.planner.plan import (
     Plan,
     SourceRef,
 )
+from reconciler.state import Column
 
 SECRET = "hunter2-correct-horse"
 """Part of every value that must not be shown, and of nothing else."""

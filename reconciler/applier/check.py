@@ -69,7 +69,7 @@ def check_plan(
         found = dict(zip(touched, pool.map(moved, touched), strict=True))
     stale = {key: fields for key, fields in found.items() if fields}
     if stale:
-        raise StalePlanError(_message(stale, len(touched)))
+        raise StalePlanError(*_lines(stale, len(touched)))
 
 
 def _touched(plan: Plan) -> dict[_Key, _Touched]:
@@ -98,7 +98,7 @@ def _moved(touched: _Touched, backend: Backend, kind: Kind, identifier: Identifi
     ]
 
 
-def _message(stale: Mapping[_Key, Sequence[Difference]], total: int) -> str:
+def _lines(stale: Mapping[_Key, Sequence[Difference]], total: int) -> Sequence[str]:
     rows = [
         (display.address(catalog, *identifier), display.printable(moved.field), display.printable(str(moved)))
         for (catalog, identifier, _), fields in stale.items()
@@ -106,10 +106,8 @@ def _message(stale: Mapping[_Key, Sequence[Difference]], total: int) -> str:
     ]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     lines = [f"  {where:<{widths[0]}}   {what:<{widths[1]}}   {text}" for where, what, text in rows]
-    return "\n".join(
-        [
-            f"The plan is stale: {len(stale)} of {count(total, 'object')} moved since it was made.",
-            *lines,
-            "Plan again, or apply the manifest. Nothing was changed.",
-        ]
-    )
+    return [
+        f"The plan is stale: {len(stale)} of {count(total, 'object')} moved since it was made.",
+        *lines,
+        "Plan again, or apply the manifest. Nothing was changed.",
+    ]

@@ -5,15 +5,12 @@ An empty dataset is written only where there is nothing, and nullable columns ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from reconciler import locations, storage
 from reconciler.applier.step import StaleError
 from reconciler.backends.base import Backend
 from reconciler.errors import TableAlreadyExistsError
-from reconciler.planner.plan import Column
 from reconciler.planner.schemas import compare
-from reconciler.state import Evolve, Field, Schema, Storage, StorageKind
+from reconciler.state import Evolve, Schema, Storage, StorageKind
 
 __all__ = ["add_missing_columns", "ensure_dataset", "expect_data", "expect_no_data"]
 
@@ -26,7 +23,7 @@ _FOUND = {
 }
 
 
-def expect_data(backend: Backend, location: str, columns: Sequence[Column]) -> None:
+def expect_data(backend: Backend, location: str, columns: Schema) -> None:
     """Return when ``location`` holds a dataset, with exactly ``columns`` where any are given.
 
     Raises:
@@ -36,7 +33,7 @@ def expect_data(backend: Backend, location: str, columns: Sequence[Column]) -> N
     if found.kind is not StorageKind.DATASET:
         raise _moved(location, "a Lance dataset", found)
     if columns and found.schema is not None:
-        difference = compare(_schema(columns), found.schema, Evolve.NEVER)
+        difference = compare(columns, found.schema, Evolve.NEVER)
         if difference.faults:
             raise StaleError(f"{locations.redact(location)} has another schema now: {'; '.join(difference.faults)}")
 
@@ -52,7 +49,7 @@ def expect_no_data(backend: Backend, location: str) -> None:
         raise _moved(location, "nothing", found)
 
 
-def ensure_dataset(backend: Backend, location: str, columns: Sequence[Column], *, finished: bool) -> bool:
+def ensure_dataset(backend: Backend, location: str, columns: Schema, *, finished: bool) -> bool:
     """Write an empty dataset of ``columns`` to ``location``; return whether that was still to do.
 
     One that an interrupted run wrote is recognised: it is empty and has exactly the schema. ``finished`` says that
@@ -61,26 +58,26 @@ def ensure_dataset(backend: Backend, location: str, columns: Sequence[Column], *
     Raises:
         StaleError: there is something else.
     """
-    options, schema = backend.storage_options(), _schema(columns)
+    options = backend.storage_options()
     found = storage.probe(location, options)
     if found.kind is StorageKind.NOTHING:
         try:
-            storage.create_empty(location, schema, options)
+            storage.create_empty(location, columns, options)
         except TableAlreadyExistsError:  # another run of the same plan was faster
             found = storage.probe(location, options)
         else:
             return True
     if found.kind is StorageKind.DATASET:
-        if storage.is_fresh(location, schema, options):
+        if storage.is_fresh(location, columns, options):
             return False
         if finished and found.schema is not None:
-            difference = compare(schema, found.schema, Evolve.NEVER)
+            difference = compare(columns, found.schema, Evolve.NEVER)
             if not difference.faults:
                 return False
     raise _moved(location, "nothing", found)
 
 
-def add_missing_columns(backend: Backend, location: str, before: Sequence[Column], after: Sequence[Column]) -> bool:
+def add_missing_columns(backend: Backend, location: str, before: Schema, after: Schema) -> bool:
     """Add the columns of ``after`` that the dataset lacks; return whether there were any.
 
     Raises:
@@ -90,7 +87,7 @@ def add_missing_columns(backend: Backend, location: str, before: Sequence[Column
     found = storage.probe(location, options)
     if found.schema is None:
         raise _moved(location, "a Lance dataset", found)
-    difference = compare(_schema(after), found.schema, Evolve.ADDITIVE)
+    difference = compare(after, found.schema, Evolve.ADDITIVE)
     planned_on = {column.name for column in before}
     faults = [
         *difference.faults,
@@ -101,12 +98,6 @@ def add_missing_columns(backend: Backend, location: str, before: Sequence[Column
     if difference.added:
         storage.add_columns(location, difference.added, options)
     return bool(difference.added)
-
-
-def _schema(columns: Sequence[Column]) -> Schema:
-    return tuple(
-        Field(column.name, column.type, column.nullable, tuple(sorted(column.metadata.items()))) for column in columns
-    )
 
 
 def _moved(location: str, planned: str, found: Storage) -> StaleError:

@@ -110,10 +110,10 @@ def result_line(result: Result) -> str:
     elif result.status is Status.ALREADY:
         ending = "already done"
     elif result.status is Status.SKIPPED:
-        ending = f"skipped: {display.printable(result.message)}"
+        ending = f"skipped: {display.message(result.message)}"
     else:
-        ending = display.printable(result.message)
-    remark = f"  ({display.printable(result.note)})" if result.note else ""
+        ending = display.message(result.message)
+    remark = f"  ({display.message(result.note)})" if result.note else ""
     return f"  {_MARKS[result.status]} {subject:<{_SUBJECT_WIDTH}}  {ending}{remark}"
 
 
@@ -131,4 +131,5 @@ def summary_line(report: ApplyReport) -> str:
     if counts[Status.ALREADY]:
         parts.append(f"{counts[Status.ALREADY]} already done")
     stopped = "Stopped. " if report.interrupted else ""
-    return f"{stopped}Applied {applied} of {count(total, 'change')}: {', '.join(parts)}. Journal: {report.journal_path}"
+    journal = display.message(str(report.journal_path))
+    return f"{stopped}Applied {applied} of {count(total, 'change')}: {', '.join(parts)}. Journal: {journal}"

@@ -19,12 +19,12 @@ from reconciler.arrow_types.conversion import (
 )
 from reconciler.arrow_types.syntax import TypeSyntaxError, parse_tree
 from reconciler.arrow_types.tree import BLOB, Child
-from reconciler.state import Field, Schema
+from reconciler.state import Column, Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["TypeSyntaxError", "check_column_name", "from_arrow_schema", "make_field", "parse", "to_arrow_schema"]
+__all__ = ["TypeSyntaxError", "check_column_name", "from_arrow_schema", "make_column", "parse", "to_arrow_schema"]
 
 _RESERVED_COLUMNS = frozenset(
     {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"}
@@ -53,7 +53,7 @@ def check_column_name(name: str) -> str | None:
     return None
 
 
-def make_field(name: str, type_text: str, nullable: bool = True, metadata: Mapping[str, str] | None = None) -> Field:
+def make_column(name: str, type_text: str, nullable: bool = True, metadata: Mapping[str, str] | None = None) -> Column:
     """Return a column in canonical form: type and metadata as Lance will give them back.
 
     Raises:
@@ -70,7 +70,7 @@ def make_field(name: str, type_text: str, nullable: bool = True, metadata: Mappi
         if text not in (BLOB, "large_binary") or kept.pop(BLOB_KEY) != "true":
             raise TypeSyntaxError(f"`{BLOB_KEY}` marks a column of type `blob`; write that type and leave the key out")
         text = BLOB
-    return Field(name, text, nullable, tuple(sorted(kept.items())))
+    return Column(name, text, nullable, dict(sorted(kept.items())))
 
 
 def to_arrow_schema(schema: Schema) -> pa.Schema:
@@ -83,16 +83,16 @@ def to_arrow_schema(schema: Schema) -> pa.Schema:
 
     return pa.schema(
         [
-            to_arrow_field(Child(field.name, parse_tree(field.type), field.nullable), dict(field.metadata))
-            for field in schema
+            to_arrow_field(Child(column.name, parse_tree(column.type), column.nullable), column.metadata)
+            for column in schema
         ]
     )
 
 
 def from_arrow_schema(schema: pa.Schema) -> Schema:
     """Return the columns of a dataset. Metadata below the top level and of the schema itself is left out."""
-    fields = []
+    columns = []
     for arrow_field in schema:
         child, metadata = from_arrow_field(arrow_field)
-        fields.append(Field(child.name, str(child.type), child.nullable, tuple(sorted(metadata.items()))))
-    return tuple(fields)
+        columns.append(Column(child.name, str(child.type), child.nullable, dict(sorted(metadata.items()))))
+    return tuple(columns)

@@ -207,6 +207,20 @@ class Backend(ABC):
         """
         raise UnsupportedOperationError(f"{self.impl}: the properties of a table cannot be changed")
 
+    def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
+        """Give the entry of a Lance table another name; its location and its properties stay, no file is touched.
+
+        Optional: ``capabilities.rename_within`` says between which identifiers it is called. At every moment the table
+        has one of the two names.
+
+        Raises:
+            TableNotFoundError: there is no such table.
+            NotLanceTableError: it is not a Lance table.
+            TableAlreadyExistsError: the name ``to`` is taken, by a foreign table too.
+            NamespaceNotFoundError: the namespace of ``to`` does not exist.
+        """
+        raise UnsupportedOperationError(f"{self.impl}: a table cannot be renamed")
+
     def asked_capabilities(self) -> Capabilities:
         """Return ``capabilities``, after asking the service for them where only it knows them (optional).
 

@@ -71,7 +71,7 @@ class MemoryBackend(Backend):
     impl = "memory"
     config_model = MemoryConfig
     config: MemoryConfig
-    capabilities = Capabilities()
+    capabilities = Capabilities(rename_within=0)
     in_process = True
 
     def __init__(self, **properties: str) -> None:
@@ -190,6 +190,14 @@ class MemoryBackend(Backend):
             altered = LiveTable(identifier, location or live.location, changes.applied_to(live.properties))
             self._store.tables[identifier] = altered
             return altered
+
+    def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
+        """Give the entry of a table another name."""
+        with self._store.lock:
+            live = self.load_table(identifier)
+            renamed = self.insert_table(to, live.location, live.properties)
+            del self._store.tables[identifier]
+            return renamed
 
     def default_location(self, identifier: Identifier) -> str:
         """Return a place of the table's own directly under ``root``, or in the memory of this process."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import click
 
+from reconciler import display
 from reconciler.errors import LancensError
 
 __all__ = ["main"]
@@ -82,10 +83,7 @@ class _Commands(click.Group):
 def _lancens(debug: bool) -> None:
     """Terraform for Lance tables: a manifest says which namespaces and tables exist in which data catalogs."""
     if debug:
-        import logging
-
-        logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-        logging.getLogger("reconciler").setLevel(logging.DEBUG)
+        _log_to_stderr()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -98,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = _lancens.main(args=given, prog_name="lancens", standalone_mode=False)
         sys.stdout.flush()
     except click.ClickException as error:
-        error.show()
+        click.echo("\n".join(_usage(error)), err=True)
         code = 1
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted. Nothing more was started.", err=True)
@@ -107,23 +105,46 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # The reader of the pipe has gone; Python must not complain when it flushes stdout at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 1
-    except (LancensError, OSError) as error:
-        if debug:
-            raise
-        click.echo(_message(error), err=True)
-        code = 1
-    except Exception as error:
-        if debug:
-            raise
-        click.echo(
-            f"lancens failed: {type(error).__name__}. This is a fault of lancens: run it with --debug and report it.",
-            err=True,
-        )
+    except Exception as error:  # noqa: BLE001 - the edge: nobody is shown a traceback who did not ask for one
+        click.echo(_traceback(error) if debug else _message(error), err=True)
         code = 1
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _message(error: BaseException) -> str:
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    return str(error)
+def _usage(error: click.ClickException) -> Iterator[str]:
+    """Yield what click shows of a wrong command line, with what was given on one line."""
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        yield error.ctx.get_usage()
+        yield f"Try '{error.ctx.command_path} {error.ctx.help_option_names[0]}' for help."
+        yield ""
+    yield f"Error: {display.message(error.format_message())}"
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, LancensError):
+        return str(error)
+    if isinstance(error, OSError):
+        return display.message(f"{error.filename}: {error.strerror}" if error.filename is not None else str(error))
+    return f"lancens failed: {type(error).__name__}. This is a fault of lancens: run it with --debug and report it."
+
+
+def _traceback(error: Exception) -> str:
+    import traceback
+
+    lines = "".join(traceback.format_exception(error)).splitlines()
+    return "\n".join(map(display.message, lines))
+
+
+def _log_to_stderr() -> None:
+    import logging
+
+    class OneLine(logging.Formatter):
+        """Foreign text in a record begins no line of its own."""
+
+        def format(self, record: logging.LogRecord) -> str:
+            return display.message(super().format(record))
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(OneLine("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.INFO)
+    logging.getLogger("reconciler").setLevel(logging.DEBUG)

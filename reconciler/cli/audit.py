@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from reconciler.cli.options import load_manifest, manifest_arguments, variables_option, write_result
+from reconciler.cli.options import load_manifest, manifest_arguments, say, variables_option, write_result
 from reconciler.cli.spark_options import spark_flags
 from reconciler.display import count
 from reconciler.errors import LancensError
@@ -99,9 +99,10 @@ def command(
     if history is not None:
         document = runs.with_trend(document, earlier)
     _write(document, folder)
-    click.echo("\n".join([*_summary(document), f"Report: {folder / 'audit.html'}"]))
+    for line in (*_summary(document), f"Report: {folder / 'audit.html'}"):
+        say(line)
     for line in _remarks(document):
-        click.echo(line, err=True)
+        say(line, err=True)
     if history is not None:
         runs.append(history, document, {})
     if not document.complete:

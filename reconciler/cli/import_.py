@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from reconciler.cli.options import load_manifest, manifest_arguments, pairs, variables_option, write_result
+from reconciler.cli.options import load_manifest, manifest_arguments, pairs, say, variables_option, write_result
 from reconciler.state import DEFAULT_PARALLELISM
 
 
@@ -55,4 +55,4 @@ def command(
     text = import_(manifest, catalog=catalog, impl=impl, config=config, folder=folder, parallelism=parallelism)
     write_result(text, out)
     if out is not None:
-        click.echo(f"Wrote {out}; `lancens plan {out}` says what differs from it.", err=True)
+        say(f"Wrote {out}; `lancens plan {out}` says what differs from it.", err=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.options import load_manifest, manifest_arguments, variables_option
+from reconciler.cli.options import load_manifest, manifest_arguments, say, variables_option
 from reconciler.cli.spark_options import spark_flags
 from reconciler.state import DEFAULT_PARALLELISM
 
@@ -75,7 +75,7 @@ def command(
 
     found = write_inventory(manifest, out, chosen, spark, partitions=partitions, parallelism=parallelism)
     if out is not None:
-        click.echo(f"Wrote {out}: {count(found.namespaces, 'namespace')}, {count(found.tables, 'table')}.", err=True)
+        say(f"Wrote {out}: {count(found.namespaces, 'namespace')}, {count(found.tables, 'table')}.", err=True)
     if found.unread:
         _show_unread(found)
         sys.exit(1)
@@ -91,12 +91,12 @@ def _form_of(out: str | None) -> Form:
 
 
 def _show_unread(found: Inventory) -> None:
-    from reconciler.display import count, printable
+    from reconciler.display import count
 
     for one in found.unread[:_MOST_NAMED]:
         # The error begins with the catalog as well, as everywhere.
         said = one.message.partition("): ")[2] if one.message.startswith(f"{one.catalog} (") else one.message
-        click.echo(printable(f"{one.address}: {said}"), err=True)
+        say(f"{one.address}: {said}", err=True)
     more = len(found.unread) - _MOST_NAMED
     rest = f", of which {more:,} are not shown" if more > 0 else ""
     click.echo(f"Not complete: {count(len(found.unread), 'namespace')} could not be read{rest}.", err=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from reconciler import display
 from reconciler.errors import LancensError, PlanFileError
 from reconciler.state import DEFAULT_PARALLELISM
 
@@ -144,6 +145,11 @@ def load_manifest(manifests: tuple[str, ...], variables: Mapping[str, str]) -> M
 def wants_color() -> bool:
     """Return whether stdout should get colour: a terminal, and nobody asked for none (https://no-color.org)."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print one line, in which foreign text stands as it is: on stdout, or on stderr."""
+    click.echo(display.message(text), err=err)
 
 
 def write_result(text: str, path: str | None = None) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.options import Format, PlanFlags, format_option, full_option, plan_flags, write_result
+from reconciler.cli.options import Format, PlanFlags, format_option, full_option, plan_flags, say, write_result
 from reconciler.cli.showing import plan_and_show
 from reconciler.cli.spark_options import spark_flags
 
@@ -55,6 +55,6 @@ def command(
     plan = plan_and_show(flags, form, full=full, spark=spark if engine == "spark" else None)
     if out is not None:
         write_result(plan.to_json(), out)
-        click.echo(f"Saved to {out}; `lancens apply {out}` carries out exactly this.", err=True)
+        say(f"Saved to {out}; `lancens apply {out}` carries out exactly this.", err=True)
     if detailed_exitcode and not plan.is_empty:
         sys.exit(2)

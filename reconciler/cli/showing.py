@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reconciler import display
 from reconciler.cli.options import Format, PlanFlags, load_manifest, wants_color, write_result
 
 if TYPE_CHECKING:
@@ -28,9 +29,12 @@ def _reading(manifest: Manifest) -> Iterator[None]:
         yield
         return
     from rich.console import Console
+    from rich.text import Text
 
-    names = ", ".join(f"{name} ({catalog.impl})" for name, catalog in sorted(manifest.catalogs.items()))
-    with Console(stderr=True).status(f"Reading {names} …"):
+    names = ", ".join(
+        f"{display.name(name)} ({display.name(catalog.impl)})" for name, catalog in sorted(manifest.catalogs.items())
+    )
+    with Console(stderr=True).status(Text(f"Reading {names} …")):
         yield
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from reconciler.cli.options import load_manifest, manifest_arguments, variables_option
+from reconciler.cli.options import load_manifest, manifest_arguments, say, variables_option
 
 
 @click.command("validate")
@@ -27,4 +27,4 @@ def command(manifests: tuple[str, ...], variables: dict[str, str]) -> None:
     tables = sum(len(block.tables) for block in blocks)
     counts = ((len(blocks), "catalog"), (namespaces, "namespace"), (tables, "table"))
     said = ", ".join(f"{count:,} {noun}{'' if count == 1 else 's'}" for count, noun in counts)
-    click.echo(f"{manifest.name} is valid: {said}.")
+    say(f"{manifest.name} is valid: {said}.")

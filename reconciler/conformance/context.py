@@ -21,6 +21,7 @@ from lance_namespace import (
     ListNamespacesRequest,
     ListTablesRequest,
     RegisterTableRequest,
+    RenameTableRequest,
 )
 
 from reconciler import locations, storage
@@ -73,6 +74,11 @@ class CheckContext:
         """Whether ``base`` can hold namespaces: where there are two kinds, the one that holds tables cannot."""
         able = self.backend.capabilities
         return able.namespace_kinds is None and (able.max_depth is None or len(self.base) < able.max_depth)
+
+    @property
+    def renames(self) -> bool:
+        """Whether tables are renamed in place within ``base`` and beside it."""
+        return self.backend.asked_capabilities().renames((*self.base, "table"), (*self.base[:-1], "other", "table"))
 
     def nested(self, name: str = "inner", *, with_tables: bool = False) -> Identifier:
         """Return the identifier of a namespace below ``base``; the check does not apply where there can be none.
@@ -200,6 +206,13 @@ class CheckContext:
     def deregister(self, identifier: Sequence[str]) -> Any:
         """DeregisterTable."""
         return self.namespace.deregister_table(DeregisterTableRequest(id=list(identifier)))
+
+    def rename(self, identifier: Sequence[str], to: Sequence[str]) -> None:
+        """RenameTable."""
+        above = None if list(to[:-1]) == list(identifier[:-1]) else list(to[:-1])
+        self.namespace.rename_table(
+            RenameTableRequest(id=list(identifier), new_table_name=to[-1], new_namespace_id=above)
+        )
 
     def describe(self, identifier: Sequence[str], **request: Any) -> DescribeTableResponse:
         """DescribeTable."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from reconciler import display
 from reconciler.conformance.check import Check
 from reconciler.conformance.context import AddForeign, NotApplicable, Offer, prepared
 from reconciler.namespace import CatalogNamespace
@@ -54,14 +55,14 @@ class Report:
     def table(self) -> str:
         """Return a table of operation, result and check, and a last line with the counts."""
         widest = max((len(result.check.operation) for result in self.results), default=0)
-        lines = [self.catalog]
+        lines = [display.message(self.catalog)]
         operation = ""
         for result in sorted(self.results, key=lambda one: one.check.operation.lower()):
             shown = "" if result.check.operation == operation else result.check.operation
             operation = result.check.operation
             lines.append(f"  {shown:<{widest}}  {result.outcome.value:<6}  {result.check.title}")
             if result.detail:
-                lines.append(f"  {'':<{widest}}  {'':<6}    {result.detail}")
+                lines.append(f"  {'':<{widest}}  {'':<6}    {display.message(result.detail)}")
         passed, failed, excluded = map(self.count, (Outcome.PASSED, Outcome.FAILED, Outcome.NOT_APPLICABLE))
         lines.append(f"{passed} passed, {failed} failed, {excluded} not applicable.")
         return "\n".join(lines)

@@ -259,6 +259,57 @@ def altering_a_missing_table_is_not_found(context: CheckContext) -> None:
     equal("the tables", context.tables(context.base), [])
 
 
+@check("RenameTable")
+def a_table_is_renamed_in_place(context: CheckContext) -> None:
+    """Location, properties and data stay, and the old name is free."""
+    need(context.renames, "tables are not renamed in place")
+    able = context.backend.capabilities
+    old, new = (*context.base, "old"), (*context.base, "new")
+    place = context.real_table(old)
+    if able.alter_table and able.table_markers:
+        context.backend.alter_table(old, PropertyChanges({"kept": "größer"}))
+    before = context.data(place)
+    context.rename(old, new)
+    equal("the tables", context.tables(context.base), ["new"])
+    raises(TableNotFoundError, lambda: context.describe(old))
+    equal("the location", locations.same(context.describe(new).location, place), wanted=True)
+    if able.alter_table and able.table_markers:
+        equal("the properties", context.properties(new, {"kept": ""}), {"kept": "größer"})
+    equal("the data files", context.data(place), before)
+    equal("the rows", context.rows(place), 3)
+
+
+@check("RenameTable")
+def a_table_is_renamed_into_another_namespace(context: CheckContext) -> None:
+    """The namespace may be another one; it has to exist."""
+    need(context.renames, "tables are not renamed in place")
+    other = (*context.base[:-1], context.base[-1] + "_other")
+    place = context.real_table((*context.base, "table"))
+    raises(NamespaceNotFoundError, lambda: context.rename((*context.base, "table"), (*other, "table")))
+    equal("the tables", context.tables(context.base), ["table"])
+    context.create(other)
+    try:
+        context.rename((*context.base, "table"), (*other, "renamed"))
+        equal("the tables there and here", (context.tables(other), context.tables(context.base)), (["renamed"], []))
+        equal("the location", locations.same(context.describe((*other, "renamed")).location, place), wanted=True)
+        equal("the rows", context.rows(place), 3)
+    finally:
+        context.drop(other, mode="skip", behavior="cascade")
+
+
+@check("RenameTable")
+def a_name_that_is_taken_is_refused(context: CheckContext) -> None:
+    """Renaming to the name of another table raises TableAlreadyExists and changes neither; a missing one is missing."""
+    need(context.renames, "tables are not renamed in place")
+    first, second = (*context.base, "first"), (*context.base, "second")
+    places = context.declare(first), context.declare(second)
+    raises(TableAlreadyExistsError, lambda: context.rename(first, second))
+    raises(TableNotFoundError, lambda: context.rename((*context.base, "missing"), (*context.base, "third")))
+    equal("the tables", context.tables(context.base), ["first", "second"])
+    for table, place in zip((first, second), places, strict=True):
+        equal("the location", locations.same(context.describe(table).location, place), wanted=True)
+
+
 @check("DeregisterTable")
 def a_table_is_deregistered(context: CheckContext) -> None:
     """The entry goes and the answer says where the table was; then the name is free again."""

@@ -58,7 +58,7 @@ def annotate_problems(problems: Sequence[Problem], manifests: Sequence[str], wor
         _Annotation(
             "error",
             "lancens: the manifest cannot be used",
-            display.printable(problem.message),
+            display.message(problem.message),
             _relative(problem.file, folder, workspace),
             problem.line,
             problem.column,

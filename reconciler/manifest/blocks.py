@@ -67,6 +67,10 @@ class BlockReader:
         faulty = {str(detail["loc"][0]) for detail in details}
         return model.model_validate({key: value for key, value in plain.items() if key not in faulty})
 
+    def text(self, node: Scalar) -> str:
+        """Return the text at ``node`` with its placeholders resolved."""
+        return self._resolved(node) if "${" in node.text else node.text
+
     def children(self, node: Node, key: str, what: str) -> dict[str, Node]:
         """Return the blocks below ``key``, by name; a fault when there is something else."""
         child = entries_of(node).get(key)
@@ -115,15 +119,16 @@ class BlockReader:
         kind = detail["type"]
         if kind == "extra_forbidden":
             key = str(location[-1])
-            owner = ColumnBlock if location[0] == "schema" else model
+            owner = model if len(location) == 1 else ColumnBlock
             found = _node_at(node, location)
-            where = what if len(location) == 1 else f"a column of {what}"
+            where = what if len(location) == 1 else _column_of(what, location)
             self.faults.at(found.key_place, f"unknown key `{key}` in {where}; {expected_keys(key, _keys(owner))}")
             return
         found = _node_at(node, location)
         label = f"`{location[0]}`" if len(location) == 1 else f"`{_dotted(location)}`"
         if kind == "missing":
-            self.faults.at(found.place, f"a column of {what} has no `{location[-1]}`; expected a name and a type")
+            where = _column_of(what, location)
+            self.faults.at(found.place, f"{where} has no `{location[-1]}`; expected a name and a type")
         elif found.place in self._unresolved:
             return  # what it stands for is not known; that is said already
         elif kind == "value_error" and isinstance(detail["ctx"]["error"], ColumnError):
@@ -147,6 +152,11 @@ class BlockReader:
         expected = ", ".join(f"`{choice}`" for choice in choices)
         shown = f"`{found.text}`" if isinstance(found, Scalar) else _shape(found)
         self.faults.at(found.place, f"{label} in {what} is {shown}, expected one of {expected}")
+
+
+def _column_of(what: str, location: tuple[int | str, ...]) -> str:
+    """Return what a column is called whose place in the block ``what`` is ``location``."""
+    return f"a column of schema {location[1]}" if location[0] == "schemas" else f"a column of {what}"
 
 
 def _bounds(detail: ErrorDetails) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field
 
 from reconciler import locations, ownership
-from reconciler.arrow_types import TypeSyntaxError, make_field
 from reconciler.backends.identifiers import folded, name_problem, property_problem, table_depth_problem
 from reconciler.manifest.blocks import BlockReader, entries_of
+from reconciler.manifest.columns import NamedSchemas, read_columns
 from reconciler.manifest.models import NamespaceBlock, TableBlock
 from reconciler.manifest.nodes import Node, Place, Scalar, Sequence
 from reconciler.manifest.variables import is_from_outside
@@ -18,7 +18,6 @@ from reconciler.state import (
     Capabilities,
     DesiredNamespace,
     DesiredTable,
-    Field,
     LocationPolicy,
     Schema,
 )
@@ -34,6 +33,7 @@ class CatalogReader:
     """Collects the namespaces and tables of one catalog.
 
     ``root`` is the catalog's root where it is known. ``relative`` holds the locations that were written relative.
+    ``schemas`` are those that tables may name.
     """
 
     blocks: BlockReader
@@ -45,6 +45,7 @@ class CatalogReader:
     namespaces: dict[Identifier, DesiredNamespace] = field(default_factory=dict)
     tables: dict[Identifier, DesiredTable] = field(default_factory=dict)
     relative: dict[Identifier, str] = field(default_factory=dict)
+    schemas: NamedSchemas = field(default_factory=NamedSchemas)
     _places: dict[tuple[str, Identifier], tuple[Place, str]] = field(default_factory=dict)
 
     def read(self, node: Node) -> None:
@@ -172,7 +173,9 @@ class CatalogReader:
             self.blocks.read(TableBlock, node, what)
             self.tables[identifier] = DesiredTable(identifier, source, _NO_PROPERTIES)
             return
-        block = self.blocks.read(TableBlock, node, what)
+        written = entries_of(node).get("schema")
+        named = written if isinstance(written, Scalar) and not written.is_null else None
+        block = self.blocks.read(TableBlock, node, what, () if named is None else ("schema",))
         if block is None:
             return
         if parent_absent and not block.absent:
@@ -184,8 +187,9 @@ class CatalogReader:
             source=source,
             properties=self._properties(block.properties, node, what),
             location=self._location(identifier, block, node, what),
-            schema=self._schema(block, node, what),
+            schema=self._schema(block, node, what) if named is None else self.schemas.find(self.blocks, named, what),
             evolve=block.evolve,
+            extra_columns=block.extra_columns,
             probe=block.probe,
             absent=block.absent,
             protect=block.protect,
@@ -194,7 +198,7 @@ class CatalogReader:
 
     def _check_absent(self, node: Node, block: TableBlock, what: str) -> None:
         keys = entries_of(node)
-        for key in ("schema", "location", "properties", "evolve"):
+        for key in ("schema", "location", "properties", "evolve", "extra_columns"):
             if key in keys:
                 self._at(keys[key], f"`{key}` in {what} contradicts `absent: true`")
         if block.protect:
@@ -220,20 +224,7 @@ class CatalogReader:
     def _schema(self, block: TableBlock, node: Node, what: str) -> Schema | None:
         if block.schema_ is None:
             return None
-        nodes = entries_of(node)["schema"]
-        fields: list[Field] = []
-        first: dict[str, Node] = {}
-        for column, entry in zip(block.schema_, nodes.items if isinstance(nodes, Sequence) else (), strict=True):
-            name_node = entries_of(entry)["name"]
-            there = first.setdefault(column.name, name_node)
-            if there is not name_node:
-                shown = self.blocks.faults.shown(there.place)
-                self._at(name_node.place, f"column `{column.name}` in {what} is a duplicate, first at {shown}")
-            try:
-                fields.append(make_field(column.name, column.type, column.nullable, column.metadata))
-            except TypeSyntaxError as error:
-                self._at(name_node.place, f"column `{column.name}` in {what}: {error}")
-        return tuple(fields)
+        return read_columns(self.blocks.faults, block.schema_, entries_of(node)["schema"], what)
 
     # ---- properties
 

@@ -61,8 +61,8 @@ def _table_parts(catalog: str, table: DesiredTable, location: str | None) -> tup
     if table.schema is not None:
         where = address(catalog, table.id)
         schema = [
-            (field.name, field.type, field.nullable, sorted(redact_properties(dict(field.metadata), where).items()))
-            for field in table.schema
+            (column.name, column.type, column.nullable, sorted(redact_properties(column.metadata, where).items()))
+            for column in table.schema
         ]
     return (
         table.id,
@@ -70,6 +70,7 @@ def _table_parts(catalog: str, table: DesiredTable, location: str | None) -> tup
         None if location is None else locations.normalise(location),
         schema,
         table.evolve.value,
+        table.extra_columns.value,
         table.probe,
         table.absent,
         table.protect,

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from reconciler import locations, ownership
+from reconciler import display, locations, ownership
 from reconciler.manifest.reader import MAX_DEPTH, UNPRINTABLE
 from reconciler.manifest.variables import escape, is_literal, parse_template
 from reconciler.names import Identifier, Scope, check_name
@@ -63,7 +63,7 @@ def _scalar(text: str) -> str:
     """Return ``text`` as a YAML scalar that every reader takes for text."""
     if _PLAIN.fullmatch(text) and text.lower() not in _NOT_TEXT:
         return text
-    return json.dumps(text, ensure_ascii=False)
+    return _quoted_always(text)
 
 
 def _value(text: str) -> str:
@@ -233,9 +233,9 @@ def _block(key: str, lines: Sequence[str], indent: str) -> Iterator[str]:
 
 
 def _quoted_always(text: str) -> str:
-    """Return ``text`` as a scalar that also stands inside of brackets."""
-    return json.dumps(text, ensure_ascii=False)
+    """Return ``text`` as a scalar that also stands inside of brackets, with every character in it visible."""
+    return display.message(json.dumps(text, ensure_ascii=False))
 
 
 def _comment(text: str) -> str:
-    return " ".join(UNPRINTABLE.sub("?", text).split())
+    return display.message(" ".join(UNPRINTABLE.sub("?", text).split()))

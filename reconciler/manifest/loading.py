@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from reconciler.errors import ConfigError, MissingExtraError
 from reconciler.manifest.blocks import BlockReader, entries_of
 from reconciler.manifest.catalogs import CatalogReader
+from reconciler.manifest.columns import NamedSchemas
 from reconciler.manifest.config import ConfigEntry, ConfigText
 from reconciler.manifest.digests import digest_of
 from reconciler.manifest.faults import Faults
@@ -70,12 +71,14 @@ class _Loading:
         self._content = content
         self._folder = content.folder
         self._blocks = BlockReader(faults, variables)
+        self._schemas = NamedSchemas()
 
     def manifest(self) -> Manifest | None:
         root = self._content.root
         top = self._blocks.read(ManifestFile, root, "the manifest", ("catalogs",))
         name = self._name(root)
         self._require(root, "version", "the manifest", "expected `version: 1`")
+        self._schemas = NamedSchemas.read(self._faults, top.schemas if top else {}, root.entries.get("schemas"))
         catalogs: dict[str, ManifestCatalog] = {}
         children = self._blocks.children(root, "catalogs", "the manifest")
         self._require(root, "catalogs", "the manifest", "expected a block with a name for each catalog")
@@ -152,6 +155,7 @@ class _Loading:
             capabilities,
             self._scope(block, node, what, capabilities),
             getattr(known, "root", None),
+            schemas=self._schemas,
         )
         reader.read(node)
         if block is None or config is None:

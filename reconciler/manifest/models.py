@@ -7,10 +7,20 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    WithJsonSchema,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from reconciler.arrow_types import TypeSyntaxError, check_column_name, parse
-from reconciler.state import Evolve, Prune
+from reconciler.state import Evolve, ExtraColumns, Prune
 
 __all__ = [
     "Block",
@@ -117,19 +127,34 @@ class ColumnBlock(Block):
     """Field metadata, as Lance keeps it beside the column."""
 
 
+Columns: TypeAlias = Annotated[list[ColumnBlock], BeforeValidator(_block), Field(min_length=1)]
+
+
+class _OrName:
+    """Lets an editor accept a name where a block is written; the name is resolved apart."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [handler(core), {"type": "string"}]}
+
+
 class TableBlock(Block):
     """A table. An empty block names it and leaves location and schema to what is there."""
 
-    schema_: Annotated[list[ColumnBlock], BeforeValidator(_block)] | None = Field(
-        default=None, alias="schema", min_length=1
-    )
-    """The columns. Where no dataset exists yet, an empty one with these columns is written."""
+    schema_: Annotated[Columns, _OrName()] | None = Field(default=None, alias="schema")
+    """The columns, or the name of a list of them in `schemas`. Where no dataset exists yet, an empty one with these
+    columns is written."""
     location: Text | None = Field(default=None, examples=["s3://lake/features/users.lance", "./users.lance"])
     """Where the dataset is. Left out: the catalog's default for a new table, the live one otherwise."""
     properties: Texts = Field(default={}, examples=[{"owner": "ml-platform", "tier": "gold"}])
     """Properties to keep on the table; those that are not named here are left alone."""
     evolve: Annotated[Evolve, WithJsonSchema(_or_placeholder({"enum": ["never", "additive"]}))] = Evolve.NEVER
-    """Whether columns that the schema has and the dataset lacks are added: never, or additive (nullable ones)."""
+    """Whether the dataset follows the schema: never, or additive, which adds nullable columns and lets columns be
+    nullable that were not."""
+    extra_columns: Annotated[ExtraColumns, WithJsonSchema(_or_placeholder({"enum": ["keep", "conflict"]}))] = (
+        ExtraColumns.KEEP
+    )
+    """What to make of columns that the dataset has and the schema lacks: keep them, or plan nothing for the table
+    until that is settled (conflict)."""
     probe: Boolean = True
     """Whether the location must be opened before planning; false where the planner has no access to storage."""
     absent: Boolean = False
@@ -203,5 +228,9 @@ class ManifestFile(Block):
     """Files to merge into this one, as paths or globs relative to this file."""
     safety: Annotated[SafetyBlock, BeforeValidator(_block)] = SafetyBlock()
     """When removing is too much."""
+    schemas: Annotated[dict[str, Columns], BeforeValidator(_block)] = Field(
+        default={}, examples=[{"users": [{"name": "user_id", "type": "int64", "nullable": False}]}]
+    )
+    """Lists of columns by name, for the tables that say `schema: NAME`."""
     catalogs: Annotated[dict[str, CatalogBlock], BeforeValidator(_block)] = {}
     """The catalogs, by the name this manifest gives them."""

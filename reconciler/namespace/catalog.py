@@ -35,6 +35,8 @@ from lance_namespace import (
     NamespaceExistsResponse,
     RegisterTableRequest,
     RegisterTableResponse,
+    RenameTableRequest,
+    RenameTableResponse,
     TableExistsRequest,
     TableExistsResponse,
 )
@@ -292,6 +294,28 @@ class CatalogNamespace(LanceNamespace):
         with _other_formats_refused():
             table = self.backend.remove_table(identifier)
         return DeregisterTableResponse(id=list(identifier), location=table.location, properties=dict(table.properties))
+
+    @operation(RenameTableRequest)
+    def rename_table(self, request: RenameTableRequest) -> RenameTableResponse:
+        """RenameTable: the entry gets another name, in another namespace where one is given; the data stays.
+
+        Raises:
+            TableNotFoundError: there is no such table.
+            TableAlreadyExistsError: the new name is taken.
+            NamespaceNotFoundError: the new namespace does not exist.
+            UnsupportedOperationError: the catalog does not rename, or not from the one place to the other.
+        """
+        identifier = self.backend.table_id(request.id)
+        above = identifier[:-1] if request.new_namespace_id is None else request.new_namespace_id
+        to = self.backend.table_id([*above, request.new_table_name])
+        if not self.backend.asked_capabilities().renames(identifier, to):
+            raise UnsupportedOperationError(
+                f"{self.backend.impl}: `{join(identifier)}` cannot be renamed to `{join(to)}` in place; register it "
+                "under the new name and deregister it under the old one"
+            )
+        with _other_formats_refused():
+            self.backend.rename_table(identifier, to)
+        return RenameTableResponse()
 
     @operation(CreateTableRequest)
     def create_table(self, request: CreateTableRequest, request_data: bytes) -> CreateTableResponse:

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from reconciler import locations
-from reconciler.planner.plan import Action, Change, Column, ObjectView
+from reconciler.planner.plan import Action, Change, ObjectView
 from reconciler.redaction import redact_properties, redact_value
+from reconciler.state import Column
 
 __all__ = ["ColumnDifference", "Difference", "columns", "differences", "place", "settings"]
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reconciler import display
+
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -58,7 +60,7 @@ def stage(spark: SparkSession | None, name: str) -> Iterator[Stage]:
         if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
             stack.enter_context(_shown(name, tasks))
         yield running
-    click.echo(running.line(name, monotonic() - started), err=True)
+    click.echo(display.message(running.line(name, monotonic() - started)), err=True)
 
 
 def _context(spark: SparkSession | None) -> SparkContext | None:

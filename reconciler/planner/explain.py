@@ -10,8 +10,9 @@ from collections.abc import Collection
 from typing import Any
 
 from reconciler import locations
-from reconciler.planner.plan import Column, FieldChange, ObjectView
+from reconciler.planner.plan import FieldChange, ObjectView
 from reconciler.redaction import redact_properties, redact_value
+from reconciler.state import Column
 
 __all__ = ["explain"]
 

@@ -26,7 +26,6 @@ from reconciler.planner.plan import (
     Action,
     CatalogSummary,
     Change,
-    Column,
     Fingerprint,
     Guard,
     Kind,
@@ -40,7 +39,6 @@ from reconciler.state import (
     DesiredCatalog,
     DesiredNamespace,
     DesiredTable,
-    Field,
     LiveNamespace,
     LiveTable,
     Schema,
@@ -72,7 +70,7 @@ class Recorded:
     source: CatalogInput
     tables: Sequence[Identifier]
     namespaces: Sequence[Identifier]
-    columns: Mapping[Identifier, Sequence[Column]]
+    columns: Mapping[Identifier, Schema]
     questions: Sequence[StorageQuestion]
 
 
@@ -209,9 +207,7 @@ def _planned_again(
     return conclude(source, outcomes, TablesInMemory(live), one.namespaces)
 
 
-def _facts(
-    question: StorageQuestion, place: Place, change: Change | None, columns: Sequence[Column] | None
-) -> TableFacts:
+def _facts(question: StorageQuestion, place: Place, change: Change | None, columns: Schema | None) -> TableFacts:
     """Return what storage held, as far as it is recorded: data without columns beside it had those of the block.
 
     Which of two places was looked at, the change tells.
@@ -263,16 +259,10 @@ def _properties(one: Fingerprint, view: ObjectView, desired: Mapping[str, str]) 
     return properties
 
 
-def _schema(columns: Sequence[Column], desired: Schema, where: str) -> Schema:
-    metadata = {field.name: dict(field.metadata) for field in desired}
+def _schema(columns: Schema, desired: Schema, where: str) -> Schema:
+    metadata = {column.name: column.metadata for column in desired}
     return tuple(
-        Field(
-            column.name,
-            column.type,
-            column.nullable,
-            tuple(_restored(column.metadata, metadata.get(column.name, {}), where).items()),
-        )
-        for column in columns
+        replace(column, metadata=_restored(column.metadata, metadata.get(column.name, {}), where)) for column in columns
     )
 
 

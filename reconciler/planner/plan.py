@@ -14,6 +14,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any, ClassVar, Literal
 
@@ -23,14 +24,13 @@ from reconciler import locations, ownership
 from reconciler.errors import PlanFileError
 from reconciler.names import Identifier, address
 from reconciler.redaction import redact_properties
-from reconciler.state import LiveNamespace, LiveTable, Safeguard, StorageKind, Thresholds
+from reconciler.state import LiveNamespace, LiveTable, Safeguard, Schema, StorageKind, Thresholds
 
 __all__ = [
     "FORMAT_VERSION",
     "Action",
     "CatalogSummary",
     "Change",
-    "Column",
     "FieldChange",
     "Fingerprint",
     "Guard",
@@ -85,19 +85,6 @@ class Action(StrEnum):
         return self in (Action.DROP_NAMESPACE, Action.DEREGISTER_TABLE)
 
 
-class Column(_Document):
-    """One field of a table's schema; ``type`` is the canonical text of its Arrow type."""
-
-    name: str
-    type: str
-    nullable: bool = True
-    metadata: dict[str, str] = Field(default_factory=dict)
-
-    @field_serializer("metadata")
-    def _redacted(self, metadata: dict[str, str]) -> dict[str, str]:
-        return redact_properties(metadata)
-
-
 class ObjectView(_Document):
     """The part of an object that lancens compares: never statistics or times.
 
@@ -115,11 +102,17 @@ class ObjectView(_Document):
     safeguards: dict[str, str] = Field(
         default_factory=dict, description="The properties that keep the catalog and its engines from deleting data."
     )
-    columns: tuple[Column, ...] | None = None
+    columns: Schema | None = None
 
     @field_serializer("properties")
     def _redacted(self, properties: dict[str, str]) -> dict[str, str]:
         return redact_properties(dict(sorted(properties.items())))
+
+    @field_serializer("columns", mode="wrap")
+    def _redacted_columns(self, columns: Schema | None, write: SerializerFunctionWrapHandler) -> Any:
+        if columns is None:
+            return None
+        return write(tuple(replace(column, metadata=redact_properties(column.metadata)) for column in columns))
 
     @field_serializer("location", "requested_location", "chosen_location")
     def _redacted_location(self, location: str | None) -> str | None:
@@ -152,10 +145,7 @@ class ObjectView(_Document):
         """
         columns = self.columns
         if columns is not None and any(column.metadata for column in columns):
-            columns = tuple(
-                column.model_copy(update={"metadata": redact_properties(column.metadata, address)})
-                for column in columns
-            )
+            columns = tuple(replace(column, metadata=redact_properties(column.metadata, address)) for column in columns)
         return self.model_copy(
             update={
                 "location": _redacted(self.location),

@@ -22,9 +22,7 @@ def check_removals(plan: Plan) -> None:
     """
     reasons = [reason for catalog in plan.catalogs for reason in _reasons(plan.thresholds, catalog)]
     if reasons:
-        raise SafetyError(
-            "\n".join([*reasons, "Nothing was changed. If this is meant, allow it with --allow-mass-removal."])
-        )
+        raise SafetyError(*reasons, "Nothing was changed. If this is meant, allow it with --allow-mass-removal.")
 
 
 def removes_too_much(limits: Thresholds, catalogs: Iterable[CatalogSummary]) -> bool:

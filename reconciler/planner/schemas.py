@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reconciler.planner.plan import Column
 from reconciler.redaction import redact_value
-from reconciler.state import Evolve, Field, Schema
+from reconciler.state import Column, Evolve, Schema
 
-__all__ = ["SchemaDifference", "columns_of", "compare"]
+__all__ = ["SchemaDifference", "compare"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +25,7 @@ def compare(desired: Schema, found: Schema, evolve: Evolve) -> SchemaDifference:
     """
     live = {field.name: field for field in found}
     faults: list[str] = []
-    added: list[Field] = []
+    added: list[Column] = []
     for field in desired:
         there = live.pop(field.name, None)
         if there is None:
@@ -42,24 +41,17 @@ def compare(desired: Schema, found: Schema, evolve: Evolve) -> SchemaDifference:
     return SchemaDifference(tuple(added), tuple(faults))
 
 
-def _agrees(desired: Field, found: Field) -> bool:
+def _agrees(desired: Column, found: Column) -> bool:
     """Return whether the data has what is desired; metadata that engines add beside the named keys does not count."""
-    named = dict(found.metadata)
     return (desired.type, desired.nullable) == (found.type, found.nullable) and all(
-        named.get(key) == value for key, value in desired.metadata
+        found.metadata.get(key) == value for key, value in desired.metadata.items()
     )
 
 
-def columns_of(schema: Schema) -> tuple[Column, ...]:
-    """Return the columns as a plan shows them."""
-    return tuple(
-        Column(name=field.name, type=field.type, nullable=field.nullable, metadata=dict(field.metadata))
-        for field in schema
-    )
-
-
-def _text(field: Field) -> str:
+def _text(field: Column) -> str:
     text = f"`{field.type}`" + ("" if field.nullable else " not null")
     if field.metadata:
-        text += " with metadata " + ", ".join(f"{key}={redact_value(key, value)}" for key, value in field.metadata)
+        text += " with metadata " + ", ".join(
+            f"{key}={redact_value(key, value)}" for key, value in field.metadata.items()
+        )
     return text

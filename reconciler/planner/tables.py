@@ -7,7 +7,7 @@ from reconciler.planner.facts import TableFacts, has_true_request, is_relocated
 from reconciler.planner.outcome import Conflict, Context, Outcome, Remark, change_of, guard_of, removal
 from reconciler.planner.plan import Action, ObjectView, view_of
 from reconciler.planner.remarks import ADOPTABLE, UNMANAGED, unmarkable
-from reconciler.planner.schemas import SchemaDifference, columns_of, compare
+from reconciler.planner.schemas import SchemaDifference, compare
 from reconciler.state import DesiredTable, LiveTable, Prune, StorageKind
 
 __all__ = ["diff_table"]
@@ -98,12 +98,12 @@ def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> O
             return Conflict(f"{where}: the data at {place} has another schema: {'; '.join(faults)}")
         reason = "data found at its location"
         if desired.schema is not None:
-            after = after.model_copy(update={"columns": columns_of(desired.schema)})
+            after = after.model_copy(update={"columns": desired.schema})
         return change_of(
             context, Action.REGISTER_TABLE, desired.id, None, after, reason, desired=desired, storage=storage.kind
         )
     if desired.schema is not None and storage.kind is StorageKind.NOTHING:
-        after = after.model_copy(update={"columns": columns_of(desired.schema)})
+        after = after.model_copy(update={"columns": desired.schema})
         reason = "in the manifest, no data yet"
         return change_of(
             context, Action.CREATE_TABLE, desired.id, None, after, reason, desired=desired, storage=storage.kind
@@ -174,7 +174,7 @@ def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: T
         if topic is not None:
             return Remark(topic, live.id)
     if without_data and not moved and desired.schema is not None:
-        after = after.model_copy(update={"columns": columns_of(desired.schema)})
+        after = after.model_copy(update={"columns": desired.schema})
         return _update(
             context, desired, facts, Action.CREATE_TABLE, before, after, "in the catalog, no data at its location"
         )
@@ -182,8 +182,8 @@ def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: T
         return _update(context, desired, facts, Action.RELOCATE_TABLE, before, after, "registered elsewhere")
     if difference.added and facts is not None and facts.storage.schema is not None:
         found = facts.storage.schema
-        before = before.model_copy(update={"columns": columns_of(found)})
-        after = after.model_copy(update={"columns": columns_of((*found, *difference.added))})
+        before = before.model_copy(update={"columns": found})
+        after = after.model_copy(update={"columns": (*found, *difference.added)})
         return _update(context, desired, facts, Action.ALTER_TABLE, before, after, "columns to add")
     return _update(context, desired, facts, Action.UPDATE_TABLE, before, after, _reason(context, before, after))
 

@@ -86,7 +86,13 @@ class ManyCatalogs:
                 raise UnsupportedOperationError(f"`{catalog}` would be a catalog; those are in the server's manifest")
             known = ", ".join(sorted(self._named))
             raise NamespaceNotFoundError(f"there is no catalog `{catalog}` here; there are {known}")
-        answer = operation.run(self._named[catalog], request.model_copy(update={"id": rest}), data)
+        update: dict[str, object] = {"id": rest}
+        above = getattr(request, "new_namespace_id", None)
+        if above is not None:
+            if above[:1] != [catalog]:
+                raise UnsupportedOperationError("a table is not renamed from one catalog to another")
+            update["new_namespace_id"] = above[1:]
+        answer = operation.run(self._named[catalog], request.model_copy(update=update), data)
         if isinstance(answer, DescribeTableResponse) and answer.namespace is not None:
             return answer.model_copy(update={"namespace": [catalog, *answer.namespace]})
         if isinstance(answer, DeregisterTableResponse) and answer.id is not None:

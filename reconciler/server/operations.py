@@ -31,6 +31,8 @@ from lance_namespace import (
     NamespaceExistsResponse,
     RegisterTableRequest,
     RegisterTableResponse,
+    RenameTableRequest,
+    RenameTableResponse,
     TableExistsRequest,
     TableExistsResponse,
 )
@@ -283,6 +285,16 @@ OPERATIONS: tuple[Operation, ...] = (
         writes=True,
     ),
     Operation(
+        "RenameTable",
+        "Gives a table another name; the data stays.",
+        "POST",
+        f"{_TABLE}/rename",
+        RenameTableRequest,
+        RenameTableResponse,
+        _plain(lambda namespace, request: namespace.rename_table(request)),
+        writes=True,
+    ),
+    Operation(
         "DeregisterTable",
         "Removes the entry of a table; the data stays.",
         "POST",
@@ -316,4 +328,6 @@ def offered(namespaces: Collection[CatalogNamespace]) -> list[str]:
         excluded.add("AlterNamespace")
     if not all(capabilities.alter_table and capabilities.relocate_table for capabilities in able):
         excluded.add("AlterTable")
+    if any(capabilities.rename_within is None for capabilities in able):
+        excluded.add("RenameTable")
     return ["ListOperations", *(operation.name for operation in OPERATIONS if operation.name not in excluded)]

@@ -12,7 +12,7 @@ from reconciler.errors import (
     TableAlreadyExistsError,
     TableSchemaValidationError,
 )
-from reconciler.state import Field, Schema, Storage, StorageKind
+from reconciler.state import Column, Schema, Storage, StorageKind
 from reconciler.storage.probing import probe
 from reconciler.storage.pylance import open_dataset, pylance_uri, translated
 
@@ -84,7 +84,7 @@ def _write_new(location: str, table: pa.Table, options: Mapping[str, str]) -> in
     return int(dataset.version)
 
 
-def add_columns(location: str, fields: Iterable[Field], options: Mapping[str, str]) -> None:
+def add_columns(location: str, fields: Iterable[Column], options: Mapping[str, str]) -> None:
     """Add nullable columns to a dataset without rewriting data; columns it already has as wanted are left alone.
 
     Raises:

@@ -19,7 +19,7 @@ from reconciler.manifest import Manifest
 from reconciler.names import Identifier
 from reconciler.pipeline.engine import plan_on_spark
 from reconciler.planner.facts import PlanOptions
-from reconciler.state import Capabilities, DesiredCatalog, Field, Snapshot
+from reconciler.state import Capabilities, Column, DesiredCatalog, Snapshot
 from reconciler.storage import create_empty
 from tests.cli.running import shell
 from tests.pipeline.plugins.frozen_backend import freeze
@@ -36,7 +36,7 @@ CATALOGS = 12
 THERE, NOTHING = "{data}/there.lance", "{data}/nothing.lance"
 """Where a table is looked for that has a schema: at a real dataset, and where nothing is written yet."""
 
-COLUMNS = (Field("id", "int64"), Field("name", "string"))
+COLUMNS = (Column("id", "int64"), Column("name", "string"))
 
 
 @dataclass(frozen=True)

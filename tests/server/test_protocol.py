@@ -14,7 +14,7 @@ import pytest
 from lance_namespace.errors import ErrorCode, LanceNamespaceError, from_error_code
 
 from reconciler.backends.memory import MemoryBackend
-from reconciler.server import OneCatalog
+from reconciler.server import ManyCatalogs, OneCatalog
 from reconciler.server.operations import OPERATIONS
 from reconciler.server.refusals import status_of
 from reconciler.state import LiveNamespace, PropertyChanges
@@ -116,6 +116,39 @@ def test_altering_merges(api: Api, memory: MemoryBackend) -> None:
     assert api("POST", "/AlterNamespace", body).json == {"properties": {"kept": "1", "new": "2"}}
     moved = api("POST", "/AlterTable", {"id": ["a", "t"], "location": "s3://lake/u.lance"}).json
     assert (moved["location"], moved["properties"]) == ("s3://lake/u.lance", {"tier": "gold"})
+
+
+def test_a_table_is_renamed_and_its_data_stays(api: Api, memory: MemoryBackend) -> None:
+    before = memory.load_table(("a", "t"))
+    assert "RenameTable" in api("POST", "/ListOperations").json["operations"]
+    assert api("POST", "/v1/table/a%24t/rename", {"new_table_name": "u"}).status == 200
+    memory.insert_namespace(("b",), {})
+    assert (
+        api("POST", "/RenameTable", {"id": ["a", "u"], "new_table_name": "t", "new_namespace_id": ["b"]}).status == 200
+    )
+    assert memory.load_table(("b", "t")) == replace(before, id=("b", "t"))
+    assert api("POST", "/v1/table/a%24t/describe").error == (404, 4)
+    assert api("POST", "/RenameTable", {"id": ["a", "u"], "new_table_name": "t"}).error == (404, 4)
+    nowhere = {"id": ["b", "t"], "new_table_name": "t", "new_namespace_id": ["c"]}
+    assert api("POST", "/RenameTable", nowhere).error == (404, 1)
+    memory.insert_table(("b", "v"), "s3://lake/v", {})
+    assert api("POST", "/v1/table/b%24t/rename", {"new_table_name": "v"}).error == (409, 5)
+
+
+def test_a_table_is_renamed_within_its_catalog_only() -> None:
+    backends = {name: MemoryBackend() for name in ("one", "two")}
+    for backend in backends.values():
+        backend.insert_namespace(("a",), {})
+        backend.insert_namespace(("b",), {})
+    backends["one"].insert_table(("a", "t"), "s3://lake/t", {})
+    with served(ManyCatalogs(backends)) as url:
+        api = Api(url)
+        across = {"id": ["one", "a", "t"], "new_table_name": "t", "new_namespace_id": ["two", "a"]}
+        assert api("POST", "/RenameTable", across).error == (406, 0)
+        within = {"id": ["one", "a", "t"], "new_table_name": "t", "new_namespace_id": ["one", "b"]}
+        assert api("POST", "/RenameTable", within).status == 200
+    assert [*backends["one"].scan().tables] == [("b", "t")]
+    assert [*backends["two"].scan().tables] == []
 
 
 # ---- data ------------------------------------------------------------------------------------------------------------

@@ -80,7 +80,8 @@ public final class IcebergServer extends HttpServlet {
       String announced = "{\"prefix\":\"" + prefix.replace("{warehouse}", warehouse) + "\"}";
       send(answer, 200, "{\"defaults\":{},\"overrides\":{},\"" + prefixIn + "\":" + announced + "}");
     } else {
-      String catalog = prefix.isEmpty() || !path.contains("/namespaces") ? "" : path.split("/")[2];
+      boolean isBelow = path.contains("/namespaces") || path.endsWith("/tables/rename");
+      String catalog = prefix.isEmpty() || !isBelow ? "" : path.split("/")[2];
       String inner = catalog.isEmpty() ? path : "/v1" + path.substring("/v1/".length() + catalog.length());
       catalogs.computeIfAbsent(catalog, IcebergServer::open).service(new Unprefixed(asked, inner), answer);
     }

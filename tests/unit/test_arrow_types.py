@@ -17,11 +17,11 @@ from reconciler.arrow_types import (
     TypeSyntaxError,
     check_column_name,
     from_arrow_schema,
-    make_field,
+    make_column,
     parse,
     to_arrow_schema,
 )
-from reconciler.state import Field
+from reconciler.state import Column
 
 STORED = [
     *("null", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
@@ -50,7 +50,10 @@ STORED = [
 
 @pytest.mark.parametrize("text", STORED)
 def test_lance_gives_back_the_type_it_was_given(tmp_path: Path, text: str) -> None:
-    fields = (make_field("c", text, nullable=True), make_field("d", text, nullable=text == "null", metadata={"k": "v"}))
+    fields = (
+        make_column("c", text, nullable=True),
+        make_column("d", text, nullable=text == "null", metadata={"k": "v"}),
+    )
 
     lance.write_dataset(to_arrow_schema(fields).empty_table(), str(tmp_path / "t.lance"))
 
@@ -61,7 +64,7 @@ def test_lance_gives_back_the_type_it_was_given(tmp_path: Path, text: str) -> No
 @pytest.mark.parametrize("text", [text for text in STORED if "blob" not in text])
 def test_a_row_can_be_written_to_every_type(tmp_path: Path, text: str) -> None:
     place = str(tmp_path / "t.lance")
-    schema = to_arrow_schema((make_field("c", text),))
+    schema = to_arrow_schema((make_column("c", text),))
     lance.write_dataset(schema.empty_table(), place)
 
     lance.write_dataset(pa.table([pa.nulls(1, schema.field(0).type)], schema=schema), place, mode="append")
@@ -71,12 +74,12 @@ def test_a_row_can_be_written_to_every_type(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 def test_a_blob_is_a_blob_in_every_storage_version(tmp_path: Path, version: Literal["2.0", "2.1", "2.2"]) -> None:
-    fields = (make_field("c", "large_binary", metadata={"lance-encoding:blob": "true", "k": "v"}),)
+    fields = (make_column("c", "large_binary", metadata={"lance-encoding:blob": "true", "k": "v"}),)
 
     place = str(tmp_path / "t.lance")
     lance.write_dataset(to_arrow_schema(fields).empty_table(), place, data_storage_version=version)
 
-    assert from_arrow_schema(lance.dataset(place).schema) == fields == (Field("c", "blob", True, (("k", "v"),)),)
+    assert from_arrow_schema(lance.dataset(place).schema) == fields == (Column("c", "blob", True, {"k": "v"}),)
 
 
 def test_extension_objects_of_pyarrow_are_read_like_marked_fields() -> None:
@@ -178,7 +181,10 @@ def test_what_lance_does_not_store_is_refused_with_what_it_does(text: str, messa
 
 
 def test_the_deepest_type_fits_through_lance(tmp_path: Path) -> None:
-    fields = (make_field("c", "list<" * 60 + "int8" + ">" * 60), make_field("m", "map<int8, " * 30 + "int8" + ">" * 30))
+    fields = (
+        make_column("c", "list<" * 60 + "int8" + ">" * 60),
+        make_column("m", "map<int8, " * 30 + "int8" + ">" * 30),
+    )
 
     lance.write_dataset(to_arrow_schema(fields).empty_table(), str(tmp_path / "t.lance"))
 
@@ -198,7 +204,7 @@ def test_metadata_that_contradicts_the_type_is_refused(
     type_text: str, nullable: bool, metadata: dict[str, str], message: str
 ) -> None:
     with pytest.raises(TypeSyntaxError) as caught:
-        make_field("c", type_text, nullable, metadata)
+        make_column("c", type_text, nullable, metadata)
 
     assert message in str(caught.value)
 
@@ -217,7 +223,7 @@ def test_column_names_that_lance_refuses_or_changes_are_known(tmp_path: Path, na
 
 @pytest.mark.parametrize("name", ["a", "a b", "`", "é", "_distance", "no", "x\ny"])
 def test_other_column_names_are_taken(tmp_path: Path, name: str) -> None:
-    fields = (make_field(name, "int8"),)
+    fields = (make_column(name, "int8"),)
 
     lance.write_dataset(to_arrow_schema(fields).empty_table(), str(tmp_path / "t.lance"))
 
@@ -264,7 +270,7 @@ types = st.recursive(scalars, _nested, max_leaves=12)
 @given(types)
 def test_the_canonical_text_is_stable_through_text_and_pyarrow(text: str) -> None:
     canonical = parse(text)
-    fields = (Field("c", canonical),)
+    fields = (Column("c", canonical),)
 
     assert parse(canonical) == canonical
     assert from_arrow_schema(to_arrow_schema(fields)) == fields
@@ -273,7 +279,7 @@ def test_the_canonical_text_is_stable_through_text_and_pyarrow(text: str) -> Non
 @settings(max_examples=25, deadline=None)
 @given(st.lists(types, min_size=1, max_size=6))
 def test_lance_gives_back_whatever_is_accepted(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
-    fields = tuple(make_field(f"c{number}", text) for number, text in enumerate(texts))
+    fields = tuple(make_column(f"c{number}", text) for number, text in enumerate(texts))
     place = str(tmp_path_factory.mktemp("random") / "t.lance")
 
     lance.write_dataset(to_arrow_schema(fields).empty_table(), place)

@@ -26,11 +26,11 @@ from reconciler.errors import (
     TableTagNotFoundError,
     TableVersionNotFoundError,
 )
-from reconciler.state import Field, Schema, Storage, StorageKind
+from reconciler.state import Column, Schema, Storage, StorageKind
 
 SCHEMA: Schema = (
-    Field("id", "int64", nullable=False),
-    Field("name", "string", metadata=(("unit", "none"),)),
+    Column("id", "int64", nullable=False),
+    Column("name", "string", metadata={"unit": "none"}),
 )
 
 
@@ -49,7 +49,7 @@ def _ipc(table: pa.Table) -> bytes:
 def test_a_dataset_is_found_in_every_form_of_its_location(tmp_path: Path, form: str) -> None:
     _write(tmp_path / "a.lance")
     found = storage.probe(form.format(tmp_path / "a.lance"), {})
-    assert found == Storage(StorageKind.DATASET, (Field("id", "int64"),))
+    assert found == Storage(StorageKind.DATASET, (Column("id", "int64"),))
 
 
 def test_an_encoded_uri_and_a_path_are_one_place(tmp_path: Path) -> None:
@@ -342,9 +342,9 @@ def test_columns_are_added_without_touching_data(tmp_path: Path) -> None:
     place = tmp_path / "a.lance"
     _write(place)
     data = {path.name: path.read_bytes() for path in (place / "data").iterdir()}
-    added = (Field("name", "string"), Field("vector", "fixed_size_list<float32>[4]", metadata=(("a", "b"),)))
+    added = (Column("name", "string"), Column("vector", "fixed_size_list<float32>[4]", metadata={"a": "b"}))
     storage.add_columns(str(place), added, {})
-    assert storage.probe(str(place), {}).schema == (Field("id", "int64"), *added)
+    assert storage.probe(str(place), {}).schema == (Column("id", "int64"), *added)
     assert lance.dataset(str(place)).to_table().column("name").to_pylist() == [None] * 3
     assert {path.name: path.read_bytes() for path in (place / "data").iterdir()} == data
 
@@ -352,8 +352,8 @@ def test_columns_are_added_without_touching_data(tmp_path: Path) -> None:
 def test_adding_columns_again_does_nothing(tmp_path: Path) -> None:
     place = str(tmp_path / "a.lance")
     _write(tmp_path / "a.lance")
-    storage.add_columns(place, [Field("name", "string")], {})
-    storage.add_columns(place, [Field("name", "string")], {})
+    storage.add_columns(place, [Column("name", "string")], {})
+    storage.add_columns(place, [Column("name", "string")], {})
     assert lance.dataset(place).version == 2
 
 
@@ -361,9 +361,9 @@ def test_columns_that_cannot_be_added_are_refused(tmp_path: Path) -> None:
     place = str(tmp_path / "a.lance")
     _write(tmp_path / "a.lance")
     with pytest.raises(InvalidInputError, match="must be nullable: name"):
-        storage.add_columns(place, [Field("name", "string", nullable=False)], {})
+        storage.add_columns(place, [Column("name", "string", nullable=False)], {})
     with pytest.raises(TableSchemaValidationError, match="column `id` of type int64, not string"):
-        storage.add_columns(place, [Field("id", "string")], {})
+        storage.add_columns(place, [Column("id", "string")], {})
     assert lance.dataset(place).version == 1
 
 

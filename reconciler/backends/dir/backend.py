@@ -33,6 +33,7 @@ from reconciler.errors import (
     NotLanceTableError,
     TableAlreadyExistsError,
     TableNotFoundError,
+    UnsupportedOperationError,
 )
 from reconciler.names import DELIMITER, EVERYTHING, ChildrenOf, Identifier, Scope, check_name, join
 from reconciler.state import Capabilities, LiveNamespace, LiveTable, LocationPolicy, PropertyChanges, Snapshot
@@ -66,7 +67,9 @@ class DirBackend(Backend):
     impl = "dir"
     config_model = DirConfig
     config: DirConfig
-    capabilities = Capabilities(location_policy=LocationPolicy.UNDER_ROOT, one_name_space=True)
+    capabilities = Capabilities(
+        location_policy=LocationPolicy.UNDER_ROOT, one_name_space=True, rename_within=0, pinned_root_tables=True
+    )
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
@@ -262,6 +265,24 @@ class DirBackend(Backend):
             self._claim(altered)
             self._release(before)
         return altered
+
+    def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
+        """Give the entry of a table in a namespace another name, in one commit; its directory keeps the name it has."""
+        if min(len(identifier), len(to)) == 1:
+            raise UnsupportedOperationError(
+                f"dir: `{join(identifier)}` cannot be renamed to `{join(to)}`: a table directly under the root is "
+                "named by its directory"
+            )
+
+        def change(contents: Contents) -> tuple[Contents, LiveTable]:
+            self._table(contents, identifier)
+            self._namespace(contents, to[:-1])
+            if contents.find(join(to)) or contents.below(join(to)):
+                raise TableAlreadyExistsError(f"dir: `{join(to)}` already exists")
+            renamed = _put(_put(contents.renamed(join(identifier), join(to)), identifier), to)
+            return renamed, self._table(renamed, to)
+
+        return self._manifest.update(change)
 
     def default_location(self, identifier: Identifier) -> str:
         """Return the place pylance's naming gives: ``name.lance``, or ``hash_namespace$name`` for nested tables.

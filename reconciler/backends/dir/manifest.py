@@ -220,6 +220,16 @@ class Contents:
         added = pa.table([pa.array(values(one.name), one.type) for one in kept.schema], schema=kept.schema)
         return Contents(self.places, pa.concat_tables([kept, added]))
 
+    def renamed(self, object_id: str, to: str) -> Contents:
+        """Return the contents with the row of ``object_id`` as that of ``to``, every other column as it was."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        names = self.rows.column("object_id")
+        index = self.rows.column_names.index("object_id")
+        changed = pc.if_else(pc.equal(names, object_id), pa.scalar(to, names.type), names)
+        return Contents(self.places, self.rows.set_column(index, self.rows.schema.field(index), changed))
+
     def without(self, *object_ids: str) -> Contents:
         """Return the contents without the rows of ``object_ids``."""
         import pyarrow as pa

@@ -70,6 +70,7 @@ class GlueBackend(Backend):
         table_depths=(1, None),
         name_rule=NameRule(_NAME, "a name in Glue has at most 255 printable characters"),
         folds_case=True,
+        lost_on_move="its Lake Formation permissions, tags and version history",
         namespace_kinds=KINDS,
         outer_kind_depth=_CATALOG_DEPTH,
     )

@@ -26,8 +26,8 @@ from reconciler.backends.hive.leftovers import Leftovers
 from reconciler.backends.hive.metastore import Metastore
 from reconciler.backends.hive.tables import Tables
 from reconciler.concurrency import in_parallel
-from reconciler.errors import InvalidInputError, NamespaceNotFoundError
-from reconciler.names import Identifier, Scope, check_name
+from reconciler.errors import InvalidInputError, NamespaceNotFoundError, UnsupportedOperationError
+from reconciler.names import Identifier, Scope, check_name, join
 from reconciler.state import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot
 
 if TYPE_CHECKING:
@@ -196,6 +196,17 @@ class HiveBackend(Backend):
         """Merge ``changes`` into a table's parameters and, where given, set its location."""
         database = self._database(identifier[:-1])
         return table_of(identifier, self._tables.alter(database, identifier[-1], changes, location))
+
+    def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
+        """Give the entry of a table another name within its catalog; the metastore is told to leave the data."""
+        source, target = self._database(identifier[:-1]), self._database(to[:-1])
+        if source.catalog != target.catalog:
+            raise UnsupportedOperationError(
+                f"{self.impl}: `{join(identifier)}` cannot be renamed to `{join(to)}`: they are in different catalogs"
+            )
+        if source != target:
+            self._databases.fetch(target)  # a missing database is an invalid operation to Hive
+        return table_of(to, self._tables.rename(source, identifier[-1], target, to[-1]))
 
     def default_location(self, identifier: Identifier) -> str | None:
         """Return the table's place in its database's directory under ``root``; None without ``root``."""

@@ -25,6 +25,7 @@ class Hive2Backend(HiveBackend):
         table_depths=(1, 1),
         name_rule=NameRule(re.compile(r"[a-z0-9_]+"), "Hive names are letters, digits and `_`"),
         folds_case=True,
+        rename_within=0,
         safeguard=SAFEGUARD,
     )
 

@@ -40,6 +40,8 @@ class Hive3Backend(HiveBackend):
             re.compile(r"[a-z0-9_.-]+"), "Hive names are letters, digits and `_`, from 4.x on also `-` and `.`"
         ),
         folds_case=True,
+        rename_within=1,
+        lost_on_move="its grants and statistics",
         safeguard=SAFEGUARD,
     )
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from reconciler.backends.hive.directories import Directories
 from reconciler.backends.hive.entries import (
+    EXTERNAL_TABLE,
     HELPERS,
+    SAFEGUARD,
     DatabaseName,
     is_helper_name,
     is_lance,
@@ -234,6 +237,28 @@ class Tables:
             if self._write(database, name, altered, last_change):
                 return self.find(database, name)
         raise self._changed(database, name)
+
+    def rename(self, database: DatabaseName, name: str, to: DatabaseName, new_name: str) -> Table:
+        """Give a Lance table another name, in another database too; its location stays.
+
+        The table is made external in an alter of its own where it is not: 3.1 would move its directory otherwise.
+
+        Raises:
+            TableNotFoundError: there is no such table.
+            TableAlreadyExistsError: the new name is taken.
+            ConcurrentModificationError: somebody has changed it meanwhile, where the server tells.
+        """
+        table = self.find(database, name)
+        if not SAFEGUARD.holds(table.parameters) or table.tableType != EXTERNAL_TABLE:
+            table = self.alter(database, name, PropertyChanges(), None)
+        with suppress(TableNotFoundError):
+            self.fetch(to, new_name)
+            raise TableAlreadyExistsError(f"{self.impl}: table `{to}${new_name}` already exists")
+        renamed = deepcopy(table)
+        renamed.dbName, renamed.tableName = to.name, new_name
+        if not self._write(database, name, renamed, table.parameters.get(_LAST_CHANGE)):
+            raise self._changed(database, name)
+        return self.find(to, new_name)
 
     def point_at(self, database: DatabaseName, table: Table, location: str) -> None:
         """Set the location of ``table``, of whatever kind it is, as it was read; no directory is made or moved.

@@ -118,7 +118,7 @@ def is_html(content: bytes, content_type: str) -> bool:
 
 def excerpt(text: str, content_type: str = "") -> str:
     """Return what is worth showing of an answer that was not understood: one short line, a page by its title."""
-    if is_html(text.encode(), content_type):
+    if is_html(text.encode("utf-8", "surrogatepass"), content_type):
         title = _TITLE.search(text)
         text = f"a web page titled `{html.unescape(title[1]).strip()}`" if title else "a web page"
     line = _UNPRINTABLE.sub(" ", text).strip()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -21,6 +22,7 @@ from reconciler.errors import (
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
     NotLanceTableError,
+    TableNotFoundError,
     UnsupportedOperationError,
 )
 from reconciler.names import EVERYTHING, Identifier, Scope, join
@@ -39,7 +41,14 @@ class IcebergBackend(Backend):
     impl = "iceberg"
     config_model = IcebergConfig
     config: IcebergConfig
-    capabilities = Capabilities(table_depths=(2, None), fixed_levels=1, ignores_location=True, safeguard=SAFEGUARD)
+    capabilities = Capabilities(
+        table_depths=(2, None),
+        fixed_levels=1,
+        ignores_location=True,
+        rename_within=1,
+        lost_on_move="its history and access rules",
+        safeguard=SAFEGUARD,
+    )
     reads_by_name = True
     drops_missing = True
 
@@ -59,6 +68,14 @@ class IcebergBackend(Backend):
     def set_outermost_names(self, names: Iterable[str]) -> None:
         """Treat ``names`` as warehouses of this catalog, as far as they exist."""
         self._outermost_names = frozenset(names)
+
+    def asked_capabilities(self) -> Capabilities:
+        """Return what the server can do: not every one renames tables, and those that say what they have are asked."""
+        for name in sorted({*self.config.warehouse_names, *self._outermost_names}):
+            with suppress(NamespaceNotFoundError):
+                if self._server.warehouse(name).routes.renames_tables is False:
+                    self.capabilities = replace(self.capabilities, rename_within=None)
+        return self.capabilities
 
     def close(self) -> None:
         """Give back the connections."""
@@ -197,6 +214,31 @@ class IcebergBackend(Backend):
                     raise
                 entry = again
         return _live(identifier, entry)
+
+    def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
+        """Give the entry of a Lance table another name within its warehouse."""
+        before = self._lance_entry(identifier)
+        warehouse = self._server.warehouse(identifier[0])
+        if identifier[0] != to[0]:
+            raise UnsupportedOperationError(
+                f"iceberg: `{join(identifier)}` cannot be renamed to `{join(to)}`: they are in different warehouses"
+            )
+        self.load_namespace(to[:-1])  # some servers answer a missing one as if the table were missing
+        *levels, name = identifier[1:]
+        *new_levels, new_name = to[1:]
+        try:
+            warehouse.rename_table((levels, name), (new_levels, new_name))
+        except TableNotFoundError:
+            # A call that was sent again after its answer was lost finds that the first one did it.
+            if not self._is_at(to, before.uuid):
+                raise
+        return _live(to, self._lance_entry(to))
+
+    def _is_at(self, identifier: Identifier, uuid: str) -> bool:
+        try:
+            return self._lance_entry(identifier).uuid == uuid
+        except (TableNotFoundError, NotLanceTableError):
+            return False
 
     # ---- within --------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ CONFIG = "/v1/config"
 _DEFAULT_SEPARATOR = "%1F"
 _SAFE_IN_URL = re.compile(r"(?:[A-Za-z0-9._~|-]|%[0-9A-Fa-f]{2})+")
 _VIEWS = re.compile(r"GET\s+/?v1/\{prefix\}/namespaces/\{namespace\}/views")
+_RENAME = re.compile(r"POST\s+/?v1/\{prefix\}/tables/rename")
 
 
 def encode(name: str) -> str:
@@ -41,17 +42,24 @@ def announced_prefix(answer: Mapping[str, object]) -> str | None:
     return str(prefix).strip("/") or None if prefix is not None else None
 
 
+def _offers(answer: Mapping[str, object], endpoint: re.Pattern[str]) -> bool | None:
+    """Return whether a server lists an endpoint among those it has; None where it lists none."""
+    listed = answer.get("endpoints")
+    return any(endpoint.fullmatch(str(entry)) for entry in listed) if isinstance(listed, list) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Routes:
     """The paths of one warehouse.
 
     ``prefix`` is empty where the server has none. ``separator`` stands between encoded levels in a path.
-    ``lists_views`` is None where the server does not say what it offers.
+    ``lists_views`` and ``renames_tables`` are None where the server does not say what it offers.
     """
 
     prefix: str
     separator: str = _DEFAULT_SEPARATOR
     lists_views: bool | None = None
+    renames_tables: bool | None = None
 
     @classmethod
     def of(cls, prefix: str, answer: Mapping[str, object]) -> Routes:
@@ -59,9 +67,7 @@ class Routes:
         separator = str(_settings(answer).get("namespace-separator") or _DEFAULT_SEPARATOR)
         if not _SAFE_IN_URL.fullmatch(separator):
             separator = encode(separator)
-        endpoints = answer.get("endpoints")
-        views = any(_VIEWS.fullmatch(str(entry)) for entry in endpoints) if isinstance(endpoints, list) else None
-        return cls(prefix, separator, views)
+        return cls(prefix, separator, _offers(answer, _VIEWS), _offers(answer, _RENAME))
 
     @property
     def namespaces(self) -> str:
@@ -87,6 +93,11 @@ class Routes:
     def table(self, levels: Sequence[str], name: str) -> str:
         """Return the path of one table; a POST commits to it."""
         return f"{self.tables(levels)}/{encode(name)}"
+
+    @property
+    def rename(self) -> str:
+        """The path that the renaming of a table is posted to."""
+        return f"/v1/{self.prefix}/tables/rename" if self.prefix else "/v1/tables/rename"
 
     def views(self, levels: Sequence[str]) -> str:
         """Return the path of a namespace's views."""

@@ -243,6 +243,25 @@ class Warehouse:
         )
         return _entry(answer, doing)
 
+    def rename_table(self, origin: tuple[Levels, str], to: tuple[Levels, str]) -> None:
+        """Rename a table, which the server does in one step; everything else of it stays.
+
+        Raises:
+            TableNotFoundError: it does not exist.
+            TableAlreadyExistsError: the name is taken, by a view too.
+        """
+        (levels, name), (new_levels, new_name) = origin, to
+        self.http.done(
+            "POST",
+            self.routes.rename,
+            doing=f"rename {self._called((*levels, name), 'table')}",
+            body={
+                "source": {"namespace": list(levels), "name": name},
+                "destination": {"namespace": list(new_levels), "name": new_name},
+            },
+            errors={404: TableNotFoundError, 409: TableAlreadyExistsError},
+        )
+
     def drop_table(self, levels: Levels, name: str) -> None:
         """Drop a table's entry; the server is told to leave the data alone.
 

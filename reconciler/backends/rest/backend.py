@@ -41,13 +41,14 @@ from reconciler.state import (
 __all__ = ["RestBackend"]
 
 _ALTERING = frozenset({"AlterNamespace", "AlterTable"})
+_RENAMING = frozenset({"RenameTable"})
 
 
 class RestBackend(Backend):
     """A Lance namespace server, over its REST interface.
 
     The protocol of today has no call that changes an entry; a server that says in ListOperations that it has
-    AlterNamespace and AlterTable, as ``lancens serve`` does, is asked to.
+    AlterNamespace and AlterTable, as ``lancens serve`` does, is asked to. So is one that says it has RenameTable.
     """
 
     impl = "rest"
@@ -76,7 +77,7 @@ class RestBackend(Backend):
         self._known = Server(http, self.config.delimiter)
         self._asking = threading.Lock()
         self._asked = False
-        self.capabilities = self._able(alters=False)
+        self.capabilities = self._able(frozenset())
 
     @property
     def calls(self) -> int:
@@ -92,16 +93,19 @@ class RestBackend(Backend):
     def _ask(self) -> None:
         with self._asking:
             if not self._asked:
-                self.capabilities = self._able(alters=self._known.operations() >= _ALTERING)
+                self.capabilities = self._able(self._known.operations())
                 self._asked = True
 
-    def _able(self, *, alters: bool) -> Capabilities:
+    def _able(self, offered: frozenset[str]) -> Capabilities:
+        alters = offered >= _ALTERING
         return Capabilities(
             location_policy=LocationPolicy.ANY if self.config.root is None else LocationPolicy.UNDER_ROOT,
             table_markers=self.config.table_properties,
             alter_namespace=alters,
             alter_table=alters,
             relocate_table=alters,
+            rename_within=0 if offered >= _RENAMING else None,
+            lost_on_move="what the server keeps beside its location and properties",
         )
 
     def asked_capabilities(self) -> Capabilities:
@@ -332,6 +336,22 @@ class RestBackend(Backend):
         altered = server.alter_table(identifier, changes, location)
         _require_shown(changes, altered.properties)
         return altered
+
+    def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
+        """Give the entry of a table another name, where the server can, and see that it is the same entry."""
+        server = self._server
+        if self.capabilities.rename_within is None:
+            return super().rename_table(identifier, to)
+        before = server.table(identifier)
+        server.require_namespace(to[:-1])
+        server.rename_table(identifier, to)
+        renamed = server.table(to)
+        if not locations.same(before.location, renamed.location):
+            raise InternalError(
+                f"rest: the server renames table `{join(identifier)}` to `{join(to)}` and shows it at "
+                f"{locations.redact(renamed.location)}, not at {locations.redact(before.location)}"
+            )
+        return renamed
 
     def default_location(self, identifier: Identifier) -> str | None:
         """Return the place below ``root``, None without one."""

@@ -133,6 +133,13 @@ class Server:
         doing = f"deregister {_named('table', identifier)}"
         self._post("table", identifier, "deregister", doing, {}, _MISSING_TABLE)
 
+    def rename_table(self, identifier: Identifier, to: Identifier) -> None:
+        """RenameTable, with the namespace of the new name said in any case."""
+        doing = f"rename {_named('table', identifier)}"
+        body = {"new_table_name": to[-1], "new_namespace_id": list(to[:-1])}
+        errors = {404: TableNotFoundError, 409: TableAlreadyExistsError}
+        self._post("table", identifier, "rename", doing, body, errors)
+
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None) -> LiveTable:
         """AlterTable, as ``lancens serve`` has it."""
         doing = f"change {_named('table', identifier)}"

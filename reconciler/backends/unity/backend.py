@@ -58,6 +58,7 @@ class UnityBackend(Backend):
         alter_table=False,
         relocate_table=False,
         replace_table=False,
+        lost_on_move="its grants, tags and lineage",
     )
 
     def __init__(self, **properties: str) -> None:

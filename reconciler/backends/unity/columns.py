@@ -16,7 +16,7 @@ from reconciler.arrow_types import TypeSyntaxError
 from reconciler.arrow_types.syntax import parse_tree
 from reconciler.arrow_types.tree import ArrowType, Foreign
 from reconciler.backends.unity.types import UnityType, from_json, from_name, to_unity
-from reconciler.state import Field, Schema
+from reconciler.state import Column, Schema
 
 __all__ = ["ARROW_TYPE", "nearest_types", "schema_of", "to_columns"]
 
@@ -63,7 +63,7 @@ def _is_exact(kind: ArrowType) -> bool:
     return from_json(to_unity(kind).json) == kind
 
 
-def _column(field: Field, position: int) -> dict[str, Any]:
+def _column(field: Column, position: int) -> dict[str, Any]:
     kind = _tree(field.type)
     shown = to_unity(kind)
     metadata = dict(field.metadata)
@@ -94,7 +94,7 @@ def _position(column: Mapping[str, Any]) -> int:
     return position if isinstance(position, int) else 0
 
 
-def _field(column: Mapping[str, Any]) -> Field:
+def _field(column: Mapping[str, Any]) -> Column:
     whole = _whole_field(column.get("type_json"))
     written = whole.get("metadata") or {}
     metadata = {key: text for key, text in written.items() if isinstance(text, str)}
@@ -102,11 +102,11 @@ def _field(column: Mapping[str, Any]) -> Field:
     if isinstance(column.get("comment"), str):
         metadata[_COMMENT] = column["comment"]
     nullable = column.get("nullable", whole.get("nullable"))
-    return Field(
+    return Column(
         str(column.get("name", "")),
         _type_of(column, whole, exact),
         nullable is not False,
-        tuple(sorted(metadata.items())),
+        dict(sorted(metadata.items())),
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+import lance
 import pytest
 from lance_namespace import DescribeTableRequest, errors
 
@@ -26,6 +27,7 @@ from reconciler.names import Identifier, Scope
 from reconciler.namespace import CatalogNamespace
 from reconciler.state import PropertyChanges
 from tests.catalogs.hive.conftest import Connect
+from tests.catalogs.hive.files import digests, write_dataset
 from tests.catalogs.hive.raw import fetch, plain_table, put, raw
 from tests.servers.hive import Metastore
 from tests.soak import count
@@ -272,3 +274,39 @@ def test_no_secret_is_shown(connect: Connect, database: Identifier) -> None:
     with pytest.raises(TableNotFoundError) as caught:
         backend.load_table((*database, "missing"))
     assert "s3cr3t" not in "".join([*shown, str(caught.value)])
+
+
+def test_a_rename_moves_no_file_whatever_the_entry_was(
+    backend: HiveBackend, server: Metastore, database: Identifier, lake: str
+) -> None:
+    """A managed table's directory moves with its name in 3.1, and a peer's entry may be one."""
+    other = (*database[:-1], f"{database[-1]}_other")
+    backend.insert_namespace(other, {})
+    try:
+        for name in ("ours", "managed", "unsaid"):
+            place = backend.default_location((*database, name))
+            assert place is not None
+            write_dataset(Path(place), 1000)
+        backend.insert_table((*database, "ours"), str(backend.default_location((*database, "ours"))), {"tier": "gold"})
+        for name, kind in (("managed", "MANAGED_TABLE"), ("unsaid", "EXTERNAL_TABLE")):
+            place = backend.default_location((*database, name))
+            put(server.uri, plain_table((*database, name), place, {"table_type": "lance"}, kind))
+        before = digests(Path(lake))
+        for name in ("ours", "managed", "unsaid"):
+            place = backend.load_table((*database, name)).location
+            for old, new in (
+                ((*database, name), (*database, f"{name}_2")),
+                ((*database, f"{name}_2"), (*other, f"{name}_3")),
+            ):
+                assert backend.rename_table(old, new).location == place
+                assert digests(Path(lake)) == before
+                assert backend.load_table(new).location == place
+                with pytest.raises(TableNotFoundError):
+                    backend.load_table(old)
+            assert lance.dataset(place.removeprefix("file:")).count_rows() == 1000
+        assert backend.load_table((*other, "ours_3")).properties["tier"] == "gold"
+        assert fetch(server.uri, (*other, "managed_3")).tableType == "EXTERNAL_TABLE"
+    finally:
+        for name in backend.child_tables(other):
+            backend.remove_table((*other, name))
+        backend.remove_namespace(other)

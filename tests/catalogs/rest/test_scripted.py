@@ -296,6 +296,28 @@ def test_a_server_that_says_so_is_asked_to_alter() -> None:
         assert server.paths().count("POST /ListOperations") == 1
 
 
+def test_a_server_that_says_so_is_asked_to_rename_and_believed_only_with_the_same_location() -> None:
+    places = {"old": "s3://lake/t", "new": "s3://lake/t", "elsewhere": "s3://lake/other"}
+
+    def answer(request: Request) -> Answer:
+        if request.path == "/ListOperations":
+            return 200, {"operations": ["RenameTable"]}
+        if request.path.endswith("/describe"):
+            return 200, {"location": places[request.body["id"][-1]], "properties": {}}
+        return 200, {}
+
+    with scripted(answer) as server:
+        backend = backend_at(server.url)
+        assert backend.rename_table(("a", "old"), ("b", "new")).location == "s3://lake/t"
+        [sent] = [request for request in server.requests if request.path.endswith("/rename")]
+        assert sent.path == "/v1/table/a%24old/rename"
+        assert sent.body == {"id": ["a", "old"], "new_table_name": "new", "new_namespace_id": ["b"]}
+        with pytest.raises(InternalError, match="shows it at s3://lake/other"):
+            backend.rename_table(("a", "old"), ("b", "elsewhere"))
+    with scripted(lambda _: (200, {"operations": []})) as server:
+        assert backend_at(server.url).asked_capabilities().rename_within is None
+
+
 def test_headers_and_token_are_sent_and_shown_nowhere() -> None:
     def answer(request: Request) -> Answer:
         return 500, {"error": f"{request.headers}", "code": 18}

@@ -18,7 +18,7 @@ from unitycatalog.client.models.create_schema import CreateSchema
 from unitycatalog.client.models.create_table import CreateTable
 
 from reconciler import storage
-from reconciler.arrow_types import make_field
+from reconciler.arrow_types import make_column
 from reconciler.state import PropertyChanges
 from tests.catalogs.unity.conftest import CATALOG, TOKEN, Unity
 from tests.unit.test_arrow_types import STORED
@@ -41,7 +41,7 @@ def ask(unity: Unity, call: Callable[[ApiClient], Awaitable[ResultT]]) -> Result
 def full_table(unity: Unity, tmp_path: Path) -> str:
     """Register a dataset with a column of every type and return its location."""
     location = (tmp_path / "everything.lance").as_uri()
-    schema = tuple(make_field(f"c{number}", text, metadata={"k": "é"}) for number, text in enumerate(STORED))
+    schema = tuple(make_column(f"c{number}", text, metadata={"k": "é"}) for number, text in enumerate(STORED))
     storage.create_empty(location, schema, {})
     backend = unity.connect()
     backend.insert_namespace((CATALOG, "sales"), {"owner": "ads", "lancens.managed-by": "shop/unity"})

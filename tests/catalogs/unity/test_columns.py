@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.arrow_types import from_arrow_schema, make_field
+from reconciler.arrow_types import from_arrow_schema, make_column
 from reconciler.backends.unity.columns import ARROW_TYPE, nearest_types, schema_of, to_columns
-from reconciler.state import Field
+from reconciler.state import Column
 from tests.unit.test_arrow_types import STORED
 
 _scalars = st.sampled_from([text for text in STORED if "<" not in text and text not in ("null", "blob")])
@@ -43,22 +43,22 @@ _types = st.recursive(_scalars, _nested, max_leaves=6)
 
 
 def column(text: str) -> dict[str, Any]:
-    [found] = to_columns((make_field("c", text),))
+    [found] = to_columns((make_column("c", text),))
     return found
 
 
 @pytest.mark.parametrize("text", STORED)
 def test_every_type_comes_back_as_it_was(text: str) -> None:
     schema = (
-        make_field("c", text, metadata={"k": "v"}),
-        make_field("d", text, nullable=text == "null", metadata={"comment": "the second"}),
+        make_column("c", text, metadata={"k": "v"}),
+        make_column("d", text, nullable=text == "null", metadata={"comment": "the second"}),
     )
     assert schema_of(to_columns(schema)) == schema
 
 
 @given(_types, st.booleans())
 def test_nested_types_come_back_as_they_were(text: str, nullable: bool) -> None:
-    schema = (make_field("c", text, nullable=nullable),)
+    schema = (make_column("c", text, nullable=nullable),)
     written = to_columns(schema)
     assert schema_of(written) == schema
     assert to_columns(schema_of(written)) == written
@@ -132,7 +132,7 @@ def test_types_unity_has(text: str, name: str, shown: str, in_json: object) -> N
     told = column(text)
     assert (told["type_name"], told["type_text"]) == (name, shown)
     assert json.loads(told["type_json"]) == {"name": "c", "type": in_json, "nullable": True, "metadata": {}}
-    assert nearest_types([(make_field("c", text),)]) == []
+    assert nearest_types([(make_column("c", text),)]) == []
 
 
 @pytest.mark.parametrize(
@@ -163,13 +163,13 @@ def test_types_unity_has(text: str, name: str, shown: str, in_json: object) -> N
 )
 def test_types_unity_does_not_have_are_shown_as_the_nearest(text: str, shown: str) -> None:
     assert column(text)["type_text"] == shown
-    [note] = nearest_types([(make_field("c", text),)])
+    [note] = nearest_types([(make_column("c", text),)])
     assert note.startswith(f"1 column of type {text}: Unity shows {shown}")
 
 
 def test_equal_types_of_many_tables_are_one_note() -> None:
-    embedding = make_field("e", "fixed_size_list<float32>[768]")
-    notes = nearest_types([(embedding, make_field("id", "int64")), (embedding,), (make_field("u", "uint8"),)])
+    embedding = make_column("e", "fixed_size_list<float32>[768]")
+    notes = nearest_types([(embedding, make_column("id", "int64")), (embedding,), (make_column("u", "uint8"),)])
     assert [note.split(":")[0] for note in notes] == [
         "2 columns of type fixed_size_list<float32>[768]",
         "1 column of type uint8",
@@ -177,7 +177,7 @@ def test_equal_types_of_many_tables_are_one_note() -> None:
 
 
 def test_positions_comments_and_nullability() -> None:
-    schema = (make_field("a", "int64", nullable=False), make_field("b", "string", metadata={"comment": "said"}))
+    schema = (make_column("a", "int64", nullable=False), make_column("b", "string", metadata={"comment": "said"}))
     first, second = to_columns(schema)
     assert (first["position"], first["nullable"], "comment" in first) == (0, False, False)
     assert (second["position"], second["nullable"], second["comment"]) == (1, True, "said")
@@ -185,8 +185,8 @@ def test_positions_comments_and_nullability() -> None:
 
 
 def test_a_comment_that_was_changed_in_unity_is_the_one_that_counts() -> None:
-    [told] = to_columns((make_field("a", "int64", metadata={"comment": "old"}),))
-    assert schema_of([{**told, "comment": "new"}]) == (make_field("a", "int64", metadata={"comment": "new"}),)
+    [told] = to_columns((make_column("a", "int64", metadata={"comment": "old"}),))
+    assert schema_of([{**told, "comment": "new"}]) == (make_column("a", "int64", metadata={"comment": "new"}),)
 
 
 def test_an_exact_type_that_no_longer_fits_is_not_believed() -> None:
@@ -226,7 +226,7 @@ def test_columns_of_other_writers(type_json: str, expected: str) -> None:
     ],
 )
 def test_columns_without_json(told: dict[str, Any], expected: str) -> None:
-    assert schema_of([{"name": "c", **told}]) == (Field("c", expected),)
+    assert schema_of([{"name": "c", **told}]) == (Column("c", expected),)
 
 
 def test_types_that_only_other_writers_of_lance_make_are_text() -> None:

@@ -18,11 +18,11 @@ from reconciler.names import Identifier
 from reconciler.planner.plan import Plan
 from reconciler.state import (
     Capabilities,
+    Column,
     DesiredCatalog,
     DesiredNamespace,
     DesiredTable,
     Evolve,
-    Field,
     LiveNamespace,
     LiveTable,
     Prune,
@@ -33,7 +33,7 @@ from reconciler.state import (
 from tests.unit.applier.world import Crash, World, capable
 from tests.unit.planner.building import CATALOG, OWNER, USERS, at, marks
 
-WIDER: Schema = (*USERS, Field("email", "string"))
+WIDER: Schema = (*USERS, Column("email", "string"))
 CAPABILITIES = (
     Capabilities(),
     capable(alter_table=False, relocate_table=False, replace_table=True),

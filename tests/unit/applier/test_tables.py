@@ -9,12 +9,12 @@ from reconciler.applier import Result, Status
 from reconciler.backends.memory import MemoryBackend
 from reconciler.errors import PermissionDeniedError, ThrottlingError
 from reconciler.planner.plan import Action, Plan
-from reconciler.state import Capabilities, DesiredTable, Evolve, Field, Schema, Storage, StorageKind
+from reconciler.state import Capabilities, Column, DesiredTable, Evolve, Schema, Storage, StorageKind
 from tests.unit.applier.world import Crash, World, capable
 from tests.unit.planner.building import OWNER, USERS, desired, live, live_table, marks, table
 
 PLACE = "/data/t.lance"
-WIDER = (*USERS, Field("email", "string"))
+WIDER = (*USERS, Column("email", "string"))
 
 MakeWorld = Callable[[Capabilities], World]
 
@@ -327,12 +327,12 @@ def test_columns_that_are_there_already_are_done(world: World) -> None:
 @pytest.mark.parametrize(
     ("now", "said"),
     [
-        ((*USERS, Field("email", "int64")), "column `email` is `int64` in the data, `string` in the manifest"),
-        ((*USERS, Field("phone", "string")), "column `phone` (string) is in the data but not in the manifest"),
+        ((*USERS, Column("email", "int64")), "column `email` is `int64` in the data, `string` in the manifest"),
+        ((*USERS, Column("phone", "string")), "column `phone` (string) is in the data but not in the manifest"),
         (USERS[:1], "column `name` is gone from the data"),
     ],
 )
-def test_columns_are_not_added_to_a_schema_that_moved(world: World, now: tuple[Field, ...], said: str) -> None:
+def test_columns_are_not_added_to_a_schema_that_moved(world: World, now: tuple[Column, ...], said: str) -> None:
     world.has(live(live_table("t", owner=OWNER)))
     world.storage.put(PLACE, USERS)
     plan = planned(world, table("t", schema=WIDER, evolve=Evolve.ADDITIVE))

@@ -23,8 +23,8 @@ from reconciler.planner.facts import PlanOptions
 from reconciler.planner.plan import ManifestRef, Plan
 from reconciler.state import (
     Capabilities,
+    Column,
     DesiredCatalog,
-    Field,
     LiveNamespace,
     LiveTable,
     PropertyChanges,
@@ -153,7 +153,7 @@ class FakeStorage:
         place = locations.normalise(location)
         return self.datasets.get(place) == schema and place not in self.used
 
-    def add_columns(self, location: str, fields: tuple[Field, ...], options: Mapping[str, str]) -> None:
+    def add_columns(self, location: str, fields: tuple[Column, ...], options: Mapping[str, str]) -> None:
         place = locations.normalise(location)
 
         def write() -> None:

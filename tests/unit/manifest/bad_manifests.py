@@ -78,7 +78,10 @@ BAD: list[tuple[str, str, list[str]]] = [
         "unknown key, nothing near",
         HEAD + "zzz: 1\ncatalogs: {}\n",
         [
-            f"{L}:3:1: unknown key `zzz` in the manifest; expected `version`, `name`, `include`, `safety`, `catalogs`",
+            (
+                f"{L}:3:1: unknown key `zzz` in the manifest; expected `version`, `name`, `include`, `safety`, "
+                "`schemas`, `catalogs`"
+            ),
         ],
     ),
     (

@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.errors import ManifestError
 from reconciler.manifest import load
-from reconciler.state import DesiredNamespace, DesiredTable, Evolve, Field, Prune, Source, Thresholds
+from reconciler.state import Column, DesiredNamespace, DesiredTable, Evolve, Prune, Source, Thresholds
 from tests.unit.manifest.conftest import Load, Write, manifest
 
 FULL = """\
@@ -67,8 +67,8 @@ def test_every_key_reaches_the_desired_state(write: Write) -> None:
         Source("lancens.yaml", 15, 11),
         location=f"{path.parent}/lake/users.lance",
         schema=(
-            Field("user_id", "int64", nullable=False),
-            Field("embedding", "fixed_size_list<float32>[768]", metadata=(("a", "y"), ("b", "x"))),
+            Column("user_id", "int64", nullable=False),
+            Column("embedding", "fixed_size_list<float32>[768]", metadata={"a": "y", "b": "x"}),
         ),
         evolve=Evolve.ADDITIVE,
         probe=False,
@@ -163,7 +163,7 @@ def test_placeholders_work_in_every_value(load_text: Load, tmp_path: Path, monke
     assert desired.prune is Prune.NEVER
     assert (table.location, table.protect) == ("s3://b/t", True)
     assert table.properties == {"owner": "by ml ${var:x}!", "tier": "gold", "literal": "${env:X} $ $$ "}
-    assert table.schema == (Field("v", "fixed_size_list<float32>[4]"),)
+    assert table.schema == (Column("v", "fixed_size_list<float32>[4]"),)
 
 
 def test_a_placeholder_that_stands_for_a_bad_value_is_an_error(load_text: Load) -> None:

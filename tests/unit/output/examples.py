@@ -7,7 +7,6 @@ from reconciler.planner.plan import (
     Action,
     CatalogSummary,
     Change,
-    Column,
     Guard,
     ManifestRef,
     Note,
@@ -15,6 +14,7 @@ from reconciler.planner.plan import (
     Plan,
     SourceRef,
 )
+from reconciler.state import Column
 
 OWNER = "feature-store/lake"
 _MANIFEST = ManifestRef(name="feature-store", digest="5b" * 32, files=("lancens.yaml",))

@@ -13,7 +13,7 @@ from reconciler.pipeline.records import Severity, Stored, TableRecord
 from reconciler.pipeline.report.document import Finding
 from reconciler.pipeline.rules import RULES, Times, check, unread_namespace
 from reconciler.planner.plan import SourceRef
-from reconciler.state import DesiredTable, Evolve, Field, ForeignTable, LiveTable, Safeguard, Source, StorageKind
+from reconciler.state import Column, DesiredTable, Evolve, ForeignTable, LiveTable, Safeguard, Source, StorageKind
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 TIMES = Times(NOW, timedelta(days=180))
@@ -25,7 +25,7 @@ SOURCE_REF = SourceRef(file=SOURCE.file, line=SOURCE.line)
 OWNED = {MANAGED_BY: OWNER, KEYS: '["tier"]', "tier": "gold"}
 LIVE = LiveTable(ID, PLACE, OWNED)
 DESIRED = DesiredTable(ID, SOURCE, {"tier": "gold"})
-SCHEMA = (Field("id", "int64"),)
+SCHEMA = (Column("id", "int64"),)
 FULL = Stored(StorageKind.DATASET, version=3, rows=1, bytes=9, fragments=1, schema=SCHEMA, committed=NOW)
 SOUND = TableRecord("lake", ID, OWNER, PLACE, "s3://lake", DESIRED, LIVE, None, FULL)
 DETAIL = "it holds 1.csv and no version of a dataset"
@@ -356,7 +356,7 @@ def test_values_that_look_like_secrets_are_not_shown() -> None:
 
 
 def test_a_schema_that_nothing_but_a_person_can_settle() -> None:
-    desired = (Field("id", "string"), Field("name", "string"))
+    desired = (Column("id", "string"), Column("name", "string"))
     finding = only(replace(SOUND, desired=replace(DESIRED, schema=desired)), "schema-drift")
     assert finding.severity is Severity.ERROR
     assert finding.reason == (
@@ -366,7 +366,7 @@ def test_a_schema_that_nothing_but_a_person_can_settle() -> None:
 
 
 def test_columns_that_apply_can_add_are_a_warning() -> None:
-    desired = (*SCHEMA, Field("name", "string"))
+    desired = (*SCHEMA, Column("name", "string"))
     record = replace(SOUND, desired=replace(DESIRED, schema=desired, evolve=Evolve.ADDITIVE))
     finding = only(record, "schema-drift")
     assert (finding.severity, finding.reason) == (

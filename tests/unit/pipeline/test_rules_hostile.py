@@ -15,9 +15,9 @@ from reconciler.planner.plan import Action, Change
 from reconciler.planner.tables import diff_table
 from reconciler.state import (
     Capabilities,
+    Column,
     DesiredTable,
     Evolve,
-    Field,
     ForeignTable,
     LiveTable,
     Prune,
@@ -34,7 +34,7 @@ _numbers = st.none() | st.integers(0, 2**63)
 _moments = st.none() | st.datetimes(timezones=st.just(UTC))
 _schemas = st.lists(
     st.builds(
-        Field,
+        Column,
         name=names,
         type=st.sampled_from(("int64", "string", "struct<a: int64>")) | hostile_text,
         nullable=st.booleans(),

@@ -13,7 +13,7 @@ import pytest
 
 from reconciler.pipeline.records import Stored
 from reconciler.pipeline.storage_probe import probe
-from reconciler.state import Field, StorageKind
+from reconciler.state import Column, StorageKind
 
 
 def _rows(number: int) -> pa.Table:
@@ -43,7 +43,7 @@ def test_a_dataset_is_measured_from_its_latest_version(tmp_path: Path, elsewhere
     found = probe(place, {})
     assert (found.kind, found.version, found.rows, found.fragments) == (StorageKind.DATASET, 4, 110, 2)
     assert found.bytes == data
-    assert found.schema == (Field("id", "int64"), Field("score", "float64"))
+    assert found.schema == (Column("id", "int64"), Column("score", "float64"))
     assert found.committed is not None
     assert began < found.committed < datetime.now(UTC) + timedelta(seconds=1)
 

@@ -11,11 +11,11 @@ from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, TableFact
 from reconciler.planner.plan import ManifestRef, Plan
 from reconciler.state import (
     Capabilities,
+    Column,
     DesiredCatalog,
     DesiredNamespace,
     DesiredTable,
     Evolve,
-    Field,
     LiveNamespace,
     LiveTable,
     Prune,
@@ -31,7 +31,7 @@ CATALOG = "lake"
 MANIFEST = "store"
 OWNER = f"{MANIFEST}/{CATALOG}"
 OTHER = "another/lake"
-USERS: Schema = (Field("user_id", "int64", nullable=False), Field("name", "string"))
+USERS: Schema = (Column("user_id", "int64", nullable=False), Column("name", "string"))
 
 
 def at(line: int = 1) -> Source:

@@ -12,10 +12,10 @@ from reconciler.planner.facts import PlanOptions, TableFacts, storage_questions
 from reconciler.planner.plan import Action, Plan
 from reconciler.state import (
     Capabilities,
+    Column,
     DesiredCatalog,
     DesiredTable,
     Evolve,
-    Field,
     LiveTable,
     Prune,
     Safeguard,
@@ -64,7 +64,7 @@ class TestNew:
         assert steps(plan_of(desired(table("t")), live(), storage=facts)) == ["register-table t"]
 
     def test_data_of_another_schema_is_a_conflict_that_shows_the_difference(self) -> None:
-        found = (Field("user_id", "int32", nullable=False), Field("extra", "string"))
+        found = (Column("user_id", "int32", nullable=False), Column("extra", "string"))
         with pytest.raises(PlanError) as error:
             plan_of(desired(table("t", schema=USERS)), live(), storage={"t": stored(StorageKind.DATASET, schema=found)})
         assert str(error.value) == (
@@ -307,7 +307,7 @@ class TestSchema:
         assert plan_of(desired(table("t", schema=USERS)), self.there, storage=facts).is_empty
 
     def test_additive_adds_nullable_columns(self) -> None:
-        wanted = desired(table("t", schema=(*USERS, Field("age", "int32")), evolve=Evolve.ADDITIVE))
+        wanted = desired(table("t", schema=(*USERS, Column("age", "int32")), evolve=Evolve.ADDITIVE))
         plan = plan_of(wanted, self.there, storage={"t": stored(StorageKind.DATASET, schema=USERS)})
         assert steps(plan) == ["alter-table t"]
         assert [(field.path, field.after) for field in plan.changes[0].fields] == [("schema.age", "int32")]
@@ -315,13 +315,13 @@ class TestSchema:
     @pytest.mark.parametrize(
         ("wanted", "evolve", "said"),
         [
-            ((*USERS, Field("age", "int32")), Evolve.NEVER, "column `age` .* is not in the data"),
-            ((*USERS, Field("age", "int32", nullable=False)), Evolve.ADDITIVE, "only nullable columns can be added"),
+            ((*USERS, Column("age", "int32")), Evolve.NEVER, "column `age` .* is not in the data"),
+            ((*USERS, Column("age", "int32", nullable=False)), Evolve.ADDITIVE, "only nullable columns can be added"),
             (USERS[:1], Evolve.ADDITIVE, "column `name` .* is in the data but not in the manifest"),
-            ((USERS[0], Field("name", "binary")), Evolve.ADDITIVE, "column `name` is `string` in the data"),
+            ((USERS[0], Column("name", "binary")), Evolve.ADDITIVE, "column `name` is `string` in the data"),
         ],
     )
-    def test_anything_else_is_a_conflict(self, wanted: tuple[Field, ...], evolve: Evolve, said: str) -> None:
+    def test_anything_else_is_a_conflict(self, wanted: tuple[Column, ...], evolve: Evolve, said: str) -> None:
         with pytest.raises(PlanError, match=said):
             plan_of(
                 desired(table("t", schema=wanted, evolve=evolve)),
@@ -330,7 +330,7 @@ class TestSchema:
             )
 
     def test_metadata_engines_add_to_a_column_is_no_difference(self) -> None:
-        found = (USERS[0], Field("name", "string", metadata=(("added-by", "engine"),)))
+        found = (USERS[0], Column("name", "string", metadata={"added-by": "engine"}))
         facts = {"t": stored(StorageKind.DATASET, schema=found)}
         assert plan_of(desired(table("t", schema=USERS)), self.there, storage=facts).is_empty
 
