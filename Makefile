@@ -9,7 +9,7 @@ SYSTEM := $(VENV)/.system
 # With this set, every Python that a test starts would compile all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help system install demo test lint types uncounted unit servers coverage soak bench schemas lock dist thrift clean
+.PHONY: help system install demo test lint types uncounted unit servers coverage soak bench schemas docs lock dist thrift clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -96,6 +96,10 @@ schemas: $(INSTALLED)
 	$(BIN)/lancens schema manifest -o schemas/manifest.schema.json
 	$(BIN)/lancens schema plan -o schemas/plan.schema.json
 	$(BIN)/lancens schema audit -o schemas/audit.schema.json
+
+## make docs       build the documentation site into build/docs; a link that leads nowhere is an error
+docs: $(INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 ## make lock       resolve the locked versions again
 lock: $(BIN)/uv
