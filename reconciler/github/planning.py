@@ -14,11 +14,16 @@ from reconciler.github.workflow import annotate
 from reconciler.planner.plan import Plan
 from reconciler.planner.safety import check_removals
 
-__all__ = ["comment_plan", "drift", "plan", "validate", "validate_fork"]
+__all__ = ["comment_plan", "drift", "plan", "validate", "validate_untrusted"]
 
 _FORK = (
     "This pull request comes from a fork. It gets no secrets, so only the manifest was checked: no catalog was read, "
     "and nothing is approved. To plan it, push its commits to a branch of this repository."
+)
+
+_QUEUE = (
+    "A merge queue joins the commits of several pull requests, perhaps of forks, so only the manifest was checked: no "
+    "catalog was read, and nothing is approved. Plan on the event `pull_request`."
 )
 
 
@@ -64,11 +69,12 @@ def validate(job: Job) -> Outcome:
     return Outcome(page=f"### lancens: {code(manifest.name)} is valid\n\n{', '.join(parts)}.\n")
 
 
-def validate_fork(job: Job) -> Outcome:
+def validate_untrusted(job: Job) -> Outcome:
     """Validate, and say why there is no more than that."""
-    annotate("notice", _FORK, title="lancens: validated only")
+    why = _QUEUE if job.context.pull_request is None else _FORK
+    annotate("notice", why, title="lancens: validated only")
     outcome = validate(job)
-    outcome.page += f"\n{_FORK}\n"
+    outcome.page += f"\n{why}\n"
     return outcome
 
 

@@ -9,6 +9,7 @@ from reconciler import locations, ownership
 from reconciler.backends.identifiers import folded, name_problem, property_problem, table_depth_problem
 from reconciler.manifest.blocks import BlockReader, entries_of
 from reconciler.manifest.columns import NamedSchemas, read_columns
+from reconciler.manifest.hosts import hosts_in
 from reconciler.manifest.models import NamespaceBlock, TableBlock
 from reconciler.manifest.nodes import Node, Place, Scalar, Sequence
 from reconciler.manifest.variables import is_from_outside
@@ -208,16 +209,26 @@ class CatalogReader:
         if block.location is None:
             return None
         value = entries_of(node)["location"]
+        if not self.blocks.is_known(value):
+            return block.location
         reason = locations.check(block.location)
         if reason is not None:
             self._at(value.place, f"`location` in {what}: {reason}")
+            return None
+        strange = [host for host in hosts_in("location", block.location) if not self.blocks.policy.admits(host)]
+        if strange:
+            self._at(
+                value.place,
+                f"`location` in {what} names a host that is not allowed; --allow-host names those that are",
+            )
             return None
         location = locations.absolute(block.location, self.blocks.faults.folder(value.place))
         if location != block.location:
             self.relative[identifier] = location
         under_root = self.capabilities.location_policy is LocationPolicy.UNDER_ROOT
         if under_root and self.root is not None and not locations.is_under(self.root, location):
-            shown = locations.redact(location)
+            written = value.text if isinstance(value, Scalar) else ""
+            shown = written if is_from_outside(written) else locations.redact(location)
             self._at(value.place, f"`location` in {what} is {shown}, expected a place under {self.catalog}'s root")
         return location
 

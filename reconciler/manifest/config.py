@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from reconciler import locations
 from reconciler.backends.config import check_config, known_keys, parse_config
 from reconciler.errors import ManifestError, Problem
-from reconciler.manifest.variables import Placeholder, Template, TemplateError, escape, is_literal, value_of
+from reconciler.manifest.hosts import hosts_in
+from reconciler.manifest.variables import Placeholder, Resolver, Template, TemplateError, escape, is_literal
 from reconciler.redaction import is_sensitive_key
 from reconciler.state import Source
 
@@ -84,7 +85,7 @@ class ConfigText:
 
     # ---- later
 
-    def resolve(self, variables: Mapping[str, str]) -> ResolvedConfig:
+    def resolve(self, resolver: Resolver) -> ResolvedConfig:
         """Return the values of now.
 
         Raises:
@@ -95,10 +96,13 @@ class ConfigText:
         problems: list[Problem] = []
         for entry in self.entries:
             try:
-                text, hidden = _filled(entry, variables)
+                text, hidden = _filled(entry, resolver)
             except TemplateError as error:
                 problems.append(_problem(entry.source, f"config `{entry.key}`: {error}"))
                 continue
+            strange = [host for host in hosts_in(self.plain_key(entry), text) if not resolver.policy.admits(host)]
+            if strange:
+                problems.append(_problem(entry.source, _not_allowed(entry, strange[0])))
             properties[entry.key] = self._absolute(entry, text)
             secrets |= hidden
             if is_sensitive_key(entry.key):
@@ -159,17 +163,23 @@ def _relative(path: str, moved: str) -> str:
     return plain if plain.startswith("..") else f"./{plain}" if plain != "." else "."
 
 
-def _filled(entry: ConfigEntry, variables: Mapping[str, str]) -> tuple[str, set[str]]:
+def _filled(entry: ConfigEntry, resolver: Resolver) -> tuple[str, set[str]]:
     text, hidden = "", set()
     for part in entry.template:
         if isinstance(part, str):
             text += part
             continue
-        value = value_of(part, variables, entry.folder)
+        value = resolver.value(part, entry.folder)
         if part.scheme != "var" and value != part.default:
             hidden.add(value)
         text += value
     return text, hidden
+
+
+def _not_allowed(entry: ConfigEntry, host: str) -> str:
+    # A host that comes from the environment or a file is as secret as anything else from there.
+    named = f"the host `{host}`" if is_literal(entry.template) else "a host"
+    return f"config `{entry.key}` names {named} that is not allowed; --allow-host names those that are"
 
 
 def _problem(source: Source, message: str) -> Problem:

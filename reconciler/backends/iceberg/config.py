@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 
 from reconciler.backends.config import BackendConfig, Root
-from reconciler.backends.http import Endpoint
+from reconciler.backends.http import Endpoint, plain_http_problem
 
 __all__ = ["DEFAULT_SCOPE", "IcebergConfig"]
 
@@ -36,6 +36,8 @@ class IcebergConfig(BackendConfig):
     read_timeout: int = Field(default=30_000, ge=1, le=_LONGEST_TIMEOUT_MS)
     max_retries: int = Field(default=3, ge=0, le=100)
     root: Root | None = None
+    allow_http: bool = False
+    """Whether secrets may go over plain http to other machines."""
     warehouses: str = ""
 
     @field_validator("endpoint")
@@ -64,6 +66,15 @@ class IcebergConfig(BackendConfig):
             raise ValueError("`auth_token` and `credential` are two ways to authenticate; give one")
         if self.credential is None and self.oauth2_server_uri is not None:
             raise ValueError("`oauth2-server-uri` needs a `credential` to send there")
+        return self
+
+    @model_validator(mode="after")
+    def _is_safe_on_the_way(self) -> IcebergConfig:
+        has_secret = self.auth_token is not None or self.credential is not None
+        for key, address in (("endpoint", self.endpoint), ("oauth2_server_uri", self.token_address)):
+            problem = plain_http_problem(key, address, has_secret=has_secret, allowed=self.allow_http)
+            if problem is not None:
+                raise ValueError(problem)
         return self
 
     @cached_property

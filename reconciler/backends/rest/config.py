@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from reconciler.backends.config import BackendConfig, Root
-from reconciler.backends.http import Endpoint
+from reconciler.backends.http import Endpoint, plain_http_problem
 from reconciler.names import DELIMITER
-from reconciler.redaction import slow_digest
+from reconciler.redaction import is_sensitive, slow_digest
 
 __all__ = ["RestConfig"]
 
@@ -30,6 +30,8 @@ class RestConfig(BackendConfig):
     read_timeout: float = Field(default=60.0, gt=0, le=3600)
     max_retries: int = Field(default=3, ge=0, le=100)
     root: Root | None = None
+    allow_http: bool = False
+    """Whether secrets may go over plain http to other machines."""
     """Where tables go that name no location; where the server keeps a directory, that directory."""
     table_properties: bool = True
     """Whether the server keeps the properties of tables; pylance's own adapter loses most of them."""
@@ -40,6 +42,16 @@ class RestConfig(BackendConfig):
         if not value.get_secret_value().strip():
             raise ValueError("is empty; leave it out for a server without authentication")
         return value
+
+    @model_validator(mode="after")
+    def _is_safe_on_the_way(self) -> RestConfig:
+        has_secret = self.auth_token is not None or any(
+            name.lower() in _CREDENTIAL_HEADERS or is_sensitive(name, value) for name, value in self.headers.items()
+        )
+        problem = plain_http_problem("uri", self.uri, has_secret=has_secret, allowed=self.allow_http)
+        if problem is not None:
+            raise ValueError(problem)
+        return self
 
     def identity(self) -> str:
         """Return the server's address, and a digest of the headers that can choose another catalog there."""

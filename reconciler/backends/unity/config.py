@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from reconciler.backends.config import BackendConfig, Root
-from reconciler.backends.http import Endpoint
+from reconciler.backends.http import Endpoint, plain_http_problem
 from reconciler.backends.unity.names import name_problem
 
 __all__ = ["UnityConfig"]
@@ -24,6 +24,8 @@ class UnityConfig(BackendConfig):
     read_timeout: float = Field(default=60.0, gt=0, le=3600)
     max_retries: int = Field(default=3, ge=0, le=100)
     root: Root | None = None
+    allow_http: bool = False
+    """Whether secrets may go over plain http to other machines."""
 
     @field_validator("catalog")
     @classmethod
@@ -48,6 +50,14 @@ class UnityConfig(BackendConfig):
         if not token:
             raise ValueError("is empty; leave it out for a service without authentication")
         return SecretStr(token)
+
+    @model_validator(mode="after")
+    def _is_safe_on_the_way(self) -> UnityConfig:
+        has_secret = self.auth_token is not None
+        problem = plain_http_problem("endpoint", self.endpoint, has_secret=has_secret, allowed=self.allow_http)
+        if problem is not None:
+            raise ValueError(problem)
+        return self
 
     @property
     def service_address(self) -> str:
