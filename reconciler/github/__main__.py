@@ -65,7 +65,8 @@ def _run(job: Job) -> Outcome:
         outcome.plan = job.planned
         outcome.appendix = plan_summary(job.planned)
     outcome.page = job.secrets.scrub(outcome.page)
-    if outcome.failure is not FailureReason.GITHUB and (outcome.failure or job.inputs.command is Command.APPLY):
+    worth = outcome.failure or job.inputs.command is Command.APPLY
+    if worth and outcome.failure is not FailureReason.GITHUB and job.context.trust is Trust.FULL:
         _report(job, outcome)
     return outcome
 

@@ -73,7 +73,9 @@ def _head_repository(event: str, document: Mapping[str, Any]) -> str | None:
     subject = document.get(_HEADS[event])
     if not isinstance(subject, Mapping):
         return None
-    head = subject.get("head")
-    found = subject.get("head_repository") if event == "workflow_run" else head and head.get("repo")
+    head = subject if event == "workflow_run" else subject.get("head")
+    if not isinstance(head, Mapping):
+        return None
+    found = head.get("head_repository" if event == "workflow_run" else "repo")
     name = found.get("full_name") if isinstance(found, Mapping) else None
     return name.lower() if isinstance(name, str) else None

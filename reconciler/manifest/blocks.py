@@ -82,7 +82,7 @@ class BlockReader:
         return text if self.is_known(node) else None
 
     def is_known(self, node: Node) -> bool:
-        """Return whether what stands at ``node`` is known: its placeholders may be looked up and stand for something."""
+        """Return whether what stands at ``node`` is known: its placeholders may be looked up and stand for a text."""
         return node.place not in self._unresolved
 
     def children(self, node: Node, key: str, what: str) -> dict[str, Node]:
