@@ -17,6 +17,7 @@ from reconciler import display
 __all__ = [
     "ApplyError",
     "BackendError",
+    "BlockedError",
     "CatalogError",
     "ConcurrentModificationError",
     "ConfigError",
@@ -32,7 +33,6 @@ __all__ = [
     "NamespaceNotFoundError",
     "NotLanceTableError",
     "PermissionDeniedError",
-    "PlanError",
     "PlanFileError",
     "Problem",
     "SafetyError",
@@ -120,12 +120,21 @@ class CatalogError(LancensError):
         self.code = code
 
 
-class PlanError(LancensError):
-    """Desired and live state cannot be reconciled as asked; carries every conflict found."""
+_NAMED = 20
 
-    def __init__(self, conflicts: Sequence[str]) -> None:
-        self.conflicts = tuple(conflicts)
-        super().__init__(*self.conflicts, f"{_count(len(conflicts), 'conflict')}. Nothing was changed.")
+
+class BlockedError(LancensError):
+    """A plan is not carried out because some objects are blocked; ``objects`` says of each which it is, and why."""
+
+    def __init__(self, objects: Sequence[str]) -> None:
+        self.objects = tuple(objects)
+        rest = len(objects) - _NAMED
+        named = [*self.objects[:_NAMED], *([f"and {rest:,} more"] if rest > 0 else ())]
+        ending = (
+            f"{_count(len(objects), 'object')} blocked. Nothing was changed. Plan again when that is mended, or carry "
+            "out the rest with --skip-blocked."
+        )
+        super().__init__(*named, ending)
 
 
 class SafetyError(LancensError):

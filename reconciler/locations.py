@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from typing import overload
 from urllib.parse import unquote
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "join",
     "new_place_in",
     "normalise",
+    "place",
     "redact",
     "same",
     "scheme",
@@ -119,8 +121,16 @@ def check(location: str) -> str | None:
     return None
 
 
-def redact(location: str) -> str:
-    """Return ``location`` without user information and query, safe to show."""
+@overload
+def redact(location: str) -> str: ...
+@overload
+def redact(location: None) -> None: ...
+@overload
+def redact(location: str | None) -> str | None: ...
+def redact(location: str | None) -> str | None:
+    """Return ``location`` without user information and query, safe to show; None where there is none."""
+    if location is None:
+        return None
     scheme, rest = _split(location)
     if scheme in ("", "file"):
         return location
@@ -132,6 +142,11 @@ def redact(location: str) -> str:
             authority = f"(redacted)@{host}"
         rest = f"//{authority}{slash}{path}"
     return f"{location[: len(scheme)]}:{rest}"
+
+
+def place(location: str) -> str:
+    """Return what two locations of one place have in common, as far as a saved plan shows it."""
+    return normalise(redact(location))
 
 
 def new_place_in(home: str) -> str:

@@ -50,7 +50,7 @@ class Source:
 
     file: str
     line: int
-    column: int
+    column: int = 1
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"

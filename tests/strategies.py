@@ -4,21 +4,11 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from reconciler.planner.entries import Action, Change, Fingerprint, Guard, Kind, Note
 from reconciler.planner.explain import explain
-from reconciler.planner.plan import (
-    Action,
-    CatalogSummary,
-    Change,
-    Fingerprint,
-    Guard,
-    Kind,
-    ManifestRef,
-    Note,
-    ObjectView,
-    Plan,
-    SourceRef,
-)
-from reconciler.state import Column
+from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan
+from reconciler.planner.views import ObjectView
+from reconciler.state import Column, Source
 
 SECRET = "hunter2-correct-horse"
 """Part of every value that must not be shown, and of nothing else."""
@@ -108,7 +98,7 @@ def views(draw: st.DrawFn, kind: Kind = "table") -> ObjectView:
     )
 
 
-_sources = st.none() | st.builds(SourceRef, file=st.just("lancens.yaml") | hostile_text, line=st.integers(1, 10_000))
+_sources = st.none() | st.builds(Source, file=st.just("lancens.yaml") | hostile_text, line=st.integers(1, 10_000))
 _reasons = st.sampled_from(("in the manifest", "differs from the manifest", "absent: true"))
 
 

@@ -16,7 +16,9 @@ from reconciler.backends.faults import catalog_errors
 from reconciler.display import count
 from reconciler.errors import StalePlanError
 from reconciler.names import Identifier
-from reconciler.planner.plan import Change, Fingerprint, Kind, ObjectView, Plan, view_of
+from reconciler.planner.entries import Change, Fingerprint, Kind
+from reconciler.planner.plan import Plan
+from reconciler.planner.views import ObjectView, view_of
 from reconciler.state import DEFAULT_PARALLELISM
 
 __all__ = ["check_plan"]

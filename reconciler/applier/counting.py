@@ -7,17 +7,18 @@ know that there are enough, and only if these are too few in the whole catalog.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 
 from reconciler.applier.live import load_table
 from reconciler.backends.base import Backend
 from reconciler.concurrency import in_parallel
 from reconciler.names import Identifier
+from reconciler.ownership import owner_of
 from reconciler.planner.comparison import Comparison, comparison_of
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.plan import CatalogSummary
-from reconciler.state import Thresholds
+from reconciler.state import LiveTable, Thresholds
 
 __all__ = ["with_true_count"]
 
@@ -47,15 +48,19 @@ def with_true_count(
     if going * 100 <= max(limits.min_tables, going) * percent:
         return summary  # no count at all makes this too much
     comparison = comparison_of(source)
+
+    def counted(tables: Iterable[LiveTable]) -> int:
+        return sum(comparison.is_removable(table.id, owner_of(table.properties)) for table in tables)
+
     if percent:
         needed = -(-going * 100 // percent) - going
         asked = islice(_staying(source, comparison, removed), 2 * needed)
         found = in_parallel(lambda identifier: load_table(backend, identifier), asked, parallelism)
-        staying = sum(1 for table in found if table is not None and comparison.is_removable(table))
+        staying = counted(table for table in found if table is not None)
         if staying >= needed:
             return summary.model_copy(update={"removable_tables": going + staying})
     tables = backend.scan(source.desired.scope).tables.values()
-    staying = sum(1 for table in tables if table.id not in removed and comparison.is_removable(table))
+    staying = counted(table for table in tables if table.id not in removed)
     return summary.model_copy(update={"removable_tables": going + staying})
 
 

@@ -19,7 +19,8 @@ from reconciler.applier.step import LiveT, Outcome, StaleError, Step, Target
 from reconciler.applier.table_steps import step_of_table
 from reconciler.backends.base import Backend
 from reconciler.errors import ApplyError, BackendError, ErrorCode
-from reconciler.planner.plan import Action, Plan
+from reconciler.planner.entries import Action
+from reconciler.planner.plan import Plan
 from reconciler.redaction import REDACTED, is_stand_in, scrub
 from reconciler.state import DEFAULT_PARALLELISM
 

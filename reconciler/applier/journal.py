@@ -19,7 +19,8 @@ from typing import BinaryIO
 from reconciler import locations
 from reconciler.applier.report import ApplyReport, Result, Status
 from reconciler.errors import ApplyError
-from reconciler.planner.plan import Change, Plan
+from reconciler.planner.entries import Change
+from reconciler.planner.plan import Plan
 from reconciler.redaction import redact_properties
 from reconciler.state import LiveNamespace, LiveTable
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from reconciler.backends.base import Backend
 from reconciler.errors import NamespaceNotFoundError, TableNotFoundError
-from reconciler.planner.plan import Kind
+from reconciler.planner.entries import Kind
 from reconciler.state import LiveNamespace, LiveTable
 
 __all__ = ["load", "load_namespace", "load_table"]

@@ -6,7 +6,7 @@ from reconciler.applier.live import load_namespace
 from reconciler.applier.report import Status
 from reconciler.applier.step import Outcome, Step, Steps, Target
 from reconciler.errors import NamespaceAlreadyExistsError, NamespaceNotEmptyError, NamespaceNotFoundError
-from reconciler.planner.plan import Action
+from reconciler.planner.entries import Action
 from reconciler.state import LiveNamespace
 
 __all__ = ["step_of_namespace"]

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from reconciler import locations
-from reconciler.planner.plan import Change, Fingerprint, ObjectView
+from reconciler.planner.entries import Change, Fingerprint
+from reconciler.planner.views import ObjectView
 
 __all__ = ["Difference", "Precondition", "differences", "precondition_of", "stale_text"]
 
@@ -39,10 +40,10 @@ def precondition_of(change: Change, live: ObjectView | None) -> Precondition:
         if change.after is None:
             return Precondition.APPLIED
         return Precondition.PENDING if change.before is None or change.replace else Precondition.STALE
-    found = _concealed(live, change)
-    if change.after is not None and found.satisfies(_concealed(change.after, change)):
+    found = change.concealed(live)
+    if change.after is not None and found.satisfies(change.concealed(change.after)):
         return Precondition.APPLIED if found.is_request_true else Precondition.UNSETTLED
-    if change.before is not None and found.digest() == _concealed(change.before, change).digest():
+    if change.before is not None and found.digest() == change.concealed(change.before).digest():
         return Precondition.PENDING
     return Precondition.STALE
 
@@ -59,16 +60,12 @@ class Difference:
         return f"planned on {self.planned or 'nothing'}, now {self.now or 'nothing'}"
 
 
-def _concealed(view: ObjectView, one: Change | Fingerprint) -> ObjectView:
-    return view.concealed(one.address, one.secret_keys)
-
-
 def differences(one: Change | Fingerprint, planned: ObjectView | None, live: ObjectView | None) -> list[Difference]:
     """Return what moved between two states of the object that ``one`` is about; None is one that is not there."""
     if planned is None or live is None:
         there = [Difference("existence", None if planned is None else "there", None if live is None else "there")]
         return [] if planned is live else there
-    before, now = dict(_fields(_concealed(planned, one))), dict(_fields(_concealed(live, one)))
+    before, now = dict(_fields(one.concealed(planned))), dict(_fields(one.concealed(live)))
     return [
         Difference(field, before.get(field), now.get(field))
         for field in dict.fromkeys((*before, *now))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reconciler import locations, ownership
-from reconciler.planner.plan import Change, ObjectView
+from reconciler.planner.entries import Change
+from reconciler.planner.views import ObjectView
 from reconciler.state import PropertyChanges
 
 __all__ = ["property_changes"]

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from reconciler import display
 from reconciler.display import count
-from reconciler.planner.plan import Change
+from reconciler.planner.entries import Change
 
 __all__ = ["ApplyReport", "Event", "Finished", "Result", "Started", "Status", "mark_of", "result_line", "summary_line"]
 

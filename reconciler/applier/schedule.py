@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from reconciler.errors import PlanFileError
-from reconciler.planner.plan import Change
+from reconciler.planner.entries import Change
 
 __all__ = ["Schedule"]
 

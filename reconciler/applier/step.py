@@ -12,7 +12,8 @@ from reconciler.applier.report import Status
 from reconciler.backends.base import Backend
 from reconciler.errors import BackendError
 from reconciler.names import Identifier
-from reconciler.planner.plan import Action, Change, ObjectView, view_of
+from reconciler.planner.entries import Action, Change
+from reconciler.planner.views import ObjectView, view_of
 from reconciler.state import LiveNamespace, LiveTable, PropertyChanges
 
 __all__ = ["Outcome", "StaleError", "Step", "Steps", "Target"]

@@ -18,8 +18,8 @@ from reconciler.errors import (
     TableNotFoundError,
 )
 from reconciler.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION
+from reconciler.planner.entries import Action
 from reconciler.planner.facts import has_true_request
-from reconciler.planner.plan import Action
 from reconciler.state import LiveTable, PropertyChanges
 
 __all__ = ["step_of_table"]

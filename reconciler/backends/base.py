@@ -65,6 +65,9 @@ class Backend(ABC):
     reads_by_name: ClassVar[bool] = False
     """Whether a scan of named tables (``Only``) costs as much as they do, whatever else is beside them."""
 
+    is_its_root: ClassVar[bool] = False
+    """Whether the catalog is the directory ``root`` with what is in it, so that a copy of that is a catalog too."""
+
     parallelism: int = DEFAULT_PARALLELISM
     """How many requests a scan or a list has in flight; whoever connects may set another number."""
 

@@ -1,7 +1,8 @@
 """The ``lancens`` command: one module a subcommand, loaded when it is called.
 
-Exit codes: 0 done; 1 any error, wrong usage included; 2 with ``--detailed-exitcode``, when there are changes; 130
-when interrupted. The result goes to stdout, everything else to stderr, and no traceback is shown without ``--debug``.
+Exit codes: 0 done; 1 any error, wrong usage included; 2 with ``--detailed-exitcode``, when there are changes; 3 when
+something is blocked; 130 when interrupted. The result goes to stdout, everything else to stderr, and no traceback is
+shown without ``--debug``.
 """
 
 from __future__ import annotations

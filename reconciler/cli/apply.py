@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.options import PlanFlags, full_option, load_manifest, plan_flags, policy, read_plan
-from reconciler.cli.showing import make_plan, print_plan
+from reconciler.cli.showing import BLOCKED, make_plan, print_plan
 from reconciler.errors import ApplyError, LancensError
 
 if TYPE_CHECKING:
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from reconciler.planner.plan import Plan
 
 _PLAN_SUFFIX = ".json"
+_BLOCKED = (
+    "Something is blocked, so nothing was changed. Plan again when that is mended, or carry out the rest with "
+    "--skip-blocked."
+)
 
 
 @click.command("apply")
@@ -30,7 +34,8 @@ _PLAN_SUFFIX = ".json"
 @click.option(
     "--journal", metavar="DIR", default=".lancens", show_default=True, help="Where the journal of the run is kept."
 )
-def command(flags: PlanFlags, full: bool, auto_approve: bool, journal: str) -> None:
+@click.option("--skip-blocked", is_flag=True, help="Carry out the rest where something is blocked.")
+def command(flags: PlanFlags, full: bool, auto_approve: bool, journal: str, skip_blocked: bool) -> None:
     """Make the catalogs what the manifest says, or carry out a saved plan.
 
     MANIFEST may be a plan that `lancens plan -o plan.json` saved: it is carried out as it was reviewed, or refused
@@ -44,6 +49,9 @@ def command(flags: PlanFlags, full: bool, auto_approve: bool, journal: str) -> N
     """
     plan, manifest = _plan(flags)
     print_plan(plan, "text", full=full)
+    if plan.blocked and not skip_blocked:
+        click.echo(_BLOCKED, err=True)
+        sys.exit(BLOCKED)
     if plan.is_empty:
         return
     if not flags.allow_mass_removal:
@@ -52,7 +60,7 @@ def command(flags: PlanFlags, full: bool, auto_approve: bool, journal: str) -> N
         check_removals(plan)
     if not auto_approve:
         _ask(plan)
-    _carry_out(plan, manifest, flags, journal)
+    _carry_out(plan, manifest, flags, journal, skip_blocked=skip_blocked)
 
 
 def _plan(flags: PlanFlags) -> tuple[Plan, Manifest]:
@@ -123,7 +131,7 @@ def _interruptible(stop: StopSignal) -> Iterator[None]:
         signal.signal(signal.SIGINT, previous)
 
 
-def _carry_out(plan: Plan, manifest: Manifest, flags: PlanFlags, journal: str) -> None:
+def _carry_out(plan: Plan, manifest: Manifest, flags: PlanFlags, journal: str, *, skip_blocked: bool) -> None:
     from reconciler.applier import summary_line
     from reconciler.cli.progress import Progress
     from reconciler.operations.apply import apply
@@ -135,6 +143,7 @@ def _carry_out(plan: Plan, manifest: Manifest, flags: PlanFlags, journal: str) -
             manifest,
             journal=journal,
             allow_mass_removal=flags.allow_mass_removal,
+            skip_blocked=skip_blocked,
             parallelism=flags.parallelism,
             on_event=progress,
             stop=stop,

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
 
-from reconciler.cli.options import load_manifest, manifest_arguments, pairs, say, variables_option, write_result
+from reconciler.cli.options import (
+    load_manifest,
+    manifest_arguments,
+    pairs,
+    say,
+    variables_option,
+    write_file,
+    write_result,
+)
+from reconciler.errors import ManifestError, SelectionError
 from reconciler.state import DEFAULT_PARALLELISM
+
+if TYPE_CHECKING:
+    from reconciler.manifest import Manifest
+    from reconciler.operations.import_ import Imported, ImportOptions
 
 
 @click.command("import")
@@ -14,7 +30,19 @@ from reconciler.state import DEFAULT_PARALLELISM
 @click.option("--catalog", metavar="NAME", help="Only this catalog of the manifest; or the name of the new one.")
 @click.option("--impl", metavar="IMPL", help="Read a catalog that no manifest describes.")
 @click.option("--config", multiple=True, callback=pairs, metavar="KEY=VALUE", help="With --impl: how to reach it.")
+@click.option(
+    "--select",
+    multiple=True,
+    metavar="GLOB",
+    help="Only what matches catalog/namespace/table; ** is any number of levels. Can be repeated.",
+)
+@click.option("--unmanaged", is_flag=True, help="Only what no manifest manages.")
+@click.option("--with-schema", is_flag=True, help="The columns of each table too, as its dataset has them.")
+@click.option("--from-storage", is_flag=True, help="Also blocks for datasets under the roots that no catalog has.")
 @click.option("-o", "--out", metavar="FILE", help="Write to a file that does not exist yet.")
+@click.option(
+    "--append", metavar="FILE", help="Put what a manifest's file does not say into it; the rest of it stays as it is."
+)
 @click.option(
     "--parallelism",
     type=click.IntRange(1, 256),
@@ -28,7 +56,12 @@ def command(
     catalog: str | None,
     impl: str | None,
     config: dict[str, str],
+    select: tuple[str, ...],
+    unmanaged: bool,
+    with_schema: bool,
+    from_storage: bool,
     out: str | None,
+    append: str | None,
     parallelism: int,
 ) -> None:
     """Write the manifest of what is there; planning it gives no changes.
@@ -37,22 +70,105 @@ def command(
     Examples:
       lancens import --impl dir --config root=./lake -o lancens.yaml
       lancens import prod.yaml --catalog prod
+      lancens import --append lancens.yaml --unmanaged
+      lancens import --from-storage -o found.yaml
     """
-    from pathlib import Path
+    from reconciler.operations.import_ import ImportOptions, imported
 
-    from reconciler.operations.import_ import import_
-
-    if out is not None and Path(out).exists():
-        raise click.UsageError(f"{out} exists; import does not overwrite a manifest")
-    if out is not None and not Path(out).parent.is_dir():
-        raise click.UsageError(f"there is no folder {Path(out).parent} to write {Path(out).name} to")
+    _check_target(out, append)
     if impl is None and config:
         raise click.UsageError("--config goes with --impl")
     if impl is not None and manifests:
         raise click.UsageError("give a manifest or --impl, not both")
+    options = ImportOptions(
+        select=select,
+        unmanaged=unmanaged,
+        with_schema=with_schema,
+        from_storage=from_storage,
+        parallelism=parallelism,
+    )
+    if append is not None:
+        _append(append, manifests, variables, catalog, impl, config, options)
+        return
     manifest = None if impl else load_manifest(manifests, variables)
     folder = Path(out).parent if out is not None else Path()
-    text = import_(manifest, catalog=catalog, impl=impl, config=config, folder=folder, parallelism=parallelism)
-    write_result(text, out)
+    made = imported(manifest, options, catalog=catalog, impl=impl, config=config, folder=folder)
+    write_result(made.text, out)
+    _say(made)
     if out is not None:
-        say(f"Wrote {out}; `lancens plan {out}` says what differs from it.", err=True)
+        say(f"Wrote {out}: {_counts(made)}; `lancens plan {out}` says what differs from it.", err=True)
+
+
+def _check_target(out: str | None, append: str | None) -> None:
+    if out is not None and append is not None:
+        raise click.UsageError("-o writes a file of its own, --append extends one: give one of them")
+    if out is not None and Path(out).exists():
+        raise click.UsageError(f"{out} exists; import does not overwrite a manifest. --append {out} adds to it")
+    if out is not None and not Path(out).parent.is_dir():
+        raise click.UsageError(f"there is no folder {Path(out).parent} to write {Path(out).name} to")
+    if append is not None and not Path(append).is_file():
+        raise click.UsageError(f"there is no file {append} to append to; -o {append} writes one")
+
+
+def _append(
+    path: str,
+    manifests: tuple[str, ...],
+    variables: dict[str, str],
+    catalog: str | None,
+    impl: str | None,
+    config: dict[str, str],
+    options: ImportOptions,
+) -> None:
+    """Put what is live and not said into the file at ``path``; a file that would not load then stays as it was."""
+    from dataclasses import replace
+
+    from reconciler.manifest.grafting import graft
+    from reconciler.operations.import_ import imported
+
+    named = manifests or (path,)
+    manifest = load_manifest(named, variables)
+    _check_part(path, manifest)
+    said = {name: one.desired for name, one in manifest.catalogs.items()}
+    if impl is not None:
+        if catalog is None:
+            raise click.UsageError("say with --catalog NAME what to call the catalog in the manifest")
+        if catalog in said:
+            raise SelectionError(
+                f"{path} has a catalog `{catalog}` already; leave --impl and --config out to add to it"
+            )
+    made = imported(
+        None if impl else manifest,
+        replace(options, beside=said),
+        catalog=catalog,
+        impl=impl,
+        config=config,
+        folder=Path(path).parent,
+    )
+    _say(made)
+    if not made.namespaces and not made.tables and impl is None:
+        say(f"{path} says all of it already; nothing was written.", err=True)
+        return
+    before = Path(path).read_bytes()
+    write_file(path, graft(path, before, made.text))
+    try:
+        load_manifest(named, variables)
+    except ManifestError:
+        write_file(path, before)
+        raise
+    say(f"Added to {path}: {_counts(made)}; every other line is as it was.", err=True)
+
+
+def _check_part(path: str, manifest: Manifest) -> None:
+    if not any(Path(path).samefile(file) for file in manifest.files):
+        raise SelectionError(f"{path} is no part of the manifest, which is {', '.join(manifest.files)}")
+
+
+def _say(made: Imported) -> None:
+    for remark in made.remarks:
+        say(remark, err=True)
+
+
+def _counts(made: Imported) -> str:
+    from reconciler.display import count
+
+    return f"{count(made.namespaces, 'namespace')}, {count(made.tables, 'table')}"

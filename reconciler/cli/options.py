@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import stat
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -34,6 +35,7 @@ __all__ = [
     "read_plan",
     "variables_option",
     "wants_color",
+    "write_file",
     "write_result",
 ]
 
@@ -218,11 +220,22 @@ def write_result(text: str, path: str | None = None) -> None:
     if path is None:
         click.echo(text, nl=not text.endswith("\n"))
         return
-    target = Path(path)
+    write_file(path, text.encode("utf-8"))
+
+
+def write_file(path: str, data: bytes) -> None:
+    """Write ``data`` to the file ``path``, which is whole or as it was; a link stays one.
+
+    Raises:
+        LancensError: it cannot be written.
+    """
+    target = Path(path).resolve()
     partial = target.with_name(f".{target.name}.partial")
     try:
         try:
-            partial.write_text(text, encoding="utf-8")
+            partial.write_bytes(data)
+            if target.exists():
+                partial.chmod(stat.S_IMODE(target.stat().st_mode))
             partial.replace(target)
         finally:
             partial.unlink(missing_ok=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.options import Format, PlanFlags, format_option, full_option, plan_flags, say, write_result
-from reconciler.cli.showing import plan_and_show
+from reconciler.cli.showing import BLOCKED, plan_and_show
 from reconciler.cli.spark_options import spark_flags
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ def command(
 ) -> None:
     """Show what apply would change. Nothing is changed.
 
+    Exits 3 where something is blocked: it cannot be planned until that is mended.
+
     MANIFEST is a file, several, or a folder; the default is lancens.yaml.
 
     \b
@@ -56,5 +58,7 @@ def command(
     if out is not None:
         write_result(plan.to_json(), out)
         say(f"Saved to {out}; `lancens apply {out}` carries out exactly this.", err=True)
+    if plan.blocked:
+        sys.exit(BLOCKED)
     if detailed_exitcode and not plan.is_empty:
         sys.exit(2)

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from reconciler.pipeline.session import SparkOptions
     from reconciler.planner.plan import Plan
 
-__all__ = ["make_plan", "plan_and_show", "print_plan"]
+__all__ = ["BLOCKED", "make_plan", "plan_and_show", "print_plan"]
+
+
+BLOCKED = 3
+"""The exit code of a plan that could not plan everything, of its `apply` and of `drift`."""
 
 
 @contextmanager

@@ -15,7 +15,8 @@ from reconciler import display
 from reconciler.errors import Problem
 from reconciler.github.workflow import Level, annotate
 from reconciler.output.wording import Entry, entries_of, headline, word_of
-from reconciler.planner.plan import Guard, Plan
+from reconciler.planner.entries import Blocked, Guard
+from reconciler.planner.plan import Plan
 
 __all__ = ["annotate_plan", "annotate_problems"]
 
@@ -39,7 +40,7 @@ def annotate_plan(plan: Plan, folder: str, workspace: Path) -> None:
         _Annotation(
             _level(entry),
             f"lancens: {word_of(entry)}",
-            f"{display.address(entry.catalog, *entry.identifier)}: {headline(entry)}",
+            f"{display.address(entry.catalog, *entry.identifier)}: {_said(entry)}",
             _relative(entry.source.file, folder, workspace),
             entry.source.line,
         )
@@ -69,8 +70,16 @@ def annotate_problems(problems: Sequence[Problem], manifests: Sequence[str], wor
 
 
 def _level(entry: Entry) -> Level:
+    if isinstance(entry, Blocked):
+        return "warning"
     removes = entry.would.removes if isinstance(entry, Guard) else entry.action.removes or entry.replace
     return "warning" if removes else "notice"
+
+
+def _said(entry: Entry) -> str:
+    if isinstance(entry, Blocked):
+        return display.printable(f"{entry.reason}. To do: {entry.remedy}")
+    return headline(entry)
 
 
 def _relative(file: str, folder: str, workspace: Path) -> str:

@@ -16,7 +16,8 @@ import zlib
 from dataclasses import dataclass
 
 from reconciler.errors import PlanFileError
-from reconciler.planner.plan import Change, Guard, Plan
+from reconciler.planner.entries import Change, Entry
+from reconciler.planner.plan import Plan
 
 __all__ = ["Approval", "approval_in", "approval_line", "essence", "marker", "packed"]
 
@@ -52,7 +53,7 @@ def marker(kind: str, label: str) -> str:
     return f"<!-- lancens {kind} label={label} -->"
 
 
-def essence(entry: Change | Guard) -> str:
+def essence(entry: Entry) -> str:
     """Return what ``entry`` is about as JSON, without its places in the manifest and in the plan."""
     return json.dumps(entry.model_dump(mode="json", exclude={"source", "depends_on"}, exclude_defaults=True))
 

@@ -12,8 +12,9 @@ from reconciler.github.inputs import DEFAULT_LABEL
 from reconciler.output import markdown_text, render
 from reconciler.output.markdown import COMMENT_LIMIT, pull_request_comment, render_markdown
 from reconciler.output.markdown_text import length_of
-from reconciler.output.wording import closing_line, entries_of
-from reconciler.planner.plan import Change, Guard, Plan
+from reconciler.output.wording import Entry, closing_line, entries_of
+from reconciler.planner.entries import Blocked, Change, Guard
+from reconciler.planner.plan import Plan
 
 __all__ = ["applied_page", "code", "difference", "fenced", "labelled", "plan_body", "plan_comment", "plan_summary"]
 
@@ -123,16 +124,19 @@ def _compared(before: Sequence[str], after: Sequence[str]) -> list[str]:
     return [f"{line[0]} {line[1:]}" for line in compared[3:]]
 
 
-def _entries(plan: Plan) -> dict[str, Change | Guard]:
+def _entries(plan: Plan) -> dict[str, Entry]:
     return {essence(entry): entry for entry in entries_of(plan)}
 
 
-def _only(plan: Plan, entries: Sequence[Change | Guard]) -> list[str]:
+def _only(plan: Plan, entries: Sequence[Entry]) -> list[str]:
     if not entries:
         return []
     changes = tuple(entry.model_copy(update={"depends_on": ()}) for entry in entries if isinstance(entry, Change))
     guards = tuple(entry for entry in entries if isinstance(entry, Guard))
-    return _lines(plan.model_copy(update={"changes": changes, "guards": guards, "notes": ()}))[:-1]
+    blocked = tuple(entry for entry in entries if isinstance(entry, Blocked))
+    return _lines(
+        plan.model_copy(update={"changes": changes, "guards": guards, "blocked": blocked, "waiting": (), "notes": ()})
+    )[:-1]
 
 
 def _lines(plan: Plan) -> list[str]:

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reconciler import display, locations, ownership
+from reconciler.arrow_types import TypeSyntaxError, check_column_name, make_column
 from reconciler.manifest.reader import MAX_DEPTH, UNPRINTABLE
 from reconciler.manifest.variables import escape, is_literal, parse_template
 from reconciler.names import Identifier, Scope, check_name
 from reconciler.redaction import is_sensitive_key
-from reconciler.state import Capabilities, LiveNamespace, LiveTable, Snapshot
+from reconciler.state import Capabilities, Column, LiveNamespace, LiveTable, Schema, Snapshot
 
 __all__ = ["ExportCatalog", "to_yaml"]
 
@@ -28,18 +29,35 @@ _INDENT = "  "
 _MOST_LEVELS = (MAX_DEPTH - 8) // 2
 _LONGEST_KEY = 1000  # YAML takes no longer key without a mark of its own.
 _PLAIN = re.compile(r"(?:[A-Za-z_]|\.{0,2}/)(?:[A-Za-z0-9_./%+=-]|:(?=[A-Za-z0-9_./-]))*")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NOT_TEXT = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 
 
 @dataclass(frozen=True, slots=True)
 class ExportCatalog:
-    """One catalog to write. ``config`` is text with placeholders, as a manifest has it."""
+    """One catalog to write.
+
+    Args:
+        name: its name in the manifest.
+        impl: the name of its implementation; None where the manifest says ``impl`` and ``config`` already.
+        config: text with placeholders, as a manifest has it.
+        snapshot: what to write blocks for.
+        scope: the part of the catalog that the manifest is about.
+        places: what to write as a table's location, instead of where it is: None for nothing at all.
+        schemas: the columns to write, of the tables that have some here.
+        remarks: a comment to put above a table.
+        capabilities: what the catalog can do; None for what its implementation can.
+    """
 
     name: str
-    impl: str
+    impl: str | None
     config: Mapping[str, str] = field(repr=False)
     snapshot: Snapshot = field(repr=False)
     scope: Scope
+    places: Mapping[Identifier, str | None] = field(default_factory=dict, repr=False)
+    schemas: Mapping[Identifier, Schema] = field(default_factory=dict, repr=False)
+    remarks: Mapping[Identifier, str] = field(default_factory=dict, repr=False)
+    capabilities: Capabilities | None = None
 
 
 def to_yaml(name: str, catalogs: Sequence[ExportCatalog]) -> str:
@@ -83,7 +101,7 @@ class _CatalogWriter:
 
         self._catalog = catalog
         self._variables = variables
-        self._capabilities: Capabilities = registry.backend_class(catalog.impl).capabilities
+        self._capabilities = catalog.capabilities or registry.backend_class(catalog.impl or "").capabilities
         self._namespaces: defaultdict[Identifier, set[str]] = defaultdict(set)
         self._tables: defaultdict[Identifier, list[str]] = defaultdict(list)
         for identifier in catalog.snapshot.namespaces:
@@ -101,8 +119,9 @@ class _CatalogWriter:
         """Yield the catalog's lines."""
         catalog, indent = self._catalog, _INDENT * 2
         yield f"{_INDENT}{_scalar(catalog.name)}:"
-        yield f"{indent}impl: {_scalar(catalog.impl)}"
-        yield from self._config(indent)
+        if catalog.impl is not None:
+            yield f"{indent}impl: {_scalar(catalog.impl)}"
+            yield from self._config(indent)
         if not catalog.scope.is_everything:
             yield f"{indent}scope: [{', '.join(_quoted_always(pattern) for pattern in catalog.scope.patterns)}]"
         for note in catalog.snapshot.notes:
@@ -190,15 +209,17 @@ class _CatalogWriter:
             yield f"{indent}{comment}"
             return
         live = self._catalog.snapshot.tables[(*parent, name)]
-        lines = [*self._location(live, indent + _INDENT), *self._properties(live, indent + _INDENT)]
-        if len(lines) == 1 and not lines[0].lstrip().startswith("#"):
-            yield f"{indent}{_scalar(name)}: {{location: {_quoted_always(escape(live.location))}}}"
-        else:
-            yield from _block(_scalar(name), lines, indent)
-
-    def _location(self, live: LiveTable, indent: str) -> Iterator[str]:
-        reason = locations.check(live.location) or _cannot_hold(live.location)
-        yield f"{indent}# location is left out: {reason}" if reason else f"{indent}location: {_value(live.location)}"
+        if live.id in self._catalog.remarks:
+            yield f"{indent}# {_comment(self._catalog.remarks[live.id])}"
+        place = self._catalog.places.get(live.id, live.location)
+        inner = indent + _INDENT
+        columns = self._catalog.schemas.get(live.id, ())
+        properties = list(self._properties(live, inner))
+        if place is not None and not columns and not properties and not _place_problem(place):
+            yield f"{indent}{_scalar(name)}: {{location: {_quoted_always(escape(place))}}}"
+            return
+        lines = [*_location(place, inner), *_schema(columns, inner), *properties]
+        yield from _block(_scalar(name), lines, indent)
 
     def _properties(self, live: LiveNamespace | LiveTable, indent: str) -> Iterator[str]:
         is_owned = ownership.owner_of(live.properties) is not None
@@ -219,6 +240,56 @@ class _CatalogWriter:
         if written:
             yield f"{indent}properties:"
             yield from written
+
+
+def _place_problem(place: str) -> str | None:
+    return locations.check(place) or _cannot_hold(place)
+
+
+def _location(place: str | None, indent: str) -> Iterator[str]:
+    if place is not None:
+        reason = _place_problem(place)
+        yield f"{indent}# location is left out: {reason}" if reason else f"{indent}location: {_value(place)}"
+
+
+def _schema(columns: Schema, indent: str) -> Iterator[str]:
+    """Yield the columns, all of them or none: half a schema would be another one."""
+    if not columns:
+        return
+    faults = [fault for column in columns if (fault := _column_fault(column)) is not None]
+    if faults:
+        yield f"{indent}# schema is left out: {_comment(faults[0])}"
+        return
+    yield f"{indent}schema:"
+    for column in columns:
+        written = [f"name: {_quoted_where_needed(column.name)}", f"type: {_quoted_where_needed(column.type)}"]
+        if not column.nullable:
+            written.append("nullable: false")
+        if column.metadata:
+            pairs = (
+                f"{_quoted_always(key)}: {_quoted_always(escape(value))}" for key, value in column.metadata.items()
+            )
+            written.append(f"metadata: {{{', '.join(pairs)}}}")
+        yield f"{indent}{_INDENT}- {{{', '.join(written)}}}"
+
+
+def _column_fault(column: Column) -> str | None:
+    """Return why a manifest cannot say this column, None when it can."""
+    texts = (column.name, *(text for pair in column.metadata.items() for text in pair))
+    if any(map(_cannot_hold, texts)) or any(_cannot_be_key(key) for key in column.metadata):
+        return f"column {json.dumps(column.name)} holds characters that cannot be written"
+    reason = check_column_name(column.name)
+    if reason is None:
+        try:
+            make_column(column.name, column.type, column.nullable, column.metadata)
+        except TypeSyntaxError as error:
+            reason = f"column {json.dumps(column.name)}: {error}"
+    return reason
+
+
+def _quoted_where_needed(text: str) -> str:
+    """Return ``text`` as a scalar that also stands inside of brackets, plain where it is one word."""
+    return text if _WORD.fullmatch(text) and text.lower() not in _NOT_TEXT else _quoted_always(escape(text))
 
 
 def _cannot_be_key(key: str) -> str | None:

@@ -14,13 +14,13 @@ import yaml
 from reconciler.manifest.faults import Faults
 from reconciler.manifest.nodes import Mapping, Node, Place, Scalar, Sequence, place_of
 
-__all__ = ["MAX_DEPTH", "MAX_FILE_BYTES", "UNPRINTABLE", "read_document"]
+__all__ = ["MAX_DEPTH", "MAX_FILE_BYTES", "NULLS", "UNPRINTABLE", "read_document"]
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
 MAX_DEPTH = 100
 
 _BYTE_ORDER_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x00\x00\xfe\xff": "UTF-32"}
-_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 # Also the line breaks of YAML 1.1 that an editor does not count as such: lines would be numbered differently.
 UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
@@ -139,7 +139,7 @@ class _Composer:
             self._key, self._key_place = text, place
             return
         key_place = place if self._key is None else self._key_place
-        self._attach(Scalar(place, key_place, text, not event.style and text in _NULLS))
+        self._attach(Scalar(place, key_place, text, not event.style and text in NULLS))
 
     def _open(self, event: yaml.CollectionStartEvent, place: Place) -> None:
         self._refuse_features(event, place)

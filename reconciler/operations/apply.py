@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 from reconciler.errors import StalePlanError
 from reconciler.names import Identifier
 from reconciler.operations.connections import Connection, open_connections
-from reconciler.operations.facts import ask_places
+from reconciler.operations.facts import ask_places, problem_of
 from reconciler.operations.plan import plan_options, reference, selection_of
 from reconciler.planner.catalog import LEFTOVER
+from reconciler.planner.entries import Action
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.integrity import Place, Recorded, check_catalogs, follow, recorded
-from reconciler.planner.plan import Action, Plan
-from reconciler.planner.safety import check_removals
+from reconciler.planner.plan import Plan
+from reconciler.planner.safety import check_blocked, check_removals
 from reconciler.state import DEFAULT_PARALLELISM, Snapshot
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def apply(
     *,
     journal: str | os.PathLike[str] = ".lancens",
     allow_mass_removal: bool = False,
+    skip_blocked: bool = False,
     parallelism: int = DEFAULT_PARALLELISM,
     on_event: Callable[[Event], None] = _ignore,
     stop: StopSignal | None = None,
@@ -48,6 +50,7 @@ def apply(
         manifest: for the connections; its digest has to be the plan's.
         journal: the folder in which a journal of this run is kept.
         allow_mass_removal: carry out a plan that removes more than its thresholds allow.
+        skip_blocked: carry out the changes of a plan that could not plan everything.
         parallelism: how many changes run at once.
         on_event: told of every change as it starts and ends.
         stop: when set, what is in flight is finished and nothing new is started.
@@ -55,6 +58,7 @@ def apply(
     Raises:
         StalePlanError: the manifest, or an object the plan touches, has changed since; nothing was written.
         PlanFileError: a saved plan was edited or cut: it is not what its manifest and the states in it ask for.
+        BlockedError: something could not be planned.
         SafetyError: too much would be removed.
         ApplyError: the journal cannot be written.
         CatalogError: a catalog could not be reached before the first write.
@@ -68,10 +72,11 @@ def apply(
         )
     desired = {name: (catalog.impl, catalog.desired) for name, catalog in manifest.catalogs.items()}
     check_catalogs(plan, reference(manifest), manifest.thresholds, desired)
+    if not skip_blocked:
+        check_blocked(plan)
     if not allow_mass_removal:
         check_removals(plan)
-    concerned = {change.catalog for change in plan.changes}
-    with open_connections(manifest, concerned, parallelism=parallelism) as connections:
+    with open_connections(manifest, plan.concerned, parallelism=parallelism) as connections:
         _check_services(plan, connections)
         states = [_recorded(plan, connection) for connection in connections.values()]
         places = [_places(one, connections[one.source.desired.name], parallelism) for one in states]
@@ -153,17 +158,13 @@ def _places(states: Recorded, connection: Connection, parallelism: int) -> Mappi
     Raises:
         CatalogError: the catalog could not say where a table goes.
     """
-    backend, live = connection.backend, states.source.live.tables
+    backend = connection.backend
     with connection.spec.errors():
         found = ask_places(backend, states.questions, parallelism)
         return {
-            identifier: Place(
-                place,
-                None
-                if place is None or (identifier in live and place == live[identifier].location)
-                else backend.location_problem(identifier, place),
-            )
-            for identifier, place in found.items()
+            question.table.id: Place(place, problem_of(backend, question, place))
+            for question in states.questions
+            for place in (found[question.table.id],)
         }
 
 

@@ -17,7 +17,7 @@ from reconciler.state import DesiredCatalog, LiveNamespace, Schema, Storage, Sto
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
 
-__all__ = ["ask_occupants", "ask_places", "ask_storage", "check_selection", "schemas_to_show"]
+__all__ = ["ask_occupants", "ask_places", "ask_storage", "check_selection", "problem_of", "schemas_to_show"]
 
 _NOT_LOOKED_AT = Storage(StorageKind.UNKNOWN)
 
@@ -49,10 +49,18 @@ def ask_storage(
         identifier: TableFacts(
             place,
             found[place] if place in found and identifier in probed else _NOT_LOOKED_AT,
-            None if place is None else backend.location_problem(identifier, place),
+            problem_of(backend, question, place),
         )
-        for identifier, place in places.items()
+        for question in asked
+        for identifier, place in ((question.table.id, places[question.table.id]),)
     }
+
+
+def problem_of(backend: Backend, question: StorageQuestion, place: str | None) -> str | None:
+    """Return why the catalog does not take the table in question at ``place``; None where it does, or has it there."""
+    if place is None or place == question.in_force:
+        return None
+    return backend.location_problem(question.table.id, place)
 
 
 def ask_places(

@@ -3,37 +3,87 @@
 from __future__ import annotations
 
 import os
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from itertools import chain
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from reconciler import ownership
-from reconciler.backends.faults import catalog_errors
-from reconciler.errors import SelectionError
-from reconciler.names import EVERYTHING, Identifier, check_name
-from reconciler.operations.connections import Connection, open_connections, read_all
-from reconciler.state import DEFAULT_PARALLELISM, LiveNamespace, LiveTable, Snapshot
+from reconciler import locations, storage
+from reconciler.concurrency import in_parallel
+from reconciler.errors import BackendError, ConfigError, SelectionError
+from reconciler.names import EVERYTHING, Identifier, Scope
+from reconciler.operations.connections import CatalogSpec, open_connections, read_all
+from reconciler.operations.importable import (
+    is_owned_outside,
+    manageable,
+    names_of,
+    place_text,
+    texts_of_root,
+    unmanaged_name,
+    within,
+)
+from reconciler.operations.unregistered import Found, find_unregistered
+from reconciler.state import DEFAULT_PARALLELISM, DesiredCatalog, Schema, Snapshot, StorageKind
 
 if TYPE_CHECKING:
+    from reconciler.backends.base import Backend
     from reconciler.manifest import Manifest
     from reconciler.manifest.export import ExportCatalog
 
-__all__ = ["import_"]
+__all__ = ["ImportOptions", "Imported", "import_", "imported"]
 
-LiveT = TypeVar("LiveT", LiveNamespace, LiveTable)
-
-# Engines write these on their own; a manifest that named them would fight the engines.
-_ENGINE_KEYS = frozenset(
-    {"transient_lastDdlTime", "totalSize", "numFiles", "numFilesErasureCoded", "numRows", "rawDataSize"}
-    | {"write.parquet.compression-codec", "created-at", "nessie.catalog.content-id"}
-)
+_UNREGISTERED = "data that no catalog has: apply registers it, and changes nothing in it"
 
 
-_NEW_NAMES = ("imported", "main")
-_MOST_NAMED = 10
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """What to write a manifest of.
+
+    Args:
+        select: globs over ``catalog/namespace/table``; only what they match is written.
+        unmanaged: only what no manifest manages.
+        with_schema: the columns of each table too, as its dataset has them.
+        from_storage: also a block for each dataset under the catalogs' roots that none of them has.
+        beside: what a manifest says already, by catalog: it is not written again.
+        parallelism: how many requests and storage probes run at once.
+    """
+
+    select: Sequence[str] = ()
+    unmanaged: bool = False
+    with_schema: bool = False
+    from_storage: bool = False
+    beside: Mapping[str, DesiredCatalog] | None = None
+    parallelism: int = DEFAULT_PARALLELISM
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The ``text`` of a manifest, how many namespaces and tables are in it, and what a person should know of it."""
+
+    text: str
+    namespaces: int
+    tables: int
+    remarks: Sequence[str]
+
+
+@dataclass(slots=True)
+class _Live:
+    """One catalog as it was read: its ``snapshot``, and what is written of that."""
+
+    name: str
+    impl: str
+    backend: Backend
+    texts: Mapping[str, str]
+    scope: Scope
+    owner: str
+    snapshot: Snapshot
+    chosen: Snapshot = field(default_factory=Snapshot)
+    found: Found = field(default_factory=Found)
+
+    @property
+    def label(self) -> str:
+        return f"{self.name} ({self.impl})"
 
 
 def import_(
@@ -43,6 +93,10 @@ def import_(
     impl: str | None = None,
     config: Mapping[str, str] | None = None,
     folder: str | os.PathLike[str] | None = None,
+    select: Sequence[str] = (),
+    unmanaged: bool = False,
+    with_schema: bool = False,
+    from_storage: bool = False,
     parallelism: int = DEFAULT_PARALLELISM,
 ) -> str:
     """Return the text of a manifest that describes live catalogs; planning it gives no changes.
@@ -50,130 +104,247 @@ def import_(
     Either ``manifest`` names the catalogs (``catalog`` picks one), or ``impl`` and ``config`` describe one directly;
     its names are then those under which most of what is managed there is managed (``catalog`` picks among several).
     Relative paths are written as seen from ``folder``, where the text is going to be kept: by default the manifest's
-    own folder, or the current one. Objects that another manifest manages are left out, and a comment says so.
+    own folder, or the current one. Objects that another manifest manages are left out, and a comment says so. The
+    other arguments are those of :class:`ImportOptions`; blocks that ``from_storage`` adds are registered by an apply.
 
     Raises:
         CatalogError: a catalog could not be read completely.
-        SelectionError: ``catalog`` is not in the manifest, or is none of the names it is managed under.
-        ConfigError: ``impl`` is unknown.
+        SelectionError: ``catalog`` is not in the manifest, or is none of the names it is managed under; a glob of
+            ``select`` matches nothing.
+        ConfigError: ``impl`` is unknown; the root is not there.
     """
-    from reconciler.manifest.export import to_yaml
+    options = ImportOptions(
+        select=select,
+        unmanaged=unmanaged,
+        with_schema=with_schema,
+        from_storage=from_storage,
+        parallelism=parallelism,
+    )
+    return imported(manifest, options, catalog=catalog, impl=impl, config=config, folder=folder).text
 
+
+def imported(
+    manifest: Manifest | None,
+    options: ImportOptions,
+    *,
+    catalog: str | None = None,
+    impl: str | None = None,
+    config: Mapping[str, str] | None = None,
+    folder: str | os.PathLike[str] | None = None,
+) -> Imported:
+    """Return what :func:`import_` does, and what there is to say of it.
+
+    Raises:
+        CatalogError, SelectionError, ConfigError: see :func:`import_`.
+    """
     if manifest is not None:
-        exports = _of_manifest(manifest, catalog, os.path.realpath(folder or manifest.folder), parallelism)
-        return to_yaml(manifest.name, exports)
+        return _of_manifest(manifest, catalog, os.path.realpath(folder or manifest.folder), options)
     if impl is None:
-        raise TypeError("import_ takes a manifest or an impl")
-    name, export = _of_service(impl, dict(config or {}), catalog, os.path.realpath(folder or "."), parallelism)
-    return to_yaml(name, [export])
+        raise TypeError("import takes a manifest or an impl")
+    return _of_service(impl, dict(config or {}), catalog, os.path.realpath(folder or "."), options)
 
 
-def _of_manifest(manifest: Manifest, catalog: str | None, folder: str, parallelism: int) -> list[ExportCatalog]:
-    from reconciler.manifest.export import ExportCatalog
-
+def _of_manifest(manifest: Manifest, catalog: str | None, folder: str, options: ImportOptions) -> Imported:
     concerned = None if catalog is None else [catalog]
-    with open_connections(manifest, concerned, parallelism=parallelism) as connections:
-        snapshots = read_all(connections.values(), _scan, parallelism)
-    return [
-        ExportCatalog(
-            name,
-            connection.spec.impl,
-            manifest.catalogs[name].config.texts(folder),
-            _manageable(snapshot, connection.desired.owner),
-            connection.desired.scope,
-        )
-        for (name, connection), snapshot in zip(connections.items(), snapshots, strict=True)
-    ]
+    with open_connections(manifest, concerned, parallelism=options.parallelism) as connections:
+        snapshots = read_all(connections.values(), lambda one: one.backend.scan(one.desired.scope), options.parallelism)
+        lives = [
+            _Live(
+                name,
+                connection.spec.impl,
+                connection.backend,
+                manifest.catalogs[name].config.texts(folder),
+                connection.desired.scope,
+                connection.desired.owner,
+                snapshot,
+            )
+            for (name, connection), snapshot in zip(connections.items(), snapshots, strict=True)
+        ]
+        return _written(manifest.name, lives, {name: one.spec for name, one in connections.items()}, options)
 
 
 def _of_service(
-    impl: str, properties: dict[str, str], catalog: str | None, folder: str, parallelism: int
-) -> tuple[str, ExportCatalog]:
-    """Return the manifest's name and its only catalog."""
+    impl: str, properties: dict[str, str], catalog: str | None, folder: str, options: ImportOptions
+) -> Imported:
     from reconciler.backends import registry
     from reconciler.manifest.config import literal_texts
-    from reconciler.manifest.export import ExportCatalog
 
-    with catalog_errors("import", impl, tuple(properties.values())):
-        backend = registry.connect(impl, properties)
-        backend.parallelism = parallelism
-        try:
-            snapshot = backend.scan()
-        finally:
-            backend.close()
-    name, catalog = _names(snapshot, catalog)
-    texts = literal_texts(impl, properties, str(Path.cwd()), folder)
-    return name, ExportCatalog(catalog, impl, texts, _manageable(snapshot, f"{name}/{catalog}"), EVERYTHING)
-
-
-def _scan(connection: Connection) -> Snapshot:
-    return connection.backend.scan(connection.desired.scope)
-
-
-def _names(snapshot: Snapshot, catalog: str | None) -> tuple[str, str]:
-    """Return the names of a manifest and its catalog under which most of what is managed there is managed.
-
-    Raises:
-        SelectionError: none of what is managed is managed as ``catalog``; under that name everything would conflict.
-    """
-    counts = Counter(owner for live in _objects(snapshot) if (owner := _owner_names(live)) is not None)
-    fitting = [owner for owner in counts if catalog is None or owner[1] == catalog]
-    if fitting:
-        return min(fitting, key=lambda owner: (-counts[owner], owner))
-    if counts:
-        owners = ", ".join("/".join(owner) for owner in sorted(counts))
-        raise SelectionError(
-            f"nothing here is managed as catalog `{catalog}`: {owners} manages it; "
-            f"leave `--catalog` out, or say `--catalog {min(counts)[1]}`"
-        )
-    return _NEW_NAMES[0], catalog or _NEW_NAMES[1]
+    spec = CatalogSpec("import", impl, properties, tuple(properties.values()), parallelism=options.parallelism)
+    with spec.connect() as backend:
+        snapshot = backend.scan()
+        if options.beside is None:
+            name, catalog = names_of(snapshot, catalog)
+        else:
+            name, catalog = names_of(Snapshot(), catalog)
+        portable = _portable(registry.backend_class(impl), impl, properties, folder)
+        texts = literal_texts(impl, portable, str(Path.cwd()), folder)
+        live = _Live(catalog, impl, backend, texts, EVERYTHING, f"{name}/{catalog}", snapshot)
+        missing = _missing_root(live)
+        if missing is not None:
+            raise ConfigError(f"{missing} Nothing was written.")
+        return _written(name, [live], {catalog: spec}, options)
 
 
-def _owner_names(live: LiveNamespace | LiveTable) -> tuple[str, str] | None:
-    """Return the manifest and the catalog that an object's mark names; None where it names none that could be."""
-    name, _, catalog = (ownership.owner_of(live.properties) or "").partition("/")
-    possible = check_name(name) is None and check_name(catalog) is None and "${" not in name
-    return (name, catalog) if possible else None
+def _portable(backend: type[Backend], impl: str, properties: Mapping[str, str], folder: str) -> dict[str, str]:
+    """Return ``properties`` with the root of a catalog that is a directory in ``folder`` as a relative path."""
+    portable = dict(properties)
+    if backend.is_its_root:
+        for key in (key for key in properties if key.removeprefix(f"{impl}.") in ("root", "path")):
+            path = storage.local_path(properties[key])
+            if path is not None and path.is_absolute() and locations.is_under(folder, os.path.realpath(path)):
+                portable[key] = os.path.relpath(os.path.realpath(path))
+    return portable
 
 
-def _objects(snapshot: Snapshot) -> Iterable[LiveNamespace | LiveTable]:
-    return chain(snapshot.namespaces.values(), snapshot.tables.values())
+def _written(name: str, lives: Sequence[_Live], specs: Mapping[str, CatalogSpec], options: ImportOptions) -> Imported:
+    from reconciler.manifest.export import to_yaml
 
-
-def _manageable(snapshot: Snapshot, owner: str) -> Snapshot:
-    """Return what a manifest that marks its objects with ``owner`` can name, and a note on what others manage."""
-    foreign: defaultdict[str, list[Identifier]] = defaultdict(list)
-    for live in _objects(snapshot):
-        manager = ownership.owner_of(live.properties)
-        if manager is not None and manager != owner:
-            foreign[manager].append(live.id)
-    return Snapshot(
-        {key: _without_noise(one) for key, one in snapshot.namespaces.items() if _is_free(one, owner)},
-        {key: _without_noise(one) for key, one in snapshot.tables.items() if _is_free(one, owner)},
-        (*snapshot.notes, *(_left_out(manager, sorted(found)) for manager, found in sorted(foreign.items()))),
+    if options.unmanaged:
+        name = unmanaged_name(live.snapshot for live in lives)
+    for live in lives:
+        live.chosen = manageable(live.snapshot, live.owner, unmanaged=options.unmanaged)
+    if options.from_storage:
+        _search(lives, specs, options.parallelism)
+    remarks = [remark for live in lives for remark in _remarks(live)]
+    _select(lives, options.select)
+    if options.beside is not None:
+        for live in lives:
+            _leave_out(live, options.beside.get(live.name))
+    exports = []
+    for live in lives:
+        with specs[live.name].errors():
+            exports.append(_export(live, options))
+    return Imported(
+        to_yaml(name, exports),
+        sum(len(live.chosen.namespaces) for live in lives),
+        sum(len(live.chosen.tables) for live in lives),
+        remarks,
     )
 
 
-def _is_free(live: LiveNamespace | LiveTable, owner: str) -> bool:
-    return ownership.owner_of(live.properties) in (None, owner)
+def _remarks(live: _Live) -> list[str]:
+    """Return what to say of a catalog in which there is nothing, and of data that got no block."""
+    remarks = [f"{live.label}: {line}" for line in live.found.nameless]
+    if live.snapshot.namespaces or live.snapshot.tables or live.found.tables:
+        return remarks
+    missing = _missing_root(live)
+    if missing is not None:
+        return [*remarks, missing]
+    roots = ", ".join(map(locations.redact, live.backend.roots()))
+    where = f" under {roots}" if roots else ""
+    within_scope = "" if live.scope.is_everything else f" in its scope {', '.join(live.scope.patterns)}"
+    nothing = (
+        f"{live.label}: there is no namespace and no Lance table{where}{within_scope}. "
+        "If you expected some, look at `config` again, or find data without entries with --from-storage."
+    )
+    return [*remarks, nothing]
 
 
-def _left_out(manager: str, identifiers: list[Identifier]) -> str:
-    named = ", ".join("/".join(identifier) for identifier in identifiers[:_MOST_NAMED])
-    more = len(identifiers) - _MOST_NAMED
-    return f"left out, because {manager} manages it: {named}" + (f" and {more:,} more" if more > 0 else "")
+def _missing_root(live: _Live) -> str | None:
+    """Return that the directory which is the whole catalog is not there, None where it is or is elsewhere."""
+    for root in live.backend.roots() if live.backend.is_its_root else ():
+        path = storage.local_path(root)
+        if path is not None and not path.is_dir():
+            return f"{live.label}: the root {locations.redact(root)} is not there."
+    return None
 
 
-def _without_noise(live: LiveT) -> LiveT:
-    """Keep what lancens set on an owned object, its mark included, and what somebody set on an unowned one."""
-    properties = live.properties
-    if ownership.owner_of(properties) is not None:
-        wanted = ownership.recorded_keys(properties) | {ownership.MANAGED_BY}
-        kept = {key: value for key, value in properties.items() if key in wanted}
-    else:
-        kept = {
-            key: value
-            for key, value in properties.items()
-            if key not in _ENGINE_KEYS and not ownership.is_reserved_key(key)
-        }
-    return replace(live, properties=kept)
+def _search(lives: Sequence[_Live], specs: Mapping[str, CatalogSpec], parallelism: int) -> None:
+    """Add the datasets that no catalog has to what is written of the catalog under whose root they are."""
+    claimed = {locations.normalise(table.location) for live in lives for table in live.snapshot.tables.values()}
+    for live in lives:
+        with specs[live.name].errors():
+            live.found = find_unregistered(live.backend, claimed, live.snapshot, parallelism)
+        claimed.update(locations.normalise(table.location) for table in live.found.tables.values())
+        live.chosen = replace(live.chosen, tables={**live.chosen.tables, **live.found.tables})
+
+
+def _select(lives: Sequence[_Live], select: Sequence[str]) -> None:
+    """Leave what the globs match; with what its ancestors are by name only.
+
+    Raises:
+        SelectionError: one matches nothing.
+    """
+    if not select:
+        return
+    for pattern in select:
+        if not any(_matches(live, pattern) for live in lives):
+            raise SelectionError(
+                f"--select `{pattern}` matches no namespace and no table in {', '.join(live.label for live in lives)}"
+            )
+    for live in lives:
+        selection = _folded(Scope(tuple(select)).below(live.name), live)
+        live.chosen = _within_scope(live.chosen, selection)
+        if is_owned_outside(live.snapshot, live.owner, selection):
+            # A manifest that does not say so would be planned as if what was not selected had been removed from it.
+            kept = sorted("/".join(key) for key in (*live.chosen.namespaces, *live.chosen.tables))
+            live.scope = selection if live.scope.is_everything else Scope(tuple(kept) or live.scope.patterns)
+
+
+def _within_scope(snapshot: Snapshot, scope: Scope) -> Snapshot:
+    return within(snapshot, lambda live: scope.contains(live.id))
+
+
+def _matches(live: _Live, pattern: str) -> bool:
+    scope = _folded(Scope((pattern,)).below(live.name), live)
+    return any(map(scope.contains, (*live.chosen.namespaces, *live.chosen.tables)))
+
+
+def _folded(scope: Scope, live: _Live) -> Scope:
+    return scope.folded() if live.backend.capabilities.folds_case else scope
+
+
+def _leave_out(live: _Live, said: DesiredCatalog | None) -> None:
+    """Leave out what a manifest says already."""
+    if said is not None:
+        live.chosen = within(live.chosen, lambda one: one.id not in said.tables and one.id not in said.namespaces)
+
+
+def _export(live: _Live, options: ImportOptions) -> ExportCatalog:
+    """Return what is written of a catalog.
+
+    Raises:
+        BackendError: it could not say where a table goes that names no location.
+    """
+    from reconciler.manifest.export import ExportCatalog
+
+    tables = list(live.chosen.tables.values())
+    defaults = in_parallel(partial(_default, live.backend), live.chosen.tables, options.parallelism)
+    is_its_root = live.backend.is_its_root
+    root_text = texts_of_root(live.texts, live.impl) if is_its_root else None
+    root = next(iter(live.backend.roots()), None) if is_its_root else None
+    says_impl = options.beside is None or live.name not in options.beside
+    return ExportCatalog(
+        live.name,
+        live.impl if says_impl else None,
+        live.texts if says_impl else {},
+        live.chosen,
+        live.scope if says_impl else EVERYTHING,
+        places={
+            table.id: place_text(table, default, root, root_text)
+            for table, default in zip(tables, defaults, strict=True)
+        },
+        schemas=_schemas(live, options.parallelism) if options.with_schema else {},
+        remarks=dict.fromkeys(live.found.tables, _UNREGISTERED),
+        capabilities=live.backend.capabilities,
+    )
+
+
+def _default(backend: Backend, identifier: Identifier) -> str | None:
+    """Return where a table goes that names no location, None where that hangs on something that is not there."""
+    try:
+        return backend.default_location(identifier)
+    except BackendError:
+        return None
+
+
+def _schemas(live: _Live, parallelism: int) -> dict[Identifier, Schema]:
+    tables = list(live.chosen.tables.values())
+    looked = in_parallel(
+        lambda table: storage.probe(table.location, live.backend.table_storage_options(table)), tables, parallelism
+    )
+    return {
+        table.id: found.schema
+        for table, found in zip(tables, looked, strict=True)
+        if found.kind is StorageKind.DATASET and found.schema is not None
+    }

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from reconciler import locations
-from reconciler.planner.plan import Action, Change, ObjectView
+from reconciler.planner.entries import Action, Change
+from reconciler.planner.views import ObjectView
 from reconciler.redaction import redact_properties, redact_value
 from reconciler.state import Column
 

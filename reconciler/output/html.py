@@ -16,6 +16,7 @@ from reconciler.output.details import ColumnDifference, Difference, columns, dif
 from reconciler.output.grouping import CatalogGroup, by_catalog
 from reconciler.output.page import render_page
 from reconciler.output.wording import (
+    BLOCKED,
     PROTECTED,
     SYMBOLS,
     Entry,
@@ -24,9 +25,13 @@ from reconciler.output.wording import (
     entries_of,
     headline,
     read_line,
+    style_of,
+    waiting_line,
     word_of,
 )
-from reconciler.planner.plan import CatalogSummary, Change, Plan, SourceRef
+from reconciler.planner.entries import Blocked, Change, Guard
+from reconciler.planner.plan import CatalogSummary, Plan
+from reconciler.state import Source
 
 __all__ = ["render_html"]
 
@@ -45,7 +50,10 @@ def render_html(plan: Plan) -> str:
         read=read_line(plan),
         total=total,
         tiles=[*_tiles(plan)],
-        catalogs=[_Catalog.of(group, entries_open=total <= _OPEN_ENTRIES_UP_TO) for group in by_catalog(plan)],
+        catalogs=[
+            _Catalog.of(group, waiting_line(plan, group.name), entries_open=total <= _OPEN_ENTRIES_UP_TO)
+            for group in by_catalog(plan)
+        ],
         groups_open=total <= _OPEN_GROUPS_UP_TO,
         styles=SYMBOLS,
     )
@@ -53,14 +61,14 @@ def render_html(plan: Plan) -> str:
 
 def _tiles(plan: Plan) -> Iterator[tuple[str, str, int]]:
     """Yield each sort of entry that there is, how it is styled, and how many there are."""
-    styles = {_sort_of(entry): SYMBOLS[entry.symbol] for entry in entries_of(plan)}
-    for sort, number in (*counts(plan), (PROTECTED, len(plan.guards))):
+    styles = {_sort_of(entry): style_of(entry) for entry in entries_of(plan)}
+    for sort, number in ((BLOCKED, len(plan.blocked)), *counts(plan), (PROTECTED, len(plan.guards))):
         if number:
             yield sort, styles[sort], number
 
 
 def _sort_of(entry: Entry) -> str:
-    return entry.sort if isinstance(entry, Change) else PROTECTED
+    return entry.sort if isinstance(entry, Change) else word_of(entry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +82,9 @@ class _Shown:
     name: str
     word: str
     headline: str
-    source: SourceRef | None
+    source: Source | None
     reason: str
+    remedy: str = ""
     place: tuple[str, str] | None = None
     fields: Sequence[Difference] = ()
     columns: Sequence[ColumnDifference] = ()
@@ -88,7 +97,7 @@ class _Shown:
         said, reason = headline(entry), display.printable(entry.reason)
         shown = cls(
             symbol=entry.symbol,
-            style=SYMBOLS[entry.symbol],
+            style=style_of(entry),
             sort=_sort_of(entry),
             above=tuple(above),
             name=name,
@@ -97,7 +106,9 @@ class _Shown:
             source=entry.source,
             reason="" if said.endswith(reason) else reason,
         )
-        if not isinstance(entry, Change):
+        if isinstance(entry, Blocked):
+            return replace(shown, remedy=display.printable(entry.remedy), is_open=may_open)
+        if isinstance(entry, Guard):
             return shown
         changed, found = differences(entry), columns(entry)
         return replace(
@@ -119,8 +130,9 @@ class _Namespace:
     @property
     def tally(self) -> Iterator[tuple[str, str, int]]:
         """Each symbol that there is, how it is styled, and how many there are."""
-        found = Counter(entry.symbol for entry in self.entries)
-        return ((symbol, style, found[symbol]) for symbol, style in SYMBOLS.items() if found[symbol])
+        found = Counter((entry.symbol, entry.style) for entry in self.entries)
+        order = [("!", BLOCKED), *SYMBOLS.items()]
+        return ((symbol, style, found[symbol, style]) for symbol, style in order if found[symbol, style])
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +141,17 @@ class _Catalog:
 
     name: str
     summary: CatalogSummary | None
+    waiting: str
     namespaces: Sequence[_Namespace]
 
     @classmethod
-    def of(cls, group: CatalogGroup, *, entries_open: bool) -> _Catalog:
-        """Return the view of ``group``."""
+    def of(cls, group: CatalogGroup, waiting: str, *, entries_open: bool) -> _Catalog:
+        """Return the view of ``group``; ``waiting`` says what of the catalog waits with what is blocked."""
         namespaces = [
             _Namespace(namespace, [_Shown.of(entry, may_open=entries_open) for entry in entries])
             for namespace, entries in groupby(group.entries, key=_namespace_of)
         ]
-        return cls(group.name, group.summary, namespaces)
+        return cls(group.name, group.summary, waiting, namespaces)
 
 
 def _namespace_of(entry: Entry) -> Identifier:

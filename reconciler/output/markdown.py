@@ -15,8 +15,9 @@ from reconciler.display import count
 from reconciler.output.details import ColumnDifference, columns, differences, place
 from reconciler.output.grouping import FOLD_OVER, CatalogGroup, by_catalog
 from reconciler.output.markdown_text import length_of
-from reconciler.output.wording import Entry, closing_line, counts, headline, word_of
-from reconciler.planner.plan import Change, Plan
+from reconciler.output.wording import Entry, closing_line, counts, headline, waiting_line, word_of
+from reconciler.planner.entries import Blocked, Change
+from reconciler.planner.plan import Plan
 
 __all__ = ["COMMENT_LIMIT", "pull_request_comment", "render_markdown"]
 
@@ -67,6 +68,7 @@ def _row(entry: Entry) -> str:
         word=word_of(entry),
         headline=headline(entry),
         reason=None if change else entry.reason,
+        remedy=entry.remedy if isinstance(entry, Blocked) else None,
         differences=differences(change) if change else (),
         place=place(change) if change else None,
     )
@@ -128,6 +130,7 @@ class _Comment:
         groups = by_catalog(self._plan)
         for group in groups:
             self._table(group)
+            self._waiting(group)
             self._schemas(group)
         self._notes()
         total = sum(len(group.entries) for group in groups)
@@ -171,6 +174,11 @@ class _Comment:
         title = f"{count(len(rows), 'change')} in <code>{html.escape(display.name(group.name))}</code>"
         fitting = self._block(title, _TABLE_HEAD, rows, folded=len(rows) > FOLD_OVER, above=heading)
         self._omitted.words.update(word_of(entry) for entry in group.entries[fitting:])
+
+    def _waiting(self, group: CatalogGroup) -> None:
+        sentence = waiting_line(self._plan, group.name)
+        if sentence and not self._add(_part("waiting", sentence=sentence)):
+            self._omitted.notes += 1
 
     def _schemas(self, group: CatalogGroup) -> None:
         blocks = [block for block in map(_schema, group.entries) if block]

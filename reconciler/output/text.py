@@ -15,8 +15,18 @@ from reconciler import display
 from reconciler.display import count
 from reconciler.output.details import ColumnDifference, Difference, columns, differences, place, settings
 from reconciler.output.grouping import Fold, by_catalog, with_folds
-from reconciler.output.wording import SYMBOLS, Entry, closing_line, entries_of, headline, word_of
-from reconciler.planner.plan import Change, Plan
+from reconciler.output.wording import (
+    SYMBOLS,
+    Entry,
+    closing_line,
+    entries_of,
+    headline,
+    style_of,
+    waiting_line,
+    word_of,
+)
+from reconciler.planner.entries import Blocked, Change
+from reconciler.planner.plan import Plan
 
 __all__ = ["render_text"]
 
@@ -32,6 +42,7 @@ _STYLES = {
     "remove": "red",
     "replace": "magenta",
     "protected": "bold cyan",
+    "blocked": "bold red",
     "quiet": "dim",
 }
 _LONGEST_VALUE = 72
@@ -83,6 +94,7 @@ class _Row:
     """The cells of one entry, or of a fold, and the lines below it."""
 
     symbol: str
+    style: str
     name: str
     word: str
     headline: str
@@ -121,6 +133,9 @@ class _View:
             for row in rows:
                 yield from self._row_lines(row, widths)
                 yield from row.below
+            waiting = waiting_line(self._plan, group.name)
+            if waiting:
+                yield from self._paragraph(waiting, " " * _MARGIN)
             yield []
         yield from self._notes()
         if self._folded:
@@ -139,15 +154,24 @@ class _View:
                 yield self._row(item)
 
     def _row(self, entry: Entry) -> _Row:
-        below = self._details(entry) if isinstance(entry, Change) else self._quiet(display.printable(entry.reason))
         return _Row(
             symbol=entry.symbol,
+            style=style_of(entry),
             name=display.address(*entry.identifier),
             word=word_of(entry),
             headline=headline(entry),
             source=_source(entry),
-            below=[*below],
+            below=[*self._below(entry)],
         )
+
+    def _below(self, entry: Entry) -> Iterator[Line]:
+        if isinstance(entry, Change):
+            yield from self._details(entry)
+        elif isinstance(entry, Blocked):
+            yield from self._paragraph(display.printable(entry.reason), self._indent)
+            yield from self._paragraph(display.printable(entry.remedy), f"{self._indent}-> ", "change")
+        else:
+            yield from self._quiet(display.printable(entry.reason))
 
     def _fold_row(self, fold: Fold) -> _Row:
         first = fold.entries[0]
@@ -156,6 +180,7 @@ class _View:
         number = count(len(fold.entries), first.kind)
         return _Row(
             symbol=first.symbol,
+            style=style_of(first),
             name="/".join((*map(display.name, fold.namespace), "*")),
             word=word_of(first),
             headline=f"{number}: {reasons.pop()}" if len(reasons) == 1 else number,
@@ -196,7 +221,7 @@ class _View:
         return _Columns(self._symbol_width, name, word, None)
 
     def _row_lines(self, row: _Row, widths: _Columns) -> Iterator[Line]:
-        style = SYMBOLS[row.symbol]
+        style = row.style
         margin = " " * (_MARGIN + widths.symbol + 1)
         head: Span = (f"{'':{_MARGIN}}{row.symbol:>{widths.symbol}} ", style)
         name = row.name

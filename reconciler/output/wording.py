@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from reconciler import display
 from reconciler.display import count
-from reconciler.planner.plan import Action, Change, Guard, Plan
+from reconciler.planner.entries import Action, Blocked, Change, Guard
+from reconciler.planner.plan import Plan
 
 __all__ = [
+    "BLOCKED",
     "PROTECTED",
     "SYMBOLS",
     "Entry",
@@ -17,15 +19,20 @@ __all__ = [
     "entries_of",
     "headline",
     "read_line",
+    "style_of",
+    "waiting_line",
     "word_of",
 ]
 
-Entry = Change | Guard
+Entry = Change | Guard | Blocked
 
 SYMBOLS: Mapping[str, str] = {"+": "add", "~": "change", "-": "remove", "-/+": "replace", "!": "protected"}
 """Every symbol, and the name renderers style it by."""
 
 PROTECTED = "protected"
+BLOCKED = "blocked"
+
+_NAMED = 3
 
 _WORDS: Mapping[Action, tuple[str, str]] = {
     Action.CREATE_NAMESPACE: ("namespace", "created"),
@@ -43,12 +50,19 @@ _WORDS: Mapping[Action, tuple[str, str]] = {
 
 
 def entries_of(plan: Plan) -> list[Entry]:
-    """Return all that a plan shows by object: its changes, then what is protected."""
-    return [*plan.changes, *plan.guards]
+    """Return all that a plan shows by object: what is blocked, its changes, then what is protected."""
+    return [*plan.blocked, *plan.changes, *plan.guards]
+
+
+def style_of(entry: Entry) -> str:
+    """Return the name renderers style the entry by."""
+    return BLOCKED if isinstance(entry, Blocked) else SYMBOLS[entry.symbol]
 
 
 def word_of(entry: Entry) -> str:
     """Return what happens to the object in one word."""
+    if isinstance(entry, Blocked):
+        return BLOCKED
     return PROTECTED if isinstance(entry, Guard) else _WORDS[entry.action][0]
 
 
@@ -56,6 +70,8 @@ def headline(entry: Entry) -> str:
     """Return why it happens, with what matters most about it; foreign text in it is escaped."""
     if isinstance(entry, Guard):
         return f"kept; would be {_WORDS[entry.would][1] if entry.would.removes else 'replaced'}"
+    if isinstance(entry, Blocked):
+        return "not there" if entry.before is None else "left as it is"
     reason = display.printable(entry.reason)
     if entry.action is Action.CREATE_TABLE and entry.after is not None and entry.after.columns is not None:
         schema = f"schema of {count(len(entry.after.columns), 'field')}"
@@ -81,7 +97,7 @@ def counts(plan: Plan) -> Iterator[tuple[str, int]]:
 def closing_line(plan: Plan) -> str:
     """Return the last line: what the plan comes to."""
     protected = f" {len(plan.guards):,} protected." if plan.guards else ""
-    if plan.is_empty:
+    if plan.is_empty and not plan.blocked:
         namespaces = sum(catalog.namespaces for catalog in plan.catalogs)
         tables = sum(catalog.tables for catalog in plan.catalogs)
         read = (
@@ -89,7 +105,21 @@ def closing_line(plan: Plan) -> str:
         )
         return f"No changes. {read} match the manifest.{protected}"
     listed = ", ".join(f"{number:,} to {word}" for word, number in counts(plan))
-    return f"Plan: {listed}.{protected} No data is deleted."
+    blocked = f"; {len(plan.blocked):,} blocked" if plan.blocked else ""
+    return f"Plan: {listed}{blocked}.{protected} No data is deleted."
+
+
+def waiting_line(plan: Plan, catalog: str) -> str:
+    """Return the sentence about the changes of a catalog that wait with what is blocked; empty where none do."""
+    waiting = [change for change in plan.waiting if change.catalog == catalog]
+    if not waiting:
+        return ""
+    named = ", ".join(
+        f"{display.address(*change.identifier)} ({_WORDS[change.action][0]})" for change in waiting[:_NAMED]
+    )
+    rest = f" and {len(waiting) - _NAMED:,} more" if len(waiting) > _NAMED else ""
+    verb = "waits" if len(waiting) == 1 else "wait"
+    return f"{count(len(waiting), 'change')} {verb} with what is blocked: {named}{rest}."
 
 
 def read_line(plan: Plan) -> str:

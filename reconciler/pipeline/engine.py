@@ -32,9 +32,10 @@ from reconciler.pipeline.schemas import INT, STRING, Row, record_batch, spark_sc
 from reconciler.planner import assemble
 from reconciler.planner.catalog import CatalogPlan, conclude
 from reconciler.planner.comparison import Comparison, Outcomes, comparison_of
+from reconciler.planner.entries import Action
 from reconciler.planner.facts import CatalogInput, Facts, StorageQuestion, storage_question
 from reconciler.planner.live_tables import LiveTables, TablesInMemory
-from reconciler.planner.plan import Action, Options, Plan
+from reconciler.planner.plan import Options, Plan
 from reconciler.planner.safety import check_removals
 from reconciler.state import DEFAULT_PARALLELISM, DesiredTable, LiveTable, Schema
 

@@ -131,8 +131,8 @@ class TablesOnSpark:
         """Return how many tables are directly in each of ``namespaces``."""
         return {namespace: self.counts.get(namespace, 0) for namespace in namespaces}
 
-    def named(self, identifiers: Collection[Identifier]) -> Collection[Identifier]:
-        """Return those of ``identifiers`` that are tables."""
+    def named(self, identifiers: Collection[Identifier]) -> Iterable[LiveTable]:
+        """Return the tables among ``identifiers``."""
         return self.found.named(identifiers)
 
     def at(self, places: Collection[str]) -> Iterable[LiveTable]:

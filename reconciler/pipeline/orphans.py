@@ -6,7 +6,6 @@ is in it. Nothing below a dataset, and nothing whose name begins with ``_`` or `
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -25,18 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["DEEPEST", "Unregistered", "dataset_rows", "find_unregistered"]
 
-DEEPEST = 10
-"""How many directories below a root are gone down."""
-
+DEEPEST = storage.DEEPEST
 _DATASET, _DIRECTORY, _FAILURE = "dataset", "directory", "failure"
 _LISTED = pa.schema([(name, STRING) for name in ("catalog", "location", "claimed", "kind", "message")])
 _DATASETS = pa.schema([("catalog", STRING), ("id", STRINGS), ("location", STRING), ("claimed", STRING)])
-_VERSIONS = "_versions"
-_PASSED_OVER = ("_", ".")
 _LISTINGS_AT_ONCE = 16
-# In a URI these would mean something else than themselves; in a path they are characters like others.
-_URI_SYNTAX = str.maketrans({"%": "%25", "?": "%3F", "#": "%23"})
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
 @dataclass(slots=True)
@@ -71,7 +63,7 @@ def find_unregistered(
         frozenset(locations.normalise(place) for place in search.closed),
     )
     found = Unregistered()
-    level = list(map(_as_path, search.roots))
+    level = [Place(root.catalog, storage.as_plain_path(root.location)) for root in search.roots]
     for _ in range(DEEPEST + 1):
         if not level:
             break
@@ -103,12 +95,6 @@ def _search_level(
     return below
 
 
-def _as_path(place: Place) -> Place:
-    """Return a place on this machine by its plain path, so that names can be put behind it as they are."""
-    path = storage.local_path(place.location)
-    return place if path is None else Place(place.catalog, str(path))
-
-
 @dataclass(frozen=True, slots=True)
 class _Lister:
     """Lists directories; runs on the executors.
@@ -127,21 +113,18 @@ class _Lister:
                     yield record_batch(rows, _LISTED)
 
     def _list(self, place: Place) -> Iterator[Row]:
-        directory, options = place.location, self.options[place.catalog]
+        directory = place.location
         try:
-            with storage.translated(directory, options):
-                names = storage.list_directories(directory, options)
+            looked = storage.look_into(directory, self.options[place.catalog])
         except BackendError as error:
             message = f"{locations.redact(directory)} could not be searched for orphans: {error}"
             yield {**place._asdict(), "kind": _FAILURE, "message": message}
             return
-        if _VERSIONS in names:
+        if looked.is_dataset:
             yield {**place._asdict(), "claimed": locations.normalise(directory), "kind": _DATASET}
-            return
-        for name in names:
-            below = locations.join(directory, name.translate(_URI_SYNTAX) if _URI.match(directory) else name)
+        for below in looked.below:
             claimed = locations.normalise(below)
-            if not name.startswith(_PASSED_OVER) and claimed not in self.closed:
+            if claimed not in self.closed:
                 yield {"catalog": place.catalog, "location": below, "claimed": claimed, "kind": _DIRECTORY}
 
 

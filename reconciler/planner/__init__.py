@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
-from reconciler.errors import PlanError
 from reconciler.planner.catalog import CatalogPlan, plan_catalog
+from reconciler.planner.entries import Entry, Fingerprint
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.ordering import order
 from reconciler.planner.plan import ManifestRef, Options, Plan
@@ -15,6 +16,7 @@ from reconciler.state import Thresholds
 __all__ = ["assemble", "make_plan"]
 
 _NONE_GIVEN = Options()
+_Of = TypeVar("_Of", bound=Entry | Fingerprint)
 
 
 def make_plan(
@@ -26,9 +28,6 @@ def make_plan(
     """Return the plan that turns the live state of every catalog into the desired one.
 
     ``options`` is what the plan says it was made with; each catalog is planned with those of its own input.
-
-    Raises:
-        PlanError: with every conflict found, in all catalogs.
     """
     return assemble(manifest, thresholds, [plan_catalog(catalog) for catalog in catalogs], options)
 
@@ -39,14 +38,7 @@ def assemble(
     catalogs: Sequence[CatalogPlan],
     options: Options = _NONE_GIVEN,
 ) -> Plan:
-    """Return one plan of the plans of all catalogs: ordered, and the same bytes for the same input.
-
-    Raises:
-        PlanError: with every conflict found.
-    """
-    conflicts = sorted(conflict for catalog in catalogs for conflict in catalog.conflicts)
-    if conflicts:
-        raise PlanError(conflicts)
+    """Return one plan of the plans of all catalogs: ordered, and the same bytes for the same input."""
     summaries = tuple(sorted((catalog.summary for catalog in catalogs), key=lambda summary: summary.name))
     return Plan(
         manifest=manifest,
@@ -54,21 +46,18 @@ def assemble(
         options=options.model_copy(update={"mass_removal": removes_too_much(thresholds, summaries)}),
         catalogs=summaries,
         changes=order(change for catalog in catalogs for change in catalog.changes),
-        guards=tuple(
-            sorted(
-                (guard for catalog in catalogs for guard in catalog.guards),
-                key=lambda guard: (guard.catalog, guard.identifier, guard.kind),
-            )
-        ),
+        blocked=_in_order(one for catalog in catalogs for one in catalog.blocked),
+        waiting=_in_order(change for catalog in catalogs for change in catalog.waiting),
+        guards=_in_order(guard for catalog in catalogs for guard in catalog.guards),
         notes=tuple(
             sorted(
                 (note for catalog in catalogs for note in catalog.notes), key=lambda note: (note.catalog, note.message)
             )
         ),
-        fingerprints=tuple(
-            sorted(
-                (fingerprint for catalog in catalogs for fingerprint in catalog.fingerprints),
-                key=lambda fingerprint: (fingerprint.catalog, fingerprint.identifier, fingerprint.kind),
-            )
-        ),
+        fingerprints=_in_order(fingerprint for catalog in catalogs for fingerprint in catalog.fingerprints),
     )
+
+
+def _in_order(entries: Iterable[_Of]) -> tuple[_Of, ...]:
+    """Return what is said of single objects by catalog and identifier."""
+    return tuple(sorted(entries, key=lambda one: (one.catalog, one.identifier, one.kind)))

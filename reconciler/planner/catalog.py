@@ -1,27 +1,27 @@
 """The plan of one catalog: every object's difference, and what only the whole can decide.
 
-Whether a namespace can be dropped depends on everything below it, and two tables may ask for one location; the rest
-is decided object by object in ``tables`` and ``namespaces``.
+Most is decided object by object, in ``tables`` and ``namespaces``, and the rest in ``settling``.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
-from reconciler import locations
-from reconciler.names import Identifier, Scope, address
+from reconciler.names import Identifier, Scope
 from reconciler.ownership import recorded_keys
-from reconciler.planner.comparison import Outcomes, compare_tables, comparison_of
+from reconciler.planner.comparison import Comparison, Outcomes, compare_tables, comparison_of
+from reconciler.planner.entries import Action, Blocked, Change, Fingerprint, Guard, Kind, Note
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.live_tables import LiveTables, TablesInMemory
 from reconciler.planner.namespaces import Holds, diff_namespace
 from reconciler.planner.notes import notes_on
 from reconciler.planner.outcome import Context, Outcome, change_of
-from reconciler.planner.plan import Action, CatalogSummary, Change, Fingerprint, Guard, Kind, Note, view_of
-from reconciler.state import DesiredCatalog, DesiredNamespace, DesiredTable, LiveTable
+from reconciler.planner.plan import CatalogSummary
+from reconciler.planner.settling import Settled, settle
+from reconciler.planner.views import view_of
+from reconciler.state import DesiredCatalog, DesiredNamespace, DesiredTable, LiveNamespace, LiveTable
 
 __all__ = ["LEFTOVER", "CatalogPlan", "conclude", "droppable_namespaces", "plan_catalog"]
 
@@ -34,8 +34,9 @@ class CatalogPlan:
 
     summary: CatalogSummary
     changes: list[Change]
+    blocked: list[Blocked]
+    waiting: list[Change]
     guards: list[Guard]
-    conflicts: list[str]
     notes: list[Note] = field(default_factory=list)
     fingerprints: list[Fingerprint] = field(default_factory=list)
 
@@ -66,24 +67,23 @@ def conclude(
         among: the namespaces to compare; all of them, unless given.
     """
     candidates: list[Change] = []
-    for outcome in _namespace_outcomes(source, comparison_of(source).context, among):
+    comparison = comparison_of(source)
+    for outcome in _namespace_outcomes(source, comparison.context, among):
         if isinstance(outcome, Change) and outcome.action is Action.DROP_NAMESPACE:
             candidates.append(outcome)
         else:
             outcomes.add(outcome)
     changes = sorted(outcomes.changes, key=lambda change: (change.identifier, change.kind))
-    drops, notes = _decide_drops(source, changes, candidates, tables)
-    changes += drops
+    settled = settle(source, changes, candidates, outcomes.blocked, tables)
     leftovers = list(_leftovers(source))
-    occupied = {change.identifier for change in candidates} - {change.identifier for change in drops}
-    conflicts = [*outcomes.conflicts, *_shared_locations(changes, tables), *_namesakes(source, changes, tables)]
     return CatalogPlan(
-        summary=_summary(source, outcomes),
-        changes=[*changes, *leftovers],
+        summary=_summary(source, outcomes, comparison, settled),
+        changes=[*settled.changes, *leftovers],
+        blocked=[*settled.blocked.values()],
+        waiting=settled.waiting,
         guards=outcomes.guards,
-        conflicts=conflicts,
-        notes=[*notes, *notes_on(source, outcomes.remarks)],
-        fingerprints=[*_fingerprints(source, changes, occupied), *map(_fingerprint, leftovers)],
+        notes=[*settled.notes, *notes_on(source, outcomes.remarks)],
+        fingerprints=[*_fingerprints(source, comparison, settled), *map(_fingerprint, leftovers)],
     )
 
 
@@ -102,27 +102,24 @@ def _leftovers(source: CatalogInput) -> Iterator[Change]:
             yield change_of(context, action, live.id, before, None, LEFTOVER)
 
 
-def _fingerprint(change: Change) -> Fingerprint:
-    """Return the state of the object of a change when the plan was made."""
+def _fingerprint(one: Change | Blocked) -> Fingerprint:
+    """Return the state in which an object was when the plan was made."""
     return Fingerprint.of(
-        change.catalog,
-        change.kind,
-        change.identifier,
-        change.before,
-        change.managed_keys,
-        secret_keys=change.secret_keys,
+        one.catalog, one.kind, one.identifier, one.before, one.managed_keys, secret_keys=one.secret_keys
     )
 
 
-def _summary(source: CatalogInput, outcomes: Outcomes) -> CatalogSummary:
+def _summary(source: CatalogInput, outcomes: Outcomes, comparison: Comparison, settled: Settled) -> CatalogSummary:
     """Return what was read, and how much of what may be removed would be."""
+    removed = (change for change in settled.changes if change.action is Action.DEREGISTER_TABLE)
+    owners = ((change.identifier, change.before.managed_by if change.before else None) for change in removed)
     return CatalogSummary(
         name=source.desired.name,
         impl=source.impl,
         namespaces=len(source.live.namespaces),
         tables=outcomes.tables,
         removable_tables=outcomes.removable_tables,
-        removed_tables=outcomes.removed_tables,
+        removed_tables=sum(1 for one in owners if comparison.is_removable(*one)),
         desired_objects=len(source.desired.tables) + len(source.desired.namespaces),
         service=source.service,
     )
@@ -167,101 +164,30 @@ def _needed_ancestors(desired: DesiredCatalog, select: Scope) -> frozenset[Ident
     )
 
 
-def _decide_drops(
-    source: CatalogInput, changes: Sequence[Change], candidates: Collection[Change], tables: LiveTables
-) -> tuple[list[Change], list[Note]]:
-    """Return the drops of namespaces that will be empty, and of the others why they stay."""
-    if not candidates:
-        return [], []
-    held = Counter(dict(tables.count_in({change.identifier for change in candidates})))
-    held.subtract(change.identifier[:-1] for change in changes if change.action is Action.DEREGISTER_TABLE)
-    held.update(change.identifier[:-1] for change in changes if change.before is None)
-    children: defaultdict[Identifier, set[Identifier]] = defaultdict(set)
-    for identifier in source.live.namespaces:
-        children[identifier[:-1]].add(identifier)
-    drops: list[Change] = []
-    notes: list[Note] = []
-    for change in sorted(candidates, key=lambda change: (-len(change.identifier), change.identifier)):
-        identifier = change.identifier
-        occupants = source.facts.occupants.get(identifier, ())
-        staying = held[identifier] + len(children[identifier]) + len(occupants)
-        if staying:
-            some = f", among them {', '.join(f'`{name}`' for name in sorted(occupants)[:3])}" if occupants else ""
-            what = "object that stays" if staying == 1 else "objects that stay"
-            message = f"{change.address} is kept: it holds {staying} {what}{some}"
-            notes.append(Note(catalog=change.catalog, message=message))
-        else:
-            drops.append(change)
-            children[identifier[:-1]].discard(identifier)
-    return drops, notes
+def _fingerprints(source: CatalogInput, comparison: Comparison, settled: Settled) -> Iterator[Fingerprint]:
+    """Yield the state of every object that the plan is about, of what is in its way and of the parents, each once.
 
-
-def _shared_locations(changes: Collection[Change], tables: LiveTables) -> Iterator[str]:
-    """Yield a conflict for every location where a dataset would be written that something else points at as well."""
-    touched = {change.identifier for change in changes if change.kind == "table"}
-    created = {
-        locations.normalise(change.after.location): change
-        for change in changes
-        if change.action is Action.CREATE_TABLE and change.after and change.after.location
-    }
-    if created:
-        for table in tables.at(created):
-            change = created[locations.normalise(table.location)]
-            if table.id not in touched:
-                taken = address(change.catalog, table.id)
-                yield f"{change.source}: {change.address} would be written where {taken} is registered"
-    arriving: defaultdict[str, list[Change]] = defaultdict(list)
-    for change in changes:
-        if change.kind == "table" and change.after and change.after.location:
-            arriving[locations.normalise(change.after.location)].append(change)
-    for place, sharing in sorted(arriving.items()):
-        written = next((change for change in sharing if change.action is Action.CREATE_TABLE), None)
-        for other in sharing:
-            if written is not None and other is not written:
-                both = f"{other.address} and {written.address} would both be at {locations.redact(place)}"
-                yield f"{other.source}: {both}"
-
-
-def _namesakes(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[str]:
-    """Yield a conflict for every new object whose name a live one of the other kind keeps, where both share names."""
-    new = [change for change in changes if change.before is None]
-    if not source.capabilities.one_name_space or not new:
-        return
-    leaving = {(change.kind, change.identifier) for change in changes if change.action.removes}
-    taken = tables.named({change.identifier for change in new if change.kind == "namespace"})
-    for change in new:
-        is_table = change.kind == "table"
-        others: Collection[Identifier] = source.live.namespaces if is_table else taken
-        kind: Kind = "namespace" if is_table else "table"
-        if change.identifier in others and (kind, change.identifier) not in leaving:
-            yield f"{change.source}: {change.address} cannot be a {change.kind}: a {kind} has the name"
-
-
-def _fingerprints(
-    source: CatalogInput, changes: Collection[Change], occupied: Collection[Identifier]
-) -> Iterator[Fingerprint]:
-    """Yield the state of every object the plan touches, and of the parents it relies on, each once.
-
-    Of a parent all is kept that it was compared by, so that why it has no change itself can be seen from the plan.
+    Of the last two all is kept that they were compared by, so that why they have no change themselves can be seen from
+    the plan.
     """
-    catalog = source.desired.name
-    touched = {(change.kind, change.identifier) for change in changes}
-    parents: set[Identifier] = set()
-    for change in changes:
-        yield _fingerprint(change)
-        if len(change.identifier) > 1 and ("namespace", change.identifier[:-1]) not in touched:
-            parents.add(change.identifier[:-1])
-    for parent in sorted(parents):
-        live = source.live.namespaces.get(parent)
-        block = source.desired.namespaces.get(parent)
-        keys = {*(block.properties if block else ()), *(recorded_keys(live.properties) if live else ())}
-        view = view_of(live, keys, None)
-        yield Fingerprint.of(
-            catalog,
-            "namespace",
-            parent,
-            view,
-            keys,
-            secret_keys=block.secret_keys if block else (),
-            occupied=parent in occupied,
+    entries: list[Change | Blocked] = [*settled.changes, *settled.waiting, *settled.blocked.values()]
+    touched = {(one.kind, one.identifier) for one in entries}
+    yield from map(_fingerprint, entries)
+    parents = {one.identifier[:-1] for one in entries if len(one.identifier) > 1}
+    others: dict[tuple[Kind, Identifier], LiveNamespace | LiveTable | None] = {
+        ("namespace", parent): source.live.namespaces.get(parent) for parent in parents
+    }
+    for one in settled.in_the_way.values():
+        others["table" if isinstance(one, LiveTable) else "namespace", one.id] = one
+    for key in sorted(others.keys() - touched):
+        kind, identifier = key
+        live = others[key]
+        blocks: Mapping[Identifier, DesiredNamespace | DesiredTable] = (
+            source.desired.tables if kind == "table" else source.desired.namespaces
         )
+        block = blocks.get(identifier)
+        keys = {*(block.properties if block else ()), *(recorded_keys(live.properties) if live else ())}
+        occupied = kind == "namespace" and identifier in settled.occupied
+        view = comparison.context.view(block, live)
+        secret = block.secret_keys if block else ()
+        yield Fingerprint.of(source.desired.name, kind, identifier, view, keys, secret_keys=secret, occupied=occupied)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.ownership import owner_of
+from reconciler.planner.entries import Blocked, Change, Guard
 from reconciler.planner.facts import CatalogInput, TableFacts
-from reconciler.planner.outcome import Conflict, Context, Outcome, Remark
-from reconciler.planner.plan import Action, Change, Guard
+from reconciler.planner.outcome import Context, Outcome, Remark
 from reconciler.planner.remarks import UNSAFE
 from reconciler.planner.tables import diff_table
 from reconciler.state import DesiredTable, LiveTable, Prune
@@ -22,17 +22,16 @@ __all__ = ["Comparison", "Outcomes", "compare_tables", "comparison_of"]
 class Outcomes:
     """What comparing objects came to, sorted by what it is, in no particular order.
 
-    ``remarks`` counts by topic and namespace. ``tables`` counts the live ones, ``removable_tables`` those of them that
-    pruning may touch, and ``removed_tables`` those of these that go.
+    ``remarks`` counts by topic and namespace. ``tables`` counts the live ones, and ``removable_tables`` those of them
+    that pruning may touch.
     """
 
     changes: list[Change] = field(default_factory=list)
     guards: list[Guard] = field(default_factory=list)
-    conflicts: list[str] = field(default_factory=list)
+    blocked: list[Blocked] = field(default_factory=list)
     remarks: Counter[tuple[str, Identifier]] = field(default_factory=Counter)
     tables: int = 0
     removable_tables: int = 0
-    removed_tables: int = 0
 
     def add(self, outcome: Outcome) -> None:
         """Sort an outcome to where it belongs."""
@@ -42,8 +41,8 @@ class Outcomes:
             self.changes.append(outcome)
         elif isinstance(outcome, Guard):
             self.guards.append(outcome)
-        elif isinstance(outcome, Conflict):
-            self.conflicts.append(outcome.message)
+        elif isinstance(outcome, Blocked):
+            self.blocked.append(outcome)
         elif isinstance(outcome, Remark):
             self.remarks[outcome.topic, outcome.identifier[:-1]] += 1
 
@@ -51,11 +50,10 @@ class Outcomes:
         """Add what comparing other objects of the same catalog came to."""
         self.changes += other.changes
         self.guards += other.guards
-        self.conflicts += other.conflicts
+        self.blocked += other.blocked
         self.remarks.update(other.remarks)
         self.tables += other.tables
         self.removable_tables += other.removable_tables
-        self.removed_tables += other.removed_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,33 +71,31 @@ class Comparison:
         self, outcomes: Outcomes, desired: DesiredTable | None, live: LiveTable | None, facts: TableFacts | None
     ) -> None:
         """Compare one table and add what it comes to. Called for every live table, selected or not."""
-        removable = False
         if live is not None:
-            removable = self.is_removable(live)
             outcomes.tables += 1
-            outcomes.removable_tables += removable
+            outcomes.removable_tables += self.is_removable(live.id, owner_of(live.properties))
         if not self._is_planned(desired, live):
             return
         outcome = diff_table(self.context, desired, live, facts)
         if live is not None and not isinstance(outcome, Change) and not self.context.is_safe(live.properties):
             outcomes.add(Remark(UNSAFE, live.id))
-        if outcome is None:
-            return
         outcomes.add(outcome)
-        if removable and isinstance(outcome, Change) and outcome.action is Action.DEREGISTER_TABLE:
-            outcomes.removed_tables += 1
 
     def _is_planned(self, desired: DesiredTable | None, live: LiveTable | None) -> bool:
         if desired is not None:
             return self.select.contains(desired.id)
         return live is not None and self.scope.contains(live.id) and self.select.contains(live.id)
 
-    def is_removable(self, table: LiveTable) -> bool:
-        """Return whether pruning may touch the table at all, desired or not."""
+    def is_removable(self, identifier: Identifier, owner: str | None) -> bool:
+        """Return whether pruning may touch a live table of ``owner`` at all, desired or not."""
         context = self.context
-        if context.prune is Prune.NEVER or not context.capabilities.table_markers or not self.scope.contains(table.id):
+        if (
+            context.prune is Prune.NEVER
+            or not context.capabilities.table_markers
+            or not self.scope.contains(identifier)
+        ):
             return False
-        return context.prune is Prune.ALL or owner_of(table.properties) == context.owner
+        return context.prune is Prune.ALL or owner == context.owner
 
 
 def comparison_of(source: CatalogInput) -> Comparison:

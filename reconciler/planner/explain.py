@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import Any
 
 from reconciler import locations
-from reconciler.planner.plan import FieldChange, ObjectView
+from reconciler.planner.views import FieldChange, ObjectView
 from reconciler.redaction import redact_properties, redact_value
 from reconciler.state import Column
 

@@ -18,6 +18,7 @@ __all__ = [
     "TableFacts",
     "has_true_request",
     "is_relocated",
+    "is_unanswered",
     "storage_question",
     "storage_questions",
 ]
@@ -81,12 +82,14 @@ class CatalogInput:
 class StorageQuestion:
     """A table whose storage has to be opened; ``location`` None means the catalog's default for it.
 
-    Where ``location`` holds nothing, ``otherwise`` is the place to look at instead.
+    Where ``location`` holds nothing, ``otherwise`` is the place to look at instead. ``in_force`` is where the catalog
+    has the table already, which is taken as it is.
     """
 
     table: DesiredTable
     location: str | None
     otherwise: str | None = None
+    in_force: str | None = None
 
 
 def is_relocated(desired: DesiredTable, live: LiveTable) -> bool:
@@ -106,7 +109,7 @@ def has_true_request(live: LiveTable) -> bool:
     return is_request_true(properties.get(REQUESTED_LOCATION), properties.get(CHOSEN_LOCATION), live.location)
 
 
-def _unanswered(desired: DesiredTable, live: LiveTable) -> bool:
+def is_unanswered(desired: DesiredTable, live: LiveTable) -> bool:
     """Return whether the location now asked for was asked for before, and the service's answer was not recorded."""
     requested = live.properties.get(REQUESTED_LOCATION)
     return (
@@ -128,10 +131,10 @@ def storage_question(
         return StorageQuestion(desired, desired.location)
     if is_relocated(desired, live):
         # The service may have chosen the place of the entry, or somebody has moved it: data tells which to go on from.
-        otherwise = live.location if _unanswered(desired, live) else None
-        return StorageQuestion(desired, desired.location, otherwise)
+        otherwise = live.location if is_unanswered(desired, live) else None
+        return StorageQuestion(desired, desired.location, otherwise, live.location)
     if desired.schema is not None and desired.probe:
-        return StorageQuestion(desired, live.location)
+        return StorageQuestion(desired, live.location, in_force=live.location)
     return None
 
 

@@ -14,26 +14,18 @@ from itertools import zip_longest
 
 from pydantic import BaseModel
 
-from reconciler import ownership
+from reconciler import locations, ownership
 from reconciler.errors import PlanFileError
 from reconciler.names import Identifier, address
 from reconciler.planner import assemble
 from reconciler.planner.catalog import CatalogPlan, conclude
 from reconciler.planner.comparison import Outcomes, comparison_of
+from reconciler.planner.entries import Action, Blocked, Change, Entry, Fingerprint, Key
 from reconciler.planner.facts import CatalogInput, Facts, StorageQuestion, TableFacts, storage_question
 from reconciler.planner.live_tables import TablesInMemory
-from reconciler.planner.plan import (
-    Action,
-    CatalogSummary,
-    Change,
-    Fingerprint,
-    Guard,
-    Kind,
-    ManifestRef,
-    ObjectView,
-    Plan,
-)
+from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan
 from reconciler.planner.safety import removes_too_much
+from reconciler.planner.views import ObjectView
 from reconciler.redaction import is_stand_in, redact_value
 from reconciler.state import (
     DesiredCatalog,
@@ -99,25 +91,28 @@ def _catalog_faults(
         yield "it names another manifest"
     if plan.thresholds != thresholds:
         yield "its `thresholds` are not the manifest's"
-    changed = {change.catalog for change in plan.changes}
+    concerned = plan.concerned
     times = Counter(summary.name for summary in plan.catalogs)
     for summary in plan.catalogs:
         if summary.name not in catalogs or times[summary.name] > 1:
             yield f"`{summary.name}` is not a catalog of the manifest, or is there twice"
         else:
-            yield from _summary_faults(summary, *catalogs[summary.name], is_changed=summary.name in changed)
-    for name in sorted(changed - times.keys()):
+            yield from _summary_faults(summary, *catalogs[summary.name], is_concerned=summary.name in concerned)
+    for name in sorted(concerned - times.keys()):
         yield f"it changes `{name}`, of which it read nothing"
-    for name in sorted({one.catalog for one in plan.fingerprints} - changed):
+    beside = {*(one.catalog for one in plan.fingerprints), *(change.catalog for change in plan.waiting)}
+    for name in sorted(beside - concerned):
         yield f"it has a fingerprint of `{name}`, where it changes nothing"
 
 
-def _summary_faults(summary: CatalogSummary, impl: str, desired: DesiredCatalog, *, is_changed: bool) -> Iterator[str]:
+def _summary_faults(
+    summary: CatalogSummary, impl: str, desired: DesiredCatalog, *, is_concerned: bool
+) -> Iterator[str]:
     if summary.impl != impl:
         yield f"`{summary.name}` is `impl: {impl}`"
     if summary.desired_objects != len(desired.tables) + len(desired.namespaces):
         yield f"its `desired_objects` of `{summary.name}` are not those of the manifest"
-    if summary.removed_tables and not is_changed:
+    if summary.removed_tables and not is_concerned:
         yield f"its `removed_tables` of `{summary.name}` are not those that it deregisters"
 
 
@@ -174,11 +169,9 @@ def follow(
     Raises:
         PlanFileError: other changes follow, or none can.
     """
-    seen = {(change.catalog, change.identifier): change for change in plan.changes if change.kind == "table"}
+    entries: list[Change | Blocked] = [*plan.changes, *plan.waiting, *plan.blocked]
+    seen = {one.key: one for one in entries}
     made = [_planned_again(one, places, seen) for one, places in catalogs]
-    conflict = next((conflict for catalog in made for conflict in catalog.conflicts), None)
-    if conflict is not None:
-        raise _edited(f"its manifest and the states in it do not go together: {conflict}")
     derived = assemble(manifest, thresholds, made, plan.options)
     for fault in _faults(plan, derived):
         raise _edited(fault)
@@ -188,15 +181,16 @@ def follow(
 def _planned_again(
     one: Recorded,
     places: Mapping[Identifier, Place],
-    seen: Mapping[tuple[str, Identifier], Change],
+    seen: Mapping[Key, Change | Blocked],
 ) -> CatalogPlan:
     source = one.source
     blocks, live = source.desired.tables, source.live.tables
     facts = {
         question.table.id: _facts(
+            source.desired.name,
             question,
             places[question.table.id],
-            seen.get((source.desired.name, question.table.id)),
+            seen.get((source.desired.name, "table", question.table.id)),
             one.columns.get(question.table.id),
         )
         for question in one.questions
@@ -207,19 +201,31 @@ def _planned_again(
     return conclude(source, outcomes, TablesInMemory(live), one.namespaces)
 
 
-def _facts(question: StorageQuestion, place: Place, change: Change | None, columns: Schema | None) -> TableFacts:
+def _facts(
+    catalog: str, question: StorageQuestion, place: Place, entry: Change | Blocked | None, columns: Schema | None
+) -> TableFacts:
     """Return what storage held, as far as it is recorded: data without columns beside it had those of the block.
 
-    Which of two places was looked at, the change tells.
+    So did the data of a table that the plan says nothing of. Which of two places was looked at, the entry tells.
     """
-    kind = change.storage if change else None
+    kind = entry.storage or StorageKind.UNKNOWN if entry else StorageKind.DATASET
+    detail = ""
+    if isinstance(entry, Blocked):
+        columns, detail = entry.columns or columns, entry.detail
     schema = None
-    if change is not None and kind is StorageKind.DATASET:
+    if kind is StorageKind.DATASET:
         declared = question.table.schema
-        schema = declared if columns is None else _schema(columns, declared or (), change.address)
-    if question.otherwise is not None and (change is None or change.action is not Action.RELOCATE_TABLE):
+        schema = declared if columns is None else _schema(columns, declared or (), address(catalog, question.table.id))
+    if question.otherwise is not None and not _is_to_move(entry, question):
         place = Place(question.otherwise)
-    return TableFacts(place.location, Storage(kind or StorageKind.UNKNOWN, schema), place.problem)
+    return TableFacts(place.location, Storage(kind, schema, detail), place.problem)
+
+
+def _is_to_move(entry: Change | Blocked | None, question: StorageQuestion) -> bool:
+    """Return whether a table would leave the place where the catalog has it."""
+    if isinstance(entry, Blocked):
+        return not locations.same(entry.location, question.otherwise)
+    return entry is not None and entry.action is Action.RELOCATE_TABLE
 
 
 # ---- recorded states -------------------------------------------------------------------------------------------------
@@ -282,13 +288,9 @@ def _restored(
 
 
 def _faults(plan: Plan, derived: Plan) -> Iterator[str]:
-    for change, follows in zip_longest(plan.changes, derived.changes):
-        if change is None or follows is None or change.address != follows.address:
-            yield _misplaced(plan.changes, derived.changes)
-            return
-        field = _difference(change, follows)
-        if field is not None:
-            yield f"`{field}` of {change.address} is not what the manifest and the recorded states ask for"
+    yield from _entry_faults(plan.changes, derived.changes, "changed")
+    yield from _entry_faults(plan.blocked, derived.blocked, "blocked")
+    yield from _entry_faults(plan.waiting, derived.waiting, "waiting")
     for one, needed in zip_longest(plan.fingerprints, derived.fingerprints):
         if one is None or needed is None or _difference(one, needed) is not None:
             odd = one or needed
@@ -302,29 +304,35 @@ def _faults(plan: Plan, derived: Plan) -> Iterator[str]:
     yield from _guard_faults(plan, derived)
 
 
-def _misplaced(changes: Sequence[Change], follows: Sequence[Change]) -> str:
-    """Return which change there is too much, or too few, or that they are only in another order."""
-    have, need = Counter(map(_key, changes)), Counter(map(_key, follows))
+def _entry_faults(entries: Sequence[Entry], derived: Sequence[Entry], what: str) -> Iterator[str]:
+    for entry, follows in zip_longest(entries, derived):
+        if entry is None or follows is None or entry.key != follows.key:
+            yield _misplaced(entries, derived, what)
+            return
+        field = _difference(entry, follows)
+        if field is not None:
+            yield f"`{field}` of {entry.address} is not what the manifest and the recorded states ask for"
+
+
+def _misplaced(entries: Sequence[Entry], derived: Sequence[Entry], what: str) -> str:
+    """Return which entry there is too much, or too few, or that they are only in another order."""
+    have, need = Counter(entry.key for entry in entries), Counter(entry.key for entry in derived)
     for catalog, _, identifier in sorted((have - need).keys()):
-        return f"{address(catalog, identifier)} is changed, which the manifest and the recorded states do not ask for"
+        return f"{address(catalog, identifier)} is {what}, which the manifest and the recorded states do not ask for"
     for catalog, _, identifier in sorted((need - have).keys()):
-        return f"the change of {address(catalog, identifier)} is missing"
-    return "its changes are in another order"
+        return f"it does not say that {address(catalog, identifier)} is {what}"
+    return f"what is {what} is in another order"
 
 
 def _guard_faults(plan: Plan, derived: Plan) -> Iterator[str]:
-    changed = set(map(_key, plan.changes))
-    guards = {_key(guard): guard for guard in plan.guards}
+    changed = {change.key for change in plan.changes}
+    guards = {guard.key: guard for guard in plan.guards}
     for key, guard in guards.items():
         if key in changed:
             yield f"{guard.address} is changed although it is protected"
     for guard in derived.guards:
-        if _key(guard) not in guards:
+        if guard.key not in guards:
             yield f"it does not say that {guard.address} is protected"
-
-
-def _key(one: Change | Guard) -> tuple[str, Kind, Identifier]:
-    return one.catalog, one.kind, one.identifier
 
 
 def _difference(one: BaseModel, other: BaseModel) -> str | None:

@@ -15,13 +15,13 @@ __all__ = ["LiveTables", "TablesInMemory"]
 
 
 class LiveTables(Protocol):
-    """The live tables of one catalog. Each question is asked once a plan, and only when there is something to ask."""
+    """The live tables of one catalog. A question is asked only when there is something to ask."""
 
     def count_in(self, namespaces: Collection[Identifier]) -> Mapping[Identifier, int]:
         """Return how many tables are directly in each of ``namespaces``; one without any may be left out."""
 
-    def named(self, identifiers: Collection[Identifier]) -> Collection[Identifier]:
-        """Return those of ``identifiers`` that are tables."""
+    def named(self, identifiers: Collection[Identifier]) -> Iterable[LiveTable]:
+        """Return the tables among ``identifiers``."""
 
     def at(self, places: Collection[str]) -> Iterable[LiveTable]:
         """Return the tables whose location, normalised, is one of ``places``."""
@@ -40,9 +40,9 @@ class TablesInMemory:
         """Return how many tables are directly in each of ``namespaces``."""
         return Counter(identifier[:-1] for identifier in self.tables if identifier[:-1] in namespaces)
 
-    def named(self, identifiers: Collection[Identifier]) -> Collection[Identifier]:
-        """Return those of ``identifiers`` that are tables."""
-        return {identifier for identifier in identifiers if identifier in self.tables}
+    def named(self, identifiers: Collection[Identifier]) -> Iterable[LiveTable]:
+        """Return the tables among ``identifiers``."""
+        return [self.tables[identifier] for identifier in identifiers if identifier in self.tables]
 
     def at(self, places: Collection[str]) -> Iterable[LiveTable]:
         """Return the tables whose location, normalised, is one of ``places``."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reconciler import ownership
-from reconciler.planner.outcome import Conflict, Context, Outcome, Remark, change_of, removal
-from reconciler.planner.plan import Action, view_of
+from reconciler.planner.entries import Action
+from reconciler.planner.outcome import Context, Fault, Outcome, Remark, change_of, removal
 from reconciler.planner.remarks import ADOPTABLE, unmarkable
 from reconciler.state import DesiredNamespace, LiveNamespace, Prune
 
@@ -35,9 +35,13 @@ def diff_namespace(
     identifier = desired.id if desired else live.id if live else ()
     if len(identifier) <= context.capabilities.fixed_levels:
         if live is None and desired is not None and not desired.absent:
-            return Conflict(
-                f"{desired.source}: {context.address(identifier)} does not exist; it is made outside lancens, "
-                "by the administrator of the service"
+            return context.blocked(
+                Fault(
+                    "it does not exist, and is made outside lancens",
+                    "have the administrator of the service make it, or take its block out",
+                ),
+                desired,
+                None,
             )
         return None
     if desired is None:
@@ -47,7 +51,7 @@ def diff_namespace(
     kind = _kind(context, desired, holds)
     fault = _kind_fault(context, desired, live, kind, holds)
     if fault:
-        return Conflict(f"{desired.source}: {context.address(identifier)} {fault}")
+        return context.blocked(fault, desired, live)
     if live is None:
         after = context.marks(desired, {}, context.capabilities.namespace_markers).model_copy(update={"kind": kind})
         return change_of(context, Action.CREATE_NAMESPACE, identifier, None, after, "in the manifest", desired=desired)
@@ -63,7 +67,7 @@ def _kind(context: Context, desired: DesiredNamespace, holds: Holds) -> str | No
 
 def _kind_fault(
     context: Context, desired: DesiredNamespace, live: LiveNamespace | None, kind: str | None, holds: Holds
-) -> str | None:
+) -> Fault | None:
     """Return why a namespace cannot be, or become, what the manifest says; None when it can, or has no kind."""
     kinds = context.capabilities.namespace_kinds
     if kinds is None:
@@ -71,14 +75,22 @@ def _kind_fault(
     outer, inner = kinds
     deepest = context.capabilities.outer_kind_depth
     if live is None and kind == outer and deepest is not None and len(desired.id) > deepest:
-        return f"is a {outer} inside a {outer}, which has to be there already: this service cannot create one"
+        return Fault(
+            f"it is a {outer} inside a {outer}, which has to be there already: this service cannot create one",
+            f"make it outside lancens, or put what it holds into a {outer} higher up",
+        )
     if live is not None and desired.kind is not None and live.kind != desired.kind:
-        return f"is a {live.kind}, not a {desired.kind}; a namespace cannot change its kind"
+        return Fault(
+            f"it is a {live.kind}, not a {desired.kind}; a namespace cannot change its kind",
+            f"write `kind: {live.kind}` in its block, or give the {desired.kind} another name",
+        )
     is_now = kind if live is None else live.kind
     if is_now == inner and holds.namespaces:
-        return f"is a {inner}, which holds no namespaces"
+        return Fault(
+            f"it is a {inner}, which holds no namespaces", f"put its namespaces into a {outer}, under another name"
+        )
     if is_now == outer and holds.tables:
-        return f"is a {outer}, which holds no tables"
+        return Fault(f"it is a {outer}, which holds no tables", f"put its tables into a {inner} inside it")
     return None
 
 
@@ -92,20 +104,20 @@ def _unnamed(context: Context, live: LiveNamespace) -> Outcome:
     if context.prune is not Prune.ALL:
         return None
     if context.is_foreign(live.properties):
-        return context.foreign(live.id, live.properties, None)
+        return context.foreign(live)
     return removal(context, Action.DROP_NAMESPACE, live, "not in the manifest, prune: all", None)
 
 
 def _absent(context: Context, desired: DesiredNamespace, live: LiveNamespace) -> Outcome:
     if context.is_foreign(live.properties):
-        return context.foreign(live.id, live.properties, desired.source)
+        return context.foreign(live, desired)
     return removal(context, Action.DROP_NAMESPACE, live, "absent: true", desired)
 
 
 def _claimed(context: Context, desired: DesiredNamespace, live: LiveNamespace) -> Outcome:
     if context.is_foreign(live.properties):
-        return context.foreign(live.id, live.properties, desired.source)
-    before = view_of(live, {*desired.properties, *ownership.recorded_keys(live.properties)}, None)
+        return context.foreign(live, desired)
+    before = context.view(desired, live)
     marked = context.marks(desired, live.properties, context.capabilities.namespace_markers)
     after = marked.model_copy(update={"kind": live.kind})
     if before is None or (before.content, before.marks) == (after.content, after.marks):
@@ -116,8 +128,13 @@ def _claimed(context: Context, desired: DesiredNamespace, live: LiveNamespace) -
     if not context.capabilities.alter_namespace:
         if before.properties == after.properties:
             return Remark(unmarkable(before, after), live.id)
-        return Conflict(
-            f"{desired.source}: {context.address(live.id)} cannot be changed: this catalog cannot alter a namespace"
+        return context.blocked(
+            Fault(
+                "it cannot be changed: this catalog cannot alter a namespace",
+                "write the `properties` that it has in its block, or take them out",
+            ),
+            desired,
+            live,
         )
     if not only_marks:
         reason = "differs from the manifest"

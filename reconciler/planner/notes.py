@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from reconciler.names import Identifier
+from reconciler.planner.entries import Note
 from reconciler.planner.facts import CatalogInput
-from reconciler.planner.plan import Note
 from reconciler.planner.remarks import SENTENCES
 
 __all__ = ["notes_on"]

@@ -14,11 +14,10 @@ from typing import TypeAlias
 
 from reconciler import locations
 from reconciler.names import Identifier
-from reconciler.planner.plan import Action, Change, Kind
+from reconciler.planner.entries import Action, Change, Key, Kind
 
 __all__ = ["order"]
 
-_Key: TypeAlias = tuple[str, Kind, Identifier]
 _LEAVE_THEIR_PLACE = (Action.DEREGISTER_TABLE, Action.RELOCATE_TABLE)
 _Rank: TypeAlias = tuple[str, int, int, Identifier, str]
 
@@ -69,7 +68,7 @@ def _dependencies(changes: Sequence[Change]) -> list[set[int]]:
     freed_places: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
     for at, change in enumerate(changes):
         if change.action in _LEAVE_THEIR_PLACE and change.before and change.before.location:
-            freed_places[change.catalog, _place(change.before.location)].add(at)
+            freed_places[change.catalog, locations.place(change.before.location)].add(at)
     needs: list[set[int]] = [set() for _ in changes]
     for at, change in enumerate(changes):
         parent = index.get((change.catalog, "namespace", change.identifier[:-1]))
@@ -84,7 +83,7 @@ def _dependencies(changes: Sequence[Change]) -> list[set[int]]:
 
 
 def _freed_by(
-    change: Change, changes: Sequence[Change], index: dict[_Key, int], freed_places: dict[tuple[str, str], set[int]]
+    change: Change, changes: Sequence[Change], index: dict[Key, int], freed_places: dict[tuple[str, str], set[int]]
 ) -> set[int]:
     """Return the removals that have to happen first, because they free the change's name or location."""
     freed: set[int] = set()
@@ -93,12 +92,7 @@ def _freed_by(
     if namesake is not None and changes[namesake].action.removes:
         freed.add(namesake)
     if change.kind == "table" and change.after and change.after.location:
-        leaving = freed_places.get((change.catalog, _place(change.after.location)), set())
+        leaving = freed_places.get((change.catalog, locations.place(change.after.location)), set())
         # Two relocations may swap places, so only a new table waits for one.
         freed |= {at for at in leaving if change.before is None or changes[at].action is Action.DEREGISTER_TABLE}
     return freed
-
-
-def _place(location: str) -> str:
-    """Return what a location frees or needs, as far as a saved plan shows it: read back it has the same order."""
-    return locations.normalise(locations.redact(location))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from reconciler import ownership
 from reconciler.names import Identifier, address
+from reconciler.planner.entries import Action, Blocked, Change, Guard
 from reconciler.planner.explain import explain
-from reconciler.planner.plan import Action, Change, Guard, ObjectView, SourceRef, view_of
+from reconciler.planner.facts import TableFacts
+from reconciler.planner.views import ObjectView, view_of
 from reconciler.state import (
     Capabilities,
     DesiredNamespace,
@@ -21,14 +23,14 @@ from reconciler.state import (
     StorageKind,
 )
 
-__all__ = ["Conflict", "Context", "Outcome", "Remark", "change_of", "guard_of", "removal"]
+__all__ = ["Context", "Fault", "Outcome", "Remark", "change_of", "guard_of", "removal"]
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """Desired and live state cannot both be respected; a plan with a conflict is an error."""
+class Fault(NamedTuple):
+    """Why an object cannot be made what the manifest asks for, and what to write or to run about it."""
 
-    message: str
+    reason: str
+    remedy: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Remark:
     identifier: Identifier
 
 
-Outcome: TypeAlias = Change | Guard | Conflict | Remark | None
+Outcome: TypeAlias = Change | Guard | Blocked | Remark | None
 """None: the object is as it should be."""
 
 
@@ -63,13 +65,54 @@ class Context:
         owner = ownership.owner_of(properties)
         return owner is not None and owner != self.owner and not self.take_over
 
-    def foreign(self, identifier: Identifier, properties: Mapping[str, str], source: Source | None) -> Conflict:
-        """Return the conflict of an object that another manifest owns."""
-        where = f"{source}: " if source else ""
-        return Conflict(
-            f"{where}{self.address(identifier)} is managed by `{ownership.owner_of(properties)}`, not by "
-            f"`{self.owner}`; --take-over claims it"
+    def foreign(
+        self, live: LiveNamespace | LiveTable, desired: DesiredNamespace | DesiredTable | None = None
+    ) -> Blocked:
+        """Return the entry of an object that another manifest owns."""
+        owner = ownership.owner_of(live.properties)
+        fault = Fault(
+            f"it is managed by `{owner}`, not by `{self.owner}`", "take its block out, or claim it with --take-over"
         )
+        if desired is None:
+            fault = fault._replace(remedy="leave it alone with `prune: owned`, or claim it with --take-over")
+        return self.blocked(fault, desired, live)
+
+    def blocked(
+        self,
+        fault: Fault,
+        desired: DesiredNamespace | DesiredTable | None,
+        live: LiveNamespace | LiveTable | None,
+        facts: TableFacts | None = None,
+    ) -> Blocked:
+        """Return the entry of an object that cannot be made what ``desired`` says, with what that was decided by."""
+        one = desired or live
+        if one is None:
+            raise ValueError("an object that is neither wanted nor there cannot be blocked")
+        storage = facts.storage if facts else None
+        location = facts.location if facts else live.location if isinstance(live, LiveTable) else None
+        return Blocked(
+            catalog=self.catalog,
+            kind="table" if isinstance(one, DesiredTable | LiveTable) else "namespace",
+            identifier=one.id,
+            reason=fault.reason,
+            remedy=fault.remedy,
+            source=desired.source if desired else None,
+            before=self.view(desired, live),
+            location=location,
+            storage=storage.kind if storage else None,
+            columns=storage.schema if storage else None,
+            detail=storage.detail if storage else "",
+            secret_keys=tuple(sorted(desired.secret_keys)) if desired else (),
+        )
+
+    def view(
+        self, desired: DesiredNamespace | DesiredTable | None, live: LiveNamespace | LiveTable | None
+    ) -> ObjectView | None:
+        """Return all of a live object that it is compared by."""
+        if live is None:
+            return None
+        managed = {*(desired.properties if desired else ()), *ownership.recorded_keys(live.properties)}
+        return view_of(live, managed, self.capabilities.safeguard)
 
     def is_safe(self, properties: Mapping[str, str]) -> bool:
         """Return whether a table's entry has the property that keeps its data from being deleted."""
@@ -93,11 +136,6 @@ class Context:
             keys=tuple(sorted(desired.properties)),
             properties=dict(desired.properties),
         )
-
-
-def _source_ref(source: Source | None) -> SourceRef | None:
-    """Return the place in the manifest as a plan names it."""
-    return SourceRef(file=source.file, line=source.line) if source else None
 
 
 def change_of(
@@ -124,7 +162,7 @@ def change_of(
         after=after,
         fields=explain(before, after, context.address(identifier), secret_keys),
         reason=reason,
-        source=_source_ref(desired.source if desired else None),
+        source=desired.source if desired else None,
         replace=replace,
         probe=probe,
         storage=storage,
@@ -142,8 +180,7 @@ def removal(
     """Return the change that takes ``live`` out of the catalog, or the guard that keeps a protected one."""
     if ownership.is_protected(live.properties) and not (desired and desired.protect is False):
         return guard_of(context, action, live.id, reason, desired.source if desired else None)
-    before = view_of(live, ownership.recorded_keys(live.properties), context.capabilities.safeguard)
-    return change_of(context, action, live.id, before, None, reason, desired=desired)
+    return change_of(context, action, live.id, context.view(None, live), None, reason, desired=desired)
 
 
 def guard_of(context: Context, would: Action, identifier: Identifier, reason: str, source: Source | None) -> Guard:
@@ -154,5 +191,5 @@ def guard_of(context: Context, would: Action, identifier: Identifier, reason: st
         identifier=identifier,
         would=would,
         reason=reason,
-        source=_source_ref(source),
+        source=source,
     )

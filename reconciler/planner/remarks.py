@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.planner.plan import ObjectView
+from reconciler.planner.views import ObjectView
 
 __all__ = ["ADOPTABLE", "SENTENCES", "UNMANAGED", "UNSAFE", "unmarkable"]
 

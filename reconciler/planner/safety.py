@@ -1,14 +1,30 @@
-"""The last look at a plan before it is shown: does it remove more than anyone would mean to?"""
+"""The last looks at a plan before it is carried out: is it whole, and does it remove more than anyone would mean to?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from reconciler.errors import SafetyError
+from reconciler import display
+from reconciler.errors import BlockedError, SafetyError
 from reconciler.planner.plan import CatalogSummary, Plan
 from reconciler.state import Thresholds
 
-__all__ = ["check_removals", "removes_too_much"]
+__all__ = ["check_blocked", "check_removals", "removes_too_much"]
+
+
+def check_blocked(plan: Plan) -> None:
+    """Refuse a plan that could not plan everything.
+
+    Raises:
+        BlockedError: naming each object that is blocked, why, and what to do about it.
+    """
+    if plan.blocked:
+        raise BlockedError(
+            [
+                f"{display.address(one.catalog, *one.identifier)}: {display.printable(one.reason)}"
+                for one in plan.blocked
+            ]
+        )
 
 
 def check_removals(plan: Plan) -> None:

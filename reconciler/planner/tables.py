@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from reconciler import locations, ownership
-from reconciler.planner.facts import TableFacts, has_true_request, is_relocated
-from reconciler.planner.outcome import Conflict, Context, Outcome, Remark, change_of, guard_of, removal
-from reconciler.planner.plan import Action, ObjectView, view_of
+from reconciler.planner.entries import Action
+from reconciler.planner.facts import TableFacts, has_true_request, is_relocated, is_unanswered
+from reconciler.planner.outcome import Context, Fault, Outcome, Remark, change_of, guard_of, removal
 from reconciler.planner.remarks import ADOPTABLE, UNMANAGED, unmarkable
 from reconciler.planner.schemas import SchemaDifference, compare
+from reconciler.planner.views import ObjectView
 from reconciler.state import DesiredTable, LiveTable, Prune, StorageKind
 
 __all__ = ["diff_table"]
 
 
+_NO_PLACE = Fault(
+    "the catalog has no default location for a new table", "write the `location:` of the table in its block"
+)
 _NO_DIFFERENCE = SchemaDifference((), ())
 _REQUEST_FORGOTTEN = "what is noted of the location asked for is out of date"
 _REQUEST_ANSWERED = "not at the location asked for, and not noted that the service chose another"
@@ -64,7 +70,7 @@ def _unnamed(context: Context, live: LiveTable) -> Outcome:
         if context.prune is not Prune.ALL:
             return Remark(UNMANAGED, live.id) if owner is None and context.prune is Prune.OWNED else None
         if context.is_foreign(live.properties):
-            return context.foreign(live.id, live.properties, None)
+            return context.foreign(live)
     elif context.prune is Prune.NEVER:
         return None
     reason = "owned, no longer in the manifest" if owner == context.owner else "not in the manifest, prune: all"
@@ -73,19 +79,18 @@ def _unnamed(context: Context, live: LiveTable) -> Outcome:
 
 def _absent(context: Context, desired: DesiredTable, live: LiveTable) -> Outcome:
     if context.is_foreign(live.properties):
-        return context.foreign(live.id, live.properties, desired.source)
+        return context.foreign(live, desired)
     return removal(context, Action.DEREGISTER_TABLE, live, "absent: true", desired)
 
 
 def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> Outcome:
-    where = f"{desired.source}: {context.address(desired.id)}"
     if facts is None:
-        return Conflict(f"{where}: its storage was not looked at")
+        raise ValueError(f"{context.address(desired.id)} is planned without looking at its storage")
     if facts.location is None:
-        return Conflict(f"{where} needs a `location`: the catalog has no default for a new table")
+        return context.blocked(_NO_PLACE, desired, None, facts)
     fault = _unkeepable(context, desired) or _storage_fault(desired, facts)
     if fault:
-        return Conflict(f"{where}: {fault}")
+        return context.blocked(fault, desired, None, facts)
     after = context.marks(desired, {}, context.capabilities.table_markers).model_copy(
         update={"location": facts.location, "safeguards": context.safeguards}
     )
@@ -94,8 +99,7 @@ def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> O
         difference = _schema_difference(desired, facts)
         if difference.faults or difference.added:
             faults = [*difference.faults, *(f"column `{field.name}` is not in the data" for field in difference.added)]
-            place = locations.redact(facts.location)
-            return Conflict(f"{where}: the data at {place} has another schema: {'; '.join(faults)}")
+            return context.blocked(_other_schema(facts, faults), desired, None, facts)
         reason = "data found at its location"
         if desired.schema is not None:
             after = after.model_copy(update={"columns": desired.schema})
@@ -124,26 +128,47 @@ def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> O
     )
 
 
-def _unkeepable(context: Context, desired: DesiredTable) -> str | None:
+def _unkeepable(context: Context, desired: DesiredTable) -> Fault | None:
     """Return why the catalog cannot hold what the block says, None when it can."""
     if desired.properties and not context.capabilities.table_markers:
-        return "this catalog keeps no properties of tables; take `properties` out of the block"
+        return Fault("this catalog keeps no properties of tables", "take `properties` out of its block")
     return None
 
 
-def _storage_fault(desired: DesiredTable, facts: TableFacts) -> str | None:
+def _other_schema(facts: TableFacts, faults: Sequence[str]) -> Fault:
+    """Return the fault of a table whose data has other columns than its block."""
+    return Fault(
+        f"the data at {_place(facts)} has another schema: {'; '.join(faults)}",
+        "write the columns that the data has under `schema` in its block, or change the data with pylance",
+    )
+
+
+def _place(facts: TableFacts) -> str:
+    return locations.redact(facts.location) or "its location"
+
+
+def _storage_fault(desired: DesiredTable, facts: TableFacts) -> Fault | None:
     """Return why nothing can be decided from storage, None when something can."""
-    place = "its location" if facts.location is None else locations.redact(facts.location)
+    place = _place(facts)
     if facts.problem is not None:
-        return f"{place}: {facts.problem}"
+        return Fault(f"{place}: {facts.problem}", "write another `location:` in its block")
     storage = facts.storage
     if not desired.probe or storage.kind in (StorageKind.DATASET, StorageKind.NOTHING):
         return None
     if storage.kind is StorageKind.DENIED:
-        return f"{place} is not accessible ({storage.detail}); set credentials in `storage.*`, or `probe: false`"
+        return Fault(
+            f"{place} is not accessible ({storage.detail})",
+            "set credentials in `storage.*` of the catalog's `config`, or write `probe: false` in its block",
+        )
     if storage.kind is StorageKind.NOT_LANCE:
-        return f"{place} holds files that are not a Lance dataset; name another location, or `probe: false`"
-    return f"{place} cannot be opened: {storage.detail}"
+        return Fault(
+            f"{place} holds files that are not a Lance dataset",
+            "write another `location:` in its block, or `probe: false`",
+        )
+    return Fault(
+        f"{place} cannot be opened: {storage.detail}",
+        "plan again once it can be opened, or write `probe: false` in its block",
+    )
 
 
 def _schema_difference(desired: DesiredTable, facts: TableFacts | None) -> SchemaDifference:
@@ -155,17 +180,18 @@ def _schema_difference(desired: DesiredTable, facts: TableFacts | None) -> Schem
 def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: TableFacts | None) -> Outcome:
     """A table that is both in the manifest and in the catalog."""
     if context.is_foreign(live.properties):
-        return context.foreign(live.id, live.properties, desired.source)
-    moved = is_relocated(desired, live) and not (facts is not None and locations.same(facts.location, live.location))
-    if moved and not (context.capabilities.relocate_table or context.capabilities.replace_table):
-        return _unalterable(context, desired, "relocated")
+        return context.foreign(live, desired)
+    can_move = context.capabilities.relocate_table or context.capabilities.replace_table
+    moved = _is_to_move(desired, live, facts, can_move=can_move)
+    if moved and not can_move:
+        return context.blocked(_unalterable("relocated"), desired, live, facts)
     without_data = desired.schema is not None and facts is not None and facts.storage.kind is StorageKind.NOTHING
     difference = _schema_difference(desired, facts)
     fault = _unkeepable(context, desired) or _existing_fault(desired, facts, difference, moved=moved)
     if fault:
-        return Conflict(f"{desired.source}: {context.address(desired.id)}: {fault}")
+        return context.blocked(fault, desired, live, facts)
 
-    before = _before(context, desired, live)
+    before = context.view(desired, live) or ObjectView()
     after = _after(context, desired, live, before, moved=moved)
     if not moved and not without_data and not difference.added:
         if not _touches_entry(before, after):
@@ -176,21 +202,27 @@ def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: T
     if without_data and not moved and desired.schema is not None:
         after = after.model_copy(update={"columns": desired.schema})
         return _update(
-            context, desired, facts, Action.CREATE_TABLE, before, after, "in the catalog, no data at its location"
+            context, desired, live, facts, Action.CREATE_TABLE, before, after, "in the catalog, no data at its location"
         )
     if moved:
-        return _update(context, desired, facts, Action.RELOCATE_TABLE, before, after, "registered elsewhere")
+        return _update(context, desired, live, facts, Action.RELOCATE_TABLE, before, after, "registered elsewhere")
     if difference.added and facts is not None and facts.storage.schema is not None:
         found = facts.storage.schema
         before = before.model_copy(update={"columns": found})
         after = after.model_copy(update={"columns": (*found, *difference.added)})
-        return _update(context, desired, facts, Action.ALTER_TABLE, before, after, "columns to add")
-    return _update(context, desired, facts, Action.UPDATE_TABLE, before, after, _reason(context, before, after))
+        return _update(context, desired, live, facts, Action.ALTER_TABLE, before, after, "columns to add")
+    return _update(context, desired, live, facts, Action.UPDATE_TABLE, before, after, _reason(context, before, after))
 
 
-def _before(context: Context, desired: DesiredTable, live: LiveTable) -> ObjectView:
-    managed = {*desired.properties, *ownership.recorded_keys(live.properties)}
-    return view_of(live, managed, context.capabilities.safeguard) or ObjectView()
+def _is_to_move(desired: DesiredTable, live: LiveTable, facts: TableFacts | None, *, can_move: bool) -> bool:
+    """Return whether the table is to be elsewhere than its entry says.
+
+    A place that an interrupted run asked for is not asked for again where entries cannot move and nobody looks at
+    storage: the service then put the table where it is.
+    """
+    if not is_relocated(desired, live) or (facts is not None and locations.same(facts.location, live.location)):
+        return False
+    return can_move or desired.probe or not is_unanswered(desired, live)
 
 
 def _after(context: Context, desired: DesiredTable, live: LiveTable, before: ObjectView, *, moved: bool) -> ObjectView:
@@ -244,23 +276,30 @@ def _existing_fault(
     difference: SchemaDifference,
     *,
     moved: bool,
-) -> str | None:
+) -> Fault | None:
     """Return why what storage holds forbids any plan for a live table, None when it does not."""
     fault = _storage_fault(desired, facts) if facts else None
     if fault:
         return fault
-    if difference.faults:
-        return f"the data has another schema: {'; '.join(difference.faults)}"
+    if difference.faults and facts:
+        return _other_schema(facts, difference.faults)
     if moved and desired.probe and facts is not None and facts.storage.kind is StorageKind.NOTHING:
-        return f"there is no dataset at {locations.redact(desired.location or '')} to relocate it to"
+        return Fault(
+            f"there is no dataset at {locations.redact(desired.location or '')} to relocate it to",
+            "write the data there first, take `location` out of its block, or write `probe: false`",
+        )
     if moved and difference.added:
-        return "a table cannot be relocated and given columns in one plan; relocate it first"
+        return Fault(
+            "a table cannot be relocated and given columns in one plan",
+            "relocate it first: give its block the columns that the data has, apply, and add the others then",
+        )
     return None
 
 
 def _update(
     context: Context,
     desired: DesiredTable,
+    live: LiveTable,
     facts: TableFacts | None,
     action: Action,
     before: ObjectView,
@@ -285,17 +324,17 @@ def _update(
             storage=storage,
         )
     if not capabilities.replace_table or action not in (Action.RELOCATE_TABLE, Action.UPDATE_TABLE):
-        return _unalterable(context, desired, "relocated" if relocates else "changed")
+        return context.blocked(_unalterable("relocated" if relocates else "changed"), desired, live, facts)
     if desired.protect or (before.protect and desired.protect is not False):
         return guard_of(context, action, desired.id, "would be replaced", desired.source)
     reason = f"replaced: {reason}"
     return change_of(context, action, desired.id, before, after, reason, desired=desired, replace=True, storage=storage)
 
 
-def _unalterable(context: Context, desired: DesiredTable, what: str) -> Conflict:
-    return Conflict(
-        f"{desired.source}: {context.address(desired.id)} cannot be {what}: this catalog cannot alter a table; "
-        "deregister it with `absent: true`, apply, and put the block back"
+def _unalterable(what: str) -> Fault:
+    return Fault(
+        f"it cannot be {what}: this catalog cannot alter a table",
+        "deregister it with `absent: true`, apply, and put the block back",
     )
 
 

@@ -10,14 +10,18 @@ from reconciler.storage.files import list_directories, list_directory, local_pat
 from reconciler.storage.metadata import Metadata, Reference, describe, require_version
 from reconciler.storage.probing import DEREGISTERED_MARKER, RESERVED_MARKER, examine, probe, probe_many
 from reconciler.storage.pylance import open_dataset, pylance_uri, translated
+from reconciler.storage.searching import DEEPEST, Looked, as_plain_path, look_into
 from reconciler.storage.writing import add_columns, create_empty, is_fresh, write_stream
 
 __all__ = [
+    "DEEPEST",
     "DEREGISTERED_MARKER",
     "RESERVED_MARKER",
+    "Looked",
     "Metadata",
     "Reference",
     "add_columns",
+    "as_plain_path",
     "create_empty",
     "describe",
     "examine",
@@ -25,6 +29,7 @@ __all__ = [
     "list_directories",
     "list_directory",
     "local_path",
+    "look_into",
     "open_dataset",
     "probe",
     "probe_many",

@@ -38,6 +38,9 @@ _UNAVAILABLE = re.compile(
 
 _XML_ERROR = re.compile(r"<\?xml.*?<Code>(.*?)</Code>\s*<Message>(.*?)</Message>.*", re.DOTALL)
 
+# How long a request took: what storage says is to be the same each time that it says the same.
+_DURATION = re.compile(r",? in \d[\d.]*(?:ns|[uµ]s|ms|s)\b")
+
 _RUST_PLACE = re.compile(r",?\s*\S*/rust/\S+\.rs:\d+:\d+")
 
 
@@ -102,12 +105,12 @@ def _culprit(error: BaseException, location: str) -> str:
 
 
 def message_of(error: BaseException, location: str, options: Mapping[str, str]) -> str:
-    """Return what ``error`` says on one line, without XML, places in pylance's source, and secrets."""
+    """Return what ``error`` says on one line, without XML, times, places in pylance's source, and secrets."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     answer = _XML_ERROR.search(text)
     if answer is not None:
         text = f"{text[: answer.start()]}{answer[1]}: {answer[2]}"
     if _is_panic(error):
         text = f"pylance broke off: {text}"
-    line = " ".join(_RUST_PLACE.sub("", text).split())
+    line = " ".join(_DURATION.sub("", _RUST_PLACE.sub("", text)).split())
     return scrub(line.replace(location, locations.redact(location)), options.values())

@@ -17,7 +17,8 @@ from reconciler.backends.memory import MemoryBackend
 from reconciler.errors import PlanFileError, SafetyError
 from reconciler.names import Identifier
 from reconciler.planner.catalog import LEFTOVER
-from reconciler.planner.plan import ObjectView, Plan
+from reconciler.planner.plan import Plan
+from reconciler.planner.views import ObjectView
 from reconciler.state import LiveTable, Snapshot
 from tests.plans import resealed
 

@@ -19,7 +19,8 @@ import reconciler
 from reconciler.applier import ApplyReport, Status
 from reconciler.backends.base import Backend
 from reconciler.namespace import CatalogNamespace
-from reconciler.planner.plan import Action, Plan
+from reconciler.planner.entries import Action
+from reconciler.planner.plan import Plan
 from tests.catalogs.hive.files import digests
 from tests.cli.running import lancens
 

@@ -36,8 +36,8 @@ def test_the_public_names_are_these() -> None:
     import reconciler
 
     assert sorted(reconciler.__all__) == [
-        "ApplyError", "ApplyReport", "Backend", "CatalogError", "ConfigError", "LancensError", "Manifest",
-        "ManifestError", "MissingExtraError", "Plan", "PlanError", "PlanFileError", "Problem", "SafetyError",
+        "ApplyError", "ApplyReport", "Backend", "BlockedError", "CatalogError", "ConfigError", "LancensError",
+        "Manifest", "ManifestError", "MissingExtraError", "Plan", "PlanFileError", "Problem", "SafetyError",
         "SelectionError", "StalePlanError", "apply", "connect", "import_", "load", "plan", "register_impls",
     ]  # fmt: skip
     for name in reconciler.__all__:

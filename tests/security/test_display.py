@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.errors import CatalogError, ErrorCode, InternalError, ManifestError, PlanError, Problem
+from reconciler.errors import BlockedError, CatalogError, ErrorCode, InternalError, ManifestError, Problem
 from tests.cli.running import Ran, lancens, shell
 from tests.security.hostile import EVIL, FORGED, HostileCatalog, assert_harmless
 from tests.servers.lance_rest import scripted
@@ -160,7 +160,7 @@ def test_no_error_of_ours_can_be_more_lines_than_it_was_made_of() -> None:
         assert_harmless(str(error))
         assert len(str(error).splitlines()) == 1
     assert str(ManifestError([Problem("f", 1, 1, EVIL)])).count("\n") == 1
-    assert str(PlanError([EVIL, "two"])).count("\n") == 2
+    assert str(BlockedError([EVIL, "two"])).count("\n") == 2
 
 
 def test_the_log_of_the_requests_is_text(catalog: tuple[HostileCatalog, str]) -> None:

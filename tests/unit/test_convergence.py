@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 
 from reconciler.applier import ApplyReport, Journal, check_plan, execute
 from reconciler.backends.memory import MemoryBackend
-from reconciler.errors import PlanError
 from reconciler.names import EVERYTHING, Identifier
 from reconciler.operations.connections import CatalogSpec, Connection
 from reconciler.operations.plan import read_catalog
@@ -110,15 +109,6 @@ def applied(backend: Recorded, plan: Plan, parallelism: int = 4) -> ApplyReport:
         return execute(plan, backends, parallelism=parallelism, journal=journal, stop=threading.Event())
 
 
-@contextmanager
-def no_plan_is_no_example() -> Iterator[None]:
-    """A conflict is a legitimate answer, and not the one these tests are about."""
-    try:
-        yield
-    except PlanError:
-        assume(False)
-
-
 quick = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 
 
@@ -127,8 +117,7 @@ quick = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, Hea
 @given(manifests(), catalogs(), option_sets)
 def test_after_apply_the_plan_is_empty(wanted: DesiredCatalog, state: Snapshot, options: PlanOptions) -> None:
     backend = filled(state)
-    with no_plan_is_no_example():
-        plan = planned(backend, wanted, options)
+    plan = planned(backend, wanted, options)
     report = applied(backend, plan)
     assert report.ok, report
     again = planned(backend, wanted, options)
@@ -143,8 +132,7 @@ def test_killed_anywhere_and_run_again_it_ends_the_same(
     wanted: DesiredCatalog, state: Snapshot, options: PlanOptions, data: st.DataObject
 ) -> None:
     undisturbed, killed = filled(state), filled(state)
-    with no_plan_is_no_example():
-        plan = planned(undisturbed, wanted, options)
+    plan = planned(undisturbed, wanted, options)
     assert applied(undisturbed, plan).ok
     assume(undisturbed.writes)
 

@@ -66,6 +66,7 @@ class DirBackend(Backend):
 
     impl = "dir"
     config_model = DirConfig
+    is_its_root = True
     config: DirConfig
     capabilities = Capabilities(
         location_policy=LocationPolicy.UNDER_ROOT, one_name_space=True, rename_within=0, pinned_root_tables=True

@@ -17,8 +17,9 @@ from reconciler import locations, names, ownership
 from reconciler.names import Identifier
 from reconciler.pipeline.records import Severity, TableRecord
 from reconciler.pipeline.report.scales import Scale
-from reconciler.planner.plan import ManifestRef, SourceRef
+from reconciler.planner.plan import ManifestRef
 from reconciler.redaction import redact_properties
+from reconciler.state import Source
 
 __all__ = [
     "FORMAT_VERSION",
@@ -276,7 +277,7 @@ class Finding(_Table):
     remedy: str
     location: Location | None = None
     owner: str | None = Field(default=None, description="The manifest that manages the table, as `name/catalog`.")
-    source: SourceRef | None = Field(default=None, description="The place in the manifest that is about the table.")
+    source: Source | None = Field(default=None, description="The place in the manifest that is about the table.")
     details: Details = Field(default_factory=dict)
 
     @property

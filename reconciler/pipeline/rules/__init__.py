@@ -15,7 +15,7 @@ from reconciler.pipeline.rules.entries import MISSING, UNMANAGED, WRONG_TABLE_TY
 from reconciler.pipeline.rules.places import NESTED_LOCATION, SCHEME_MISMATCH, SHARED_LOCATION
 from reconciler.pipeline.rules.rule import Rule, Times
 from reconciler.pipeline.rules.stored import DANGLING, NOT_LANCE, ORPHAN, STALE, UNREADABLE
-from reconciler.planner.plan import SourceRef
+from reconciler.state import Source
 
 __all__ = ["RULES", "Rule", "Times", "check", "unread_namespace"]
 
@@ -60,9 +60,9 @@ def check(record: TableRecord, times: Times, names: Collection[str]) -> Iterator
             )
 
 
-def _source(record: TableRecord) -> SourceRef | None:
+def _source(record: TableRecord) -> Source | None:
     source = None if record.desired is None else record.desired.source
-    return None if source is None else SourceRef(file=source.file, line=source.line)
+    return None if source is None else Source(file=source.file, line=source.line)
 
 
 def unread_namespace(catalog: str, namespace: Identifier, error: str) -> Finding:

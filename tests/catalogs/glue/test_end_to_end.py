@@ -13,11 +13,12 @@ import pyarrow as pa
 import pytest
 
 import reconciler
-from reconciler.planner.plan import Action
+from reconciler.planner.entries import Action
 from tests.catalogs.end_to_end import EndToEnd, Example, Stage, actions, apply, cut, edit, opened, planned
 from tests.catalogs.glue.conftest import Connect
 from tests.catalogs.glue.seeding import catalog_id, databases, lance_table
 from tests.cli.running import lancens
+from tests.plans import assert_blocked
 from tests.servers.glue import ACCESS_KEY, SECRET_KEY, GlueServer
 
 ROOT = Path(__file__).parents[3]
@@ -163,10 +164,7 @@ def test_what_is_inside_a_nested_catalog_is_managed(glue: GlueServer, connect: C
             "          eu: {namespaces: {crm: {properties: {a: b}}}}\n          it:\n            tables:",
         ),
     )
-    with pytest.raises(
-        reconciler.PlanError, match="prod/sales/eu is a catalog inside a catalog, which has to be there"
-    ):
-        planned(manifest)
+    assert_blocked(planned(manifest), match="prod/sales/eu: it is a catalog inside a catalog, which has to be there")
     glue.add_catalog("sales")
     glue.add_catalog("sales/eu")
     assert ("sales/eu/crm", Action.CREATE_NAMESPACE) in actions(apply(manifest))
@@ -198,8 +196,7 @@ class TestPlanErrors:
 
     def test_a_new_table_needs_a_location(self, manifest: Path) -> None:
         edit(manifest, ('{location: "${env:LAKE_ROOT}/sales/eu/leads.lance"}', "{}"))
-        with pytest.raises(reconciler.PlanError, match="prod/sales/eu/leads needs a `location`"):
-            planned(manifest)
+        assert_blocked(planned(manifest), match="prod/sales/eu/leads: the catalog has no default location")
 
     def test_a_catalog_holds_no_tables(self, manifest: Path) -> None:
         edit(
@@ -209,13 +206,11 @@ class TestPlanErrors:
                 "        tables: {t: {location: s3://lake/t.lance, probe: false}}\n",
             ),
         )
-        with pytest.raises(reconciler.PlanError, match="prod/sales is a catalog, which holds no tables"):
-            planned(manifest)
+        assert_blocked(planned(manifest), match="prod/sales: it is a catalog, which holds no tables")
 
     def test_a_database_holds_no_namespaces(self, glue: GlueServer, manifest: Path) -> None:
         databases(glue, ["sales"])
-        with pytest.raises(reconciler.PlanError, match="prod/sales is a database, which holds no namespaces"):
-            planned(manifest)
+        assert_blocked(planned(manifest), match="prod/sales: it is a database, which holds no namespaces")
 
 
 class TestPermissions:

@@ -17,7 +17,7 @@ from reconciler.applier import Event, Finished, Status
 from reconciler.backends import registry
 from reconciler.backends.hive.backend import HiveBackend
 from reconciler.namespace import CatalogNamespace
-from reconciler.planner.plan import Action
+from reconciler.planner.entries import Action
 from reconciler.state import PropertyChanges
 from tests.catalogs.end_to_end import EndToEnd, Example, Stage, cut, edit, opened
 from tests.catalogs.hive.files import write_dataset

@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.backends.iceberg import IcebergBackend
 from reconciler.names import Identifier
-from reconciler.planner.plan import Action
+from reconciler.planner.entries import Action
 from reconciler.state import PropertyChanges
 from tests.catalogs.iceberg.conftest import Catalog
 from tests.catalogs.iceberg.manifests import OWNER, Store

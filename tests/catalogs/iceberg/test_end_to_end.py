@@ -13,10 +13,12 @@ import urllib3
 
 import reconciler
 from reconciler.backends.iceberg import IcebergBackend
-from reconciler.planner.plan import Action, Plan
+from reconciler.planner.entries import Action
+from reconciler.planner.plan import Plan
 from reconciler.state import PropertyChanges
 from tests.catalogs.end_to_end import EndToEnd, Example, Stage, actions, apply, carried_out, edit, planned
 from tests.catalogs.iceberg.conftest import Catalog
+from tests.plans import assert_blocked
 from tests.servers.iceberg import IcebergServer
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "iceberg" / "lancens.yaml"
@@ -156,8 +158,7 @@ def test_data_is_where_the_catalog_says(catalog: Catalog, backend: IcebergBacken
 
 def test_a_warehouse_that_does_not_exist_is_named_with_its_line(catalog: Catalog, manifest_path: Path) -> None:
     edit(manifest_path, (f"      {catalog.warehouse}:\n", "      missing_ware:\n"))
-    with pytest.raises(reconciler.PlanError, match=r"lancens\.yaml:\d+: lake/missing_ware does not exist"):
-        planned(manifest_path)
+    assert_blocked(planned(manifest_path), match=r"lancens\.yaml:\d+: lake/missing_ware: it does not exist")
 
 
 @pytest.mark.parametrize("catalog", ["apache"], indirect=True)

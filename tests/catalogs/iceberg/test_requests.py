@@ -14,7 +14,8 @@ from reconciler.backends.iceberg import IcebergBackend
 from reconciler.backends.iceberg.warehouse import Warehouse
 from reconciler.errors import ServiceUnavailableError
 from reconciler.names import Identifier
-from reconciler.planner.plan import Action, Plan
+from reconciler.planner.entries import Action
+from reconciler.planner.plan import Plan
 from tests.catalogs.iceberg.conftest import Catalog
 from tests.catalogs.iceberg.manifests import OWNER, Store
 

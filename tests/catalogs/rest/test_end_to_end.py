@@ -12,7 +12,7 @@ import pytest
 
 import reconciler
 from reconciler.backends.dir import DirBackend
-from reconciler.planner.plan import Action
+from reconciler.planner.entries import Action
 from tests.catalogs.end_to_end import EndToEnd, Example, Stage, actions, apply, cut, edit, opened, planned
 from tests.catalogs.rest.conftest import TOKEN, Server
 from tests.cli.running import lancens

@@ -19,6 +19,7 @@ from reconciler.backends.unity.properties import LONGEST, in_parts, put_together
 from reconciler.errors import InvalidInputError
 from reconciler.state import PropertyChanges
 from tests.catalogs.unity.conftest import CATALOG, Unity
+from tests.plans import assert_blocked
 
 SCHEMA = (CATALOG, "s0")
 MANY = {f"a-property-with-a-rather-long-name-{number:02}": str(number) for number in range(40)}
@@ -170,8 +171,7 @@ def test_a_plan_says_which_location_cannot_be(unity: Unity, tmp_path: Path) -> N
     }
     path = tmp_path / "lancens.yaml"
     path.write_text(yaml.safe_dump({"version": 1, "name": "shop", "catalogs": {"governed": catalog}}))
-    with pytest.raises(reconciler.PlanError, match="Unity Catalog takes no whole bucket"):
-        reconciler.plan(reconciler.load(path))
+    assert_blocked(reconciler.plan(reconciler.load(path)), match="Unity Catalog takes no whole bucket")
 
 
 def test_the_data_is_where_the_entry_says(unity: Unity, tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from reconciler.applier import ApplyReport, Finished, Result, Started, Status, result_line, summary_line
 from reconciler.cli.progress import Progress
-from reconciler.planner.plan import Action, Change, ManifestRef, Plan
+from reconciler.planner.entries import Action, Change
+from reconciler.planner.plan import ManifestRef, Plan
 
 MADE = Change(
     catalog="lake", kind="namespace", identifier=("features",), action=Action.CREATE_NAMESPACE, reason="in the manifest"

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from reconciler.applier.schedule import Schedule
-from reconciler.planner.plan import Action, Change
+from reconciler.planner.entries import Action, Change
 
 
 def changes(*depends_on: tuple[int, ...]) -> list[Change]:

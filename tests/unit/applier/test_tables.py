@@ -8,7 +8,8 @@ from reconciler import ownership
 from reconciler.applier import Result, Status
 from reconciler.backends.memory import MemoryBackend
 from reconciler.errors import PermissionDeniedError, ThrottlingError
-from reconciler.planner.plan import Action, Plan
+from reconciler.planner.entries import Action
+from reconciler.planner.plan import Plan
 from reconciler.state import Capabilities, Column, DesiredTable, Evolve, Schema, Storage, StorageKind
 from tests.unit.applier.world import Crash, World, capable
 from tests.unit.planner.building import OWNER, USERS, desired, live, live_table, marks, table

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
+from reconciler.planner.entries import Action, Change, Guard, Note
 from reconciler.planner.explain import explain
-from reconciler.planner.plan import (
-    Action,
-    CatalogSummary,
-    Change,
-    Guard,
-    ManifestRef,
-    Note,
-    ObjectView,
-    Plan,
-    SourceRef,
-)
-from reconciler.state import Column
+from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan
+from reconciler.planner.views import ObjectView
+from reconciler.state import Column, Source
 
 OWNER = "feature-store/lake"
 _MANIFEST = ManifestRef(name="feature-store", digest="5b" * 32, files=("lancens.yaml",))
 
 
-def at(line: int) -> SourceRef:
-    return SourceRef(file="lancens.yaml", line=line)
+def at(line: int) -> Source:
+    return Source(file="lancens.yaml", line=line)
 
 
 def change(

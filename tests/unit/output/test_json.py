@@ -103,4 +103,5 @@ def test_the_summary_counts_what_the_last_line_counts() -> None:
         "deregister": 1,
         "drop": 0,
         "protected": 1,
+        "blocked": 0,
     }

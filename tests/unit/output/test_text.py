@@ -6,7 +6,9 @@ from reconciler import display
 from reconciler.output import render
 from reconciler.output.text import render_text
 from reconciler.output.wording import closing_line, read_line
-from reconciler.planner.plan import Action, Change, FieldChange, Note, ObjectView, Plan
+from reconciler.planner.entries import Action, Change, Note
+from reconciler.planner.plan import Plan
+from reconciler.planner.views import FieldChange, ObjectView
 from tests.strategies import HOSTILE
 from tests.unit.output.examples import change, large_plan, small_plan, view
 

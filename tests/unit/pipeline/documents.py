@@ -22,7 +22,8 @@ from reconciler.pipeline.report.document import (
     Totals,
 )
 from reconciler.pipeline.report.scales import AGES, SIZES, age_in_days
-from reconciler.planner.plan import ManifestRef, SourceRef
+from reconciler.planner.plan import ManifestRef
+from reconciler.state import Source
 
 NOW = datetime(2026, 11, 21, 15, 30, tzinfo=UTC)
 MANIFEST = ManifestRef(name="feature-store", digest="5b" * 32, files=("lancens.yaml", "teams/ads.yaml"))
@@ -98,7 +99,7 @@ def finding(
         remedy=remedy,
         location=location,
         owner=owner,
-        source=None if line is None else SourceRef(file="lancens.yaml", line=line),
+        source=None if line is None else Source(file="lancens.yaml", line=line),
         details={"tier": "silver"} if rule == "property-drift" else {},
     )
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hypothesis import strategies as st
 
 from reconciler.pipeline.report.document import AuditDocument, CatalogCoverage, Failure, Finding, ReportedTable
-from reconciler.planner.plan import SourceRef
+from reconciler.state import Source
 from tests.strategies import SECRET, hostile_text, identifiers, locations, names
 from tests.unit.pipeline.documents import RULES, document
 
@@ -39,7 +39,7 @@ def findings(draw: st.DrawFn) -> Finding:
         location=draw(st.none() | locations),
         owner=draw(_owners),
         source=draw(
-            st.none() | st.builds(SourceRef, file=st.just("lancens.yaml") | hostile_text, line=st.integers(1, 10_000))
+            st.none() | st.builds(Source, file=st.just("lancens.yaml") | hostile_text, line=st.integers(1, 10_000))
         ),
         details=draw(_details),
     )

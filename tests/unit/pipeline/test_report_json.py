@@ -63,7 +63,7 @@ def test_what_a_script_asks_for_first_stands_first() -> None:
     assert list(document)[:2] == ["format_version", "complete"]
     assert document["complete"] is False
     assert document["findings"][0]["address"] == "lake/features/clicks"
-    assert document["findings"][0]["source"] == {"file": "lancens.yaml", "line": 23}
+    assert document["findings"][0]["source"] == {"file": "lancens.yaml", "line": 23, "column": 1}
 
 
 def test_every_table_is_one_line_so_that_two_reports_can_be_compared() -> None:

@@ -12,7 +12,6 @@ from reconciler.ownership import CHOSEN_LOCATION, KEYS, MANAGED_BY, PROTECT, REQ
 from reconciler.pipeline.records import Severity, Stored, TableRecord
 from reconciler.pipeline.report.document import Finding
 from reconciler.pipeline.rules import RULES, Times, check, unread_namespace
-from reconciler.planner.plan import SourceRef
 from reconciler.state import Column, DesiredTable, Evolve, ForeignTable, LiveTable, Safeguard, Source, StorageKind
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -21,7 +20,7 @@ OWNER = "store/lake"
 ID = ("sales", "users")
 PLACE = "s3://lake/users.lance"
 SOURCE = Source("lancens.yaml", 7, 9)
-SOURCE_REF = SourceRef(file=SOURCE.file, line=SOURCE.line)
+SOURCE_REF = Source(file=SOURCE.file, line=SOURCE.line)
 OWNED = {MANAGED_BY: OWNER, KEYS: '["tier"]', "tier": "gold"}
 LIVE = LiveTable(ID, PLACE, OWNED)
 DESIRED = DesiredTable(ID, SOURCE, {"tier": "gold"})

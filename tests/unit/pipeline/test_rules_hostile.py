@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from reconciler.ownership import KEYS, MANAGED_BY, PROTECT, REQUESTED_LOCATION, encode_keys
 from reconciler.pipeline.records import Severity, Stored, TableRecord
 from reconciler.pipeline.rules import RULES, Times, check
+from reconciler.planner.entries import Action, Change
 from reconciler.planner.outcome import Context, Remark
-from reconciler.planner.plan import Action, Change
 from reconciler.planner.tables import diff_table
 from reconciler.state import (
     Capabilities,

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from reconciler.planner.explain import explain
-from reconciler.planner.plan import FieldChange, ObjectView
+from reconciler.planner.views import FieldChange, ObjectView
 from reconciler.state import Column
 
 

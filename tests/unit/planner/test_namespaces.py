@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.errors import PlanError
 from reconciler.names import Scope
 from reconciler.planner.facts import PlanOptions
 from reconciler.state import Capabilities, Prune
+from tests.plans import assert_blocked
 from tests.unit.planner.building import (
     OTHER,
     OWNER,
@@ -48,16 +48,20 @@ class TestClaims:
         assert "`lancens apply --adopt` marks it" in plan.notes[0].message
 
     def test_what_another_manifest_owns_is_a_conflict(self) -> None:
-        with pytest.raises(PlanError, match="lake/a is managed by `another/lake`"):
-            plan_of(desired(claim("a", {"team": "ml"})), live(live_namespace("a", owner=OTHER)))
+        assert_blocked(
+            plan_of(desired(claim("a", {"team": "ml"})), live(live_namespace("a", owner=OTHER))),
+            match="lake/a: it is managed by `another/lake`",
+        )
 
     def test_a_catalog_that_cannot_alter_a_namespace_is_a_conflict(self) -> None:
-        with pytest.raises(PlanError, match="cannot alter a namespace"):
+        assert_blocked(
             plan_of(
                 desired(claim("a", {"team": "ml"})),
                 live(live_namespace("a", owner=OWNER)),
                 capabilities=Capabilities(alter_namespace=False),
-            )
+            ),
+            match="cannot alter a namespace",
+        )
 
 
 class TestKinds:
@@ -73,31 +77,40 @@ class TestKinds:
         assert plan.changes[0].after.kind == "catalog"
 
     def test_a_kind_does_not_change(self) -> None:
-        with pytest.raises(PlanError, match="lake/a is a database, not a catalog"):
+        assert_blocked(
             plan_of(
                 desired(claim("a", kind="catalog")),
                 live(live_namespace("a", kind="database")),
                 capabilities=self.glue,
-            )
+            ),
+            match="lake/a: it is a database, not a catalog",
+        )
 
     def test_the_kind_that_holds_tables_holds_no_namespaces(self) -> None:
         for there in (live(), live(live_namespace("a", kind="database"))):
             wanted = claim("a", kind="database") if not there.namespaces else claim("a")
-            with pytest.raises(PlanError, match="lake/a is a database, which holds no namespaces"):
-                plan_of(desired(wanted, table("a/b/t")), there, capabilities=self.glue)
+            assert_blocked(
+                plan_of(desired(wanted, table("a/b/t")), there, capabilities=self.glue),
+                match="lake/a: it is a database, which holds no namespaces",
+            )
 
     def test_the_kind_that_holds_namespaces_holds_no_tables(self) -> None:
         for wanted in (desired(table("a/b/t"), table("a/t")), desired(claim("a", kind="catalog"), table("a/t"))):
-            with pytest.raises(PlanError, match="lake/a is a catalog, which holds no tables"):
-                plan_of(wanted, live(), capabilities=self.glue)
-        with pytest.raises(PlanError, match="lake/a is a catalog, which holds no tables"):
-            plan_of(desired(table("a/t")), live(live_namespace("a", kind="catalog")), capabilities=self.glue)
+            assert_blocked(
+                plan_of(wanted, live(), capabilities=self.glue), match="lake/a: it is a catalog, which holds no tables"
+            )
+        assert_blocked(
+            plan_of(desired(table("a/t")), live(live_namespace("a", kind="catalog")), capabilities=self.glue),
+            match="lake/a: it is a catalog, which holds no tables",
+        )
 
     def test_the_outer_kind_is_created_as_deep_as_the_service_can(self) -> None:
         shallow = Capabilities(namespace_kinds=("catalog", "database"), outer_kind_depth=1)
         assert steps(plan_of(desired(table("a/b/t")), live(), capabilities=shallow))[0] == "create-namespace a"
-        with pytest.raises(PlanError, match="lake/a/b is a catalog inside a catalog, which has to be there already"):
-            plan_of(desired(table("a/b/c/t")), live(), capabilities=shallow)
+        assert_blocked(
+            plan_of(desired(table("a/b/c/t")), live(), capabilities=shallow),
+            match="lake/a/b: it is a catalog inside a catalog, which has to be there already",
+        )
         there = live(live_namespace("a", kind="catalog"), live_namespace("a/b", kind="catalog"))
         wanted = desired(table("a/b/c/t"))
         assert steps(plan_of(wanted, there, capabilities=shallow))[0] == "create-namespace a/b/c"
@@ -107,8 +120,10 @@ class TestFixedLevels:
     unity = Capabilities(fixed_levels=1)
 
     def test_one_that_is_missing_is_a_conflict(self) -> None:
-        with pytest.raises(PlanError, match="lake/main does not exist; it is made outside lancens"):
-            plan_of(desired(table("main/s/t")), live(), capabilities=self.unity)
+        assert_blocked(
+            plan_of(desired(table("main/s/t")), live(), capabilities=self.unity),
+            match="lake/main: it does not exist, and is made outside lancens",
+        )
 
     def test_one_that_is_there_is_never_touched(self) -> None:
         there = live(live_namespace("main", owner=OWNER), live_namespace("old", owner=OWNER))

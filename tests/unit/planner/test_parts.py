@@ -9,7 +9,6 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.errors import PlanError
 from reconciler.names import Identifier
 from reconciler.planner import assemble, make_plan
 from reconciler.planner.catalog import conclude
@@ -31,20 +30,17 @@ ABILITIES = st.builds(
 
 
 def text_of(source: CatalogInput, parts: int | None, seed: int) -> str:
-    """Return the plan as JSON, or the conflicts; made in ``parts`` parts where that is given."""
-    try:
-        if parts is None:
-            return make_plan(REFERENCE, Thresholds(), [source]).to_json()
-        outcomes = Outcomes()
-        for part in compared(source, parts, seed):
-            outcomes.merge(pickle.loads(part))  # noqa: S301 - made here
-        without_tables = replace(
-            source, live=replace(source.live, tables={}), facts=Facts(occupants=source.facts.occupants)
-        )
-        made = conclude(without_tables, outcomes, TablesInMemory(source.live.tables))
-        return assemble(REFERENCE, Thresholds(), [made]).to_json()
-    except PlanError as error:
-        return str(error)
+    """Return the plan as JSON; made in ``parts`` parts where that is given."""
+    if parts is None:
+        return make_plan(REFERENCE, Thresholds(), [source]).to_json()
+    outcomes = Outcomes()
+    for part in compared(source, parts, seed):
+        outcomes.merge(pickle.loads(part))  # noqa: S301 - made here
+    without_tables = replace(
+        source, live=replace(source.live, tables={}), facts=Facts(occupants=source.facts.occupants)
+    )
+    made = conclude(without_tables, outcomes, TablesInMemory(source.live.tables))
+    return assemble(REFERENCE, Thresholds(), [made]).to_json()
 
 
 def compared(source: CatalogInput, parts: int, seed: int) -> list[bytes]:

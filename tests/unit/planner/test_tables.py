@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from reconciler.errors import PlanError
 from reconciler.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION
+from reconciler.planner.entries import Action
 from reconciler.planner.facts import PlanOptions, TableFacts, storage_questions
-from reconciler.planner.plan import Action, Plan
+from reconciler.planner.plan import Plan
 from reconciler.state import (
     Capabilities,
     Column,
@@ -22,6 +22,7 @@ from reconciler.state import (
     Storage,
     StorageKind,
 )
+from tests.plans import assert_blocked, blocked
 from tests.unit.planner.building import (
     OTHER,
     OWNER,
@@ -65,12 +66,14 @@ class TestNew:
 
     def test_data_of_another_schema_is_a_conflict_that_shows_the_difference(self) -> None:
         found = (Column("user_id", "int32", nullable=False), Column("extra", "string"))
-        with pytest.raises(PlanError) as error:
-            plan_of(desired(table("t", schema=USERS)), live(), storage={"t": stored(StorageKind.DATASET, schema=found)})
-        assert str(error.value) == (
+        facts = {"t": stored(StorageKind.DATASET, schema=found)}
+        plan = plan_of(desired(table("t", schema=USERS)), live(), storage=facts)
+        [said] = blocked(plan)
+        assert said == (
             "lancens.yaml:1: lake/t: the data at /data/new.lance has another schema: column `user_id` is `int32` not "
             "null in the data, `int64` not null in the manifest; column `name` (string) is not in the data; column "
-            "`extra` (string) is in the data but not in the manifest\n1 conflict. Nothing was changed."
+            "`extra` (string) is in the data but not in the manifest -> write the columns that the data has under "
+            "`schema` in its block, or change the data with pylance"
         )
 
     @pytest.mark.parametrize(
@@ -82,16 +85,15 @@ class TestNew:
         ],
     )
     def test_storage_that_gives_no_answer_is_a_conflict(self, kind: StorageKind, said: str) -> None:
-        with pytest.raises(PlanError, match=said):
-            plan_of(desired(table("t")), live(), storage={"t": stored(kind)})
+        assert_blocked(plan_of(desired(table("t")), live(), storage={"t": stored(kind)}), match=said)
 
     @pytest.mark.parametrize("kind", [StorageKind.DENIED, StorageKind.NOT_LANCE, StorageKind.UNKNOWN])
     def test_no_conflict_shows_a_secret_of_a_location(self, kind: StorageKind) -> None:
         facts = {"t": stored(kind, "s3://AKIA:topsecret@b/x?sig=abcdef")}
-        with pytest.raises(PlanError) as error:
-            plan_of(desired(table("t")), live(), storage=facts)
-        assert "topsecret" not in str(error.value)
-        assert "abcdef" not in str(error.value)
+        plan = plan_of(desired(table("t")), live(), storage=facts)
+        assert len(plan.blocked) == 1
+        assert "topsecret" not in plan.to_json()
+        assert "abcdef" not in plan.to_json()
 
     def test_without_a_probe_it_is_declared_whatever_storage_holds(self) -> None:
         wanted = desired(table("t", schema=USERS, probe=False))
@@ -99,18 +101,18 @@ class TestNew:
         assert steps(plan) == ["declare-table t"]
 
     def test_a_catalog_without_a_default_location_needs_one(self) -> None:
-        with pytest.raises(PlanError, match="lake/t needs a `location`"):
-            plan_of(desired(table("t")), live(), storage={"t": TableFacts(None, Storage(StorageKind.NOTHING))})
+        assert_blocked(
+            plan_of(desired(table("t")), live(), storage={"t": TableFacts(None, Storage(StorageKind.NOTHING))}),
+            match="lake/t: the catalog has no default location",
+        )
 
     def test_two_datasets_cannot_be_written_to_one_place(self) -> None:
         wanted = desired(table("a", schema=USERS, location="/x/"), table("b", schema=USERS, location="file:///x"))
-        with pytest.raises(PlanError, match="lake/b and lake/a would both be at /x"):
-            plan_of(wanted, live())
+        assert_blocked(plan_of(wanted, live()), match="lake/b: it and lake/a would both be at /x")
 
     def test_nothing_is_declared_where_a_dataset_will_be_written(self) -> None:
         wanted = desired(table("a", schema=USERS, location="/x"), table("b", location="/x"))
-        with pytest.raises(PlanError, match="lake/b and lake/a would both be at /x"):
-            plan_of(wanted, live())
+        assert_blocked(plan_of(wanted, live()), match="lake/b: it and lake/a would both be at /x")
 
     def test_a_catalog_that_keeps_no_marks_gets_none(self) -> None:
         plan = plan_of(desired(table("t")), live(), capabilities=Capabilities(table_markers=False))
@@ -234,8 +236,10 @@ class TestExisting:
     def test_relocating_to_where_no_data_is_needs_the_data_first(self) -> None:
         wanted = desired(table("t", schema=USERS, location="/new"))
         for block in (wanted, desired(table("t", location="/new"))):
-            with pytest.raises(PlanError, match="there is no dataset at /new"):
-                plan_of(block, live(live_table("t", owner=OWNER)), storage={"t": stored(StorageKind.NOTHING)})
+            assert_blocked(
+                plan_of(block, live(live_table("t", owner=OWNER)), storage={"t": stored(StorageKind.NOTHING)}),
+                match="there is no dataset at /new",
+            )
 
 
 class TestSafeguard:
@@ -322,12 +326,14 @@ class TestSchema:
         ],
     )
     def test_anything_else_is_a_conflict(self, wanted: tuple[Column, ...], evolve: Evolve, said: str) -> None:
-        with pytest.raises(PlanError, match=said):
+        assert_blocked(
             plan_of(
                 desired(table("t", schema=wanted, evolve=evolve)),
                 self.there,
                 storage={"t": stored(StorageKind.DATASET, schema=USERS)},
-            )
+            ),
+            match=said,
+        )
 
     def test_metadata_engines_add_to_a_column_is_no_difference(self) -> None:
         found = (USERS[0], Column("name", "string", metadata={"added-by": "engine"}))
@@ -354,8 +360,10 @@ class TestOwnership:
         assert after.managed_by == OWNER
 
     def test_what_another_manifest_owns_is_a_conflict(self) -> None:
-        with pytest.raises(PlanError, match=r"lancens.yaml:1: lake/t is managed by `another/lake`.*--take-over"):
-            plan_of(desired(table("t")), live(live_table("t", owner=OTHER)))
+        assert_blocked(
+            plan_of(desired(table("t")), live(live_table("t", owner=OTHER))),
+            match=r"lancens.yaml:1: lake/t: it is managed by `another/lake`.*--take-over",
+        )
 
     def test_take_over_claims_it(self) -> None:
         plan = plan_of(desired(table("t")), live(live_table("t", owner=OTHER)), options=PlanOptions(take_over=True))
@@ -387,8 +395,10 @@ class TestRemoval:
 
     def test_prune_all_stops_at_what_another_manifest_owns(self) -> None:
         wanted = desired(table("t"), prune=Prune.ALL)
-        with pytest.raises(PlanError, match="lake/x is managed by `another/lake`"):
-            plan_of(wanted, live(live_table("t", owner=OWNER), live_table("x", owner=OTHER)))
+        assert_blocked(
+            plan_of(wanted, live(live_table("t", owner=OWNER), live_table("x", owner=OTHER))),
+            match="lake/x: it is managed by `another/lake`",
+        )
 
     @pytest.mark.parametrize("owner", [None, OWNER])
     def test_absent_removes_owned_or_not(self, owner: str | None) -> None:
@@ -396,8 +406,9 @@ class TestRemoval:
         assert steps(plan) == ["deregister-table t"]
 
     def test_absent_does_not_take_what_another_manifest_owns(self) -> None:
-        with pytest.raises(PlanError, match="--take-over"):
-            plan_of(desired(table("t", absent=True)), live(live_table("t", owner=OTHER)))
+        assert_blocked(
+            plan_of(desired(table("t", absent=True)), live(live_table("t", owner=OTHER))), match="--take-over"
+        )
 
     def test_absent_and_not_there_is_no_change(self) -> None:
         assert plan_of(desired(table("t", absent=True)), live()).is_empty
@@ -437,8 +448,10 @@ class TestProtect:
 class TestCapabilities:
     def test_a_catalog_that_cannot_alter_is_a_conflict(self) -> None:
         there = live(live_table("t", {"tier": "x"}, owner=OWNER))
-        with pytest.raises(PlanError, match="lake/t cannot be changed: this catalog cannot alter a table"):
-            plan_of(desired(table("t", {"tier": "y"})), there, capabilities=NO_ALTER)
+        assert_blocked(
+            plan_of(desired(table("t", {"tier": "y"})), there, capabilities=NO_ALTER),
+            match="lake/t: it cannot be changed: this catalog cannot alter a table",
+        )
 
     def test_a_catalog_that_loses_nothing_replaces(self) -> None:
         there = live(live_table("t", {"tier": "x"}, owner=OWNER))
@@ -469,14 +482,18 @@ class TestCapabilities:
     def test_properties_that_cannot_be_kept_are_a_conflict(self) -> None:
         markless = Capabilities(table_markers=False)
         for there in (live(), live(live_table("t"))):
-            with pytest.raises(PlanError, match="keeps no properties"):
-                plan_of(desired(table("t", {"tier": "gold"})), there, capabilities=markless)
+            assert_blocked(
+                plan_of(desired(table("t", {"tier": "gold"})), there, capabilities=markless),
+                match="keeps no properties",
+            )
 
     def test_a_place_the_catalog_refuses_is_a_conflict(self) -> None:
         facts = {"t": TableFacts("/else", Storage(StorageKind.NOTHING), "it is not under the root /data")}
         for there in (live(), live(live_table("t", owner=OWNER))):
-            with pytest.raises(PlanError, match="lake/t: /else: it is not under the root /data"):
-                plan_of(desired(table("t", location="/else")), there, storage=facts)
+            assert_blocked(
+                plan_of(desired(table("t", location="/else")), there, storage=facts),
+                match="lake/t: /else: it is not under the root /data",
+            )
 
     def test_protection_that_cannot_be_kept_is_a_warning(self) -> None:
         markless = Capabilities(table_markers=False)

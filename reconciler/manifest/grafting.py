@@ -1,0 +1,231 @@
+"""Put blocks into a manifest file that somebody wrote, and leave every other byte of it as it is.
+
+A YAML library that reads and writes would lay the file out anew. Here the places at which something is missing are
+found with the parser, and the text is put in there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import yaml
+
+from reconciler.errors import ManifestError, Problem
+from reconciler.manifest.faults import Faults, SourceFile
+from reconciler.manifest.reader import NULLS, read_document
+
+__all__ = ["graft"]
+
+Plain: TypeAlias = "str | list[Plain] | dict[str, Plain]"
+
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+def graft(name: str, data: bytes, added: str) -> bytes:
+    """Return the file's content with what ``added`` says below ``catalogs`` and the file does not.
+
+    What both say stays as the file says it. Every line of the file stays, comments included, but for ``{}`` and
+    ``null`` where something takes their place.
+
+    Args:
+        name: of the file, for errors.
+        data: its content.
+        added: a manifest as :func:`reconciler.manifest.export.to_yaml` writes it.
+
+    Raises:
+        ManifestError: the file is none that can be read, or cannot be extended in place.
+    """
+    faults = Faults([SourceFile(name, "", name)])
+    read_document(data, 0, faults)
+    faults.raise_if_any()
+    text = data.decode("utf-8")
+    mark = _BYTE_ORDER_MARK if text.startswith(_BYTE_ORDER_MARK) else ""
+    text = text.removeprefix(mark)
+    lines = added.splitlines()
+    base, extra = _composed(text), _composed(added)
+    if extra is None:
+        return data
+    splices = _Splices(text)
+    if base is None:  # an empty file, or one of comments
+        splices.append(lines)
+        expected = _plain(extra)
+    else:
+        below = [entry for entry in _entries(extra, lines, len(lines)) if entry.key.value == "catalogs"]
+        _graft(base, below, splices)
+        expected = _merged(_plain(base), {entry.key.value: _plain(entry.value) for entry in below})
+    made = splices.done()
+    if _plain_of(made) != expected:
+        raise ManifestError(
+            [Problem(name, 0, 0, "cannot be extended in place; write the blocks to a file of their own with -o")]
+        )
+    return (mark + made).encode("utf-8")
+
+
+@dataclass
+class _Splices:
+    """Texts to put into a text."""
+
+    text: str
+    found: list[tuple[int, int, str]] = field(default_factory=list)
+
+    @property
+    def _line_end(self) -> str:
+        return "\r\n" if "\r\n" in self.text else "\n"
+
+    def replace(self, start: int, end: int, with_: str) -> None:
+        self.found.append((start, end, with_))
+
+    def after_line(self, index: int, lines: Sequence[str]) -> None:
+        """Put lines behind the line in which ``index`` is."""
+        at = self.text.find("\n", index)
+        at = len(self.text) if at < 0 else at
+        if at and self.text[at - 1 : at + 1] == "\r\n":
+            at -= 1
+        self.found.append((at, at, "".join(self._line_end + line for line in lines)))
+
+    def append(self, lines: Sequence[str]) -> None:
+        gap = "" if not self.text or self.text.endswith("\n") else self._line_end
+        self.found.append((len(self.text), len(self.text), gap + "".join(line + self._line_end for line in lines)))
+
+    def done(self) -> str:
+        made, at = [], 0
+        for start, end, text in sorted(self.found, key=lambda splice: splice[:2]):
+            made += [self.text[at:start], text]
+            at = end
+        return "".join([*made, self.text[at:]])
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A key with its value in the added text, and the lines it takes there."""
+
+    key: yaml.ScalarNode
+    value: yaml.Node
+    lines: Sequence[str]
+    first: int
+    end: int
+
+    def indented(self, column: int) -> list[str]:
+        """Return its lines as they stand at ``column``."""
+        own = self.key.start_mark.column
+        return [" " * column + line[own:] for line in self.lines[self.first : self.end]]
+
+
+def _entries(node: yaml.MappingNode, lines: Sequence[str], end: int) -> Iterator[_Entry]:
+    """Yield the entries of a block that ends before the line ``end``, comments above a key with it."""
+    starts: list[int] = []
+    for key, _ in node.value:
+        line = key.start_mark.line
+        first, column = line, key.start_mark.column
+        above = starts[-1] if starts else node.start_mark.line - 1
+        while first - 1 > above and lines[first - 1].startswith(" " * column + "#"):
+            first -= 1
+        starts.append(first)
+    for (key, value), first, after in zip(node.value, starts, [*starts[1:], end], strict=True):
+        yield _Entry(key, value, lines, first, after)
+
+
+def _graft(into: yaml.MappingNode, entries: Iterable[_Entry], splices: _Splices) -> None:
+    have = {key.value: (key, value) for key, value in into.value}
+    missing = []
+    for entry in entries:
+        if entry.key.value not in have:
+            missing.append(entry)
+        elif isinstance(entry.value, yaml.MappingNode):
+            key, value = have[entry.key.value]
+            below = _entries(entry.value, entry.lines, entry.end)
+            if isinstance(value, yaml.MappingNode) and value.value:
+                _graft(value, below, splices)
+            elif _is_nothing(value) and entry.value.value:
+                _fill(key, value, entry, into, splices)
+    if missing:
+        _insert(into, missing, splices)
+
+
+def _is_nothing(node: yaml.Node) -> bool:
+    if isinstance(node, yaml.ScalarNode):
+        return not node.style and node.value in NULLS
+    return isinstance(node, yaml.MappingNode) and not node.value
+
+
+def _fill(key: yaml.Node, value: yaml.Node, entry: _Entry, into: yaml.MappingNode, splices: _Splices) -> None:
+    """Put an entry's content where there is ``{}`` or nothing."""
+    start, end = value.start_mark.index, value.end_mark.index
+    if start == end:  # what is not written is taken to be where the next thing is
+        start = end = splices.text.index(":", key.end_mark.index) + 1
+    if into.flow_style:
+        splices.replace(start, end, ("" if splices.text[start - 1] == " " else " ") + _flow(entry.value))
+        return
+    while start < end and splices.text[start - 1] == " ":
+        start -= 1
+    splices.replace(start, end, "")
+    indented = entry.indented(key.start_mark.column)
+    at = next(number for number, line in enumerate(indented) if not line.lstrip().startswith("#"))
+    splices.after_line(end, indented[at + 1 :])
+
+
+def _insert(into: yaml.MappingNode, missing: Sequence[_Entry], splices: _Splices) -> None:
+    last = into.value[-1][1] if into.value else None
+    if into.flow_style:
+        text = ", ".join(f"{_scalar(entry.key.value)}: {_flow(entry.value)}" for entry in missing)
+        at = into.start_mark.index + 1 if last is None else last.end_mark.index
+        splices.replace(at, at, f", {text}" if last is not None else text)
+        return
+    column = into.value[0][0].start_mark.column
+    end = _end(into)
+    while end > 0 and splices.text[end - 1] in " \r\n":  # a block scalar ends after its line break
+        end -= 1
+    splices.after_line(end, [line for entry in missing for line in entry.indented(column)])
+
+
+def _end(node: yaml.Node) -> int:
+    """Return where the last text of a node ends; a parser takes a block to end where the next one starts."""
+    if isinstance(node, yaml.MappingNode) and not node.flow_style and node.value:
+        key, value = node.value[-1]
+        return max(int(key.end_mark.index), _end(value))
+    if isinstance(node, yaml.SequenceNode) and not node.flow_style and node.value:
+        return _end(node.value[-1])
+    return int(node.end_mark.index)
+
+
+def _flow(node: yaml.Node) -> str:
+    if isinstance(node, yaml.MappingNode):
+        return "{" + ", ".join(f"{_scalar(key.value)}: {_flow(value)}" for key, value in node.value) + "}"
+    if isinstance(node, yaml.SequenceNode):
+        return "[" + ", ".join(map(_flow, node.value)) + "]"
+    return _scalar(node.value)
+
+
+def _scalar(text: str) -> str:
+    return text if text.isidentifier() and text.isascii() else json.dumps(text, ensure_ascii=False)
+
+
+def _composed(text: str) -> yaml.MappingNode | None:
+    node = yaml.compose(text, Loader=yaml.CBaseLoader)
+    return node if isinstance(node, yaml.MappingNode) else None
+
+
+def _plain(node: yaml.Node) -> Plain:
+    if isinstance(node, yaml.MappingNode):
+        return {key.value: _plain(value) for key, value in node.value}
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(item) for item in node.value]
+    return {} if _is_nothing(node) else str(node.value)
+
+
+def _plain_of(text: str) -> Plain:
+    try:
+        node = _composed(text)
+    except yaml.YAMLError:
+        return ""
+    return {} if node is None else _plain(node)
+
+
+def _merged(one: Plain, other: Plain) -> Plain:
+    """Return what both say; where they differ, what ``one`` says."""
+    if not isinstance(one, dict) or not isinstance(other, dict):
+        return one
+    return {**other, **{key: _merged(value, other[key]) if key in other else value for key, value in one.items()}}

@@ -1,0 +1,98 @@
+"""Datasets under the roots of catalogs that no catalog has: found by going down the directories, in this process."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from reconciler import locations, storage
+from reconciler.backends.identifiers import folded, name_problem, table_depth_problem
+from reconciler.concurrency import in_parallel
+from reconciler.names import DELIMITER, Identifier
+from reconciler.state import LiveTable, Snapshot
+
+if TYPE_CHECKING:
+    from reconciler.backends.base import Backend
+
+__all__ = ["Found", "find_unregistered"]
+
+_SUFFIX = ".lance"
+# Where a directory catalog puts a table in a namespace: `1f2e3d4c_features$users`.
+_NESTED = re.compile(r"[0-9a-f]{8}_(.+)", re.DOTALL)
+
+
+@dataclass(slots=True)
+class Found:
+    """``tables`` are datasets under names that their places suggest; ``nameless`` says of the others why not."""
+
+    tables: dict[Identifier, LiveTable] = field(default_factory=dict)
+    nameless: list[str] = field(default_factory=list)
+
+
+def find_unregistered(backend: Backend, claimed: Collection[str], live: Snapshot, parallelism: int) -> Found:
+    """Return the datasets under the roots of ``backend`` that are at none of the places ``claimed``.
+
+    Args:
+        backend: the catalog.
+        claimed: the places, normalised, that tables of any catalog have.
+        live: what is in the catalog, whose names cannot be given again.
+        parallelism: how many directories are listed at once.
+
+    Raises:
+        BackendError: a directory could not be listed.
+    """
+    found = Found()
+    options = backend.storage_options()
+    for root in map(storage.as_plain_path, backend.roots()):
+        for place in _datasets(root, options, claimed, parallelism):
+            _name(backend, root, place, live, found)
+    found.nameless.sort()
+    return found
+
+
+def _datasets(root: str, options: Mapping[str, str], claimed: Collection[str], parallelism: int) -> list[str]:
+    datasets: list[str] = []
+    level = [root]
+    for _ in range(storage.DEEPEST + 1):
+        looked = in_parallel(lambda place: storage.look_into(place, options), level, parallelism)
+        datasets += [place for place, one in zip(level, looked, strict=True) if one.is_dataset]
+        level = [below for one in looked for below in one.below]
+        if not level:
+            break
+    return sorted(place for place in datasets if locations.normalise(place) not in claimed)
+
+
+def _name(backend: Backend, root: str, place: str, live: Snapshot, found: Found) -> None:
+    """Add a dataset to ``found``, under the name that its place suggests."""
+    path = locations.normalise(place).removeprefix(locations.normalise(root)).strip("/") or root.rpartition("/")[2]
+    names = path.split("/")
+    nested = _NESTED.fullmatch(names[-1])
+    if backend.is_its_root and nested is not None and DELIMITER in nested[1]:
+        names = nested[1].split(DELIMITER)
+    capabilities = backend.capabilities
+    names = [folded(capabilities, name) for name in (*names[:-1], names[-1].removesuffix(_SUFFIX))]
+    reason = next((problem for name in names if (problem := name_problem(capabilities, name)) is not None), None)
+    if reason is None:
+        depth = table_depth_problem(capabilities, len(names) - 1)
+        reason = None if depth is None else f"a table of {backend.impl} cannot stand {depth}"
+    identifier = tuple(names)
+    if reason is None:
+        reason = _taken(identifier, live, found, one_name_space=capabilities.one_name_space)
+    if reason is None:
+        reason = backend.location_problem(identifier, place)
+    if reason is not None:
+        found.nameless.append(f"{locations.redact(place)} is in no catalog, and its place gives it no name: {reason}")
+    else:
+        found.tables[identifier] = LiveTable(identifier, place)
+
+
+def _taken(identifier: Identifier, live: Snapshot, found: Found, *, one_name_space: bool) -> str | None:
+    """Return why something else has the name, or that of a namespace above it; None when nothing has."""
+    tables = live.tables.keys() | found.tables.keys()
+    above = [identifier[:depth] for depth in range(1, len(identifier))]
+    if identifier in tables or (one_name_space and identifier in live.namespaces):
+        return f"the name {'/'.join(identifier)} is taken"
+    taken = next((name for name in above if one_name_space and name in tables), None)
+    return None if taken is None else f"{'/'.join(taken)} is a table, not a namespace"

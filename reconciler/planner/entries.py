@@ -1,0 +1,244 @@
+"""What a plan says of single objects: what is done to them, and what is not, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Any, ClassVar, Literal, TypeAlias, overload
+
+from pydantic import Field, SerializerFunctionWrapHandler, field_serializer
+
+from reconciler import locations
+from reconciler.names import Identifier, address
+from reconciler.planner.views import Columns, Document, FieldChange, ObjectView, concealed_columns
+from reconciler.state import Schema, Source, StorageKind
+
+__all__ = ["Action", "Blocked", "Change", "Entry", "Fingerprint", "Guard", "Key", "Kind", "Note"]
+
+Kind: TypeAlias = Literal["namespace", "table"]
+
+Key: TypeAlias = tuple[str, Kind, Identifier]
+"""Catalog, kind and identifier of an object."""
+
+
+class Action(StrEnum):
+    """What one change does."""
+
+    CREATE_NAMESPACE = "create-namespace"
+    UPDATE_NAMESPACE = "update-namespace"
+    DROP_NAMESPACE = "drop-namespace"
+    CREATE_TABLE = "create-table"
+    DECLARE_TABLE = "declare-table"
+    REGISTER_TABLE = "register-table"
+    UPDATE_TABLE = "update-table"
+    ALTER_TABLE = "alter-table"
+    RELOCATE_TABLE = "relocate-table"
+    DEREGISTER_TABLE = "deregister-table"
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of object the action is about."""
+        return "namespace" if self.value.endswith("namespace") else "table"
+
+    @property
+    def removes(self) -> bool:
+        """Whether the action takes an object out of its catalog."""
+        return self in (Action.DROP_NAMESPACE, Action.DEREGISTER_TABLE)
+
+
+_SORT_OF_ACTION: Mapping[Action, str] = {
+    Action.CREATE_NAMESPACE: "create",
+    Action.CREATE_TABLE: "create",
+    Action.DECLARE_TABLE: "declare",
+    Action.REGISTER_TABLE: "register",
+    Action.UPDATE_NAMESPACE: "update",
+    Action.UPDATE_TABLE: "update",
+    Action.ALTER_TABLE: "update",
+    Action.RELOCATE_TABLE: "update",
+    Action.DEREGISTER_TABLE: "deregister",
+    Action.DROP_NAMESPACE: "drop",
+}
+
+
+_SYMBOLS: Mapping[Action, str] = {
+    Action.CREATE_NAMESPACE: "+",
+    Action.UPDATE_NAMESPACE: "~",
+    Action.DROP_NAMESPACE: "-",
+    Action.CREATE_TABLE: "+",
+    Action.DECLARE_TABLE: "+",
+    Action.REGISTER_TABLE: "+",
+    Action.UPDATE_TABLE: "~",
+    Action.ALTER_TABLE: "~",
+    Action.RELOCATE_TABLE: "~",
+    Action.DEREGISTER_TABLE: "-",
+}
+
+
+class _Subject(Document):
+    """Something about one object."""
+
+    catalog: str
+    kind: Kind
+    identifier: tuple[str, ...]
+
+    @property
+    def address(self) -> str:
+        """What a person calls the object: ``catalog/namespace/table``."""
+        return address(self.catalog, self.identifier)
+
+    @property
+    def key(self) -> Key:
+        """What tells the object apart from all others."""
+        return self.catalog, self.kind, self.identifier
+
+
+class Entry(_Subject):
+    """What a plan says of one object; ``source`` is where the manifest asks for it."""
+
+    reason: str
+    source: Source | None = None
+
+
+class _Shown(_Subject):
+    """Something that shows states of one object, whose secrets have stand-ins in the saved form."""
+
+    secret_keys: tuple[str, ...] = Field(
+        default=(),
+        description="The properties whose values come from the environment or a file: stand-ins are in their place.",
+    )
+
+    @field_serializer("before", "after", "view", mode="wrap", check_fields=False)
+    def _concealed(self, view: ObjectView | None, write: SerializerFunctionWrapHandler) -> Any:
+        return write(self.concealed(view))
+
+    @overload
+    def concealed(self, view: ObjectView) -> ObjectView: ...
+    @overload
+    def concealed(self, view: None) -> None: ...
+    def concealed(self, view: ObjectView | None) -> ObjectView | None:
+        """Return a state of the object as the saved form shows it."""
+        return None if view is None else view.concealed(self.address, self.secret_keys)
+
+
+class Change(Entry, _Shown):
+    """One step of a plan.
+
+    ``before`` None: nothing is there; ``after`` None: nothing will be. ``replace``: done by deregister and declare.
+    ``depends_on``: positions in ``Plan.changes`` that must have succeeded first.
+    """
+
+    action: Action
+    before: ObjectView | None = None
+    after: ObjectView | None = None
+    fields: tuple[FieldChange, ...] = ()
+    replace: bool = False
+    probe: bool = Field(default=True, description="Whether storage is opened to plan this, and again to do it.")
+    storage: StorageKind | None = Field(
+        default=None, description="What was found where the table is or would be; absent where it made no difference."
+    )
+    depends_on: tuple[int, ...] = ()
+
+    @property
+    def sort(self) -> str:
+        """The word under which the plan's summary counts the change."""
+        return "replace" if self.replace else _SORT_OF_ACTION[self.action]
+
+    @property
+    def symbol(self) -> str:
+        """``+``, ``~``, ``-`` or ``-/+``, as every renderer shows the change."""
+        return "-/+" if self.replace else _SYMBOLS[self.action]
+
+    @property
+    def managed_keys(self) -> frozenset[str]:
+        """The property keys this change is about."""
+        views = (view for view in (self.before, self.after) if view is not None)
+        return frozenset(key for view in views for key in view.properties)
+
+
+class Guard(Entry):
+    """An object that would be removed or replaced were it not protected: kept, and said so."""
+
+    would: Action
+
+    symbol: ClassVar[str] = "!"
+
+
+class Blocked(Entry, _Shown):
+    """An object that cannot be made what the manifest asks for; it stays as it is.
+
+    ``reason`` says why, and ``remedy`` what to write or to run. The rest is what that was decided by: ``before`` is the
+    state it was found in, None where it is not there; ``location`` is where a table is, or would be if it could.
+    """
+
+    remedy: str
+    before: ObjectView | None = None
+    location: str | None = None
+    storage: StorageKind | None = Field(default=None, description="What was found there, where it was looked at.")
+    columns: Columns | None = Field(default=None, description="The columns of the data found there.")
+    detail: str = Field(default="", description="What storage answered, where it did not say what is there.")
+
+    symbol: ClassVar[str] = "!"
+
+    @field_serializer("location")
+    def _redacted(self, location: str | None) -> str | None:
+        return locations.redact(location)
+
+    @field_serializer("columns", mode="wrap")
+    def _concealed_columns(self, columns: Schema | None, write: SerializerFunctionWrapHandler) -> Any:
+        return write(concealed_columns(columns, self.address))
+
+    @property
+    def managed_keys(self) -> frozenset[str]:
+        """The property keys it was decided by."""
+        return frozenset(() if self.before is None else self.before.properties)
+
+
+class Note(Document):
+    """A sentence worth reading that changes nothing."""
+
+    catalog: str
+    message: str
+
+
+class Fingerprint(_Shown):
+    """The state in which an object was when the plan was made; ``view`` None: it was not there.
+
+    ``occupied``: a namespace that would be dropped were it empty, and stays because of what it holds.
+    """
+
+    managed_keys: tuple[str, ...] = ()
+    view: ObjectView | None = None
+    digest: str | None = None
+    occupied: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        catalog: str,
+        kind: Kind,
+        identifier: Identifier,
+        view: ObjectView | None,
+        managed_keys: Iterable[str],
+        *,
+        secret_keys: Iterable[str] = (),
+        occupied: bool = False,
+    ) -> Fingerprint:
+        """Return the fingerprint of ``view``."""
+        of = cls(
+            catalog=catalog,
+            kind=kind,
+            identifier=identifier,
+            managed_keys=tuple(sorted(managed_keys)),
+            secret_keys=tuple(sorted(secret_keys)),
+            view=view,
+            occupied=occupied,
+        )
+        return of.model_copy(update={"digest": of.digest_of(view)})
+
+    def digest_of(self, view: ObjectView | None) -> str | None:
+        """Return the digest of a state of the object; None where it is not there."""
+        return None if view is None else self.concealed(view).digest()
+
+    def is_of(self, view: ObjectView | None) -> bool:
+        """Return whether ``view`` is still the state that was planned on."""
+        return self.digest == self.digest_of(view)

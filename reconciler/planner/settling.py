@@ -1,0 +1,218 @@
+"""What of a catalog's changes can be planned, once it is known which objects are blocked.
+
+What only all changes together show is found here: two that need one location or one name, and namespaces that stay
+because of what they hold. What waits with a blocked object is put aside: what is below it, and every removal of what
+it would stand in for. Each object found blocked may make more wait, so this is repeated until nothing is found.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from reconciler import locations
+from reconciler.names import Identifier, address
+from reconciler.planner.entries import Action, Blocked, Change, Key, Kind, Note
+from reconciler.planner.facts import CatalogInput
+from reconciler.planner.live_tables import LiveTables
+from reconciler.planner.outcome import Fault
+from reconciler.state import LiveNamespace, LiveTable
+
+__all__ = ["Settled", "settle"]
+
+
+@dataclass(slots=True)
+class Settled:
+    """What can be planned, and what not.
+
+    ``occupied`` are the namespaces that would be dropped were they empty; ``in_the_way`` are the live objects that
+    others are blocked by.
+    """
+
+    changes: list[Change]
+    waiting: list[Change] = field(default_factory=list)
+    blocked: dict[Key, Blocked] = field(default_factory=dict)
+    notes: list[Note] = field(default_factory=list)
+    occupied: set[Identifier] = field(default_factory=set)
+    in_the_way: dict[Identifier, LiveNamespace | LiveTable] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Clash:
+    """A change that cannot be planned because of others, and the live object that is in its way, if it is one."""
+
+    change: Change
+    fault: Fault
+    with_live: LiveNamespace | LiveTable | None = None
+
+
+def settle(
+    source: CatalogInput,
+    changes: Iterable[Change],
+    drops: Collection[Change],
+    blocked: Iterable[Blocked],
+    tables: LiveTables,
+) -> Settled:
+    """Return which of ``changes`` and ``drops`` can be planned.
+
+    Args:
+        source: the catalog; its live tables and the facts about tables are not looked at.
+        changes: what comparing its objects came to, without the drops of namespaces.
+        drops: these; whether a namespace is empty then is decided here.
+        blocked: what comparing its objects found blocked.
+        tables: answers what has to be known of the live tables as a whole.
+    """
+    settled = Settled(list(changes), blocked={one.key: one for one in blocked})
+    candidates = list(drops)
+    while True:
+        waits = _waits(settled)
+        while waits is not None:
+            found = [change for change in (*settled.changes, *candidates) if waits(change)]
+            if not found:
+                break
+            aside = {change.key for change in found}
+            settled.waiting += found
+            settled.changes = [change for change in settled.changes if change.key not in aside]
+            candidates = [change for change in candidates if change.key not in aside]
+            waits = _waits(settled)
+        decided, settled.notes = _decide_drops(source, settled.changes, candidates, tables)
+        planned = [*settled.changes, *decided]
+        clashes = {
+            clash.change.key: clash
+            for clash in (*_shared_locations(planned, tables), *_namesakes(source, planned, tables))
+        }
+        if not clashes:
+            settled.changes = planned
+            settled.occupied = {change.identifier for change in candidates} - {one.identifier for one in decided}
+            return settled
+        for key, clash in clashes.items():
+            settled.blocked[key] = _blocked(clash)
+            if clash.with_live is not None:
+                settled.in_the_way[clash.with_live.id] = clash.with_live
+        settled.changes = [change for change in settled.changes if change.key not in clashes]
+
+
+def _blocked(clash: _Clash) -> Blocked:
+    change = clash.change
+    return Blocked(
+        catalog=change.catalog,
+        kind=change.kind,
+        identifier=change.identifier,
+        reason=clash.fault.reason,
+        remedy=clash.fault.remedy,
+        source=change.source,
+        before=change.before,
+        location=change.after.location if change.after else None,
+        storage=change.storage,
+        secret_keys=change.secret_keys,
+    )
+
+
+def _waits(settled: Settled) -> Callable[[Change], bool] | None:
+    """Return what tells whether a change waits with something blocked; None where nothing can."""
+    if not settled.blocked:
+        return None
+    above = {one.identifier for one in settled.blocked.values() if one.kind == "namespace"}
+    held: list[Blocked | Change] = [*settled.blocked.values(), *settled.waiting]
+    places = {locations.place(place) for one in held if (place := _place(one)) is not None}
+    names = {(one.kind, one.identifier) for one in held if one.before is None}
+
+    def waits(change: Change) -> bool:
+        identifier = change.identifier
+        if above and any(identifier[:depth] in above for depth in range(1, len(identifier))):
+            return True
+        if not change.action.removes:
+            return False
+        place = change.before.location if change.before else None
+        return (place is not None and locations.place(place) in places) or (_other(change.kind), identifier) in names
+
+    return waits
+
+
+def _place(one: Blocked | Change) -> str | None:
+    """Return where a table is or would be; nothing for one that goes."""
+    if isinstance(one, Blocked):
+        return one.location
+    return one.after.location if one.after else None
+
+
+def _other(kind: Kind) -> Kind:
+    return "namespace" if kind == "table" else "table"
+
+
+def _decide_drops(
+    source: CatalogInput, changes: Sequence[Change], candidates: Collection[Change], tables: LiveTables
+) -> tuple[list[Change], list[Note]]:
+    """Return the drops of namespaces that will be empty, and of the others why they stay."""
+    if not candidates:
+        return [], []
+    held = Counter(dict(tables.count_in({change.identifier for change in candidates})))
+    held.subtract(change.identifier[:-1] for change in changes if change.action is Action.DEREGISTER_TABLE)
+    held.update(change.identifier[:-1] for change in changes if change.before is None)
+    children: defaultdict[Identifier, set[Identifier]] = defaultdict(set)
+    for identifier in source.live.namespaces:
+        children[identifier[:-1]].add(identifier)
+    drops: list[Change] = []
+    notes: list[Note] = []
+    for change in sorted(candidates, key=lambda change: (-len(change.identifier), change.identifier)):
+        identifier = change.identifier
+        occupants = source.facts.occupants.get(identifier, ())
+        staying = held[identifier] + len(children[identifier]) + len(occupants)
+        if staying:
+            some = f", among them {', '.join(f'`{name}`' for name in sorted(occupants)[:3])}" if occupants else ""
+            what = "object that stays" if staying == 1 else "objects that stay"
+            message = f"{change.address} is kept: it holds {staying} {what}{some}"
+            notes.append(Note(catalog=change.catalog, message=message))
+        else:
+            drops.append(change)
+            children[identifier[:-1]].discard(identifier)
+    return drops, notes
+
+
+def _shared_locations(changes: Collection[Change], tables: LiveTables) -> Iterator[_Clash]:
+    """Yield every table that would be where a dataset is written for another one, or that would be written so."""
+    touched = {change.identifier for change in changes if change.kind == "table"}
+    created = {
+        locations.normalise(change.after.location): change
+        for change in changes
+        if change.action is Action.CREATE_TABLE and change.after and change.after.location
+    }
+    if not created:
+        return
+    for table in sorted(tables.at(created), key=lambda table: table.id, reverse=True):
+        if table.id not in touched:
+            change = created[locations.normalise(table.location)]
+            taken = f"it would be written where {address(change.catalog, table.id)} is registered"
+            yield _Clash(change, Fault(taken, "write another `location:` in its block"), table)
+    arriving: defaultdict[str, list[Change]] = defaultdict(list)
+    for change in changes:
+        if change.kind == "table" and change.after and change.after.location:
+            arriving[locations.normalise(change.after.location)].append(change)
+    for place in sorted(arriving.keys() & created.keys()):
+        sharing = sorted(arriving[place], key=lambda change: change.identifier)
+        for change in sharing if len(sharing) > 1 else ():
+            other = next(one for one in sharing if one is not change)
+            shown = locations.redact(place)
+            both = f"it and {other.address} would both be at {shown}, where a dataset would be written"
+            yield _Clash(change, Fault(both, "write another `location:` in one of their blocks"))
+
+
+def _namesakes(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Clash]:
+    """Yield every new object whose name a live one of the other kind keeps, where both share names."""
+    new = [change for change in changes if change.before is None]
+    if not source.capabilities.one_name_space or not new:
+        return
+    leaving = {change.key for change in changes if change.action.removes}
+    namespaces = {change.identifier for change in new if change.kind == "namespace"}
+    taken = {table.id: table for table in tables.named(namespaces)}
+    for change in new:
+        kind = _other(change.kind)
+        others = source.live.namespaces if change.kind == "table" else taken
+        there = others.get(change.identifier)
+        if there is not None and (change.catalog, kind, change.identifier) not in leaving:
+            fault = Fault(
+                f"it cannot be a {change.kind}: a {kind} has the name",
+                f"give its block another name, or remove the {kind} with `absent: true`",
+            )
+            yield _Clash(change, fault, there)

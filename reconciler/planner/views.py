@@ -1,0 +1,167 @@
+"""How a plan shows one object: the part of it that lancens compares."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, WrapSerializer, field_serializer
+
+from reconciler import locations, ownership
+from reconciler.redaction import redact_properties
+from reconciler.state import Column, LiveNamespace, LiveTable, Safeguard, Schema
+
+__all__ = ["Columns", "Document", "FieldChange", "ObjectView", "concealed_columns", "view_of"]
+
+
+class Document(BaseModel):
+    """Frozen; unknown keys are ignored, so that a plan of a later minor version can be read."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
+
+
+def _without_secrets(columns: Schema, write: SerializerFunctionWrapHandler) -> Any:
+    return write(tuple(replace(column, metadata=redact_properties(column.metadata)) for column in columns))
+
+
+Columns: TypeAlias = Annotated[tuple[Column, ...], WrapSerializer(_without_secrets)]
+"""The columns of a table, whose metadata is shown without sensitive values."""
+
+
+def concealed_columns(columns: Schema | None, address: str) -> Schema | None:
+    """Return the columns of the object at ``address`` with stand-ins for the sensitive values of their metadata."""
+    if columns is None or not any(column.metadata for column in columns):
+        return columns
+    return tuple(replace(column, metadata=redact_properties(column.metadata, address)) for column in columns)
+
+
+class ObjectView(Document):
+    """The part of an object that lancens compares: never statistics or times.
+
+    ``properties`` holds the managed keys that are set; ``columns`` is known only where the plan is about the schema.
+    """
+
+    location: str | None = None
+    requested_location: str | None = Field(default=None, description="What was asked for, where the service chose.")
+    chosen_location: str | None = Field(default=None, description="Where the service put it then.")
+    kind: str | None = Field(default=None, description="What the catalog calls a namespace, where it has two kinds.")
+    managed_by: str | None = None
+    protect: bool = False
+    keys: tuple[str, ...] = Field(default=(), description="The property keys lancens has set, in order.")
+    properties: dict[str, str] = Field(default_factory=dict)
+    safeguards: dict[str, str] = Field(
+        default_factory=dict, description="The properties that keep the catalog and its engines from deleting data."
+    )
+    columns: Columns | None = None
+
+    @field_serializer("properties")
+    def _redacted(self, properties: dict[str, str]) -> dict[str, str]:
+        return redact_properties(dict(sorted(properties.items())))
+
+    @field_serializer("location", "requested_location", "chosen_location")
+    def _redacted_location(self, location: str | None) -> str | None:
+        return locations.redact(location)
+
+    @property
+    def content(self) -> tuple[dict[str, str], bool]:
+        """What the user asked for, as opposed to the marks that lancens keeps."""
+        return self.properties, self.protect
+
+    @property
+    def request(self) -> tuple[str | None, str | None]:
+        """The location asked for and the one that the service chose instead."""
+        return self.requested_location, self.chosen_location
+
+    @property
+    def is_request_true(self) -> bool:
+        """Whether the marks of the location asked for say how it is (see ``ownership.is_request_true``)."""
+        return ownership.is_request_true(*self.request, self.location)
+
+    @property
+    def marks(self) -> tuple[str | None, tuple[str, ...]]:
+        """What lancens keeps for itself."""
+        return self.managed_by, self.keys
+
+    def concealed(self, address: str, secret: Collection[str] = ()) -> ObjectView:
+        """Return the view as the saved form shows it: stand-ins for sensitive values, locations without credentials.
+
+        ``address`` is that of the object, ``secret`` the property keys whose values are secrets whatever their name.
+        """
+        return self.model_copy(
+            update={
+                "location": locations.redact(self.location),
+                "requested_location": locations.redact(self.requested_location),
+                "chosen_location": locations.redact(self.chosen_location),
+                "properties": redact_properties(self.properties, address, secret),
+                "columns": concealed_columns(self.columns, address),
+            }
+        )
+
+    def digest(self) -> str:
+        """Return a SHA-256 over what is compared of a view that is concealed, with the location normalised."""
+        parts = (
+            None if self.location is None else locations.place(self.location),
+            locations.redact(self.requested_location),
+            locations.redact(self.chosen_location),
+            self.kind,
+            self.managed_by,
+            self.protect,
+            self.keys,
+            sorted(redact_properties(self.properties).items()),
+            sorted(self.safeguards.items()),
+        )
+        text = json.dumps(parts, ensure_ascii=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def satisfies(self, desired: ObjectView) -> bool:
+        """Return whether this live view already is what ``desired`` asks for.
+
+        A location that the service chose itself satisfies the one that was asked for and recorded, also where an
+        interrupted run has not recorded the answer yet; ``is_request_true`` tells that apart.
+        """
+        if desired.location is not None and not (
+            locations.same(desired.location, self.location)
+            or (
+                self.requested_location is not None
+                and locations.same(desired.location, self.requested_location)
+                and (self.chosen_location is None or locations.same(self.chosen_location, self.location))
+            )
+        ):
+            return False
+        same = (desired.content, desired.marks) == (self.content, self.marks)
+        safe = desired.safeguards.items() <= self.safeguards.items()
+        return same and safe and (desired.kind is None or desired.kind == self.kind)
+
+
+def view_of(
+    live: LiveNamespace | LiveTable | None, managed_keys: Iterable[str], safeguard: Safeguard | None
+) -> ObjectView | None:
+    """Return the view of a live object over ``managed_keys``; None for one that is not there.
+
+    ``safeguard`` is the catalog's (``Capabilities.safeguard``).
+    """
+    if live is None:
+        return None
+    properties = live.properties
+    return ObjectView(
+        location=live.location if isinstance(live, LiveTable) else None,
+        requested_location=properties.get(ownership.REQUESTED_LOCATION),
+        chosen_location=properties.get(ownership.CHOSEN_LOCATION),
+        kind=live.kind if isinstance(live, LiveNamespace) else None,
+        managed_by=ownership.owner_of(properties),
+        protect=ownership.is_protected(properties),
+        keys=tuple(sorted(ownership.recorded_keys(properties))),
+        properties={key: properties[key] for key in managed_keys if key in properties},
+        safeguards=safeguard.state(properties) if safeguard and isinstance(live, LiveTable) else {},
+    )
+
+
+class FieldChange(Document):
+    """One field that differs, such as ``properties.tier``; sensitive values are already replaced."""
+
+    path: str
+    before: str | None = None
+    after: str | None = None
