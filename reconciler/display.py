@@ -35,7 +35,7 @@ _SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 # Characters that Python counts as printable and that show nothing: fillers and variation selectors.
 _BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 # A line that begins with `::`, and `##[` anywhere in one, are commands to the runner of GitHub Actions.
-_COMMAND = re.compile(r"(?<=#)#(?=\[)|(?<![^\s]):(?=:)")
+_COMMAND = re.compile(r"##(?=\[)|\A *:(?=:)")
 _QUOTED_IN_NAMES = re.compile(r'[\s"\',/*:]')
 _QUOTED_IN_KEYS = re.compile(r"[\s\"']|:$")
 
@@ -55,7 +55,9 @@ def _visible(text: str) -> str:
         text = "".join(character if _is_plain(character) else _escape(character) for character in text)
     if text and unicodedata.combining(text[0]):
         text = _escape(text[0]) + text[1:]
-    return _COMMAND.sub(lambda found: _escape(found[0]), text) if "::" in text or "##[" in text else text
+    if "::" in text or "##[" in text:
+        text = _COMMAND.sub(lambda found: found[0][:-1] + _escape(found[0][-1]), text)
+    return text
 
 
 def _is_plain(character: str) -> bool:

@@ -21,6 +21,7 @@ __all__ = [
     "new_place_in",
     "normalise",
     "place",
+    "pylance_uri",
     "redact",
     "same",
     "scheme",
@@ -56,6 +57,11 @@ def normalise(location: str) -> str:
     authority, slash, path = rest.removeprefix("//").partition("/")
     path = re.sub(r"/{2,}", "/", slash + unquote(path)).rstrip("/")
     return f"{'s3' if scheme in _S3_SCHEMES else scheme}://{authority}{path}"
+
+
+def pylance_uri(location: str) -> str:
+    """Return ``location`` as pylance takes it: the other names of S3 become ``s3``."""
+    return re.sub(r"^s3[an]:", "s3:", location, count=1, flags=re.IGNORECASE)
 
 
 def scheme(location: str) -> str:

@@ -1,18 +1,21 @@
-"""Looking at storage again before a table is made of it, and writing the two things lancens ever writes there.
+"""Looking at storage again before a table is made of it, and writing all that lancens ever writes there.
 
-An empty dataset is written only where there is nothing, and nullable columns are added; nothing is overwritten.
+An empty dataset is written only where there is nothing, nullable columns are added, and columns may be null that might
+not; nothing is overwritten.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from reconciler import locations, storage
 from reconciler.applier.step import StaleError
 from reconciler.backends.base import Backend
 from reconciler.errors import TableAlreadyExistsError
-from reconciler.planner.schemas import compare
-from reconciler.state import Evolve, Schema, Storage, StorageKind
+from reconciler.planner.schemas import SchemaDifference, compare
+from reconciler.state import Evolve, ExtraColumns, Schema, Storage, StorageKind
 
-__all__ = ["add_missing_columns", "ensure_dataset", "expect_data", "expect_no_data"]
+__all__ = ["ensure_dataset", "evolve_dataset", "expect_data", "expect_no_data"]
 
 _FOUND = {
     StorageKind.DATASET: "holds a Lance dataset",
@@ -33,9 +36,7 @@ def expect_data(backend: Backend, location: str, columns: Schema) -> None:
     if found.kind is not StorageKind.DATASET:
         raise _moved(location, "a Lance dataset", found)
     if columns and found.schema is not None:
-        difference = compare(columns, found.schema, Evolve.NEVER)
-        if difference.faults:
-            raise StaleError(f"{locations.redact(location)} has another schema now: {'; '.join(difference.faults)}")
+        _expect_nothing_else(location, compare(columns, found.schema))
 
 
 def expect_no_data(backend: Backend, location: str) -> None:
@@ -71,33 +72,45 @@ def ensure_dataset(backend: Backend, location: str, columns: Schema, *, finished
         if storage.is_fresh(location, columns, options):
             return False
         if finished and found.schema is not None:
-            difference = compare(columns, found.schema, Evolve.NEVER)
-            if not difference.faults:
+            difference = compare(columns, found.schema)
+            if not difference.blocking(Evolve.NEVER, ExtraColumns.KEEP):
                 return False
     raise _moved(location, "nothing", found)
 
 
-def add_missing_columns(backend: Backend, location: str, before: Schema, after: Schema) -> bool:
-    """Add the columns of ``after`` that the dataset lacks; return whether there were any.
+def evolve_dataset(backend: Backend, location: str, before: Schema, after: Schema) -> bool:
+    """Give the dataset the columns of ``after``; return whether anything was still to do.
+
+    Columns are added before others may be null, so that a run that was cut off between the two goes on there.
 
     Raises:
-        StaleError: the dataset differs in more than columns still to add.
+        StaleError: the dataset differs in more than the plan was to change.
     """
     options = backend.storage_options()
     found = storage.probe(location, options)
     if found.schema is None:
         raise _moved(location, "a Lance dataset", found)
-    difference = compare(after, found.schema, Evolve.ADDITIVE)
-    planned_on = {column.name for column in before}
-    faults = [
-        *difference.faults,
-        *(f"column `{field.name}` is gone from the data" for field in difference.added if field.name in planned_on),
-    ]
-    if faults:
-        raise StaleError(f"the schema at {locations.redact(location)} moved: {'; '.join(faults)}")
-    if difference.added:
-        storage.add_columns(location, difference.added, options)
-    return bool(difference.added)
+    difference, planned = compare(after, found.schema), compare(after, before)
+    to_add, to_relax = set(planned.missing), {pair.desired for pair in planned.relaxed}
+    _expect_nothing_else(
+        location,
+        replace(
+            difference,
+            missing=tuple(column for column in difference.missing if column not in to_add),
+            relaxed=tuple(pair for pair in difference.relaxed if pair.desired not in to_relax),
+        ),
+    )
+    if difference.missing:
+        storage.add_columns(location, difference.missing, options)
+    if difference.relaxed:
+        storage.relax_columns(location, [pair.found.name for pair in difference.relaxed], options)
+    return bool(difference)
+
+
+def _expect_nothing_else(location: str, difference: SchemaDifference) -> None:
+    if difference:
+        texts = "; ".join(difference.texts("the plan"))
+        raise StaleError(f"the columns at {locations.redact(location)} are others now: {texts}")
 
 
 def _moved(location: str, planned: str, found: Storage) -> StaleError:

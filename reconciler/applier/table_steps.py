@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler import locations
-from reconciler.applier.datasets import add_missing_columns, ensure_dataset, expect_data, expect_no_data
+from reconciler.applier.datasets import ensure_dataset, evolve_dataset, expect_data, expect_no_data
 from reconciler.applier.live import load_table
 from reconciler.applier.precondition import Precondition, stale_text
 from reconciler.applier.report import Status
@@ -154,10 +154,10 @@ def _update(target: Target[LiveTable]) -> Outcome:
     return _alter_entry(target, target.existing, wrote=False)
 
 
-def _add_columns(target: Target[LiveTable]) -> Outcome:
+def _alter(target: Target[LiveTable]) -> Outcome:
     before, live = target.change.before, target.existing
     planned_on = (before.columns if before else None) or ()
-    wrote = add_missing_columns(target.backend, live.location, planned_on, target.after.columns or ())
+    wrote = evolve_dataset(target.backend, live.location, planned_on, target.after.columns or ())
     return _alter_entry(target, live, wrote=wrote)
 
 
@@ -237,7 +237,7 @@ _STEPS: Steps[LiveTable] = {
     Action.DECLARE_TABLE: _declare,
     Action.REGISTER_TABLE: _register,
     Action.UPDATE_TABLE: _update,
-    Action.ALTER_TABLE: _add_columns,
+    Action.ALTER_TABLE: _alter,
     Action.RELOCATE_TABLE: _relocate,
     Action.DEREGISTER_TABLE: _deregister,
 }

@@ -30,6 +30,13 @@ _SECRET_PREFIXES = ("storage.", "headers.")
 @click.option("--read-token-file", multiple=True, metavar="FILE", help="Holds a token that may read. Can be repeated.")
 @click.option("--write-token-file", multiple=True, metavar="FILE", help="Holds a token that may read and write.")
 @click.option(
+    "--location",
+    "places",
+    multiple=True,
+    metavar="PREFIX",
+    help="Tables may be below it as well. Repeatable.",
+)
+@click.option(
     "--max-body", type=click.IntRange(1, 4096), default=16, show_default=True, metavar="MIB", help="Longest body."
 )
 @click.option(
@@ -52,6 +59,7 @@ def command(
     port: int,
     read_token_file: tuple[str, ...],
     write_token_file: tuple[str, ...],
+    places: tuple[str, ...],
     max_body: int,
     timeout: float,
     grace: int,
@@ -80,20 +88,24 @@ def command(
     tokens = Tokens(read_only=map(_token, read_token_file), read_write=map(_token, write_token_file))
     if not address.is_loopback and not tokens:
         raise ConfigError(
-            f"{host} can be reached from other machines, so a token is needed: give --read-token-file or "
+            f"--host {host} can be reached from other machines, so a token is needed: give --read-token-file or "
             "--write-token-file, or listen on 127.0.0.1"
         )
     settings = Settings(
         tokens=tokens, max_body_bytes=max_body * _MIB, timeout_seconds=timeout, hosts=address.own_names()
     )
-    with _opened(impl, config, manifests, variables) as catalogs:
+    with _opened(impl, config, manifests, variables, places) as catalogs:
         log_to_stderr()
-        run(make_app(catalogs, settings), address, grace_seconds=grace, started=click.echo)
+        run(make_app(catalogs, settings), address, settings, grace_seconds=grace, started=click.echo)
 
 
 @contextmanager
 def _opened(
-    impl: str | None, config: dict[str, str], manifests: tuple[str, ...], variables: dict[str, str]
+    impl: str | None,
+    config: dict[str, str],
+    manifests: tuple[str, ...],
+    variables: dict[str, str],
+    places: tuple[str, ...],
 ) -> Iterator[Catalogs]:
     from reconciler.backends.faults import catalog_errors
     from reconciler.operations.connections import open_connections
@@ -106,13 +118,14 @@ def _opened(
         with catalog_errors(impl, impl, secrets):
             backend = registry.connect(impl, config)
         try:
-            yield OneCatalog(backend, secrets)
+            yield OneCatalog(backend, secrets, places)
         finally:
             backend.close()
         return
     with open_connections(load_manifest(manifests, variables)) as connections:
         backends = {name: connection.backend for name, connection in connections.items()}
-        yield ManyCatalogs(backends, [secret for found in connections.values() for secret in found.spec.secrets])
+        secrets = [secret for found in connections.values() for secret in found.spec.secrets]
+        yield ManyCatalogs(backends, secrets, places)
 
 
 def _secret_values(config: dict[str, str]) -> Collection[str]:

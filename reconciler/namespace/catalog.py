@@ -222,7 +222,7 @@ class CatalogNamespace(LanceNamespace):
             response.is_only_declared = not self._has_data(table)
         reference = storage.Reference(request.version, request.tag, request.branch)
         if request.load_detailed_metadata or not reference.is_latest:
-            metadata = storage.describe(table.location, options, reference)
+            metadata = storage.describe(self._location_to_open(table), options, reference)
             response.version = metadata.version
             response.var_schema = to_json_schema(metadata.schema)
             response.stats = TableBasicStats(
@@ -235,8 +235,12 @@ class CatalogNamespace(LanceNamespace):
         return response
 
     def _has_data(self, table: LiveTable) -> bool:
-        found = storage.probe(table.location, self.backend.table_storage_options(table))
+        found = storage.probe(self._location_to_open(table), self.backend.table_storage_options(table))
         return found.kind is not StorageKind.NOTHING
+
+    def _location_to_open(self, table: LiveTable) -> str:
+        """Return where the dataset of ``table`` is opened."""
+        return table.location
 
     @operation(TableExistsRequest)
     def table_exists(self, request: TableExistsRequest) -> TableExistsResponse:
@@ -250,7 +254,7 @@ class CatalogNamespace(LanceNamespace):
         table = self.backend.load_table(self.backend.table_id(request.id))
         if request.version is not None:
             options = self.backend.table_storage_options(table)
-            storage.require_version(table.location, options, request.version)
+            storage.require_version(self._location_to_open(table), options, request.version)
         return TableExistsResponse()
 
     @operation(DeclareTableRequest)
@@ -382,12 +386,16 @@ class CatalogNamespace(LanceNamespace):
         Raises:
             TableAlreadyExistsError: there can be no such place.
         """
-        default = self.backend.direct_location(identifier)
+        default = self._direct_location(identifier)
         if default is None:
             return None
         if storage.probe(default, self.backend.storage_options()).kind is StorageKind.NOTHING:
             return default
         return self.backend.fresh_location(identifier, default)
+
+    def _direct_location(self, identifier: Identifier) -> str | None:
+        """Return where a new table goes by itself; None where the service chooses."""
+        return self.backend.direct_location(identifier)
 
 
 @contextmanager

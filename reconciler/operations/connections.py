@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from reconciler.backends.faults import catalog_errors
 from reconciler.errors import ManifestError, Problem, SelectionError
 from reconciler.names import EVERYTHING, Scope
-from reconciler.redaction import slow_digest
+from reconciler.redaction import is_sensitive, slow_digest
 from reconciler.state import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:
@@ -86,8 +87,12 @@ class Connection:
 
     @property
     def service(self) -> str:
-        """A slow digest that tells this service and root from others, without naming a machine or a path."""
-        return slow_digest(self.backend.config.identity(), self.spec.impl)[:16]
+        """A slow digest of the resolved configuration without its credentials, which names no machine and no path."""
+        credentials = self.backend.config.credentials
+        plain = {key.removeprefix(f"{self.spec.impl}."): value for key, value in self.spec.properties.items()}
+        bound = {key: plain[key] for key in sorted(plain) if not (key in credentials or is_sensitive(key, plain[key]))}
+        text = json.dumps([self.backend.config.identity(), bound])
+        return slow_digest(text, f"{self.desired.owner} {self.spec.impl}")[:16]
 
 
 def catalog_specs(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -10,9 +9,9 @@ from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.ownership import owner_of
 from reconciler.planner.entries import Blocked, Change, Guard
 from reconciler.planner.facts import CatalogInput, TableFacts
-from reconciler.planner.outcome import Context, Outcome, Remark
+from reconciler.planner.outcome import Context, Outcome, Remark, Tally
 from reconciler.planner.remarks import UNSAFE
-from reconciler.planner.tables import diff_table
+from reconciler.planner.tables import diff_table, remarks_on
 from reconciler.state import DesiredTable, LiveTable, Prune
 
 __all__ = ["Comparison", "Outcomes", "compare_tables", "comparison_of"]
@@ -22,14 +21,14 @@ __all__ = ["Comparison", "Outcomes", "compare_tables", "comparison_of"]
 class Outcomes:
     """What comparing objects came to, sorted by what it is, in no particular order.
 
-    ``remarks`` counts by topic and namespace. ``tables`` counts the live ones, and ``removable_tables`` those of them
-    that pruning may touch.
+    ``remarks`` are counted by topic and namespace. ``tables`` counts the live ones, and ``removable_tables`` those of
+    them that pruning may touch.
     """
 
     changes: list[Change] = field(default_factory=list)
     guards: list[Guard] = field(default_factory=list)
     blocked: list[Blocked] = field(default_factory=list)
-    remarks: Counter[tuple[str, Identifier]] = field(default_factory=Counter)
+    remarks: dict[tuple[str, Identifier], Tally] = field(default_factory=dict)
     tables: int = 0
     removable_tables: int = 0
 
@@ -44,14 +43,18 @@ class Outcomes:
         elif isinstance(outcome, Blocked):
             self.blocked.append(outcome)
         elif isinstance(outcome, Remark):
-            self.remarks[outcome.topic, outcome.identifier[:-1]] += 1
+            self._count((outcome.topic, outcome.identifier[:-1]), Tally(outcome))
+
+    def _count(self, key: tuple[str, Identifier], tally: Tally) -> None:
+        self.remarks[key] = tally.with_others(self.remarks.get(key))
 
     def merge(self, other: Outcomes) -> None:
         """Add what comparing other objects of the same catalog came to."""
         self.changes += other.changes
         self.guards += other.guards
         self.blocked += other.blocked
-        self.remarks.update(other.remarks)
+        for key, tally in other.remarks.items():
+            self._count(key, tally)
         self.tables += other.tables
         self.removable_tables += other.removable_tables
 
@@ -80,6 +83,8 @@ class Comparison:
         if live is not None and not isinstance(outcome, Change) and not self.context.is_safe(live.properties):
             outcomes.add(Remark(UNSAFE, live.id))
         outcomes.add(outcome)
+        for remark in remarks_on(desired, facts, outcome):
+            outcomes.add(remark)
 
     def _is_planned(self, desired: DesiredTable | None, live: LiveTable | None) -> bool:
         if desired is not None:

@@ -212,6 +212,8 @@ def _facts(
     detail = ""
     if isinstance(entry, Blocked):
         columns, detail = entry.columns or columns, entry.detail
+    elif entry is not None and entry.action is Action.REGISTER_TABLE and entry.after is not None:
+        columns = entry.after.columns
     schema = None
     if kind is StorageKind.DATASET:
         declared = question.table.schema

@@ -23,7 +23,7 @@ from reconciler.state import (
     StorageKind,
 )
 
-__all__ = ["Context", "Fault", "Outcome", "Remark", "change_of", "guard_of", "removal"]
+__all__ = ["Context", "Fault", "Outcome", "Remark", "Tally", "change_of", "guard_of", "removal"]
 
 
 class Fault(NamedTuple):
@@ -35,10 +35,28 @@ class Fault(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """An object left alone for a reason worth counting: ``topic`` groups remarks into one note."""
+    """What is worth saying of an object, and counting: ``topic`` groups remarks into one note.
+
+    ``detail`` is what is said of this object alone.
+    """
 
     topic: str
     identifier: Identifier
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Remarks of one topic in one namespace: how many, and the first of them by its identifier."""
+
+    first: Remark
+    count: int = 1
+
+    def with_others(self, other: Tally | None) -> Tally:
+        """Return both together."""
+        if other is None:
+            return self
+        return Tally(min(self.first, other.first, key=lambda remark: remark.identifier), self.count + other.count)
 
 
 Outcome: TypeAlias = Change | Guard | Blocked | Remark | None

@@ -36,7 +36,7 @@ class CatalogSummary(Document):
     """What was read of one catalog.
 
     ``removable_tables`` is how many tables pruning may touch, ``removed_tables`` how many of those the plan removes;
-    ``service`` is a digest that two catalogs share only when they are the same service and root.
+    ``service`` is a slow digest of the resolved configuration without its credentials: of the service and its root.
     """
 
     name: str

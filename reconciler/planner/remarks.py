@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from reconciler.planner.views import ObjectView
 
-__all__ = ["ADOPTABLE", "SENTENCES", "UNMANAGED", "UNSAFE", "unmarkable"]
+__all__ = ["ADOPTABLE", "EXTRA_COLUMNS", "SENTENCES", "UNMANAGED", "UNSAFE", "unmarkable"]
 
 UNMANAGED = "unmanaged"
 ADOPTABLE = "adoptable"
 UNSAFE = "unsafe"
+EXTRA_COLUMNS = "extra-columns"
 UNMARKABLE = "unmarkable"
 UNPROTECTABLE = "unprotectable"
 STAYS_PROTECTED = "stays-protected"
 STAYS_MARKED = "stays-marked"
 
-# For one object and for several; {where}, {count}, {owner}, {catalog}, {safeguard} and {danger} are filled in.
+# For one object and for several; {where}, {count}, {name} and {detail} of the first one, {owner}, {catalog},
+# {safeguard} and {danger} are filled in.
 SENTENCES = {
     UNMANAGED: (
         "1 table in {where} is not managed by {owner}; `lancens import --catalog {catalog}` shows it.",
@@ -30,6 +32,10 @@ SENTENCES = {
     UNSAFE: (
         "1 table in {where} lacks `{safeguard}`, and this plan does not set it: {danger}.",
         "{count} tables in {where} lack `{safeguard}`, and this plan does not set it: {danger}.",
+    ),
+    EXTRA_COLUMNS: (
+        "{where}/{name} has columns that its block does not name, and keeps them: {detail}.",
+        "{count} tables in {where} have columns that their blocks do not name, and keep them; {name} has {detail}.",
     ),
     UNMARKABLE: (
         "1 object in {where} is as its block says, but this catalog cannot mark it now; it is never pruned.",

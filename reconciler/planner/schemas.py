@@ -1,44 +1,91 @@
-"""Comparing a table's schema with the one its manifest gives."""
+"""Comparing the columns of a table's data with those that its block gives."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from reconciler.redaction import redact_value
-from reconciler.state import Column, Evolve, Schema
+from reconciler.redaction import redact_properties
+from reconciler.state import Column, Evolve, ExtraColumns, Schema
 
-__all__ = ["SchemaDifference", "compare"]
+__all__ = ["Pair", "SchemaDifference", "compare", "evolved", "named_metadata"]
+
+
+class Pair(NamedTuple):
+    """One column as the block gives it and as the data has it."""
+
+    desired: Column
+    found: Column
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaDifference:
-    """``added`` columns are missing from the data; ``faults`` are differences that nothing can mend."""
+    """What separates the columns of data from those of a block; false where nothing does.
 
-    added: Schema
-    faults: tuple[str, ...]
-
-
-def compare(desired: Schema, found: Schema, evolve: Evolve) -> SchemaDifference:
-    """Return what separates ``found`` (the data) from ``desired`` (the manifest); the order of columns does not count.
-
-    Under ``Evolve.ADDITIVE`` missing nullable columns can be added; everything else is a fault.
+    ``missing`` are in the block only, ``extra`` in the data only. ``relaxed`` may be null in the block and not in the
+    data, and are the same otherwise; ``changed`` differ in any other way.
     """
-    live = {field.name: field for field in found}
-    faults: list[str] = []
-    added: list[Column] = []
-    for field in desired:
-        there = live.pop(field.name, None)
+
+    missing: Schema = ()
+    relaxed: tuple[Pair, ...] = ()
+    changed: tuple[Pair, ...] = ()
+    extra: Schema = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.missing or self.relaxed or self.changed or self.extra)
+
+    def blocking(self, evolve: Evolve, extra_columns: ExtraColumns) -> SchemaDifference:
+        """Return the part that a table cannot be planned with; the rest is made so, or left as it is."""
+        additive = evolve is Evolve.ADDITIVE
+        return SchemaDifference(
+            tuple(column for column in self.missing if not (additive and column.nullable)),
+            () if additive else self.relaxed,
+            self.changed,
+            () if extra_columns is ExtraColumns.KEEP else self.extra,
+        )
+
+    def texts(self, asked_by: str = "the block") -> Iterator[str]:
+        """Yield one clause a column, with sensitive metadata replaced; ``asked_by`` is what gives the columns."""
+        for column in self.missing:
+            yield f"`{column.name}` ({_text(column)}) is not in the data"
+        for desired, found in (*self.changed, *self.relaxed):
+            yield f"`{desired.name}` is {_text(found)} in the data, {_text(desired)} in {asked_by}"
+        for column in self.extra:
+            yield f"`{column.name}` ({_text(column)}) is not in {asked_by}"
+
+
+def compare(desired: Schema, found: Schema) -> SchemaDifference:
+    """Return what separates ``found`` (the data) from ``desired`` (the block); the order of columns does not count."""
+    live = {column.name: column for column in found}
+    missing: list[Column] = []
+    relaxed: list[Pair] = []
+    changed: list[Pair] = []
+    for column in desired:
+        there = live.pop(column.name, None)
         if there is None:
-            if evolve is not Evolve.ADDITIVE:
-                faults.append(f"column `{field.name}` ({field.type}) is not in the data")
-            elif not field.nullable:
-                faults.append(f"column `{field.name}` is not in the data and only nullable columns can be added")
-            else:
-                added.append(field)
-        elif not _agrees(field, there):
-            faults.append(f"column `{field.name}` is {_text(there)} in the data, {_text(field)} in the manifest")
-    faults += [f"column `{name}` ({field.type}) is in the data but not in the manifest" for name, field in live.items()]
-    return SchemaDifference(tuple(added), tuple(faults))
+            missing.append(column)
+        elif not _agrees(column, there):
+            may_be_null = column.nullable and _agrees(column, replace(there, nullable=True))
+            (relaxed if may_be_null else changed).append(Pair(column, there))
+    return SchemaDifference(tuple(missing), tuple(relaxed), tuple(changed), tuple(live.values()))
+
+
+def named_metadata(found: Schema, desired: Schema) -> Schema:
+    """Return ``found`` with the metadata that ``desired`` names, by which it is compared, and no other."""
+    named = {column.name: column.metadata.keys() for column in desired}
+
+    def metadata(column: Column) -> dict[str, str]:
+        return {key: text for key, text in column.metadata.items() if key in named.get(column.name, ())}
+
+    return tuple(replace(column, metadata=metadata(column)) for column in found)
+
+
+def evolved(found: Schema, difference: SchemaDifference) -> Schema:
+    """Return the columns that data with ``found`` has once missing ones are added and others may be null."""
+    relaxed = {pair.found.name for pair in difference.relaxed}
+    kept = (replace(column, nullable=True) if column.name in relaxed else column for column in found)
+    return (*kept, *difference.missing)
 
 
 def _agrees(desired: Column, found: Column) -> bool:
@@ -48,10 +95,10 @@ def _agrees(desired: Column, found: Column) -> bool:
     )
 
 
-def _text(field: Column) -> str:
-    text = f"`{field.type}`" + ("" if field.nullable else " not null")
-    if field.metadata:
+def _text(column: Column) -> str:
+    text = column.type if column.nullable else f"{column.type} not null"
+    if column.metadata:
         text += " with metadata " + ", ".join(
-            f"{key}={redact_value(key, value)}" for key, value in field.metadata.items()
+            f"{key}={text}" for key, text in redact_properties(column.metadata).items()
         )
     return text

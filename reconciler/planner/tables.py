@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 from reconciler import locations, ownership
-from reconciler.planner.entries import Action
+from reconciler.planner.entries import Action, Blocked
 from reconciler.planner.facts import TableFacts, has_true_request, is_relocated, is_unanswered
+from reconciler.planner.mending import remedy, rename_hint
 from reconciler.planner.outcome import Context, Fault, Outcome, Remark, change_of, guard_of, removal
-from reconciler.planner.remarks import ADOPTABLE, UNMANAGED, unmarkable
-from reconciler.planner.schemas import SchemaDifference, compare
+from reconciler.planner.remarks import ADOPTABLE, EXTRA_COLUMNS, UNMANAGED, unmarkable
+from reconciler.planner.schemas import SchemaDifference, compare, evolved, named_metadata
 from reconciler.planner.views import ObjectView
-from reconciler.state import DesiredTable, LiveTable, Prune, StorageKind
+from reconciler.state import DesiredTable, Evolve, LiveTable, Prune, Schema, StorageKind
 
-__all__ = ["diff_table"]
+__all__ = ["diff_table", "remarks_on"]
 
 
 _NO_PLACE = Fault(
     "the catalog has no default location for a new table", "write the `location:` of the table in its block"
 )
-_NO_DIFFERENCE = SchemaDifference((), ())
+_NO_DIFFERENCE = SchemaDifference()
+_MOST_NAMED = 3
 _REQUEST_FORGOTTEN = "what is noted of the location asked for is out of date"
 _REQUEST_ANSWERED = "not at the location asked for, and not noted that the service chose another"
 
@@ -97,12 +99,11 @@ def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> O
     storage = facts.storage
     if storage.kind is StorageKind.DATASET:
         difference = _schema_difference(desired, facts)
-        if difference.faults or difference.added:
-            faults = [*difference.faults, *(f"column `{field.name}` is not in the data" for field in difference.added)]
-            return context.blocked(_other_schema(facts, faults), desired, None, facts)
+        blocking = difference.blocking(Evolve.NEVER, desired.extra_columns)
+        if blocking:
+            return context.blocked(_other_columns(facts, blocking, difference.extra, None), desired, None, facts)
         reason = "data found at its location"
-        if desired.schema is not None:
-            after = after.model_copy(update={"columns": desired.schema})
+        after = after.model_copy(update={"columns": _found(desired, facts)})
         return change_of(
             context, Action.REGISTER_TABLE, desired.id, None, after, reason, desired=desired, storage=storage.kind
         )
@@ -135,12 +136,19 @@ def _unkeepable(context: Context, desired: DesiredTable) -> Fault | None:
     return None
 
 
-def _other_schema(facts: TableFacts, faults: Sequence[str]) -> Fault:
+def _other_columns(facts: TableFacts, blocking: SchemaDifference, extra: Schema, evolve: Evolve | None) -> Fault:
     """Return the fault of a table whose data has other columns than its block."""
     return Fault(
-        f"the data at {_place(facts)} has another schema: {'; '.join(faults)}",
-        "write the columns that the data has under `schema` in its block, or change the data with pylance",
+        f"the data at {_place(facts)} has other columns than its block: {'; '.join(blocking.texts())}",
+        remedy(blocking, extra, facts.location or "", evolve),
     )
+
+
+def _found(desired: DesiredTable, facts: TableFacts | None) -> Schema | None:
+    """Return the columns of the data as they are compared; None where they are not."""
+    if desired.schema is None or facts is None or facts.storage.schema is None:
+        return None
+    return named_metadata(facts.storage.schema, desired.schema)
 
 
 def _place(facts: TableFacts) -> str:
@@ -172,9 +180,8 @@ def _storage_fault(desired: DesiredTable, facts: TableFacts) -> Fault | None:
 
 
 def _schema_difference(desired: DesiredTable, facts: TableFacts | None) -> SchemaDifference:
-    if desired.schema is None or facts is None or facts.storage.schema is None:
-        return _NO_DIFFERENCE
-    return compare(desired.schema, facts.storage.schema, desired.evolve)
+    found = _found(desired, facts)
+    return _NO_DIFFERENCE if found is None or desired.schema is None else compare(desired.schema, found)
 
 
 def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: TableFacts | None) -> Outcome:
@@ -193,7 +200,8 @@ def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: T
 
     before = context.view(desired, live) or ObjectView()
     after = _after(context, desired, live, before, moved=moved)
-    if not moved and not without_data and not difference.added:
+    grows = bool(difference.missing or difference.relaxed)
+    if not moved and not without_data and not grows:
         if not _touches_entry(before, after):
             return None
         topic = _left_alone(context, before, after)
@@ -206,12 +214,32 @@ def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: T
         )
     if moved:
         return _update(context, desired, live, facts, Action.RELOCATE_TABLE, before, after, "registered elsewhere")
-    if difference.added and facts is not None and facts.storage.schema is not None:
-        found = facts.storage.schema
+    found = _found(desired, facts)
+    if grows and found is not None:
         before = before.model_copy(update={"columns": found})
-        after = after.model_copy(update={"columns": (*found, *difference.added)})
-        return _update(context, desired, live, facts, Action.ALTER_TABLE, before, after, "columns to add")
+        after = after.model_copy(update={"columns": evolved(found, difference)})
+        reason = _growth(difference, live)
+        return _update(context, desired, live, facts, Action.ALTER_TABLE, before, after, reason)
     return _update(context, desired, live, facts, Action.UPDATE_TABLE, before, after, _reason(context, before, after))
+
+
+def _growth(difference: SchemaDifference, live: LiveTable) -> str:
+    """Return why the columns of a table's data are changed."""
+    parts = ["to add"] if difference.missing else []
+    parts += ["to let be null"] if difference.relaxed else []
+    hint = rename_hint(difference.missing, difference.extra, live.location)
+    return f"columns {' and '.join(parts)}" + (f"; {hint}" if hint else "")
+
+
+def remarks_on(desired: DesiredTable | None, facts: TableFacts | None, outcome: Outcome) -> Iterator[Remark]:
+    """Yield what is to be said of a table beside its ``outcome``."""
+    if desired is None or desired.absent or isinstance(outcome, Blocked):
+        return
+    extra = _schema_difference(desired, facts).extra
+    if extra:
+        names = [f"`{column.name}`" for column in extra]
+        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        yield Remark(EXTRA_COLUMNS, desired.id, f"{', '.join(names[:_MOST_NAMED])}{more}")
 
 
 def _is_to_move(desired: DesiredTable, live: LiveTable, facts: TableFacts | None, *, can_move: bool) -> bool:
@@ -281,17 +309,18 @@ def _existing_fault(
     fault = _storage_fault(desired, facts) if facts else None
     if fault:
         return fault
-    if difference.faults and facts:
-        return _other_schema(facts, difference.faults)
+    blocking = difference.blocking(desired.evolve, desired.extra_columns)
+    if blocking and facts:
+        return _other_columns(facts, blocking, difference.extra, None if moved else desired.evolve)
     if moved and desired.probe and facts is not None and facts.storage.kind is StorageKind.NOTHING:
         return Fault(
             f"there is no dataset at {locations.redact(desired.location or '')} to relocate it to",
             "write the data there first, take `location` out of its block, or write `probe: false`",
         )
-    if moved and difference.added:
+    if moved and (difference.missing or difference.relaxed):
         return Fault(
-            "a table cannot be relocated and given columns in one plan",
-            "relocate it first: give its block the columns that the data has, apply, and add the others then",
+            "a table cannot be relocated and its columns changed in one plan",
+            "relocate it first: give its block the columns that the data has, apply, and change them then",
         )
     return None
 

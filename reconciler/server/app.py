@@ -26,7 +26,7 @@ from reconciler.server.guard import Guard, Observer
 from reconciler.server.logs import logger
 from reconciler.server.metrics import CONTENT_TYPE, Metrics
 from reconciler.server.operations import ALIASES, OPERATIONS, Operation, offered
-from reconciler.server.refusals import refusal
+from reconciler.server.refusals import Json, refusal
 from reconciler.server.requests import parse
 from reconciler.server.settings import Access, Settings
 
@@ -91,8 +91,7 @@ class _Server:
             except LanceNamespaceError as error:
                 return _noted(request, error.code, self._catalogs.without_secrets(str(error)))
             except TimeoutError:
-                seconds = self._settings.timeout_seconds
-                return _noted(request, ErrorCode.SERVICE_UNAVAILABLE, f"not done within {seconds:g} s")
+                return self._too_late(request)
             except ClientDisconnect:
                 return Response(status_code=_CLIENT_GONE)
             except HTTPException:
@@ -106,10 +105,17 @@ class _Server:
     async def _answer(self, operation: Operation, request: Request) -> Response:
         with anyio.fail_after(self._settings.timeout_seconds):
             body = await self._body(request)
-            model, data = parse(operation, request.path_params.get("id"), request.query_params, request.headers, body)
-            request.state.id = join(getattr(model, "id", None) or ())
-            answer = await self._in_thread(partial(self._catalogs.answer, operation, model, data))
-        return JSONResponse(shown(answer))
+            return await self._in_thread(partial(self._work, operation, request, body))
+
+    def _work(self, operation: Operation, request: Request, body: bytes) -> Response:
+        """Read the request, ask the catalog, write the answer: in a thread, where no other request waits for it."""
+        model, data = parse(operation, request.path_params.get("id"), request.query_params, request.headers, body)
+        request.state.id = join(getattr(model, "id", None) or ())
+        return Json(shown(self._catalogs.answer(operation, model, data)))
+
+    def _too_late(self, request: Request) -> Response:
+        seconds = self._settings.timeout_seconds
+        return _noted(request, ErrorCode.SERVICE_UNAVAILABLE, f"not done within {seconds:g} s")
 
     async def _body(self, request: Request) -> bytes:
         """Return the body, of whatever length is announced, up to the longest there may be."""
@@ -134,7 +140,13 @@ class _Server:
 
     async def _list_operations(self, request: Request) -> Response:
         request.state.operation = "ListOperations"
-        return JSONResponse({"operations": offered(self._catalogs.namespaces)})
+        try:
+            with anyio.fail_after(self._settings.timeout_seconds):
+                return Json({"operations": await self._in_thread(partial(offered, self._catalogs.namespaces))})
+        except LanceNamespaceError as error:
+            return _noted(request, error.code, self._catalogs.without_secrets(str(error)))
+        except TimeoutError:
+            return self._too_late(request)
 
     async def _health(self, request: Request) -> Response:
         request.state.operation = "probe"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from lance_namespace import (
@@ -19,10 +19,10 @@ from pydantic import BaseModel
 
 from reconciler.backends.base import Backend
 from reconciler.names import DELIMITER
-from reconciler.namespace import CatalogNamespace
 from reconciler.namespace.paging import page_of
 from reconciler.redaction import scrub
 from reconciler.server.operations import Operation
+from reconciler.server.places import ServedNamespace
 
 __all__ = ["Catalogs", "ManyCatalogs", "OneCatalog"]
 
@@ -31,7 +31,7 @@ class Catalogs(Protocol):
     """Answers operations; safe to use from several threads."""
 
     @property
-    def namespaces(self) -> Collection[CatalogNamespace]:
+    def namespaces(self) -> Collection[ServedNamespace]:
         """The catalogs behind it."""
         ...
 
@@ -49,11 +49,11 @@ class Catalogs(Protocol):
 
 
 class OneCatalog:
-    """A catalog whose root is the server's."""
+    """A catalog whose root is the server's; ``places`` are those beside its own that its tables may be at."""
 
-    def __init__(self, backend: Backend, secrets: Collection[str] = ()) -> None:
-        self._namespace = CatalogNamespace(backend)
-        self.namespaces: Collection[CatalogNamespace] = (self._namespace,)
+    def __init__(self, backend: Backend, secrets: Collection[str] = (), places: Sequence[str] = ()) -> None:
+        self._namespace = ServedNamespace(backend, places)
+        self.namespaces: Collection[ServedNamespace] = (self._namespace,)
         self._secrets = tuple(secrets)
 
     def answer(self, operation: Operation, request: BaseModel, data: bytes) -> BaseModel:
@@ -66,11 +66,13 @@ class OneCatalog:
 
 
 class ManyCatalogs:
-    """Several catalogs; the first level of an identifier is the catalog's name."""
+    """Several catalogs; the first level of an identifier is the catalog's name. See :class:`OneCatalog`."""
 
-    def __init__(self, backends: Mapping[str, Backend], secrets: Collection[str] = ()) -> None:
-        self._named = {name: CatalogNamespace(backend) for name, backend in backends.items()}
-        self.namespaces: Collection[CatalogNamespace] = tuple(self._named.values())
+    def __init__(
+        self, backends: Mapping[str, Backend], secrets: Collection[str] = (), places: Sequence[str] = ()
+    ) -> None:
+        self._named = {name: ServedNamespace(backend, places) for name, backend in backends.items()}
+        self.namespaces: Collection[ServedNamespace] = tuple(self._named.values())
         self._secrets = tuple(secrets)
 
     def answer(self, operation: Operation, request: BaseModel, data: bytes) -> BaseModel:

@@ -10,6 +10,7 @@ from lance_namespace.errors import ErrorCode
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from reconciler import display
 from reconciler.server.logs import logger
 from reconciler.server.metrics import Metrics
 from reconciler.server.refusals import refusal
@@ -20,6 +21,7 @@ __all__ = ["Guard", "Observer"]
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json"})
 """What is answered without a token: nothing there depends on what the catalogs hold."""
 
+_LONGEST_LOGGED = 200
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -66,7 +68,7 @@ class Observer:
             "request_id": request_id,
             "client": client[0] if client else None,
             "operation": state["operation"],
-            "id": state.get("id"),
+            "id": display.shorten(state["id"], _LONGEST_LOGGED) if "id" in state else None,
             "status": status,
             "code": state.get("code"),
             "access": state["access"].name.lower(),
@@ -88,10 +90,15 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
+        headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
+        if "content-length" in headers and "transfer-encoding" in headers:
+            # RFC 9112, section 6.3: what follows may be a request that a proxy before this took for a body.
+            said = "a body has a Content-Length or a Transfer-Encoding, not both"
+            await refusal(ErrorCode.INVALID_INPUT, said, headers={"Connection": "close"})(scope, receive, send)
+            return
         if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
         if "origin" in headers:
             answer = refusal(ErrorCode.PERMISSION_DENIED, "requests of web pages are not served")
         elif not self._is_own_name(headers.get("host", "")):

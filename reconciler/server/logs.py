@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 
 __all__ = ["JsonLines", "log_to_stderr", "logger"]
 
+_LEVELS = {"reconciler.server": logging.INFO, "uvicorn.error": logging.WARNING, "asyncio": logging.ERROR}
+
 logger = logging.getLogger("reconciler.server")
 
 
@@ -42,7 +44,7 @@ def log_to_stderr() -> None:
     """Send the server's log, and uvicorn's, to stderr as JSON lines."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    for name, level in (("reconciler.server", logging.INFO), ("uvicorn.error", logging.WARNING)):
+    for name, level in _LEVELS.items():
         log = logging.getLogger(name)
         log.handlers = [handler]
         log.setLevel(level)

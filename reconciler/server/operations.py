@@ -39,9 +39,8 @@ from lance_namespace import (
 from lance_namespace.errors import InvalidInputError
 from pydantic import BaseModel, ConfigDict, Field, StrictStr
 
-from reconciler import locations
-from reconciler.namespace import CatalogNamespace
 from reconciler.namespace.requests import specification_errors
+from reconciler.server.places import ServedNamespace
 from reconciler.state import PropertyChanges
 
 __all__ = ["ALIASES", "OPERATIONS", "Operation", "offered"]
@@ -84,7 +83,7 @@ class Operation:
     path: str | None
     request: type[BaseModel]
     response: type[BaseModel]
-    run: Callable[[CatalogNamespace, Any, bytes], BaseModel]
+    run: Callable[[ServedNamespace, Any, bytes], BaseModel]
     writes: bool = False
     takes_data: bool = False
 
@@ -94,15 +93,15 @@ class Operation:
         return self.name.endswith("Table") or self.name == "TableExists"
 
 
-def _alter_namespace(namespace: CatalogNamespace, request: AlterNamespaceRequest, _data: bytes) -> BaseModel:
+def _alter_namespace(namespace: ServedNamespace, request: AlterNamespaceRequest, _data: bytes) -> BaseModel:
     with specification_errors():
         identifier = namespace.backend.namespace_id_of(request.id, root=False)
         live = namespace.backend.alter_namespace(identifier, request.changes)
     return DescribeNamespaceResponse(properties=dict(live.properties))
 
 
-def _alter_table(namespace: CatalogNamespace, request: AlterTableRequest, _data: bytes) -> BaseModel:
-    location = _checked(request.location)
+def _alter_table(namespace: ServedNamespace, request: AlterTableRequest, _data: bytes) -> BaseModel:
+    location = namespace.checked(request.location)
     with specification_errors():
         identifier = namespace.backend.table_id(request.id)
         live = namespace.backend.alter_table(identifier, request.changes, location)
@@ -114,33 +113,26 @@ def _alter_table(namespace: CatalogNamespace, request: AlterTableRequest, _data:
     )
 
 
-def _declare_table(namespace: CatalogNamespace, request: DeclareTableRequest, _data: bytes) -> BaseModel:
-    _checked(request.location)
+def _declare_table(namespace: ServedNamespace, request: DeclareTableRequest, _data: bytes) -> BaseModel:
+    namespace.checked(request.location)
     return namespace.declare_table(request)
 
 
-def _register_table(namespace: CatalogNamespace, request: RegisterTableRequest, _data: bytes) -> BaseModel:
-    _checked(request.location)
+def _register_table(namespace: ServedNamespace, request: RegisterTableRequest, _data: bytes) -> BaseModel:
+    namespace.checked(request.location)
     return namespace.register_table(request)
 
 
-def _create_table(namespace: CatalogNamespace, request: CreateTableRequest, data: bytes) -> BaseModel:
+def _create_table(namespace: ServedNamespace, request: CreateTableRequest, data: bytes) -> BaseModel:
     if request.storage_options:
         raise InvalidInputError("storage options of a client are not used here: the server writes with its own")
     return namespace.create_table(request, data)
 
 
-def _checked(location: str | None) -> str | None:
-    problem = None if location is None else locations.check(location)
-    if problem is not None:
-        raise InvalidInputError(problem)
-    return location
-
-
 def _plain(
-    method: Callable[[CatalogNamespace, RequestT], BaseModel],
-) -> Callable[[CatalogNamespace, RequestT, bytes], BaseModel]:
-    def run(namespace: CatalogNamespace, request: RequestT, _data: bytes) -> BaseModel:
+    method: Callable[[ServedNamespace, RequestT], BaseModel],
+) -> Callable[[ServedNamespace, RequestT, bytes], BaseModel]:
+    def run(namespace: ServedNamespace, request: RequestT, _data: bytes) -> BaseModel:
         return method(namespace, request)
 
     return run
@@ -320,9 +312,14 @@ ALIASES = {"GetNamespace": "DescribeNamespace", "GetTable": "DescribeTable"}
 """Early names of operations (Lance Namespace specification, "Namespace Operations")."""
 
 
-def offered(namespaces: Collection[CatalogNamespace]) -> list[str]:
-    """Return the names for ListOperations: what every one of ``namespaces`` can do."""
-    able = [namespace.backend.capabilities for namespace in namespaces]
+def offered(namespaces: Collection[ServedNamespace]) -> list[str]:
+    """Return the names for ListOperations: what every one of ``namespaces`` can do.
+
+    Raises:
+        LanceNamespaceError: a catalog that only knows it itself does not answer.
+    """
+    with specification_errors():
+        able = [namespace.backend.asked_capabilities() for namespace in namespaces]
     excluded = {"DropTable"}
     if not all(capabilities.alter_namespace for capabilities in able):
         excluded.add("AlterNamespace")

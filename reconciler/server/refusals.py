@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from typing import Any
 
 from lance_namespace.errors import ErrorCode
 from starlette.responses import JSONResponse
 
-__all__ = ["refusal", "status_of"]
+__all__ = ["Json", "refusal", "status_of"]
 
 _STATUSES: Mapping[ErrorCode, int] = {
     ErrorCode.UNSUPPORTED: 406,
@@ -37,14 +39,20 @@ _STATUSES: Mapping[ErrorCode, int] = {
 }
 
 
+class Json(JSONResponse):
+    """JSON that holds whatever a catalog may answer, halves of surrogate pairs included."""
+
+    def render(self, content: Any) -> bytes:
+        """Return the bytes of ``content``."""
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
 def status_of(code: ErrorCode) -> int:
     """Return the HTTP status that goes with an error code."""
     return _STATUSES[code]
 
 
-def refusal(
-    code: ErrorCode, message: str, status: int | None = None, headers: Mapping[str, str] | None = None
-) -> JSONResponse:
+def refusal(code: ErrorCode, message: str, status: int | None = None, headers: Mapping[str, str] | None = None) -> Json:
     """Return the answer to a request that is refused, with the status of its code unless another one says more."""
     body = {"error": message, "code": int(code)}
-    return JSONResponse(body, status_code=status or status_of(code), headers=dict(headers or {}))
+    return Json(body, status_code=status or status_of(code), headers=dict(headers or {}))

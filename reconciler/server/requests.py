@@ -20,6 +20,9 @@ from reconciler.server.operations import Operation
 __all__ = ["identifier_in_path", "parse"]
 
 _LONGEST_DELIMITER = 16
+_LONGEST_JSON = 1024 * 1024
+_MOST_NAMES = 64
+_LONGEST_IDENTIFIER = 8192
 _FLAGS = {"true": True, "false": False}
 _IN_QUERY = {
     "page_token": str,
@@ -69,16 +72,31 @@ def parse(
     if operation.takes_data:
         if named is None:
             named = identifier_in_path(query.get("id", ""), query)
+        _refuse_endless(named)
         return _model(operation, {"id": named, **fields}), body
     given = _from_body(operation, headers, body)
+    _refuse_endless(named if named is not None else given.get("id"))
     if named is not None and given.get("id") not in (None, named):
         raise InvalidInputError("the identifier in the body is not the one in the path")
     return _model(operation, {**given, **fields, **({} if named is None else {"id": named})}), b""
 
 
+def _refuse_endless(names: object) -> None:
+    """Refuse an identifier that no catalog holds, before anything is done for each of its names."""
+    if not isinstance(names, list):
+        return
+    if len(names) > _MOST_NAMES or sum(len(name) for name in names if isinstance(name, str)) > _LONGEST_IDENTIFIER:
+        raise InvalidInputError(
+            f"`id` has {len(names)} names: an identifier has at most {_MOST_NAMES}, "
+            f"of {_LONGEST_IDENTIFIER} characters in all"
+        )
+
+
 def _from_body(operation: Operation, headers: Headers, body: bytes) -> dict[str, Any]:
     if not body.strip():
         return {}
+    if len(body) > _LONGEST_JSON:
+        raise InvalidInputError(f"the body of {operation.name} is longer than {_LONGEST_JSON} bytes")
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise InvalidInputError(f"the body of {operation.name} is JSON: send `Content-Type: application/json`")
@@ -92,7 +110,20 @@ def _object(text: str | bytes, what: str) -> dict[str, Any]:
         raise InvalidInputError(f"{what} is not JSON") from None
     if not isinstance(value, dict):
         raise InvalidInputError(f"{what} is not a JSON object")
+    if not _is_unicode(text, value):
+        raise InvalidInputError(f"{what} holds half of a surrogate pair, which is no character")
     return value
+
+
+def _is_unicode(text: str | bytes, value: object) -> bool:
+    """Return whether every text in ``value``, the JSON that ``text`` is, can be written as UTF-8."""
+    if (b"\\u" if isinstance(text, bytes) else "\\u") not in text:  # type: ignore[operator]
+        return True
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _from_query(operation: Operation, query: QueryParams) -> dict[str, Any]:

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import math
 import signal
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp
 
 from reconciler.errors import ConfigError
+from reconciler.server.settings import Settings
 
-__all__ = ["Address", "run"]
+if TYPE_CHECKING:
+    import uvicorn
+
+__all__ = ["Address", "listener_config", "run"]
 
 _LARGEST_HEAD = 64 * 1024
-_IDLE_SECONDS = 30
-_MOST_CONNECTIONS = 2048
+_ANSWER_SECONDS = 30
+"""How long a client may take over an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +52,33 @@ class Address:
         return frozenset({"localhost", "127.0.0.1", "[::1]", self.host, f"[{self.host}]"}) if self.is_loopback else None
 
 
-def run(app: ASGIApp, address: Address, *, grace_seconds: float, started: Callable[[str], None]) -> None:
+def listener_config(app: ASGIApp, settings: Settings, grace_seconds: float = 0) -> uvicorn.Config:
+    """Return how uvicorn serves ``app``: with an end to every wait, and room for a health check at any time."""
+    import uvicorn
+
+    from reconciler.server.connections import BACKLOG, Waits, protocol, room
+
+    waits = Waits(settings.head_seconds, settings.idle_seconds, settings.timeout_seconds + _ANSWER_SECONDS)
+    most = room()
+    return uvicorn.Config(
+        app,
+        http=protocol(waits, most),
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=math.ceil(settings.idle_seconds),
+        timeout_graceful_shutdown=int(grace_seconds),
+        limit_concurrency=most + 1,
+        h11_max_incomplete_event_size=_LARGEST_HEAD,
+        ws="none",
+    )
+
+
+def run(
+    app: ASGIApp, address: Address, settings: Settings, *, grace_seconds: float, started: Callable[[str], None]
+) -> None:
     """Serve ``app`` until SIGINT or SIGTERM; requests that have begun get ``grace_seconds`` to end.
 
     ``started`` is called with the server's URL once it listens. A second signal ends it at once.
@@ -57,18 +89,7 @@ def run(app: ASGIApp, address: Address, *, grace_seconds: float, started: Callab
     import uvicorn
 
     with _listening(address) as listener:
-        config = uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            server_header=False,
-            timeout_keep_alive=_IDLE_SECONDS,
-            timeout_graceful_shutdown=int(grace_seconds),
-            limit_concurrency=_MOST_CONNECTIONS,
-            h11_max_incomplete_event_size=_LARGEST_HEAD,
-            ws="none",
-        )
+        config = listener_config(app, settings, grace_seconds)
         started(address.url(listener.getsockname()[1]))
         with _stopped_is_done():
             uvicorn.Server(config).run(sockets=[listener])

@@ -54,7 +54,8 @@ class Settings:
     ``max_body_bytes``: the longest body; ``timeout_seconds``: how long a request may take from its first byte to the
     catalog's answer; ``workers``: how many requests work on catalogs at once, the others wait for their turn;
     ``ready_seconds``: for how long an answer about readiness holds, so that nobody asks the catalogs in a loop;
-    ``hosts``: the names this server goes by, None for any.
+    ``hosts``: the names this server goes by, None for any; ``head_seconds``, ``idle_seconds``: how long a connection
+    may take over the head of a request, and stay without one.
     """
 
     tokens: Tokens = field(default_factory=Tokens)
@@ -62,4 +63,6 @@ class Settings:
     timeout_seconds: float = 60.0
     workers: int = 32
     ready_seconds: float = 5.0
+    head_seconds: float = 10.0
+    idle_seconds: float = 30.0
     hosts: frozenset[str] | None = None

@@ -1,17 +1,18 @@
 """What a location holds, and writing an empty dataset there. The only room that opens tables' datasets with pylance.
 
 Nothing here deletes or overwrites: a dataset is written only where there is nothing, and an existing one only gains
-nullable columns.
+nullable columns, or lets columns be null.
 """
 
 from __future__ import annotations
 
+from reconciler.locations import pylance_uri
 from reconciler.storage.files import list_directories, list_directory, local_path
 from reconciler.storage.metadata import Metadata, Reference, describe, require_version
 from reconciler.storage.probing import DEREGISTERED_MARKER, RESERVED_MARKER, examine, probe, probe_many
-from reconciler.storage.pylance import open_dataset, pylance_uri, translated
+from reconciler.storage.pylance import open_dataset, translated
 from reconciler.storage.searching import DEEPEST, Looked, as_plain_path, look_into
-from reconciler.storage.writing import add_columns, create_empty, is_fresh, write_stream
+from reconciler.storage.writing import add_columns, create_empty, is_fresh, relax_columns, write_stream
 
 __all__ = [
     "DEEPEST",
@@ -34,6 +35,7 @@ __all__ = [
     "probe",
     "probe_many",
     "pylance_uri",
+    "relax_columns",
     "require_version",
     "translated",
     "write_stream",

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from reconciler import locations
-from reconciler.storage.pylance import pylance_uri
 
 __all__ = ["content_of", "list_directories", "list_directory", "local_path"]
 
@@ -59,7 +58,9 @@ def list_directories(location: str, options: Mapping[str, str]) -> list[str]:
 def _listed(location: str, options: Mapping[str, str]) -> Any:
     from lance.file import LanceFileSession
 
-    return LanceFileSession(pylance_uri(location), storage_options=dict(options) or None).list_with_delimiter()
+    return LanceFileSession(
+        locations.pylance_uri(location), storage_options=dict(options) or None
+    ).list_with_delimiter()
 
 
 def _last_name(entry: str) -> str:
@@ -79,5 +80,5 @@ def content_of(folder: str, name: str, options: Mapping[str, str]) -> bytes:
 
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / name
-        LanceFileSession(pylance_uri(folder), storage_options=dict(options) or None).download_file(name, copy)
+        LanceFileSession(locations.pylance_uri(folder), storage_options=dict(options) or None).download_file(name, copy)
         return copy.read_bytes()

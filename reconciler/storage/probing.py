@@ -83,8 +83,9 @@ def _without_dataset(location: str, options: Mapping[str, str]) -> Storage:
     found = sorted(set(names) - _NO_DATA)
     if not found or (found == [_ICEBERG_METADATA] and _is_companion(locations.join(location, *found), options)):
         return Storage(StorageKind.NOTHING)
-    some = ", ".join(found[:3]) + (", …" if len(found) > 3 else "")
-    return Storage(StorageKind.NOT_LANCE, detail=f"it holds {some} and no version of a dataset")
+    # Their names may be other people's, and what is said here stands in plans, comments and answers.
+    what = "1 file or directory" if len(found) == 1 else f"{len(found):,} files or directories"
+    return Storage(StorageKind.NOT_LANCE, detail=f"it holds {what} and no version of a dataset")
 
 
 def _is_companion(folder: str, options: Mapping[str, str]) -> bool:

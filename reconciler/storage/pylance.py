@@ -22,7 +22,7 @@ from reconciler.errors import (
 )
 from reconciler.redaction import scrub
 
-__all__ = ["is_denied", "is_storage_error", "message_of", "open_dataset", "pylance_uri", "translated"]
+__all__ = ["is_denied", "is_storage_error", "message_of", "open_dataset", "translated"]
 
 _EXISTS = re.compile(r"already exists", re.IGNORECASE)
 
@@ -48,12 +48,7 @@ def open_dataset(location: str, options: Mapping[str, str]) -> Any:
     """Return the ``lance.LanceDataset`` at ``location``; errors are pylance's own, see :func:`translated`."""
     import lance
 
-    return lance.dataset(pylance_uri(location), storage_options=dict(options) or None)
-
-
-def pylance_uri(location: str) -> str:
-    """Return ``location`` as pylance takes it: the other names of S3 become ``s3``."""
-    return re.sub(r"^s3[an]:", "s3:", location, count=1, flags=re.IGNORECASE)
+    return lance.dataset(locations.pylance_uri(location), storage_options=dict(options) or None)
 
 
 @contextmanager

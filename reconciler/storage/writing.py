@@ -1,4 +1,4 @@
-"""Writing a dataset where there is none, and adding nullable columns to one: nothing is deleted or overwritten."""
+"""Writing a dataset where there is none, and letting one grow: nothing is deleted or overwritten."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from reconciler.errors import (
 )
 from reconciler.state import Column, Schema, Storage, StorageKind
 from reconciler.storage.probing import probe
-from reconciler.storage.pylance import open_dataset, pylance_uri, translated
+from reconciler.storage.pylance import open_dataset, translated
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["add_columns", "create_empty", "is_fresh", "write_stream"]
+__all__ = ["add_columns", "create_empty", "is_fresh", "relax_columns", "write_stream"]
 
 
 def create_empty(location: str, schema: Schema, options: Mapping[str, str]) -> None:
@@ -79,7 +79,7 @@ def _write_new(location: str, table: pa.Table, options: Mapping[str, str]) -> in
         if found.kind is StorageKind.NOT_LANCE:
             raise InvalidTableStateError(f"{shown} is taken: {found.detail}")
         dataset = lance.write_dataset(
-            table, pylance_uri(location), mode="create", storage_options=dict(options) or None
+            table, locations.pylance_uri(location), mode="create", storage_options=dict(options) or None
         )
     return int(dataset.version)
 
@@ -113,3 +113,22 @@ def add_columns(location: str, fields: Iterable[Column], options: Mapping[str, s
             raise InvalidInputError(f"columns added to existing rows must be nullable: {', '.join(required)}")
         if missing:
             dataset.add_columns(pa.schema(list(to_arrow_schema(tuple(missing)))))
+
+
+def relax_columns(location: str, names: Iterable[str], options: Mapping[str, str]) -> None:
+    """Let columns of a dataset be null, without rewriting data; those that may be null already are left alone.
+
+    Raises:
+        TableSchemaValidationError: a column is not there.
+        InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: see :func:`describe`.
+    """
+    with translated(location, options):
+        dataset = open_dataset(location, options)
+        nullable = {field.name: field.nullable for field in dataset.schema}
+        wanted = list(names)
+        gone = [name for name in wanted if name not in nullable]
+        if gone:
+            raise TableSchemaValidationError(f"{locations.redact(location)} has no column `{gone[0]}`")
+        required = [name for name in wanted if not nullable[name]]
+        if required:
+            dataset.alter_columns(*({"path": name, "nullable": True} for name in required))

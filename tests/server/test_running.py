@@ -80,7 +80,9 @@ def test_a_manifest_is_served_below_the_names_of_its_catalogs(tmp_path: Path) ->
 def test_it_refuses_to_be_reached_by_others_without_a_token(capsys: pytest.CaptureFixture[str], host: str) -> None:
     refused = lancens(capsys, "serve", "--impl", "memory", "--host", host)
     assert refused.code == 1
-    assert refused.err.startswith(f"{host} can be reached from other machines, so a token is needed: give --read-token")
+    assert refused.err.startswith(
+        f"--host {host} can be reached from other machines, so a token is needed: give --read-token"
+    )
 
 
 @pytest.mark.parametrize(

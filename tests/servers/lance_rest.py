@@ -16,6 +16,7 @@ import lance.namespace
 import uvicorn
 
 from reconciler.server import Catalogs, Settings, make_app
+from reconciler.server.running import listener_config
 
 __all__ = ["Request", "Scripted", "adapter", "scripted", "served"]
 
@@ -44,7 +45,8 @@ class _Server(uvicorn.Server):
 @contextmanager
 def served(catalogs: Catalogs, settings: Settings | None = None) -> Iterator[str]:
     """Yield the URL of lancens' own server over ``catalogs``, in this process."""
-    config = uvicorn.Config(make_app(catalogs, settings), port=0, log_config=None, access_log=False, lifespan="off")
+    config = listener_config(make_app(catalogs, settings), settings or Settings())
+    config.port = 0
     server = _Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

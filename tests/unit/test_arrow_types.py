@@ -21,6 +21,7 @@ from reconciler.arrow_types import (
     parse,
     to_arrow_schema,
 )
+from reconciler.arrow_types.code import column_code
 from reconciler.state import Column
 
 STORED = [
@@ -295,3 +296,14 @@ def test_any_text_is_a_type_or_a_clear_error(text: str) -> None:
         return
 
     assert parse(canonical) == canonical
+
+
+@pytest.mark.parametrize("text", STORED)
+def test_the_code_of_a_column_makes_its_field(text: str) -> None:
+    column = make_column("c", text, nullable=text == "null", metadata={"k": "it's"})
+    made = eval(column_code(column), {"pa": pa})  # noqa: S307 - the code is ours
+    assert made.equals(to_arrow_schema((column,)).field(0), check_metadata=True)
+
+
+def test_the_code_of_a_column_shows_no_secret() -> None:
+    assert "hunter2" not in column_code(make_column("c", "int8", metadata={"password": "hunter2"}))

@@ -30,6 +30,16 @@ class GlueConfig(BackendConfig):
     otherwise assumes it.
     """
 
+    credentials = frozenset(
+        {
+            "assume_role_arn",
+            "assume_role_external_id",
+            "assume_role_region",
+            "assume_role_session_name",
+            "assume_role_timeout_sec",
+        }
+    )
+
     catalog_id: str | None = None
     """The catalog to start from, ``ACCOUNT`` or ``ACCOUNT:name``; the caller's account when left out."""
     endpoint: str | None = None

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 
 from reconciler import locations, ownership
 from reconciler.pipeline.records import Severity, TableRecord
 from reconciler.pipeline.rules.rule import Rule, Times, Verdict
 from reconciler.planner.facts import has_true_request, is_relocated
-from reconciler.planner.schemas import compare
+from reconciler.planner.schemas import SchemaDifference, compare
 from reconciler.redaction import redact_value
-from reconciler.state import DesiredTable, Evolve, LiveTable
+from reconciler.state import DesiredTable, LiveTable
 
 __all__ = ["PROPERTY_DRIFT", "SCHEMA_DRIFT"]
 
@@ -83,30 +84,34 @@ def _schema_drift(record: TableRecord, _: Times) -> Iterator[Verdict]:
     found = record.stored.schema if record.stored is not None else None
     if desired is None or desired.absent or desired.schema is None or record.live is None or found is None:
         return
-    difference = compare(desired.schema, found, desired.evolve)
-    if difference.faults:
-        more = "" if len(difference.faults) <= _MOST_NAMED else f"; {len(difference.faults) - _MOST_NAMED} more"
+    difference = compare(desired.schema, found)
+    blocking = difference.blocking(desired.evolve, desired.extra_columns)
+    if blocking:
         yield Verdict(
-            f"the data has another schema: {'; '.join(difference.faults[:_MOST_NAMED])}{more}",
-            "Correct `schema` in the manifest to what the data has, or rewrite the data"
-            + ("." if desired.evolve is Evolve.ADDITIVE else "; with `evolve: additive`, apply adds nullable columns."),
+            f"the data has other columns than its block: {_first(blocking)}",
+            "`lancens plan` says what to write into the block, and which call of pylance changes the data.",
         )
-    elif difference.added:
-        names = ", ".join(f"`{field.name}`" for field in difference.added[:_MOST_NAMED])
-        more = "" if len(difference.added) <= _MOST_NAMED else f" and {len(difference.added) - _MOST_NAMED} more"
+    elif difference.missing or difference.relaxed:
         yield Verdict(
-            f"the data does not have every column yet: {names}{more}",
-            "`lancens apply` adds them; existing data is not rewritten.",
+            f"the data does not have the columns of its block yet: {_first(replace(difference, extra=()))}",
+            "`lancens apply` makes them so; no data is rewritten.",
             Severity.WARNING,
         )
+
+
+def _first(difference: SchemaDifference) -> str:
+    texts = [*difference.texts()]
+    more = "" if len(texts) <= _MOST_NAMED else f"; {len(texts) - _MOST_NAMED} more"
+    return f"{'; '.join(texts[:_MOST_NAMED])}{more}"
 
 
 SCHEMA_DRIFT = Rule(
     "schema-drift",
     Severity.ERROR,
     "The data has another schema than the manifest gives",
-    "Whoever relies on the manifest reads columns that are not there or have another type, and `lancens plan` refuses "
-    "to go on until it is settled. Where only nullable columns are to be added and the block says `evolve: additive`, "
-    "apply adds them, and the finding is a warning.",
+    "Whoever relies on the manifest reads columns that are not there or have another type, and `lancens plan` blocks "
+    "the table until it is settled. Where columns are to be added or to be nullable and the block says "
+    "`evolve: additive`, apply does so, and the finding is a warning. Columns that the block does not name are no "
+    "finding, unless it says `extra_columns: conflict`.",
     _schema_drift,
 )

@@ -6,7 +6,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -33,6 +33,7 @@ from tests.unit.applier.world import Crash, World, capable
 from tests.unit.planner.building import CATALOG, OWNER, USERS, at, marks
 
 WIDER: Schema = (*USERS, Column("email", "string"))
+RELAXED: Schema = (replace(USERS[0], nullable=True), Column("email", "string"), Column("phone", "string"))
 CAPABILITIES = (
     Capabilities(),
     capable(alter_table=False, relocate_table=False, replace_table=True),
@@ -79,7 +80,7 @@ def manifests(draw: st.DrawFn) -> DesiredCatalog:
             at(),
             draw(properties),
             draw(st.none() | places),
-            draw(st.sampled_from([None, USERS, WIDER])),
+            draw(st.sampled_from([None, USERS, WIDER, RELAXED])),
             draw(st.sampled_from(Evolve)),
             draw(st.sampled_from([True, True, False])),
             absent=draw(st.integers(0, 3)) == 0,
@@ -133,7 +134,7 @@ cases = st.builds(
     st.sampled_from(CAPABILITIES),
     snapshots(),
     manifests(),
-    st.dictionaries(places, st.sampled_from([USERS, WIDER]), max_size=3),
+    st.dictionaries(places, st.sampled_from([USERS, WIDER, RELAXED]), max_size=3),
     st.booleans(),
 )
 thorough = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])

@@ -328,9 +328,9 @@ def test_columns_that_are_there_already_are_done(world: World) -> None:
 @pytest.mark.parametrize(
     ("now", "said"),
     [
-        ((*USERS, Column("email", "int64")), "column `email` is `int64` in the data, `string` in the manifest"),
-        ((*USERS, Column("phone", "string")), "column `phone` (string) is in the data but not in the manifest"),
-        (USERS[:1], "column `name` is gone from the data"),
+        ((*USERS, Column("email", "int64")), "`email` is int64 in the data, string in the plan"),
+        ((*USERS, Column("phone", "string")), "`phone` (string) is not in the plan"),
+        (USERS[:1], "`name` (string) is not in the data"),
     ],
 )
 def test_columns_are_not_added_to_a_schema_that_moved(world: World, now: tuple[Column, ...], said: str) -> None:

@@ -162,10 +162,21 @@ class FakeStorage:
 
         self.ledger.write(f"add_columns {place}", write)
 
+    def relax_columns(self, location: str, names: Iterable[str], options: Mapping[str, str]) -> None:
+        place, relaxed = locations.normalise(location), set(names)
+
+        def write() -> None:
+            self.datasets[place] = tuple(
+                replace(column, nullable=column.nullable or column.name in relaxed) for column in self.datasets[place]
+            )
+            self.used.add(place)
+
+        self.ledger.write(f"relax_columns {place}", write)
+
     @contextmanager
     def installed(self) -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
-            for name in ("probe", "probe_many", "create_empty", "is_fresh", "add_columns"):
+            for name in ("probe", "probe_many", "create_empty", "is_fresh", "add_columns", "relax_columns"):
                 patch.setattr(storage, name, getattr(self, name))
             yield
 

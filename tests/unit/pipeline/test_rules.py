@@ -359,8 +359,8 @@ def test_a_schema_that_nothing_but_a_person_can_settle() -> None:
     finding = only(replace(SOUND, desired=replace(DESIRED, schema=desired)), "schema-drift")
     assert finding.severity is Severity.ERROR
     assert finding.reason == (
-        "the data has another schema: column `id` is `int64` in the data, `string` in the manifest; "
-        "column `name` (string) is not in the data"
+        "the data has other columns than its block: `name` (string) is not in the data; "
+        "`id` is int64 in the data, string in the block"
     )
 
 
@@ -370,7 +370,7 @@ def test_columns_that_apply_can_add_are_a_warning() -> None:
     finding = only(record, "schema-drift")
     assert (finding.severity, finding.reason) == (
         Severity.WARNING,
-        "the data does not have every column yet: `name`",
+        "the data does not have the columns of its block yet: `name` (string) is not in the data",
     )
 
 

@@ -80,7 +80,7 @@ def test_a_place_that_is_kept_for_a_table_is_told_from_an_empty_one(tmp_path: Pa
 def test_other_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "part-0.parquet").touch()
     assert probe(str(tmp_path), {}) == Stored(
-        StorageKind.NOT_LANCE, "it holds part-0.parquet and no version of a dataset"
+        StorageKind.NOT_LANCE, "it holds 1 file or directory and no version of a dataset"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from reconciler.state import (
     DesiredCatalog,
     DesiredTable,
     Evolve,
+    ExtraColumns,
     LiveTable,
     Prune,
     Safeguard,
@@ -70,11 +72,24 @@ class TestNew:
         plan = plan_of(desired(table("t", schema=USERS)), live(), storage=facts)
         [said] = blocked(plan)
         assert said == (
-            "lancens.yaml:1: lake/t: the data at /data/new.lance has another schema: column `user_id` is `int32` not "
-            "null in the data, `int64` not null in the manifest; column `name` (string) is not in the data; column "
-            "`extra` (string) is in the data but not in the manifest -> write the columns that the data has under "
-            "`schema` in its block, or change the data with pylance"
+            "lancens.yaml:1: lake/t: the data at /data/new.lance has other columns than its block: `name` (string) is "
+            "not in the data; `user_id` is int32 not null in the data, int64 not null in the block -> write the "
+            'columns that the data has in its block, or change the data: `ds = lance.dataset("/data/new.lance"); '
+            'ds.alter_columns({"path": "user_id", "data_type": pa.int64()}); '
+            'ds.add_columns(pa.schema([pa.field("name", pa.string())]))`; if `extra` is `name` under its old name, '
+            'rename it: `lance.dataset("/data/new.lance").alter_columns({"path": "extra", "name": "name"})`'
         )
+
+    def test_data_with_columns_of_its_own_is_registered_and_said_to_have_them(self) -> None:
+        facts = {"t": stored(StorageKind.DATASET, schema=(*USERS, Column("extra", "string")))}
+        plan = plan_of(desired(table("t", schema=USERS)), live(), storage=facts)
+        assert steps(plan) == ["register-table t"]
+        [change] = plan.changes
+        assert change.after is not None
+        assert change.after.columns == (*USERS, Column("extra", "string"))
+        assert [note.message for note in plan.notes] == [
+            "lake/t has columns that its block does not name, and keeps them: `extra`."
+        ]
 
     @pytest.mark.parametrize(
         ("kind", "said"),
@@ -319,10 +334,31 @@ class TestSchema:
     @pytest.mark.parametrize(
         ("wanted", "evolve", "said"),
         [
-            ((*USERS, Column("age", "int32")), Evolve.NEVER, "column `age` .* is not in the data"),
-            ((*USERS, Column("age", "int32", nullable=False)), Evolve.ADDITIVE, "only nullable columns can be added"),
-            (USERS[:1], Evolve.ADDITIVE, "column `name` .* is in the data but not in the manifest"),
-            ((USERS[0], Column("name", "binary")), Evolve.ADDITIVE, "column `name` is `string` in the data"),
+            (
+                (*USERS, Column("age", "int32")),
+                Evolve.NEVER,
+                "`age` .int32. is not in the data -> write `evolve: additive` in its block",
+            ),
+            (
+                (*USERS, Column("age", "int32", nullable=False)),
+                Evolve.ADDITIVE,
+                "`age` .int32 not null. is not in the data -> let `age` be null in its block, or give every row ",
+            ),
+            (
+                (USERS[0], Column("name", "binary")),
+                Evolve.ADDITIVE,
+                "`name` is string in the data, binary in the block",
+            ),
+            (
+                (Column("user_id", "int64"), USERS[1]),
+                Evolve.NEVER,
+                "`user_id` is int64 not null in the data, int64 in the block -> write `evolve: additive` in its block",
+            ),
+            (
+                (USERS[0], Column("name", "string", nullable=False)),
+                Evolve.ADDITIVE,
+                r"""alter_columns\(\{"path": "name", "nullable": False\}\)`""",
+            ),
         ],
     )
     def test_anything_else_is_a_conflict(self, wanted: tuple[Column, ...], evolve: Evolve, said: str) -> None:
@@ -333,6 +369,52 @@ class TestSchema:
                 storage={"t": stored(StorageKind.DATASET, schema=USERS)},
             ),
             match=said,
+        )
+
+    def test_additive_lets_columns_be_null(self) -> None:
+        wanted = desired(table("t", schema=(Column("user_id", "int64"), USERS[1]), evolve=Evolve.ADDITIVE))
+        plan = plan_of(wanted, self.there, storage={"t": stored(StorageKind.DATASET, schema=USERS)})
+        assert steps(plan) == ["alter-table t"]
+        assert [(field.path, field.before, field.after) for field in plan.changes[0].fields] == [
+            ("schema.user_id", "int64 not null", "int64")
+        ]
+        assert plan.changes[0].reason == "columns to let be null"
+
+    def test_a_column_that_may_be_another_one_renamed_says_how_to_rename_it(self) -> None:
+        wanted = desired(table("t", schema=(USERS[0], Column("full_name", "string")), evolve=Evolve.ADDITIVE))
+        plan = plan_of(wanted, self.there, storage={"t": stored(StorageKind.DATASET, schema=USERS)})
+        [change] = plan.changes
+        assert change.reason == (
+            "columns to add; if `name` is `full_name` under its old name, rename it: "
+            '`lance.dataset("/data/t.lance").alter_columns({"path": "name", "name": "full_name"})`'
+        )
+
+    @pytest.mark.parametrize("evolve", Evolve)
+    def test_columns_that_a_writer_added_are_kept_and_counted(self, evolve: Evolve) -> None:
+        tables = [table(f"a/{name}", schema=USERS, evolve=evolve) for name in ("t", "u", "v")]
+        there = live(*(live_table(f"a/{name}", owner=OWNER) for name in ("t", "u", "v")))
+        wide = (*USERS, *(Column(f"c{number}", "int8") for number in range(5)))
+        facts = {
+            "a/t": stored(StorageKind.DATASET, schema=USERS),
+            "a/u": stored(StorageKind.DATASET, schema=wide),
+            "a/v": stored(StorageKind.DATASET, schema=wide[:3]),
+        }
+        plan = plan_of(desired(*tables), there, storage=facts)
+        assert plan.is_empty
+        assert [note.message for note in plan.notes] == [
+            (
+                "2 tables in lake/a have columns that their blocks do not name, and keep them; "
+                "u has `c0`, `c1`, `c2` and 2 more."
+            )
+        ]
+
+    def test_they_are_a_conflict_where_the_block_says_so(self) -> None:
+        block = replace(table("t", schema=USERS), extra_columns=ExtraColumns.CONFLICT)
+        facts = {"t": stored(StorageKind.DATASET, schema=(*USERS, Column("extra", "int8")))}
+        [said] = blocked(plan_of(desired(block), self.there, storage=facts))
+        assert said.endswith(
+            "`extra` (int8) is not in the block -> write the columns in its block or `extra_columns: keep`, or change "
+            'the data: `lance.dataset("/data/new.lance").drop_columns(["extra"])`'
         )
 
     def test_metadata_engines_add_to_a_column_is_no_difference(self) -> None:

@@ -1,0 +1,87 @@
+"""Where clients may point entries, and what the server opens for them.
+
+A client is somewhere else: what a path on the server's disk holds, or that there is one, is nothing it could know, so
+neither an entry of its making nor the look into a dataset leads there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lance_namespace.errors import InvalidInputError
+
+from reconciler import locations
+from reconciler.backends.base import Backend
+from reconciler.errors import PermissionDeniedError
+from reconciler.names import Identifier
+from reconciler.namespace import CatalogNamespace
+from reconciler.state import LiveTable, LocationPolicy
+
+__all__ = ["ServedNamespace"]
+
+
+class ServedNamespace(CatalogNamespace):
+    """A catalog for clients that are somewhere else.
+
+    Locations are below the catalog's roots or below one of ``beside``. Without either, any in an object store will do:
+    who may write there is decided by the store.
+    """
+
+    def __init__(self, backend: Backend, beside: Sequence[str] = ()) -> None:
+        super().__init__(backend)
+        self._beside = tuple(beside)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return ServedNamespace, (self.backend, self._beside)
+
+    def checked(self, location: str | None) -> str | None:
+        """Return a location that a client names; None where it names none.
+
+        Raises:
+            lance_namespace.errors.InvalidInputError: no entry can be made there.
+        """
+        problem = None if location is None else self._problem(location)
+        if problem is not None:
+            raise InvalidInputError(problem)
+        return location
+
+    def _problem(self, location: str) -> str | None:
+        problem = locations.check(location)
+        if problem is not None:
+            return problem
+        relative = locations.scheme(location) == "file" and not location.startswith("/") and ":" not in location
+        if relative and self.backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT:
+            return None  # it is below the root, or the backend refuses it
+        if not relative and self._is_admitted(location):
+            return None
+        return (
+            f"{locations.redact(location)} is no place for a table of this server: name one below the catalog's root; "
+            "who runs the server can admit others with --location"
+        )
+
+    def _has_data(self, table: LiveTable) -> bool:
+        """Return whether a table has data; one that is not opened is not said to have none."""
+        try:
+            return super()._has_data(table)
+        except PermissionDeniedError:
+            return True
+
+    def _is_admitted(self, location: str) -> bool:
+        places = (*self.backend.roots(), *self._beside)
+        if any(locations.is_under(place, location) for place in places):
+            return True
+        return not places and locations.scheme(location) != "file"
+
+    def _location_to_open(self, table: LiveTable) -> str:
+        """Return where the dataset of ``table`` is; what others entered is looked into within the same bounds.
+
+        Raises:
+            PermissionDeniedError: it is a path of the server's disk that is none of the catalog's.
+        """
+        if locations.scheme(table.location) == "file" and not self._is_admitted(table.location):
+            raise PermissionDeniedError("the table is at a place that this server does not open")
+        return table.location
+
+    def _direct_location(self, identifier: Identifier) -> str | None:
+        """Return the catalog's own default: the directory that the server was started in is none of the client's."""
+        return self.backend.default_location(identifier)

@@ -1,0 +1,277 @@
+"""`lancens serve` in front of clients that are slow, greedy, or want to see more than the catalog."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from reconciler.backends.dir import DirBackend
+from reconciler.backends.memory import MemoryBackend
+from reconciler.names import Identifier
+from reconciler.server import OneCatalog, Settings, Tokens
+from tests.server.client import Api
+from tests.servers.lance_rest import served
+
+READER, WRITER = "reader-0123456789ab", "writer-0123456789ab"
+QUICK = Settings(head_seconds=0.5, idle_seconds=1, timeout_seconds=1)
+
+
+@pytest.fixture
+def memory() -> MemoryBackend:
+    backend = MemoryBackend(name=f"security-{time.monotonic_ns()}")
+    backend.insert_namespace(("a",), {})
+    backend.insert_table(("a", "secrets"), "/etc", {})
+    return backend
+
+
+@pytest.fixture
+def url(memory: MemoryBackend) -> Iterator[str]:
+    with served(OneCatalog(memory), QUICK) as found:
+        yield found
+
+
+def _connected(url: str) -> socket.socket:
+    parts = urlsplit(url)
+    connection = socket.create_connection((parts.hostname or "", parts.port or 0), timeout=20)
+    connection.settimeout(20)
+    return connection
+
+
+def _all_of(connection: socket.socket) -> bytes:
+    found = b""
+    while True:
+        try:
+            part = connection.recv(65536)
+        except ConnectionResetError:
+            return found
+        if not part:
+            return found
+        found += part
+
+
+def _drip(connection: socket.socket, head: bytes) -> float:
+    """Send ``head`` and then a byte at a time until the server has had enough; returns for how long it had not."""
+    began = time.monotonic()
+    try:
+        connection.sendall(head)
+        connection.settimeout(0.1)
+        while time.monotonic() - began < 60:
+            connection.sendall(b"x")
+            try:
+                if connection.recv(65536) == b"":
+                    break
+            except TimeoutError:
+                continue
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+    return time.monotonic() - began
+
+
+def test_a_connection_that_says_nothing_is_closed(url: str) -> None:
+    with closing(_connected(url)) as connection:
+        assert _all_of(connection).startswith(b"HTTP/1.1 408")
+
+
+def test_a_head_that_comes_in_drops_is_not_waited_for(url: str) -> None:
+    with closing(_connected(url)) as connection:
+        assert _drip(connection, b"GET /healthz HTTP/1.1\r\nX-Slow: ") < 20
+
+
+def test_a_second_head_that_comes_in_drops_is_not_waited_for(url: str) -> None:
+    with closing(_connected(url)) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert connection.recv(4096).startswith(b"HTTP/1.1 200")
+        assert _drip(connection, b"GET /healthz HTTP/1.1\r\nX-Slow: ") < 20
+
+
+@pytest.mark.parametrize("path", ["/ListNamespaces", "/nothing", "/healthz"])
+def test_a_body_that_comes_in_drops_is_not_waited_for(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reconciler.server.running._ANSWER_SECONDS", 0.5)
+    with served(OneCatalog(MemoryBackend()), QUICK) as url, closing(_connected(url)) as connection:
+        assert _drip(connection, f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n".encode()) < 20
+
+
+def test_300_half_open_connections_keep_nobody_out(tmp_path: Path) -> None:
+    """They take more files than the server may open."""
+    command = f"ulimit -n 256; exec {sys.executable} -c 'from reconciler.cli import main; main()' serve"
+    with (tmp_path / "log").open("w") as log:
+        process = subprocess.Popen(
+            ["bash", "-c", f"{command} --impl memory --port 0"], stdout=subprocess.PIPE, stderr=log, text=True
+        )
+    try:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        with ExitStack() as stack:
+            for number in range(300):
+                connection = stack.enter_context(closing(_connected(url)))
+                if number % 2:
+                    connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127")
+            began = time.monotonic()
+            for path in ("/healthz", "/readyz", "/v1/namespace/%24/list"):
+                api = Api(url)
+                assert api("GET", path).status == 200
+                api.close()
+            assert time.monotonic() - began < 9  # before the wait for a head is over
+    finally:
+        process.terminate()
+        process.wait(30)
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def test_a_request_of_two_lengths_is_refused(url: str, memory: MemoryBackend) -> None:
+    smuggled = b'POST /CreateNamespace HTTP/1.1\r\nHost: x\r\nContent-Length: 14\r\n\r\n{"id": ["owned"]}'
+    for path in ("/healthz", "/ListNamespaces"):
+        with closing(_connected(url)) as connection:
+            head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n"
+            connection.sendall(head.encode() + b"0\r\n\r\n" + smuggled)
+            answer = _all_of(connection)
+        assert answer.startswith(b"HTTP/1.1 400")
+        assert answer.count(b"HTTP/1.1 ") == 1
+    assert memory.child_namespaces(()) == ["a"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"id": ["\\ud800"]}',
+        b'{"id": ["b"], "properties": {"k": "\\udfff"}}',
+        b'{"id": ["b"], "properties": {"\\ud800": "v"}}',
+        b'{"id": ["b"], "\\ud800": 1}',
+    ],
+)
+@pytest.mark.parametrize("path", ["/CreateNamespace", "/DescribeTable", "/v1/namespace/b/create"])
+def test_half_a_character_is_a_bad_request(url: str, path: str, body: bytes) -> None:
+    assert Api(url)("POST", path, data=body, content_type="application/json").error == (400, 13)
+
+
+def test_half_a_character_in_a_query_is_a_bad_request(url: str) -> None:
+    path = '/v1/table/a%24t/create?properties={"k":"%5Cud800"}'
+    assert Api(url)("POST", path, data=b"").error == (400, 13)
+
+
+def test_what_a_catalog_holds_can_be_any_text() -> None:
+    class Odd(MemoryBackend):
+        def child_namespaces(self, parent: Identifier) -> list[str]:
+            return ["\ud800"]
+
+    with served(OneCatalog(Odd()), QUICK) as url:
+        assert Api(url)("GET", "/v1/namespace/%24/list").json["namespaces"] == ["\ud800"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"id": ["n"] * 65},
+        {"id": ["n"] * 100_000},
+        {"id": ["n" * 9000]},
+        {"id": ["n"], "properties": {"k": "v" * 1_100_000}},
+    ],
+    ids=["deep", "very deep", "long", "large"],
+)
+def test_what_no_catalog_holds_is_refused_before_it_is_asked(url: str, body: object) -> None:
+    refused = Api(url)("POST", "/CreateNamespace", body)
+    assert refused.error == (400, 13)
+    assert len(refused.text) < 300
+
+
+def test_an_endless_path_is_refused(url: str) -> None:
+    assert Api(url)("POST", f"/v1/namespace/{'a%24' * 10_000}/describe", {}).error == (400, 13)
+
+
+def test_a_log_line_is_no_longer_than_it_needs_to_be(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "reconciler.server")
+    with served(OneCatalog(MemoryBackend()), Settings()) as url:
+        Api(url)("POST", "/DescribeNamespace", {"id": ["\x1b[2J" + "n" * 8000]}, x_request_id="y" * 5000)
+    (fields,) = (record.__dict__["fields"] for record in caplog.records if "fields" in record.__dict__)
+    assert len(json.dumps(fields)) < 600
+
+
+# ---- the server's own disk -------------------------------------------------------------------------------------------
+
+ELSEWHERE = ["/etc", "file:///etc/ssl", "file:/etc", "etc", "./x", "../x", "FILE:///etc", "file:x", "//etc"]
+
+
+@pytest.mark.parametrize("location", ELSEWHERE)
+def test_no_entry_leads_to_the_servers_disk(url: str, memory: MemoryBackend, location: str) -> None:
+    memory.insert_table(("a", "t"), "s3://lake/t", {})
+    api = Api(url)
+    for path, body in (
+        ("/v1/table/a%24new/declare", {"location": location}),
+        ("/v1/table/a%24new/register", {"location": location}),
+        ("/v1/table/a%24t/register", {"location": location, "mode": "overwrite"}),
+        ("/AlterTable", {"id": ["a", "t"], "location": location}),
+    ):
+        refused = api("POST", path, body)
+        assert refused.error == (400, 13), path
+        assert "--location" in refused.json["error"]
+    assert sorted(memory.child_tables(("a",))) == ["secrets", "t"]
+    assert memory.load_table(("a", "t")).location == "s3://lake/t"
+
+
+def test_a_location_below_a_root_or_an_admitted_place_is_taken(tmp_path: Path) -> None:
+    lake = DirBackend(root=str(tmp_path / "lake"))
+    lake.insert_namespace(("a",), {})
+    with served(OneCatalog(lake), QUICK) as url:
+        api = Api(url)
+        assert api("POST", "/v1/table/a%24t/declare", {"location": f"{tmp_path}/lake/t"}).status == 200
+        assert api("POST", "/v1/table/a%24u/declare", {"location": "u"}).status == 200
+        for outside in (f"{tmp_path}/lake/../other", f"{tmp_path}/lake2/t", "../u", f"file://{tmp_path}/other"):
+            assert api("POST", "/v1/table/a%24v/declare", {"location": outside}).error == (400, 13), outside
+    memory = MemoryBackend(name=str(tmp_path))
+    memory.insert_namespace(("a",), {})
+    with served(OneCatalog(memory, places=[str(tmp_path)]), QUICK) as url:
+        api = Api(url)
+        assert api("POST", "/v1/table/a%24t/declare", {"location": f"{tmp_path}/t"}).status == 200
+        assert api("POST", "/v1/table/a%24u/declare", {"location": "s3://elsewhere/t"}).error == (400, 13)
+
+
+def test_a_reader_sees_no_directory_of_the_servers_disk(memory: MemoryBackend) -> None:
+    """Who may write to the catalog itself can point an entry anywhere; the server does not look there for a reader."""
+    tokens = Tokens(read_only=[READER], read_write=[WRITER])
+    with served(OneCatalog(memory), Settings(tokens=tokens)) as url:
+        api = Api(url, READER)
+        for body in ({"load_detailed_metadata": True}, {"version": 1}, {"branch": "b"}, {"tag": "x"}):
+            answer = api("POST", "/v1/table/a%24secrets/describe", body)
+            assert answer.error == (403, 15), body
+            assert not any(name in answer.text for name in ("passwd", "hosts", "/etc"))
+        described = api("POST", "/v1/table/a%24secrets/describe", {"check_declared": True}).json
+        assert described["is_only_declared"] is False  # as for a place that does not exist
+        assert api("POST", "/v1/table/a%24secrets/exists", {"version": 1}).error == (403, 15)
+        assert api("GET", "/v1/namespace/a/table/list?include_declared=false").json["tables"] == ["secrets"]
+
+
+def test_an_error_of_storage_names_no_file(tmp_path: Path) -> None:
+    lake = DirBackend(root=str(tmp_path / "lake"))
+    (tmp_path / "lake/people").mkdir(parents=True)
+    (tmp_path / "lake/people/salaries-2026.csv").touch()
+    with served(OneCatalog(lake), QUICK) as url:
+        answer = Api(url)("POST", "/v1/table/people/describe", {"load_detailed_metadata": True})
+    assert answer.status == 409
+    assert "is not a Lance dataset" in answer.json["error"]
+    assert "salaries" not in answer.text
+
+
+def test_the_directory_the_server_was_started_in_is_no_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Spec(MemoryBackend):
+        """As the specifications of Hive, Glue, Unity Catalog and Iceberg say for a catalog without a root."""
+
+        def direct_location(self, identifier: Identifier) -> str:
+            return f"{tmp_path}/{identifier[-1]}"
+
+    monkeypatch.setattr(Spec, "default_location", lambda *_: None)
+    backend = Spec(name=str(tmp_path))
+    backend.insert_namespace(("a",), {})
+    with served(OneCatalog(backend), QUICK) as url:
+        assert Api(url)("POST", "/v1/table/a%24t/declare", {}).error == (400, 13)
+        assert Api(url)("POST", "/v1/table/a%24t/create", data=b"").status == 400
+    assert backend.child_tables(("a",)) == []
