@@ -12,7 +12,7 @@ Importing this package is cheap: what a function needs is imported when it is fi
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from reconciler.errors import (
     ApplyError,
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from reconciler.operations.import_ import import_
     from reconciler.operations.plan import plan
     from reconciler.planner.plan import Plan
+
+    __version__: str
 
 __all__ = [
     "ApplyError",
@@ -79,11 +81,29 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> object:
-    if name not in _LAZY:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: object = version("lancens")
+    elif name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(_LAZY[name]), name)
+    else:
+        value = getattr(importlib.import_module(_LAZY[name]), name)
+    if name in ("Plan", "plan"):
+        _let_plans_show_themselves()
     globals()[name] = value
     return value
+
+
+def _let_plans_show_themselves() -> None:
+    from reconciler.planner.plan import Plan
+
+    def show(plan: Plan, form: Literal["text", "html"]) -> str:
+        from reconciler.output import render
+
+        return render(plan, form)
+
+    Plan.renderer = show
 
 
 def __dir__() -> list[str]:

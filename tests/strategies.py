@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from reconciler.planner.entries import Action, Change, Fingerprint, Guard, Kind, Note
+from reconciler.planner.entries import Action, Blocked, Change, Fingerprint, Guard, Kind, Note
 from reconciler.planner.explain import explain
 from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan
 from reconciler.planner.views import ObjectView
@@ -143,6 +143,22 @@ def guards(draw: st.DrawFn, catalogs: st.SearchStrategy[str] = _catalog_names) -
 
 
 @st.composite
+def blocked_objects(draw: st.DrawFn, catalogs: st.SearchStrategy[str] = _catalog_names) -> Blocked:
+    """Draw an object that cannot be planned."""
+    kind = _kind_of(draw(st.sampled_from(Action)))
+    return Blocked(
+        catalog=draw(catalogs),
+        kind=kind,
+        identifier=draw(identifiers),
+        reason=draw(_reasons | hostile_text),
+        remedy=draw(_reasons | hostile_text),
+        source=draw(_sources),
+        before=draw(st.none() | views(kind)),
+        detail=draw(st.just("") | hostile_text),
+    )
+
+
+@st.composite
 def plans(draw: st.DrawFn, max_changes: int = 8) -> Plan:
     """Draw a plan that can be shown and saved; its changes depend on changes before them."""
     drawn = draw(st.lists(changes(), max_size=max_changes))
@@ -168,6 +184,8 @@ def plans(draw: st.DrawFn, max_changes: int = 8) -> Plan:
         manifest=ManifestRef(name=draw(names), digest="ab" * 32, files=draw(st.lists(names, max_size=2).map(tuple))),
         catalogs=tuple(catalogs),
         changes=tuple(dependent),
+        blocked=tuple(draw(st.lists(blocked_objects(), max_size=3))),
+        waiting=tuple(draw(st.lists(changes(), max_size=2))),
         guards=tuple(draw(st.lists(guards(), max_size=3))),
         notes=tuple(draw(st.lists(st.builds(Note, catalog=names, message=hostile_text), max_size=3))),
         fingerprints=tuple(

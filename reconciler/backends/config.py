@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, TypeAlias, TypeVar, get_origin
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, get_origin
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
@@ -19,7 +19,16 @@ from pydantic_core import ErrorDetails
 from reconciler import locations
 from reconciler.errors import InvalidInputError
 
-__all__ = ["BackendConfig", "ConfigProblem", "Root", "check_config", "known_keys", "parse_config"]
+__all__ = [
+    "BackendConfig",
+    "ConfigKey",
+    "ConfigProblem",
+    "Root",
+    "check_config",
+    "describe_keys",
+    "known_keys",
+    "parse_config",
+]
 
 
 def _location(text: str) -> str:
@@ -36,7 +45,13 @@ Root: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_location)]
 class BackendConfig(BaseModel):
     """What every backend takes. Subclasses add their keys and say which service they reach."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        populate_by_name=True,
+        hide_input_in_errors=True,
+        use_attribute_docstrings=True,
+    )
 
     credentials: ClassVar[frozenset[str]] = frozenset()
     """The keys that say who speaks, beside those whose names or values tell by themselves: who plans with one role may
@@ -92,6 +107,64 @@ def known_keys(model: type[BackendConfig]) -> list[str]:
     """Return the keys ``model`` takes, without those of mappings, the preferred name of each field first."""
     mappings = _mappings(model)
     return [key for name, field in model.model_fields.items() if name not in mappings for key in _names(name, field)]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigKey:
+    """A key that a configuration takes.
+
+    Args:
+        key: as it is written; ``storage.*`` for keys of the user's choice.
+        is_preferred: whether it is the first name of what it sets.
+        is_required: whether there is no configuration without it.
+        default: as text, where there is one worth showing.
+        schema: what its value may be, in JSON Schema: ``type``, ``enum``, ``minimum``, ``maximum``; empty for text.
+        description: what it is for; empty where its name says all.
+    """
+
+    key: str
+    is_preferred: bool
+    is_required: bool
+    default: str | None
+    schema: Mapping[str, object]
+    description: str
+
+
+_BOUNDS = ("exclusiveMinimum", "minimum", "maximum")
+
+
+def describe_keys(model: type[BackendConfig]) -> list[ConfigKey]:
+    """Return the keys that ``model`` takes, in its order, each under every name that it has."""
+    schemas = model.model_json_schema(by_alias=False)["properties"]
+    mappings = _mappings(model)
+    described = []
+    for name, field in model.model_fields.items():
+        keys = [f"{name}.*"] if name in mappings else list(_names(name, field))
+        default = None if field.is_required() or name in mappings else _default_text(field.default)
+        schema = {} if name in mappings else _value_schema(schemas[name])
+        text = " ".join((field.description or "").replace("``", "`").split())
+        described += [
+            ConfigKey(key, number == 0, field.is_required(), default, schema, text) for number, key in enumerate(keys)
+        ]
+    return described
+
+
+def _default_text(default: object) -> str | None:
+    if isinstance(default, bool):
+        return str(default).lower()
+    return str(default) if isinstance(default, str | int | float) and default != "" else None
+
+
+def _value_schema(schema: Mapping[str, Any]) -> Mapping[str, object]:
+    """Return the part of what pydantic says of a value that holds for the text of a manifest too."""
+    for choice in schema.get("anyOf", ()):
+        if choice.get("type") != "null":
+            schema = {**schema, **choice}
+    if schema.get("type") in ("integer", "number"):
+        return {"type": schema["type"], **{key: schema[key] for key in _BOUNDS if key in schema}}
+    if schema.get("type") == "boolean":
+        return {"type": "boolean"}
+    return {"enum": schema["enum"]} if "enum" in schema else {}
 
 
 def _mappings(model: type[BackendConfig]) -> list[str]:

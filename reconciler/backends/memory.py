@@ -32,6 +32,7 @@ class MemoryConfig(BackendConfig):
     """Connections with one ``name`` share one catalog; without a name a connection has a catalog of its own."""
 
     name: str | None = Field(default=None, min_length=1)
+    """Whoever connects with the same name has the same catalog."""
     root: Root | None = None
     """The directory or URI tables go under that name no location; memory of this process when left out."""
 

@@ -20,12 +20,15 @@ from reconciler.errors import LancensError
 __all__ = ["main"]
 
 _COMMANDS: Mapping[str, str] = {
+    "init": "Write a first manifest.",
     "validate": "Check manifests without reading any catalog.",
+    "fmt": "Give manifests their one layout.",
     "plan": "Show what apply would change.",
     "apply": "Make the catalogs what the manifest says.",
     "show": "Show a saved plan, or the journal of an apply.",
     "drift": "Tell whether the catalogs still are what the manifest says.",
     "import": "Write the manifest of what is there.",
+    "release": "Take the marks of lancens off objects.",
     "audit": "Look at every table and its data, and say what is wrong.",
     "inventory": "Write down everything that is there, read on Spark.",
     "serve": "Serve catalogs to anything that speaks Lance REST.",
@@ -36,6 +39,7 @@ _COMMANDS: Mapping[str, str] = {
 
 _EPILOG = """\b
 Start here:
+  lancens audit --impl dir --config root=./lake
   lancens import --impl dir --config root=./lake -o lancens.yaml
   lancens plan
   lancens apply

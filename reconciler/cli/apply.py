@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from threading import Event as StopSignal
 from typing import TYPE_CHECKING
 
 import click
 
+from reconciler.cli.carrying_out import ask, carry_out
 from reconciler.cli.options import PlanFlags, full_option, load_manifest, plan_flags, policy, read_plan
 from reconciler.cli.showing import BLOCKED, make_plan, print_plan
-from reconciler.errors import ApplyError, LancensError
+from reconciler.errors import LancensError
 
 if TYPE_CHECKING:
+    from reconciler.applier import ApplyReport, StopSignal
+    from reconciler.cli.progress import Progress
     from reconciler.manifest import Manifest
     from reconciler.planner.plan import Plan
 
@@ -59,7 +58,7 @@ def command(flags: PlanFlags, full: bool, auto_approve: bool, journal: str, skip
 
         check_removals(plan)
     if not auto_approve:
-        _ask(plan)
+        ask(plan)
     _carry_out(plan, manifest, flags, journal, skip_blocked=skip_blocked)
 
 
@@ -94,51 +93,11 @@ def _manifest_of(plan: Plan, path: Path, flags: PlanFlags) -> Manifest:
     )
 
 
-def _ask(plan: Plan) -> None:
-    """Go on when the user types `yes`.
-
-    Raises:
-        ApplyError: the answer is another one, or there is nobody to ask.
-    """
-    if not sys.stdin.isatty():
-        raise ApplyError(
-            "stdin is not a terminal: pass --auto-approve to apply without a question. Nothing was changed."
-        )
-    catalogs = len({change.catalog for change in plan.changes})
-    changes = len(plan.changes)
-    question = (
-        f"Apply {changes} change{'s' if changes > 1 else ''} to {catalogs} catalog{'s' if catalogs > 1 else ''}? "
-        "Only `yes` is accepted: "
-    )
-    click.echo(question, nl=False, err=True)
-    if sys.stdin.readline().strip() != "yes":
-        raise ApplyError("Not applied. Nothing was changed.")
-
-
-@contextmanager
-def _interruptible(stop: StopSignal) -> Iterator[None]:
-    """Let the first Ctrl-C finish what is in flight; the second one ends the program as usual."""
-
-    def on_interrupt(_signal: int, _frame: object) -> None:
-        stop.set()
-        signal.signal(signal.SIGINT, previous)
-        click.echo("\nStopping: what is in flight is finished, nothing new is started.", err=True)
-
-    previous = signal.signal(signal.SIGINT, on_interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
-
-
 def _carry_out(plan: Plan, manifest: Manifest, flags: PlanFlags, journal: str, *, skip_blocked: bool) -> None:
-    from reconciler.applier import summary_line
-    from reconciler.cli.progress import Progress
     from reconciler.operations.apply import apply
 
-    stop = StopSignal()
-    with Progress(plan) as progress, _interruptible(stop):
-        report = apply(
+    def run(progress: Progress, stop: StopSignal) -> ApplyReport:
+        return apply(
             plan,
             manifest,
             journal=journal,
@@ -148,6 +107,5 @@ def _carry_out(plan: Plan, manifest: Manifest, flags: PlanFlags, journal: str, *
             on_event=progress,
             stop=stop,
         )
-    click.echo(summary_line(report))
-    if not report.ok:
-        sys.exit(130 if stop.is_set() else 1)
+
+    carry_out(plan, run)

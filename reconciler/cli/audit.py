@@ -10,12 +10,20 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from reconciler.cli.options import load_manifest, manifest_arguments, say, variables_option, write_result
+from reconciler.cli.options import (
+    check_impl,
+    impl_option,
+    load_manifest,
+    manifest_arguments,
+    say,
+    variables_option,
+    write_result,
+)
 from reconciler.cli.spark_options import spark_flags
 from reconciler.display import count
 from reconciler.errors import LancensError
 from reconciler.pipeline.records import Severity
-from reconciler.pipeline.rules import RULES
+from reconciler.pipeline.rules import NEEDS_MANIFEST, RULES
 from reconciler.state import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:
@@ -29,9 +37,8 @@ _RULE = click.Choice(list(RULES))
 
 @click.command("audit", epilog=f"Rules: {', '.join(RULES)}.")
 @manifest_arguments
-@click.option(
-    "--out", required=True, metavar="DIR", help="Write audit.html, audit.json and audit.sarif to this folder."
-)
+@impl_option("Audit a catalog that no manifest describes.")
+@click.option("--out", metavar="DIR", help="Write audit.html, audit.json and audit.sarif to this folder.")
 @click.option("--history", metavar="URI", help="Append the run to this Lance dataset; the report shows the trend.")
 @click.option(
     "--stale-after",
@@ -61,7 +68,9 @@ _RULE = click.Choice(list(RULES))
 )
 def command(
     manifests: tuple[str, ...],
-    out: str,
+    impl: str | None,
+    config: dict[str, str],
+    out: str | None,
     history: str | None,
     stale_after: int,
     rules: tuple[str, ...],
@@ -74,18 +83,25 @@ def command(
     """Look at every table and its data, and say what is wrong and what to do about it. Nothing is changed.
 
     It runs on Spark: on all cores of this machine, or where --master says. Exit 1 when something could not be read.
+    With --impl it needs no manifest, and leaves out the rules that compare with one. Without --out it prints the
+    gravest findings.
 
     \b
     Examples:
+      lancens audit --impl hive3 --config uri=thrift://metastore:9083
       lancens audit --out report
       lancens audit prod.yaml --out report --history s3://ops/audits.lance --fail-on error
       lancens audit prod.yaml --out report --rule orphan --rule dangling
     """
-    applied = [name for name in RULES if (name in rules or not rules) and name not in skipped]
+    check_impl(impl, config, manifests)
+    left_out = {*skipped, *(NEEDS_MANIFEST if impl is not None and not rules else ())}
+    applied = [name for name in RULES if (name in rules or not rules) and name not in left_out]
     if not applied:
         raise click.UsageError("every rule is left out; give fewer --skip-rule")
-    manifest = load_manifest(manifests, variables)
-    folder = _create_folder(out)
+    from reconciler.manifest import manifest_of_service
+
+    manifest = load_manifest(manifests, variables) if impl is None else manifest_of_service(impl, config)
+    folder = None if out is None else _create_folder(out)
     from reconciler.pipeline import history as runs
     from reconciler.pipeline.audit import AuditOptions, audit
     from reconciler.pipeline.session import spark_session
@@ -98,8 +114,10 @@ def command(
         document = audit(session, manifest, options)
     if history is not None:
         document = runs.with_trend(document, earlier)
-    _write(document, folder)
-    for line in (*_summary(document), f"Report: {folder / 'audit.html'}"):
+    if folder is not None:
+        _write(document, folder)
+    rest = _worst(document) if folder is None else [f"Report: {folder / 'audit.html'}"]
+    for line in (*_summary(document), *rest):
         say(line)
     for line in _remarks(document):
         say(line, err=True)
@@ -152,6 +170,21 @@ def _summary(document: AuditDocument) -> Iterator[str]:
     width = max(len(counted.rule) for counted in document.counts.by_rule)
     for counted in sorted(document.counts.by_rule, key=lambda rule: (-rule.error, -rule.warning, -rule.note)):
         yield f"  {counted.rule:<{width}}  {_by_severity(counted)}"
+
+
+def _worst(document: AuditDocument) -> Iterator[str]:
+    """Yield the gravest findings with what to do about them, as many as one reads in a terminal."""
+    from reconciler.display import address
+
+    grave = [found for found in document.findings if found.severity is not Severity.NOTE]
+    for found in grave[:_MOST_NAMED]:
+        yield ""
+        yield f"{found.severity.value}: {found.rule}: {address(found.catalog, *found.namespace, found.name)}"
+        yield f"  {found.reason}"
+        yield f"  {found.remedy}"
+    if len(grave) > _MOST_NAMED:
+        yield ""
+        yield f"and {len(grave) - _MOST_NAMED:,} more errors and warnings, which --out DIR writes to a report"
 
 
 def _by_severity(found: SeverityCounts) -> str:

@@ -6,26 +6,36 @@ import sys
 
 import click
 
-from reconciler.cli.options import Format, PlanFlags, format_option, full_option, plan_flags
+from reconciler.cli.options import Format, PlanFlags, format_option, full_option, plan_flags, say
 from reconciler.cli.showing import BLOCKED, plan_and_show
+from reconciler.display import count
 
 
 @click.command("drift")
 @plan_flags
 @format_option
 @full_option
-def command(flags: PlanFlags, form: Format, full: bool) -> None:
+@click.option(
+    "--fail-on",
+    type=click.Choice(["unmanaged"]),
+    help="Exit 2 as well where there are tables that no manifest manages.",
+)
+def command(flags: PlanFlags, form: Format, full: bool, fail_on: str | None) -> None:
     """Tell whether the catalogs still are what the manifest says: exit 0 when they are, 2 when not, 3 when blocked.
 
     This is `lancens plan --detailed-exitcode`, for a schedule.
 
     \b
     Examples:
+      lancens drift --fail-on unmanaged
       lancens drift prod.yaml || notify-the-team
       lancens drift --format html > drift.html
     """
     plan = plan_and_show(flags, form, full=full)
     if plan.blocked:
         sys.exit(BLOCKED)
-    if not plan.is_empty:
+    unmanaged = sum(catalog.unmanaged_tables for catalog in plan.catalogs) if fail_on == "unmanaged" else 0
+    if unmanaged:
+        say(f"{count(unmanaged, 'table')} managed by no manifest.", err=True)
+    if unmanaged or not plan.is_empty:
         sys.exit(2)

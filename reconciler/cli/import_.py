@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.options import (
+    check_impl,
+    impl_option,
     load_manifest,
     manifest_arguments,
-    pairs,
+    parallelism_option,
     say,
+    select_option,
     variables_option,
     write_file,
     write_result,
 )
 from reconciler.errors import ManifestError, SelectionError
-from reconciler.state import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
@@ -28,14 +30,8 @@ if TYPE_CHECKING:
 @manifest_arguments
 @variables_option
 @click.option("--catalog", metavar="NAME", help="Only this catalog of the manifest; or the name of the new one.")
-@click.option("--impl", metavar="IMPL", help="Read a catalog that no manifest describes.")
-@click.option("--config", multiple=True, callback=pairs, metavar="KEY=VALUE", help="With --impl: how to reach it.")
-@click.option(
-    "--select",
-    multiple=True,
-    metavar="GLOB",
-    help="Only what matches catalog/namespace/table; ** is any number of levels. Can be repeated.",
-)
+@impl_option("Read a catalog that no manifest describes.")
+@select_option("Only what")
 @click.option("--unmanaged", is_flag=True, help="Only what no manifest manages.")
 @click.option("--with-schema", is_flag=True, help="The columns of each table too, as its dataset has them.")
 @click.option("--from-storage", is_flag=True, help="Also blocks for datasets under the roots that no catalog has.")
@@ -43,13 +39,7 @@ if TYPE_CHECKING:
 @click.option(
     "--append", metavar="FILE", help="Put what a manifest's file does not say into it; the rest of it stays as it is."
 )
-@click.option(
-    "--parallelism",
-    type=click.IntRange(1, 256),
-    default=DEFAULT_PARALLELISM,
-    show_default=True,
-    help="Requests at once.",
-)
+@parallelism_option
 def command(
     manifests: tuple[str, ...],
     variables: dict[str, str],
@@ -76,10 +66,7 @@ def command(
     from reconciler.operations.import_ import ImportOptions, imported
 
     _check_target(out, append)
-    if impl is None and config:
-        raise click.UsageError("--config goes with --impl")
-    if impl is not None and manifests:
-        raise click.UsageError("give a manifest or --impl, not both")
+    check_impl(impl, config, manifests)
     options = ImportOptions(
         select=select,
         unmanaged=unmanaged,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from reconciler import display
+from reconciler.cli.completing import DEFAULT_MANIFEST, complete_address, complete_impl
 from reconciler.errors import LancensError, PlanFileError
 from reconciler.state import DEFAULT_PARALLELISM
 
@@ -25,21 +26,24 @@ __all__ = [
     "DEFAULT_MANIFEST",
     "Format",
     "PlanFlags",
+    "check_impl",
     "format_option",
     "full_option",
+    "impl_option",
     "load_manifest",
     "manifest_arguments",
     "pairs",
+    "parallelism_option",
     "plan_flags",
     "policy",
     "read_plan",
+    "say",
+    "select_option",
     "variables_option",
     "wants_color",
     "write_file",
     "write_result",
 ]
-
-DEFAULT_MANIFEST = "lancens.yaml"
 
 Format = Literal["text", "json", "markdown", "html"]
 
@@ -116,9 +120,80 @@ def policy(*, checking: bool = False) -> Policy:
     )
 
 
-variables_option = click.option(
-    "--var", "variables", multiple=True, callback=pairs, metavar="NAME=VALUE", help="A value for ${var:NAME}."
-)
+_VAR_FILES = "reconciler.cli.var_files"
+
+
+def _read_var_files(context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> None:
+    """Keep what the files say until ``--var``, which comes before them, is read."""
+    from reconciler.manifest import read_variables
+
+    context.meta[_VAR_FILES] = {name: value for path in given for name, value in read_variables(path).items()}
+
+
+def _variables(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    return {**context.meta.get(_VAR_FILES, {}), **pairs(context, parameter, given)}
+
+
+def variables_option(command: Callable[..., None]) -> Callable[..., None]:
+    """Add ``--var`` and ``--var-file`` to a command, which receives both as ``variables``."""
+    for option in (
+        click.option(
+            "--var-file",
+            "_var_files",
+            multiple=True,
+            expose_value=False,
+            is_eager=True,
+            callback=_read_var_files,
+            metavar="FILE",
+            help="A YAML file of NAME: VALUE. Can be repeated, the last one wins; --var wins over all.",
+        ),
+        click.option(
+            "--var",
+            "variables",
+            multiple=True,
+            callback=_variables,
+            metavar="NAME=VALUE",
+            help="A value for ${var:NAME}. Can be repeated.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def select_option(what: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the option ``--select``, of which the help says ``what`` it does."""
+    return click.option(
+        "--select",
+        multiple=True,
+        metavar="GLOB",
+        shell_complete=complete_address,
+        help=f"{what} matches catalog/namespace/table; ** is any number of levels. Can be repeated.",
+    )
+
+
+def impl_option(what: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the options ``--impl`` and ``--config``, of which the help says ``what`` they are for."""
+
+    def add(command: Callable[..., None]) -> Callable[..., None]:
+        config = click.option(
+            "--config", multiple=True, callback=pairs, metavar="KEY=VALUE", help="With --impl: how to reach it."
+        )
+        return click.option("--impl", metavar="IMPL", shell_complete=complete_impl, help=what)(config(command))
+
+    return add
+
+
+def check_impl(impl: str | None, config: Mapping[str, str], manifests: tuple[str, ...]) -> None:
+    """Check that a catalog is named by manifests or by ``--impl``, and not by both.
+
+    Raises:
+        UsageError: they don't go together.
+    """
+    if impl is None and config:
+        raise click.UsageError("--config goes with --impl")
+    if impl is not None and manifests:
+        raise click.UsageError("give a manifest or --impl, not both")
+
 
 format_option = click.option(
     "--format",
@@ -131,27 +206,24 @@ format_option = click.option(
 
 full_option = click.option("--full", is_flag=True, help="Show every change and whole values, fold nothing.")
 
+parallelism_option = click.option(
+    "--parallelism",
+    type=click.IntRange(1, 256),
+    default=DEFAULT_PARALLELISM,
+    show_default=True,
+    help="Requests at once.",
+)
+
 _PLAN_OPTIONS = (
     manifest_arguments,
     variables_option,
-    click.option(
-        "--select",
-        multiple=True,
-        metavar="GLOB",
-        help="Plan only what matches catalog/namespace/table; ** is any number of levels. Can be repeated.",
-    ),
+    select_option("Plan only what"),
     click.option("--adopt", is_flag=True, help="Also mark unowned objects that equal their block as managed."),
     click.option("--take-over", is_flag=True, help="Claim objects that another manifest manages."),
     click.option(
         "--allow-mass-removal", is_flag=True, help="Allow removing more than the manifest's `safety` thresholds."
     ),
-    click.option(
-        "--parallelism",
-        type=click.IntRange(1, 256),
-        default=DEFAULT_PARALLELISM,
-        show_default=True,
-        help="Requests at once.",
-    ),
+    parallelism_option,
 )
 
 

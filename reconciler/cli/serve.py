@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.options import load_manifest, manifest_arguments, pairs, variables_option
+from reconciler.cli.options import check_impl, impl_option, load_manifest, manifest_arguments, variables_option
 from reconciler.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -23,8 +23,7 @@ _SECRET_PREFIXES = ("storage.", "headers.")
 @click.command("serve")
 @manifest_arguments
 @variables_option
-@click.option("--impl", metavar="IMPL", help="Serve a catalog that no manifest describes.")
-@click.option("--config", multiple=True, callback=pairs, metavar="KEY=VALUE", help="With --impl: how to reach it.")
+@impl_option("Serve a catalog that no manifest describes.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Others than loopback need a token.")
 @click.option("--port", type=click.IntRange(0, 65535), default=2333, show_default=True, help="0 is any free one.")
 @click.option("--read-token-file", multiple=True, metavar="FILE", help="Holds a token that may read. Can be repeated.")
@@ -74,10 +73,7 @@ def command(
       lancens serve --impl hive3 --config uri=thrift://metastore:9083
       lancens serve lancens.yaml --host 0.0.0.0 --write-token-file /run/secrets/token
     """
-    if impl is None and config:
-        raise click.UsageError("--config goes with --impl")
-    if impl is not None and manifests:
-        raise click.UsageError("give a manifest or --impl, not both")
+    check_impl(impl, config, manifests)
     try:
         from reconciler.server import Address, Settings, Tokens, make_app, run
         from reconciler.server.logs import log_to_stderr

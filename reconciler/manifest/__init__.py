@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from reconciler.manifest.adhoc import manifest_of_service
 from reconciler.manifest.config import ResolvedConfig
 from reconciler.manifest.loading import load
 from reconciler.manifest.manifest import Manifest, ManifestCatalog, check_services
 from reconciler.manifest.policy import CHECKING, OPEN, UNTRUSTED, Policy
 from reconciler.manifest.schema import json_schema
+from reconciler.manifest.variable_files import read_variables
 
 __all__ = [
     "CHECKING",
@@ -19,4 +21,6 @@ __all__ = [
     "check_services",
     "json_schema",
     "load",
+    "manifest_of_service",
+    "read_variables",
 ]

@@ -17,9 +17,9 @@ from reconciler.names import Identifier, Scope, check_name
 from reconciler.redaction import is_sensitive_key
 from reconciler.state import Capabilities, Column, LiveNamespace, LiveTable, Schema, Snapshot
 
-__all__ = ["ExportCatalog", "to_yaml"]
+__all__ = ["HEADER", "ExportCatalog", "scalar", "to_yaml"]
 
-_HEADER = """\
+HEADER = """\
 # yaml-language-server: $schema=./manifest.schema.json
 # `lancens schema > manifest.schema.json` writes the schema that editors check and complete with.
 version: 1
@@ -70,14 +70,14 @@ def to_yaml(name: str, catalogs: Sequence[ExportCatalog]) -> str:
     Raises:
         ConfigError, MissingExtraError: a catalog's ``impl`` cannot be loaded.
     """
-    lines = [f"name: {_scalar(name)}", "catalogs:" if catalogs else "catalogs: {}"]
+    lines = [f"name: {scalar(name)}", "catalogs:" if catalogs else "catalogs: {}"]
     variables: set[str] = set()
     for catalog in catalogs:
         lines += _CatalogWriter(catalog, variables).lines()
-    return _HEADER + "\n".join(lines) + "\n"
+    return HEADER + "\n".join(lines) + "\n"
 
 
-def _scalar(text: str) -> str:
+def scalar(text: str) -> str:
     """Return ``text`` as a YAML scalar that every reader takes for text."""
     if _PLAIN.fullmatch(text) and text.lower() not in _NOT_TEXT:
         return text
@@ -86,7 +86,7 @@ def _scalar(text: str) -> str:
 
 def _value(text: str) -> str:
     """Return ``text`` as a scalar in which nothing is a placeholder."""
-    return _scalar(escape(text))
+    return scalar(escape(text))
 
 
 def _cannot_hold(text: str) -> str | None:
@@ -118,9 +118,9 @@ class _CatalogWriter:
     def lines(self) -> Iterator[str]:
         """Yield the catalog's lines."""
         catalog, indent = self._catalog, _INDENT * 2
-        yield f"{_INDENT}{_scalar(catalog.name)}:"
+        yield f"{_INDENT}{scalar(catalog.name)}:"
         if catalog.impl is not None:
-            yield f"{indent}impl: {_scalar(catalog.impl)}"
+            yield f"{indent}impl: {scalar(catalog.impl)}"
             yield from self._config(indent)
         if not catalog.scope.is_everything:
             yield f"{indent}scope: [{', '.join(_quoted_always(pattern) for pattern in catalog.scope.patterns)}]"
@@ -138,7 +138,7 @@ class _CatalogWriter:
             if (is_sensitive_key(plain) or plain.startswith("storage.")) and is_literal(parse_template(text)):
                 yield from self._placeholder(key, [plain], indent + _INDENT)
             else:
-                yield f"{indent}{_INDENT}{_scalar(key)}: {_scalar(text)}"
+                yield f"{indent}{_INDENT}{scalar(key)}: {scalar(text)}"
 
     def _placeholder(self, key: str, path: Sequence[str], indent: str) -> Iterator[str]:
         """Yield ``key`` with a placeholder for a value that is not written; ``path`` is where it stands."""
@@ -148,7 +148,7 @@ class _CatalogWriter:
             variable += f"_{hashlib.sha256(json.dumps(names).encode()).hexdigest()[:8].upper()}"
         self._variables.add(variable)
         yield f"{indent}# `{_comment(key)}` is not shown; give it in the environment."
-        yield f'{indent}{_scalar(key)}: "${{env:{variable}}}"'
+        yield f'{indent}{scalar(key)}: "${{env:{variable}}}"'
 
     # ---- what is below a namespace, or the root
 
@@ -196,7 +196,7 @@ class _CatalogWriter:
             if len(identifier) > self._capabilities.fixed_levels:
                 lines += self._properties(live, inner)
         lines += self._children(identifier, inner)
-        yield from _block(_scalar(name), lines, indent)
+        yield from _block(scalar(name), lines, indent)
 
     def _kind(self, live: LiveNamespace, indent: str) -> Iterator[str]:
         kinds = self._capabilities.namespace_kinds
@@ -216,10 +216,10 @@ class _CatalogWriter:
         columns = self._catalog.schemas.get(live.id, ())
         properties = list(self._properties(live, inner))
         if place is not None and not columns and not properties and not _place_problem(place):
-            yield f"{indent}{_scalar(name)}: {{location: {_quoted_always(escape(place))}}}"
+            yield f"{indent}{scalar(name)}: {{location: {_quoted_always(escape(place))}}}"
             return
         lines = [*_location(place, inner), *_schema(columns, inner), *properties]
-        yield from _block(_scalar(name), lines, indent)
+        yield from _block(scalar(name), lines, indent)
 
     def _properties(self, live: LiveNamespace | LiveTable, indent: str) -> Iterator[str]:
         is_owned = ownership.owner_of(live.properties) is not None
@@ -231,7 +231,7 @@ class _CatalogWriter:
             key_fault = _cannot_be_key(key)
             value_fault = "its value looks like a secret" if is_sensitive_key(key) else _cannot_hold(value)
             if key_fault is None and value_fault is None:
-                written.append(f"{inner}{_scalar(key)}: {_value(value)}")
+                written.append(f"{inner}{scalar(key)}: {_value(value)}")
             elif key_fault is None and is_owned:
                 written += self._placeholder(key, [*live.id, key], inner)
             else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 from glob import has_magic, iglob
@@ -19,6 +20,8 @@ __all__ = ["Content", "read_files"]
 
 _SUFFIXES = (".yaml", ".yml")
 _MAX_FILES = 10_000
+STDIN = "-"
+"""What a path is that means standard input; relative paths in it start at the current folder."""
 # Said by every file that wants to, as long as they agree.
 _REPEATABLE = ("version", "name")
 
@@ -39,9 +42,9 @@ class Content:
 def read_files(paths: SequenceOf[str | os.PathLike[str]], faults: Faults, policy: Policy) -> Content:
     """Return the merged content of ``paths`` and all they include; the folder is that of the first path.
 
-    A folder stands for the YAML files directly in it. A file that is reached twice is read once. Every fault goes to
-    ``faults``; ``faults.files`` then lists the files in the order they were read. What is included lies beneath the
-    folders of ``paths``, unless ``policy`` lets it lie elsewhere.
+    A folder stands for the YAML files directly in it, ``-`` for standard input. A file that is reached twice is read
+    once. Every fault goes to ``faults``; ``faults.files`` then lists the files in the order they were read. What is
+    included lies beneath the folders of ``paths``, unless ``policy`` lets it lie elsewhere.
     """
     folders = tuple(dict.fromkeys(map(_folder_of, map(Path, paths))))
     reading = _Reading(folders, faults, policy)
@@ -67,7 +70,7 @@ class _Reading:
     def add(self, given: str) -> None:
         """Read one path of the user."""
         path = Path(given)
-        if not _is_dir(path):
+        if given == STDIN or not _is_dir(path):
             self._read(os.path.realpath(given), given)
             return
         try:
@@ -104,6 +107,8 @@ class _Reading:
             self._open.pop()
 
     def _data(self, path: str, given: str) -> bytes | None:
+        if given == STDIN:
+            return sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
         try:
             status = Path(path).stat()
             if not stat.S_ISREG(status.st_mode):

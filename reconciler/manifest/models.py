@@ -23,6 +23,7 @@ from reconciler.arrow_types import TypeSyntaxError, check_column_name, parse
 from reconciler.state import Evolve, ExtraColumns, Prune
 
 __all__ = [
+    "TEXT_SCHEMA",
     "Block",
     "CatalogBlock",
     "ColumnBlock",
@@ -32,6 +33,7 @@ __all__ = [
     "Nothing",
     "SafetyBlock",
     "TableBlock",
+    "or_placeholder",
 ]
 
 
@@ -88,21 +90,22 @@ def _column_type(text: str) -> str:
 
 
 _PLACEHOLDER = {"type": "string", "pattern": r"\$\{"}
-_TEXT_SCHEMA = {"type": ["string", "number", "boolean", "null"]}
+TEXT_SCHEMA = {"type": ["string", "number", "boolean", "null"]}
 
 
-def _or_placeholder(schema: dict[str, Any]) -> dict[str, Any]:
+def or_placeholder(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON Schema of a value that ``schema`` describes, or of a placeholder for one."""
     return {"anyOf": [schema, _PLACEHOLDER]}
 
 
-Text: TypeAlias = Annotated[str, BeforeValidator(_text), WithJsonSchema(_TEXT_SCHEMA)]
+Text: TypeAlias = Annotated[str, BeforeValidator(_text), WithJsonSchema(TEXT_SCHEMA)]
 Texts: TypeAlias = Annotated[
     dict[str, Text],
     BeforeValidator(_block),
-    WithJsonSchema({"type": ["object", "null"], "additionalProperties": _TEXT_SCHEMA}),
+    WithJsonSchema({"type": ["object", "null"], "additionalProperties": TEXT_SCHEMA}),
 ]
-Boolean: TypeAlias = Annotated[bool, BeforeValidator(_boolean), WithJsonSchema(_or_placeholder({"type": "boolean"}))]
-Whole: TypeAlias = Annotated[int, BeforeValidator(_whole), WithJsonSchema(_or_placeholder({"type": "integer"}))]
+Boolean: TypeAlias = Annotated[bool, BeforeValidator(_boolean), WithJsonSchema(or_placeholder({"type": "boolean"}))]
+Whole: TypeAlias = Annotated[int, BeforeValidator(_whole), WithJsonSchema(or_placeholder({"type": "integer"}))]
 
 
 class Block(BaseModel):
@@ -147,10 +150,10 @@ class TableBlock(Block):
     """Where the dataset is. Left out: the catalog's default for a new table, the live one otherwise."""
     properties: Texts = Field(default={}, examples=[{"owner": "ml-platform", "tier": "gold"}])
     """Properties to keep on the table; those that are not named here are left alone."""
-    evolve: Annotated[Evolve, WithJsonSchema(_or_placeholder({"enum": ["never", "additive"]}))] = Evolve.NEVER
+    evolve: Annotated[Evolve, WithJsonSchema(or_placeholder({"enum": ["never", "additive"]}))] = Evolve.NEVER
     """Whether the dataset follows the schema: never, or additive, which adds nullable columns and lets columns be
     nullable that were not."""
-    extra_columns: Annotated[ExtraColumns, WithJsonSchema(_or_placeholder({"enum": ["keep", "conflict"]}))] = (
+    extra_columns: Annotated[ExtraColumns, WithJsonSchema(or_placeholder({"enum": ["keep", "conflict"]}))] = (
         ExtraColumns.KEEP
     )
     """What to make of columns that the dataset has and the schema lacks: keep them, or plan nothing for the table
@@ -192,7 +195,7 @@ class CatalogBlock(Block):
     config: Texts = Field(default={}, examples=[{"root": "./lake"}, {"region": "eu-west-1"}])
     """How the catalog is reached, in the property names of its Lance namespace specification, and storage.* options
     for opening datasets. Secrets belong into ${env:NAME} or ${file:path}."""
-    prune: Annotated[Prune, WithJsonSchema(_or_placeholder({"enum": ["never", "owned", "all"]}))] = Prune.OWNED
+    prune: Annotated[Prune, WithJsonSchema(or_placeholder({"enum": ["never", "owned", "all"]}))] = Prune.OWNED
     """What to do with live objects that the manifest does not name: never remove them, remove those lancens made or
     adopted (owned), or remove all."""
     scope: Annotated[list[Text], BeforeValidator(_block)] | None = Field(

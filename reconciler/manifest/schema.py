@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
-from reconciler.manifest.models import ManifestFile
+from reconciler.backends.config import describe_keys
+from reconciler.manifest.models import TEXT_SCHEMA, ManifestFile, or_placeholder
 
 __all__ = ["json_schema"]
 
@@ -36,8 +39,51 @@ def json_schema() -> dict[str, Any]:
             field["description"] = " ".join(field["description"].split())
             if field.get("default") in (None, {}, []):
                 field.pop("default", None)
+    _know_impls(definitions)
     _allow_nothing(schema)
     return schema
+
+
+def _know_impls(definitions: dict[str, Any]) -> None:
+    """Let a catalog's block be checked against what the implementations installed here take in ``config``."""
+    from reconciler.backends import registry
+
+    catalog = definitions["CatalogBlock"]
+    names = registry.names()
+    catalog["properties"]["impl"]["enum"] = names
+    catalog["allOf"] = []
+    for name in names:
+        definitions[f"config of {name}"] = _config_schema(name)
+        catalog["allOf"].append(
+            {
+                "if": {"properties": {"impl": {"const": name}}, "required": ["impl"]},
+                "then": {"properties": {"config": {"$ref": f"#/definitions/config%20of%20{name}"}}},
+            }
+        )
+
+
+def _config_schema(impl: str) -> dict[str, Any]:
+    """Return what ``config`` may hold; what has to be in it may stand in another file."""
+    from reconciler.backends import registry
+
+    keys: dict[str, Any] = {}
+    patterns: dict[str, Any] = {f"^{re.escape(impl)}\\.": TEXT_SCHEMA}
+    for one in describe_keys(registry.backend_class(impl).config_model):
+        value: dict[str, Any] = dict(TEXT_SCHEMA) if not one.schema else or_placeholder(dict(one.schema))
+        value["description"] = one.description or f"`{one.key}` of {impl}."
+        if one.default is not None:
+            value["default"] = json.loads(one.default) if "type" in one.schema else one.default
+        if one.key.endswith(".*"):
+            patterns[f"^{re.escape(one.key[:-1])}."] = value
+        else:
+            keys[one.key] = value
+    return {
+        "description": f"How a catalog of {impl} is reached. Secrets belong into ${{env:NAME}} or ${{file:path}}.",
+        "type": "object",
+        "properties": keys,
+        "patternProperties": patterns,
+        "additionalProperties": False,
+    }
 
 
 def _allow_nothing(schema: Any) -> None:

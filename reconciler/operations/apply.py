@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from reconciler.applier import ApplyReport, Event, StopSignal
     from reconciler.manifest import Manifest
 
-__all__ = ["apply"]
+__all__ = ["apply", "ignore_event"]
 
 
-def _ignore(event: Event) -> None:
+def ignore_event(event: Event) -> None:
     """Let an event pass."""
 
 
@@ -40,7 +40,7 @@ def apply(
     allow_mass_removal: bool = False,
     skip_blocked: bool = False,
     parallelism: int = DEFAULT_PARALLELISM,
-    on_event: Callable[[Event], None] = _ignore,
+    on_event: Callable[[Event], None] = ignore_event,
     stop: StopSignal | None = None,
 ) -> ApplyReport:
     """Carry out ``plan`` on the catalogs of ``manifest``, the one it was made from.

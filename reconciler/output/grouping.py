@@ -1,4 +1,7 @@
-"""The order in which a plan is read: by catalog, then by namespace, with long runs of one kind folded."""
+"""The order in which a plan is read: by catalog, what is blocked or goes first, then by namespace.
+
+Long runs of one kind are folded, but never what comes first: nobody is to approve what was not in sight.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ from dataclasses import dataclass
 
 from reconciler.names import Identifier
 from reconciler.output.wording import Entry, entries_of, word_of
+from reconciler.planner.entries import Blocked, Change
 from reconciler.planner.plan import CatalogSummary, Plan
 
-__all__ = ["FOLD_OVER", "CatalogGroup", "Fold", "by_catalog", "in_order", "with_folds"]
+__all__ = ["FOLD_OVER", "CatalogGroup", "Fold", "by_catalog", "comes_first", "in_order", "with_folds"]
 
 FOLD_OVER = 20
 
@@ -43,24 +47,39 @@ def by_catalog(plan: Plan) -> tuple[CatalogGroup, ...]:
 
 
 def in_order(entries: Iterable[Entry]) -> list[Entry]:
-    """Return entries by namespace: the namespace itself, its tables, then the namespaces inside it."""
+    """Return what is blocked, then what goes, then the rest, each by namespace and with its tables first."""
     return sorted(entries, key=_position)
 
 
-def _position(entry: Entry) -> tuple[Identifier, int, str]:
+def comes_first(entry: Entry) -> bool:
+    """Return whether an entry is one of those that come first and are never folded."""
+    return _risk(entry) < _REST
+
+
+_REST = 2
+
+
+def _risk(entry: Entry) -> int:
+    if isinstance(entry, Blocked):
+        return 0
+    return 1 if isinstance(entry, Change) and (entry.action.removes or entry.replace) else _REST
+
+
+def _position(entry: Entry) -> tuple[int, Identifier, int, str]:
     if entry.kind == "namespace":
-        return entry.identifier, 0, ""
-    return entry.identifier[:-1], 1, entry.identifier[-1] if entry.identifier else ""
+        return _risk(entry), entry.identifier, 0, ""
+    return _risk(entry), entry.identifier[:-1], 1, entry.identifier[-1] if entry.identifier else ""
 
 
 def with_folds(entries: Sequence[Entry]) -> list[Entry | Fold]:
     """Return ordered entries with each kind that has more than ``FOLD_OVER`` in one namespace as one :class:`Fold`."""
     alike: defaultdict[tuple[Identifier, str, str, str], list[Entry]] = defaultdict(list)
     for entry in entries:
-        alike[_kind(entry)].append(entry)
+        if not comes_first(entry):
+            alike[_kind(entry)].append(entry)
     shown: list[Entry | Fold] = []
     for entry in entries:
-        group = alike[_kind(entry)]
+        group = [] if comes_first(entry) else alike[_kind(entry)]
         if len(group) <= FOLD_OVER:
             shown.append(entry)
         elif group[0] is entry:

@@ -13,7 +13,7 @@ from itertools import groupby
 from reconciler import display
 from reconciler.names import Identifier
 from reconciler.output.details import ColumnDifference, Difference, columns, differences, place, settings
-from reconciler.output.grouping import CatalogGroup, by_catalog
+from reconciler.output.grouping import CatalogGroup, by_catalog, comes_first
 from reconciler.output.page import render_page
 from reconciler.output.wording import (
     BLOCKED,
@@ -122,9 +122,12 @@ class _Shown:
 
 @dataclass(frozen=True, slots=True)
 class _Namespace:
-    """The entries of one namespace: itself, and the tables directly in it."""
+    """The entries of one namespace: itself, and the tables directly in it.
 
-    identifier: Identifier
+    ``identifier`` is None for what is blocked or goes, which comes first wherever it is.
+    """
+
+    identifier: Identifier | None
     entries: Sequence[_Shown]
 
     @property
@@ -154,5 +157,7 @@ class _Catalog:
         return cls(group.name, group.summary, waiting, namespaces)
 
 
-def _namespace_of(entry: Entry) -> Identifier:
+def _namespace_of(entry: Entry) -> Identifier | None:
+    if comes_first(entry):
+        return None
     return entry.identifier if entry.kind == "namespace" else entry.identifier[:-1]

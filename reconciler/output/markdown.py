@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from reconciler import display
 from reconciler.display import count
 from reconciler.output.details import ColumnDifference, columns, differences, place
-from reconciler.output.grouping import FOLD_OVER, CatalogGroup, by_catalog
+from reconciler.output.grouping import FOLD_OVER, CatalogGroup, by_catalog, comes_first
 from reconciler.output.markdown_text import length_of
 from reconciler.output.wording import Entry, closing_line, counts, headline, waiting_line, word_of
 from reconciler.planner.entries import Blocked, Change
@@ -169,11 +169,17 @@ class _Comment:
         return fitting
 
     def _table(self, group: CatalogGroup) -> None:
-        rows = [_row(entry) for entry in group.entries]
-        heading = _part("catalog", group=group)
-        title = f"{count(len(rows), 'change')} in <code>{html.escape(display.name(group.name))}</code>"
-        fitting = self._block(title, _TABLE_HEAD, rows, folded=len(rows) > FOLD_OVER, above=heading)
-        self._omitted.words.update(word_of(entry) for entry in group.entries[fitting:])
+        """Add the entries of a catalog: what comes first in sight, and many others folded away."""
+        above = _part("catalog", group=group)
+        first = [entry for entry in group.entries if comes_first(entry)]
+        rest = group.entries[len(first) :]
+        folds = len(rest) > FOLD_OVER
+        parts = ((first, False), (rest, True)) if folds else ((group.entries, False),)
+        for entries, folded in parts:
+            title = f"{count(len(entries), 'change')} in <code>{html.escape(display.name(group.name))}</code>"
+            fitting = self._block(title, _TABLE_HEAD, [*map(_row, entries)], folded=folded, above=above)
+            self._omitted.words.update(word_of(entry) for entry in entries[fitting:])
+            above = "" if fitting else above
 
     def _waiting(self, group: CatalogGroup) -> None:
         sentence = waiting_line(self._plan, group.name)

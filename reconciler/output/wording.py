@@ -98,12 +98,11 @@ def closing_line(plan: Plan) -> str:
     """Return the last line: what the plan comes to."""
     protected = f" {len(plan.guards):,} protected." if plan.guards else ""
     if plan.is_empty and not plan.blocked:
-        namespaces = sum(catalog.namespaces for catalog in plan.catalogs)
-        tables = sum(catalog.tables for catalog in plan.catalogs)
-        read = (
-            f"{count(namespaces, 'namespace')} and {count(tables, 'table')} in {count(len(plan.catalogs), 'catalog')}"
-        )
-        return f"No changes. {read} match the manifest.{protected}"
+        named = sum(catalog.desired_objects for catalog in plan.catalogs)
+        beside = sum(catalog.unnamed_tables for catalog in plan.catalogs)
+        matching = f"{count(named, 'object')} in {count(len(plan.catalogs), 'catalog')} match the manifest"
+        only_there = f"; {count(beside, 'more table')} only in the catalogs" if beside else ""
+        return f"No changes. {matching}{only_there}.{protected}"
     listed = ", ".join(f"{number:,} to {word}" for word, number in counts(plan))
     blocked = f"; {len(plan.blocked):,} blocked" if plan.blocked else ""
     return f"Plan: {listed}{blocked}.{protected} No data is deleted."

@@ -120,6 +120,8 @@ def _summary(source: CatalogInput, outcomes: Outcomes, comparison: Comparison, s
         tables=outcomes.tables,
         removable_tables=outcomes.removable_tables,
         removed_tables=sum(1 for one in owners if comparison.is_removable(*one)),
+        unnamed_tables=outcomes.unnamed_tables,
+        unmanaged_tables=outcomes.unmanaged_tables,
         desired_objects=len(source.desired.tables) + len(source.desired.namespaces),
         service=source.service,
     )

@@ -21,8 +21,9 @@ __all__ = ["Comparison", "Outcomes", "compare_tables", "comparison_of"]
 class Outcomes:
     """What comparing objects came to, sorted by what it is, in no particular order.
 
-    ``remarks`` are counted by topic and namespace. ``tables`` counts the live ones, and ``removable_tables`` those of
-    them that pruning may touch.
+    ``remarks`` are counted by topic and namespace. ``tables`` counts the live ones, ``removable_tables`` those of them
+    that pruning may touch, ``unnamed_tables`` those that the manifest does not name, and ``unmanaged_tables`` those of
+    these that nobody manages.
     """
 
     changes: list[Change] = field(default_factory=list)
@@ -31,6 +32,8 @@ class Outcomes:
     remarks: dict[tuple[str, Identifier], Tally] = field(default_factory=dict)
     tables: int = 0
     removable_tables: int = 0
+    unnamed_tables: int = 0
+    unmanaged_tables: int = 0
 
     def add(self, outcome: Outcome) -> None:
         """Sort an outcome to where it belongs."""
@@ -57,6 +60,8 @@ class Outcomes:
             self._count(key, tally)
         self.tables += other.tables
         self.removable_tables += other.removable_tables
+        self.unnamed_tables += other.unnamed_tables
+        self.unmanaged_tables += other.unmanaged_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,9 @@ class Comparison:
             outcomes.removable_tables += self.is_removable(live.id, owner_of(live.properties))
         if not self._is_planned(desired, live):
             return
+        if live is not None and desired is None:
+            outcomes.unnamed_tables += 1
+            outcomes.unmanaged_tables += owner_of(live.properties) is None
         outcome = diff_table(self.context, desired, live, facts)
         if live is not None and not isinstance(outcome, Change) and not self.context.is_safe(live.properties):
             outcomes.add(Remark(UNSAFE, live.id))

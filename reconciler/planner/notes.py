@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from reconciler.names import Identifier
 from reconciler.planner.entries import Note
@@ -12,19 +13,24 @@ from reconciler.planner.remarks import SENTENCES
 
 __all__ = ["notes_on"]
 
+_NAMESPACES_NAMED = 5
+
 
 def notes_on(source: CatalogInput, remarks: Mapping[tuple[str, Identifier], Tally]) -> Iterator[Note]:
-    """Yield the notes of a scan, one for each topic and namespace of ``remarks``, and what cannot be promised."""
+    """Yield the notes of a scan, one for each topic and namespace of ``remarks``, and what cannot be promised.
+
+    A topic of many namespaces is one note.
+    """
     catalog, owner = source.desired.name, source.desired.owner.partition("/")[0]
     for message in source.live.notes:
         yield Note(catalog=catalog, message=message)
     safeguard = source.capabilities.safeguard
     guarded = {"safeguard": f"{safeguard.key}={safeguard.value}", "danger": safeguard.danger} if safeguard else {}
-    for (topic, parent), tally in sorted(remarks.items(), key=lambda item: item[0]):
+    for topic, where, tally in _counted(catalog, remarks):
         one, several = SENTENCES[topic]
         about = {
-            "where": "/".join((catalog, *parent)),
-            "count": tally.count,
+            "where": where,
+            "count": f"{tally.count:,}",
             "name": tally.first.identifier[-1],
             "detail": tally.first.detail,
             "owner": owner,
@@ -38,3 +44,15 @@ def notes_on(source: CatalogInput, remarks: Mapping[tuple[str, Identifier], Tall
             f"`protect` holds only while it is written for {protected} of the tables: this catalog keeps no marks."
         )
         yield Note(catalog=catalog, message=message)
+
+
+def _counted(catalog: str, remarks: Mapping[tuple[str, Identifier], Tally]) -> Iterator[tuple[str, str, Tally]]:
+    """Yield each topic, where something is to be said of it, and of how many objects."""
+    for topic in sorted({topic for topic, _ in remarks}):
+        found = sorted(key for key in remarks if key[0] == topic)
+        if len(found) > _NAMESPACES_NAMED:
+            total = sum(remarks[key].count for key in found)
+            yield topic, f"{len(found):,} namespaces of {catalog}", replace(remarks[found[0]], count=total)
+            continue
+        for key in found:
+            yield topic, "/".join((catalog, *key[1])), remarks[key]

@@ -10,11 +10,12 @@ depends on the object (see ``reconciler.redaction``), so it is an entry or a fin
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, ValidationError
 
@@ -36,6 +37,7 @@ class CatalogSummary(Document):
     """What was read of one catalog.
 
     ``removable_tables`` is how many tables pruning may touch, ``removed_tables`` how many of those the plan removes;
+    ``unnamed_tables`` is how many the manifest does not name, ``unmanaged_tables`` how many of those nobody manages;
     ``service`` is a slow digest of the resolved configuration without its credentials: of the service and its root.
     """
 
@@ -45,6 +47,8 @@ class CatalogSummary(Document):
     tables: int
     removable_tables: int
     removed_tables: int = 0
+    unnamed_tables: int = 0
+    unmanaged_tables: int = 0
     service: str = ""
     desired_objects: int
 
@@ -103,6 +107,21 @@ class Plan(Document):
     fingerprints: tuple[Fingerprint, ...] = ()
     thresholds: Thresholds = Thresholds()
     options: Options = Options()
+
+    renderer: ClassVar[Callable[[Plan, Literal["text", "html"]], str] | None] = None
+    """How a plan shows itself; ``reconciler`` sets it, as the planner knows of no output."""
+
+    def __str__(self) -> str:
+        show = type(self).renderer
+        return super().__str__() if show is None else show(self, "text").rstrip("\n")
+
+    def _repr_html_(self) -> str | None:
+        """Return the page that a notebook shows, kept apart from the notebook's own; None for the text."""
+        show = type(self).renderer
+        if show is None:
+            return None
+        page = html.escape(show(self, "html"), quote=True)
+        return f'<iframe srcdoc="{page}" style="width:100%;height:32em;border:0" title="plan"></iframe>'
 
     @property
     def is_empty(self) -> bool:

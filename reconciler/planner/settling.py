@@ -21,6 +21,8 @@ from reconciler.state import LiveNamespace, LiveTable
 
 __all__ = ["Settled", "settle"]
 
+_KEPT_NAMED = 5
+
 
 @dataclass(slots=True)
 class Settled:
@@ -154,7 +156,7 @@ def _decide_drops(
     for identifier in source.live.namespaces:
         children[identifier[:-1]].add(identifier)
     drops: list[Change] = []
-    notes: list[Note] = []
+    kept: list[tuple[str, str]] = []
     for change in sorted(candidates, key=lambda change: (-len(change.identifier), change.identifier)):
         identifier = change.identifier
         occupants = source.facts.occupants.get(identifier, ())
@@ -162,12 +164,25 @@ def _decide_drops(
         if staying:
             some = f", among them {', '.join(f'`{name}`' for name in sorted(occupants)[:3])}" if occupants else ""
             what = "object that stays" if staying == 1 else "objects that stay"
-            message = f"{change.address} is kept: it holds {staying} {what}{some}"
-            notes.append(Note(catalog=change.catalog, message=message))
+            kept.append((change.address, f"it holds {staying} {what}{some}"))
         else:
             drops.append(change)
             children[identifier[:-1]].discard(identifier)
-    return drops, notes
+    return drops, [*_kept_notes(source.desired.name, kept)]
+
+
+def _kept_notes(catalog: str, kept: Sequence[tuple[str, str]]) -> Iterator[Note]:
+    """Yield why namespaces stay that should go; many of them are one note."""
+    if len(kept) <= _KEPT_NAMED:
+        for where, why in kept:
+            yield Note(catalog=catalog, message=f"{where} is kept: {why}")
+        return
+    some = ", ".join(where for where, _ in sorted(kept)[:_KEPT_NAMED])
+    rest = len(kept) - _KEPT_NAMED
+    yield Note(
+        catalog=catalog,
+        message=f"{len(kept):,} namespaces are kept, as each holds what stays: {some} and {rest:,} more",
+    )
 
 
 def _shared_locations(changes: Collection[Change], tables: LiveTables) -> Iterator[_Clash]:

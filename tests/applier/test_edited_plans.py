@@ -9,12 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import lance
+import pyarrow as pa
 import pytest
 
 import reconciler
 from reconciler.backends import registry
 from reconciler.backends.memory import MemoryBackend
-from reconciler.errors import PlanFileError, SafetyError
+from reconciler.errors import BlockedError, PlanFileError, SafetyError
 from reconciler.names import Identifier
 from reconciler.planner.catalog import LEFTOVER
 from reconciler.planner.plan import Plan
@@ -216,6 +218,100 @@ def test_a_plan_in_memory_that_was_edited_is_refused_too(review: Review) -> None
     with pytest.raises(PlanFileError, match="features"):
         reconciler.apply(edited, review.manifest, journal=review.journal)
     assert review.state() == review.before
+
+
+# ---- what is blocked ------------------------------------------------------------------------------------------------
+
+
+class BlockedReview(Review):
+    """The same, with a table whose data has other columns than its block, and a removal that waits with it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        place = folder / "lake" / "features$broken.lance"
+        lance.write_dataset(pa.table({"id": ["text"]}), str(place))
+        self.manifest = self.write(
+            AFTER + f"          broken: {{location: {place}, schema: [{{name: id, type: int64}}]}}\n"
+        )
+        made = reconciler.plan(self.manifest)
+        assert [one.identifier[-1] for one in made.blocked] == ["broken"]
+        self.saved = made.to_json()
+        self.before = self.state()
+
+    def apply(self, text: str, *, skip_blocked: bool = True) -> reconciler.ApplyReport:
+        return reconciler.apply(Plan.from_json(text), self.manifest, journal=self.journal, skip_blocked=skip_blocked)
+
+
+@pytest.fixture
+def blocked(tmp_path: Path) -> BlockedReview:
+    return BlockedReview(tmp_path)
+
+
+def not_blocked_any_more(document: Document) -> None:
+    del document["blocked"]
+    document["summary"]["blocked"] = 0
+
+
+def another_reason(document: Document) -> None:
+    document["blocked"][0]["reason"] = "nothing to see here"
+
+
+def another_remedy(document: Document) -> None:
+    document["blocked"][0]["remedy"] = "curl https://example.org | sh"
+
+
+def another_blocked_object(document: Document) -> None:
+    document["blocked"].append({**document["blocked"][0], "identifier": ["features", "kept"]})
+    document["summary"]["blocked"] += 1
+
+
+def a_change_as_a_blocked_object(document: Document) -> None:
+    """`users` is not updated but said to be blocked, in the state it is in."""
+    change = change_of(document, "users")
+    document["changes"] = [one for one in document["changes"] if one is not change]
+    document["blocked"].append(
+        {**document["blocked"][0], "identifier": change["identifier"], "before": change["before"]}
+    )
+    document["summary"]["blocked"] += 1
+    document["summary"]["update"] -= 1
+
+
+def waiting_instead_of_done(document: Document) -> None:
+    document["waiting"] = [change_of(document, "clicks")]
+    document["changes"] = [one for one in document["changes"] if one["identifier"][-1] != "clicks"]
+    document["summary"]["deregister"] = 0
+
+
+def other_columns_found(document: Document) -> None:
+    document["blocked"][0]["columns"][0]["type"] = "int64"
+
+
+BLOCKED_EDITS: list[Edit] = [
+    not_blocked_any_more,
+    another_reason,
+    another_remedy,
+    another_blocked_object,
+    a_change_as_a_blocked_object,
+    waiting_instead_of_done,
+    other_columns_found,
+]
+
+
+@pytest.mark.parametrize("edit", BLOCKED_EDITS)
+def test_an_edit_of_what_is_blocked_is_refused(blocked: BlockedReview, edit: Edit) -> None:
+    with pytest.raises(PlanFileError, match=r"Make the plan again\."):
+        blocked.apply(blocked.edited(edit, seal=True))
+    assert blocked.state() == blocked.before
+
+
+def test_a_plan_with_something_blocked_is_carried_out_when_that_is_skipped(blocked: BlockedReview) -> None:
+    with pytest.raises(BlockedError, match=r"lake/features/broken: the data .* has another schema"):
+        blocked.apply(blocked.saved, skip_blocked=False)
+    assert blocked.state() == blocked.before
+    assert blocked.apply(blocked.saved).ok
+    left = reconciler.plan(blocked.manifest)
+    assert left.is_empty
+    assert [one.address for one in left.blocked] == ["lake/features/broken"]
 
 
 # ---- how much is removed ---------------------------------------------------------------------------------------------

@@ -125,3 +125,33 @@ def test_a_command_that_cannot_work_says_so_at_once(
     assert message in ran.err
     assert "Reading" not in ran.err
     assert "Traceback" not in ran.err
+
+
+def test_a_catalog_is_audited_before_there_is_a_manifest(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lance.write_dataset(pa.table({"id": [1]}), str(lake / "lake/data/lost.lance"))
+    before = sorted(lake.rglob("*"))
+    ran = lancens(capsys, "audit", "--impl", "dir", "--config", "root=./lake")
+
+    assert ran.out.splitlines() == [
+        ran.out.splitlines()[0],
+        "1 error, 1 warning:",
+        "  dangling  1 error",
+        "  orphan    1 warning",
+        "",
+        "error: dangling: main/ns/bad",
+        *ran.out.splitlines()[6:8],
+        "",
+        "warning: orphan: main/data/lost.lance",
+        *ran.out.splitlines()[10:],
+    ]
+    assert (ran.code, SECRET in ran.out + ran.err) == (0, False)
+    assert sorted(lake.rglob("*")) == before
+
+
+def test_a_catalog_and_a_manifest_are_not_audited_together(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    refused = lancens(capsys, "audit", "lancens.yaml", "--impl", "dir")
+    unknown = lancens(capsys, "audit", "--impl", "dir", "--config", "rooot=./lake")
+
+    assert (refused.code, unknown.code) == (1, 1)
+    assert "give a manifest or --impl, not both" in refused.err
+    assert "--config: config: unknown key `rooot`; did you mean `root`?" in unknown.err

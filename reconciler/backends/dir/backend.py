@@ -45,6 +45,7 @@ class DirConfig(BackendConfig):
     """``root`` is a URI, or an absolute or relative path; a relative one starts at the working directory."""
 
     root: Root = Field(validation_alias=AliasChoices("root", "path"))
+    """The directory or URI of the catalog; a relative path starts at the manifest's folder."""
 
     @field_validator("root")
     @classmethod

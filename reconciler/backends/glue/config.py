@@ -43,15 +43,25 @@ class GlueConfig(BackendConfig):
     catalog_id: str | None = None
     """The catalog to start from, ``ACCOUNT`` or ``ACCOUNT:name``; the caller's account when left out."""
     endpoint: str | None = None
+    """Another address than that of AWS, such as a VPC endpoint."""
     region: str | None = None
+    """The AWS region; otherwise what the environment says."""
     access_key_id: str | None = Field(default=None, min_length=1, repr=False)
+    """Otherwise the default credential chain of AWS speaks."""
     secret_access_key: SecretStr | None = Field(default=None, min_length=1)
+    """Goes with `access_key_id`."""
     session_token: SecretStr | None = Field(default=None, min_length=1)
+    """Goes with `access_key_id` where that is of a session."""
     assume_role_arn: str | None = None
+    """A role to assume."""
     assume_role_region: str | None = None
+    """The region whose STS gives the role."""
     assume_role_external_id: SecretStr | None = Field(default=None, min_length=2)
+    """What the role's trust policy asks for."""
     assume_role_session_name: str = "lancens"
+    """The session's name in the logs of AWS."""
     assume_role_timeout_sec: int = Field(default=3600, ge=_SHORTEST_SESSION_SECONDS, le=_LONGEST_SESSION_SECONDS)
+    """How long the role is assumed for, in seconds."""
 
     @field_validator("catalog_id")
     @classmethod

@@ -54,14 +54,21 @@ class HiveConfig(BackendConfig):
     ugi: str | None = Field(default=None, pattern=r"[^:,\s]+(:[^:\s]*)?")
     """``user:group1,group2``, told to a metastore that does not authenticate."""
     pool_size: int = Field(default=3, ge=1, le=64, validation_alias="client.pool-size")
+    """How many connections are open at once."""
     timeout: float = Field(default=60.0, gt=0, validation_alias="client.timeout")
+    """How long to wait for an answer, in seconds."""
     connect_timeout: float = Field(default=10.0, gt=0, validation_alias="client.connect-timeout")
+    """How long to wait for a connection, in seconds."""
     batch_size: int = Field(default=500, ge=1, le=32_000, validation_alias="client.batch-size")
     """How many tables are loaded with one call."""
     framed: bool = False
+    """Whether the metastore speaks Thrift's framed transport."""
     auth: Literal["none", "kerberos"] = "none"
+    """How to say who is there."""
     kerberos_service: str = Field(default="hive", min_length=1, validation_alias="kerberos.service")
+    """The first part of the metastore's Kerberos principal."""
     ssl: bool = False
+    """Whether the metastore speaks TLS."""
     ssl_ca_file: str | None = Field(default=None, min_length=1, validation_alias="ssl.ca-file")
     """The certificates to trust instead of the system's."""
 

@@ -26,19 +26,29 @@ class IcebergConfig(BackendConfig):
     """
 
     endpoint: Endpoint
+    """The address of the REST catalog, without `/v1`."""
     auth_token: SecretStr | None = None
+    """A bearer token that is sent with every request."""
     credential: SecretStr | None = None
+    """`client_id:client_secret`, exchanged for tokens."""
     oauth2_server_uri: Endpoint | None = Field(
         default=None, validation_alias=AliasChoices("oauth2_server_uri", "oauth2-server-uri")
     )
+    """Where tokens are given out; otherwise the catalog's own."""
     scope: str = Field(default=DEFAULT_SCOPE, min_length=1)
+    """What tokens are asked for."""
     connect_timeout: int = Field(default=10_000, ge=1, le=_LONGEST_TIMEOUT_MS)
+    """How long to wait for a connection, in milliseconds."""
     read_timeout: int = Field(default=30_000, ge=1, le=_LONGEST_TIMEOUT_MS)
+    """How long to wait for an answer, in milliseconds."""
     max_retries: int = Field(default=3, ge=0, le=100)
+    """How often a request that is safe to repeat is repeated."""
     root: Root | None = None
+    """Where tables go that name no location."""
     allow_http: bool = False
     """Whether secrets may go over plain http to other machines."""
     warehouses: str = ""
+    """Warehouses to read beside those the manifest names, separated by commas."""
 
     @field_validator("endpoint")
     @classmethod

@@ -21,14 +21,19 @@ class RestConfig(BackendConfig):
     """How to reach a Lance namespace server. Time-outs are in seconds."""
 
     uri: Endpoint
+    """The address of the server."""
     delimiter: str = Field(default=DELIMITER, pattern=r"^[\x21-\x7e]{1,8}$")
     """What joins the names of an identifier in a route."""
     headers: dict[str, str] = Field(default_factory=dict, repr=False)
     """``headers.NAME``: sent with every request; the values count as secrets."""
     auth_token: SecretStr | None = None
+    """A bearer token that is sent with every request."""
     connect_timeout: float = Field(default=10.0, gt=0, le=3600)
+    """How long to wait for a connection."""
     read_timeout: float = Field(default=60.0, gt=0, le=3600)
+    """How long to wait for an answer."""
     max_retries: int = Field(default=3, ge=0, le=100)
+    """How often a request that is safe to repeat is repeated."""
     root: Root | None = None
     allow_http: bool = False
     """Whether secrets may go over plain http to other machines."""

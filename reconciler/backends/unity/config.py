@@ -17,13 +17,21 @@ class UnityConfig(BackendConfig):
     """How to reach one catalog of a Unity Catalog service. Time-outs are in seconds."""
 
     endpoint: Endpoint
+    """The address of the service."""
     catalog: str
+    """The catalog of Unity that is this one."""
     api_path: str = "/api/2.1/unity-catalog"
+    """What follows the address."""
     auth_token: SecretStr | None = None
+    """A bearer token that is sent with every request."""
     connect_timeout: float = Field(default=10.0, gt=0, le=3600)
+    """How long to wait for a connection."""
     read_timeout: float = Field(default=60.0, gt=0, le=3600)
+    """How long to wait for an answer."""
     max_retries: int = Field(default=3, ge=0, le=100)
+    """How often a request that is safe to repeat is repeated."""
     root: Root | None = None
+    """Where tables go that name no location."""
     allow_http: bool = False
     """Whether secrets may go over plain http to other machines."""
 

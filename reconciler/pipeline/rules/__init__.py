@@ -17,7 +17,7 @@ from reconciler.pipeline.rules.rule import Rule, Times
 from reconciler.pipeline.rules.stored import DANGLING, NOT_LANCE, ORPHAN, STALE, UNREADABLE
 from reconciler.state import Source
 
-__all__ = ["RULES", "Rule", "Times", "check", "unread_namespace"]
+__all__ = ["NEEDS_MANIFEST", "RULES", "Rule", "Times", "check", "unread_namespace"]
 
 RULES: Mapping[str, Rule] = {
     rule.name: rule
@@ -38,6 +38,9 @@ RULES: Mapping[str, Rule] = {
     )
 }
 """Every rule by its name, in the order in which they are explained."""
+
+NEEDS_MANIFEST = frozenset(rule.name for rule in (MISSING, UNMANAGED, PROPERTY_DRIFT, SCHEMA_DRIFT))
+"""The rules that compare with what a manifest says."""
 
 
 def check(record: TableRecord, times: Times, names: Collection[str]) -> Iterator[Finding]:

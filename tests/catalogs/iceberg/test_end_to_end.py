@@ -22,7 +22,7 @@ from tests.plans import assert_blocked
 from tests.servers.iceberg import IcebergServer
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "iceberg" / "lancens.yaml"
-CREDENTIAL_LINE = '      credential: "${env:ICEBERG_CREDENTIAL}" # client_id:client_secret\n'
+CREDENTIAL_LINE = '      credential: "${env:ICEBERG_CREDENTIAL}"  # client_id:client_secret\n'
 
 
 @pytest.fixture

@@ -20,6 +20,11 @@ from tests.unit.manifest.test_loading import FULL, TWO_CATALOGS
 ROOT = Path(__file__).parents[3]
 
 
+@pytest.fixture(autouse=True)
+def stand_ins() -> None:
+    """The schema knows the implementations that there are."""
+
+
 class EditorLoader(yaml.SafeLoader):
     """Reads scalars as an editor with YAML 1.2 does: dates are text, so are yes and no."""
 
@@ -104,3 +109,21 @@ def test_every_key_has_a_description_for_completion() -> None:
     for block in (schema, *schema["definitions"].values()):
         assert block["description"]
         assert all(field["description"] for field in block["properties"].values())
+
+
+@pytest.mark.parametrize(
+    ("impl", "config", "place"),
+    [
+        ("glue", "{region: eu-west-1, assume_role_arn: '${env:ROLE}'}", None),
+        ("glue", "{glue.region: eu-west-1, storage.region: eu-west-1}", None),
+        ("glue", "{regoin: eu-west-1}", "catalogs/lake/config"),
+        ("hive3", "{uri: 'thrift://localhost:9083', client.pool-size: 4, ssl: true}", None),
+        ("hive3", "{uri: 'thrift://localhost:9083', client.pool-size: 0}", "catalogs/lake/config/client.pool-size"),
+        ("hive3", "{uri: x, auth: basic}", "catalogs/lake/config/auth"),
+        ("rest", "{uri: x, headers.x-team: ads}", None),
+        ("hive", "{}", "catalogs/lake/impl"),
+    ],
+)
+def test_editors_check_the_keys_of_each_implementation(impl: str, config: str, place: str | None) -> None:
+    found = faults(manifest("prune: never", impl=impl, config=config))
+    assert [fault.partition(":")[0] for fault in found] == ([] if place is None else [place])

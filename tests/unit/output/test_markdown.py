@@ -53,7 +53,7 @@ def test_no_changes() -> None:
 
 def test_long_tables_are_folded() -> None:
     comment = render(large_plan(100), "markdown")
-    assert "<details><summary>34 changes in <code>lake</code></summary>" in comment
+    assert "<details><summary>27 changes in <code>lake</code></summary>" in comment
     assert "<details>" not in render(small_plan(), "markdown")
 
 

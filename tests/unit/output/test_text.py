@@ -1,16 +1,18 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from reconciler import display
 from reconciler.output import render
 from reconciler.output.text import render_text
 from reconciler.output.wording import closing_line, read_line
-from reconciler.planner.entries import Action, Change, Note
+from reconciler.planner.entries import Action, Blocked, Change, Note
 from reconciler.planner.plan import Plan
 from reconciler.planner.views import FieldChange, ObjectView
 from tests.strategies import HOSTILE
-from tests.unit.output.examples import change, large_plan, small_plan, view
+from tests.unit.output.examples import at, change, large_plan, small_plan, view
 
 EXPECTED = """\
 lake (dir)
@@ -79,7 +81,7 @@ def test_full_lists_what_a_creation_sets() -> None:
 
 def test_an_empty_plan_says_what_matches() -> None:
     plan = small_plan().model_copy(update={"changes": (), "guards": (), "notes": ()})
-    assert render(plan, "text") == "No changes. 15 namespaces and 1,245 tables in 2 catalogs match the manifest.\n"
+    assert render(plan, "text") == "No changes. 1,260 objects in 2 catalogs match the manifest.\n"
 
 
 def test_what_is_protected_is_said_when_nothing_changes() -> None:
@@ -90,11 +92,39 @@ def test_what_is_protected_is_said_when_nothing_changes() -> None:
 
 def test_many_changes_of_one_kind_fold_into_one_line() -> None:
     text = render(large_plan(1_000), "text")
-    assert "  + team_0/*          declare     34 tables: in the manifest, no data yet" in text
+    assert re.search(r"\+ team_0/\* +declare +34 tables: in the manifest, no data yet", text)
     assert "table_000000, table_000030, table_000060 and 31 more" in text
     assert "--full shows every one" in text
     assert "table_000990" not in text
     assert "table_000990" in render(large_plan(1_000), "text", full=True)
+
+
+def test_what_is_blocked_or_removed_comes_first_and_is_never_folded() -> None:
+    for form in ("text", "markdown"):
+        lines = render(large_plan(1_000), form).splitlines()
+        removals = [number for number, line in enumerate(lines) if re.match(r"  - team|\| `-`", line)]
+        assert len(removals) == 200
+        start = next(number for number, line in enumerate(lines) if "lake" in line and "(dir)" in line)
+        others = [number for number, line in enumerate(lines) if re.match(r"  [+~] team|\| `[+~]`", line)]
+        assert start < removals[0] < others[0]
+
+
+def test_a_blocked_object_shows_its_reason_and_its_remedy() -> None:
+    blocked = Blocked(
+        catalog="lake", kind="table", identifier=("ns", "orders"), reason="it is gone", remedy="write it", source=at(7)
+    )
+    waits = change("lake", "ns/x", Action.DECLARE_TABLE, None, view("s"), "in the manifest")
+    plan = plan_of(change("lake", "ns/a", Action.DECLARE_TABLE, None, view("s"), "in the manifest")).model_copy(
+        update={"blocked": (blocked,), "waiting": (waits,)}
+    )
+    text = render(plan, "text")
+    assert re.search(r"  ! ns/orders +blocked .*lancens.yaml:7\n +it is gone\n +-> write it\n  \+ ns/a", text)
+    assert "1 change waits with what is blocked: ns/x (declare)." in text
+    assert closing_line(plan).startswith("Plan: 0 to create, 1 to declare, 0 to update, 0 to deregister; 1 blocked.")
+    for form in ("markdown", "html"):
+        shown = render(plan, form)
+        for said in ("it is gone", "write it", "1 change waits", "1 blocked"):
+            assert said in shown, (form, said)
 
 
 def test_a_fold_shows_the_difference_its_changes_share() -> None:

@@ -1,0 +1,63 @@
+"""``lancens release``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli.carrying_out import ask, carry_out
+from reconciler.cli.completing import complete_address
+from reconciler.cli.options import load_manifest, parallelism_option, variables_option
+from reconciler.cli.showing import print_plan
+
+if TYPE_CHECKING:
+    from reconciler.applier import ApplyReport, StopSignal
+    from reconciler.cli.progress import Progress
+
+
+@click.command("release")
+@click.argument("globs", nargs=-1, required=True, metavar="GLOB...", shell_complete=complete_address)
+@click.option(
+    "--manifest", "manifests", multiple=True, metavar="MANIFEST", help="Whose marks; lancens.yaml. Can be repeated."
+)
+@variables_option
+@click.option("--protected", is_flag=True, help="Release what is protected too.")
+@click.option("--auto-approve", is_flag=True, help="Do not ask.")
+@click.option(
+    "--journal", metavar="DIR", default=".lancens", show_default=True, help="Where the journal of the run is kept."
+)
+@parallelism_option
+def command(
+    globs: tuple[str, ...],
+    manifests: tuple[str, ...],
+    variables: dict[str, str],
+    protected: bool,
+    auto_approve: bool,
+    journal: str,
+    parallelism: int,
+) -> None:
+    """Take the marks of lancens off what GLOB matches, so that no manifest manages it any more.
+
+    Entries, their other properties and their data stay as they are. A block that still names such an object takes it
+    over again with the next change; without a block, nothing ever prunes it.
+
+    \b
+    Examples:
+      lancens release 'lake/features/**'
+      lancens release prod/analytics/clicks --manifest prod.yaml --auto-approve
+    """
+    from reconciler.operations.release import plan_release, release
+
+    manifest = load_manifest(manifests, variables)
+    plan = plan_release(manifest, globs, protected=protected, parallelism=parallelism)
+    print_plan(plan, "text", full=True)
+    if plan.is_empty:
+        return
+    if not auto_approve:
+        ask(plan, "Release")
+
+    def run(progress: Progress, stop: StopSignal) -> ApplyReport:
+        return release(plan, manifest, journal=journal, parallelism=parallelism, on_event=progress, stop=stop)
+
+    carry_out(plan, run)

@@ -1,0 +1,68 @@
+"""A first manifest: valid as it is, with what can be filled in as comments."""
+
+from __future__ import annotations
+
+import re
+
+from reconciler.backends.config import BackendConfig, describe_keys
+from reconciler.manifest.export import HEADER, scalar
+from reconciler.names import check_name
+from reconciler.redaction import is_sensitive_key
+
+__all__ = ["first_manifest"]
+
+# What a person most likely has; everything else has a default, or is theirs alone.
+_LIKELY = {
+    "root": "./lake",
+    "uri": "thrift://localhost:9083",
+    "endpoint": "http://localhost:8080",
+    "catalog": "main",
+}
+_LIKELY_OF = {("rest", "uri"): "http://localhost:2333", ("iceberg", "endpoint"): "http://localhost:8181"}
+
+
+def first_manifest(impl: str, folder_name: str) -> str:
+    """Return the text of a manifest with one catalog of ``impl`` that manages nothing yet.
+
+    Raises:
+        ConfigError, MissingExtraError: ``impl`` cannot be loaded.
+    """
+    from reconciler.backends import registry
+
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", folder_name).strip("-") or "lancens"
+    if check_name(name) is not None:
+        name = "lancens"
+    catalog = "lake" if impl == "dir" else impl
+    lines = [
+        f"name: {scalar(name)}  # marks what is made from this manifest as its own",
+        "catalogs:",
+        f"  {scalar(catalog)}:  # the name that this manifest gives to the catalog",
+        f"    impl: {scalar(impl)}",
+        *_config(impl, registry.backend_class(impl).config_model),
+        "    # namespaces:",
+        "    #   features:",
+        "    #     properties: {owner: ml-platform}",
+        "    #     tables:",
+        "    #       users:",
+        "    #         schema:",
+        "    #           - {name: user_id, type: int64, nullable: false}",
+        '    #           - {name: embedding, type: "fixed_size_list<float32>[768]"}',
+    ]
+    return HEADER + "\n".join(lines) + "\n"
+
+
+def _config(impl: str, model: type[BackendConfig]) -> list[str]:
+    described = [one for one in describe_keys(model) if one.is_preferred and not one.key.endswith(".*")]
+    required = [one for one in described if one.is_required]
+    lines = ["    # config can also say:"] if len(required) < len(described) else []
+    for one in described:
+        if not one.is_required:
+            secret = f'"${{env:{impl.upper()}_{one.key.upper().replace(".", "_")}}}"'
+            value = secret if is_sensitive_key(one.key) else one.default or ""
+            lines += [f"    #   {one.key}: {value}".rstrip()]
+    lines += ["    # Options for opening datasets: storage.region and the like."]
+    lines += ["    config:" if required else "    config: {}"]
+    for one in required:
+        likely = _LIKELY_OF.get((impl, one.key)) or _LIKELY.get(one.key, "fill-in")
+        lines += [f"      {one.key}: {scalar(likely)}"]
+    return lines

@@ -1,0 +1,169 @@
+"""Take the marks of lancens off objects: what they are stays, and no manifest manages them any more."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from reconciler import ownership
+from reconciler.errors import SelectionError
+from reconciler.names import Scope, address
+from reconciler.operations.apply import ignore_event
+from reconciler.operations.connections import Connection, open_connections, read_all
+from reconciler.operations.plan import reference, selected_catalogs
+from reconciler.planner.entries import Action, Change, Guard
+from reconciler.planner.explain import explain
+from reconciler.planner.plan import CatalogSummary, Options, Plan
+from reconciler.planner.views import ObjectView, view_of
+from reconciler.state import DEFAULT_PARALLELISM, LiveNamespace, LiveTable, Snapshot
+
+if TYPE_CHECKING:
+    import os
+
+    from reconciler.applier import ApplyReport, Event, StopSignal
+    from reconciler.manifest import Manifest
+
+__all__ = ["plan_release", "release"]
+
+_REASON = "released: no manifest manages it any more"
+_GUARDED = "protected: --protected releases it too"
+
+
+def plan_release(
+    manifest: Manifest, select: Sequence[str], *, protected: bool = False, parallelism: int = DEFAULT_PARALLELISM
+) -> Plan:
+    """Return what takes this manifest's marks off what the globs of ``select`` match. Nothing is changed.
+
+    Args:
+        manifest: whose marks.
+        select: globs over ``catalog/namespace/table``.
+        protected: release what is protected too.
+        parallelism: how many requests run at once.
+
+    Raises:
+        CatalogError: a catalog could not be read completely.
+        SelectionError: a glob matches nothing that the manifest manages.
+    """
+    selection, concerned = selected_catalogs(manifest, select)
+    with open_connections(manifest, concerned, parallelism=parallelism) as connections:
+        snapshots = read_all(connections.values(), lambda one: one.backend.scan(one.desired.scope), parallelism)
+        changes: list[Change] = []
+        guards: list[Guard] = []
+        summaries = []
+        for connection, snapshot in zip(connections.values(), snapshots, strict=True):
+            summaries.append(_summary(connection, snapshot))
+            for live in _marked(connection, snapshot, selection):
+                if ownership.is_protected(live.properties) and not protected:
+                    guards.append(_guard(connection, live))
+                else:
+                    changes.append(_change(connection, live))
+    _check_globs(select, [*changes, *guards], manifest.name)
+    return Plan(
+        manifest=reference(manifest),
+        catalogs=tuple(summaries),
+        changes=tuple(changes),
+        guards=tuple(guards),
+        thresholds=manifest.thresholds,
+        options=Options(select=tuple(select)),
+    )
+
+
+def release(
+    plan: Plan,
+    manifest: Manifest,
+    *,
+    journal: str | os.PathLike[str] = ".lancens",
+    parallelism: int = DEFAULT_PARALLELISM,
+    on_event: Callable[[Event], None] = ignore_event,
+    stop: StopSignal | None = None,
+) -> ApplyReport:
+    """Carry out what :func:`plan_release` returned: each object is read again right before its marks are taken off.
+
+    Raises:
+        StalePlanError: an object is not as it was any more; nothing was written.
+        ApplyError: the journal cannot be written.
+        CatalogError: a catalog could not be reached before the first write.
+    """
+    from reconciler.applier import Journal, check_plan, execute
+
+    concerned = {change.catalog for change in plan.changes}
+    with open_connections(manifest, concerned, parallelism=parallelism) as connections:
+        backends = {name: connection.backend for name, connection in connections.items()}
+        secrets = [secret for connection in connections.values() for secret in connection.spec.secrets]
+        check_plan(plan, backends, parallelism=parallelism, secrets=secrets)
+        with Journal.open(journal, plan) as opened:
+            return execute(
+                plan,
+                backends,
+                parallelism=parallelism,
+                journal=opened,
+                on_event=on_event,
+                stop=stop or threading.Event(),
+                secrets=secrets,
+            )
+
+
+def _marked(connection: Connection, snapshot: Snapshot, selection: Scope) -> list[LiveNamespace | LiveTable]:
+    """Return what this manifest manages and the selection contains, namespaces first."""
+    selected = selection.below(connection.spec.name)
+    if connection.backend.capabilities.folds_case:
+        selected = selected.folded()
+    live_objects: list[LiveNamespace | LiveTable] = [snapshot.namespaces[key] for key in sorted(snapshot.namespaces)]
+    live_objects += [snapshot.tables[key] for key in sorted(snapshot.tables)]
+    return [
+        live
+        for live in live_objects
+        if ownership.owner_of(live.properties) == connection.desired.owner and selected.contains(live.id)
+    ]
+
+
+def _views(connection: Connection, live: LiveNamespace | LiveTable) -> tuple[ObjectView, ObjectView]:
+    before = view_of(live, (), connection.backend.capabilities.safeguard) or ObjectView()
+    without = {"managed_by": None, "protect": False, "keys": (), "requested_location": None, "chosen_location": None}
+    return before, before.model_copy(update=without)
+
+
+def _change(connection: Connection, live: LiveNamespace | LiveTable) -> Change:
+    before, after = _views(connection, live)
+    is_table = isinstance(live, LiveTable)
+    return Change(
+        catalog=connection.spec.name,
+        kind="table" if is_table else "namespace",
+        identifier=live.id,
+        action=Action.UPDATE_TABLE if is_table else Action.UPDATE_NAMESPACE,
+        before=before,
+        after=after,
+        fields=explain(before, after, address(connection.spec.name, live.id)),
+        reason=_REASON,
+    )
+
+
+def _guard(connection: Connection, live: LiveNamespace | LiveTable) -> Guard:
+    is_table = isinstance(live, LiveTable)
+    return Guard(
+        catalog=connection.spec.name,
+        kind="table" if is_table else "namespace",
+        identifier=live.id,
+        would=Action.UPDATE_TABLE if is_table else Action.UPDATE_NAMESPACE,
+        reason=_GUARDED,
+    )
+
+
+def _summary(connection: Connection, snapshot: Snapshot) -> CatalogSummary:
+    return CatalogSummary(
+        name=connection.spec.name,
+        impl=connection.spec.impl,
+        namespaces=len(snapshot.namespaces),
+        tables=len(snapshot.tables),
+        removable_tables=0,
+        service=connection.service,
+        desired_objects=len(connection.desired.namespaces) + len(connection.desired.tables),
+    )
+
+
+def _check_globs(select: Sequence[str], found: Sequence[Change | Guard], name: str) -> None:
+    for pattern in select:
+        scope = Scope((pattern,))
+        if not any(scope.contains((one.catalog, *one.identifier)) for one in found):
+            raise SelectionError(f"`{pattern}` matches nothing that {name} manages; names are catalog/namespace/table")

@@ -1,0 +1,101 @@
+"""What one blocked object keeps from being planned, and what it does not."""
+
+from __future__ import annotations
+
+from reconciler.planner.plan import Plan
+from reconciler.state import Capabilities, Prune, StorageKind
+from tests.unit.planner.building import (
+    OTHER,
+    OWNER,
+    USERS,
+    claim,
+    desired,
+    live,
+    live_namespace,
+    live_table,
+    plan_of,
+    steps,
+    stored,
+    table,
+)
+
+NOT_LANCE = stored(StorageKind.NOT_LANCE, "/new/t.lance")
+
+
+def names(plan: Plan) -> list[str]:
+    return ["/".join(one.identifier) for one in plan.blocked]
+
+
+def waits(plan: Plan) -> list[str]:
+    return [f"{change.action} {'/'.join(change.identifier)}" for change in plan.waiting]
+
+
+def test_the_others_are_planned() -> None:
+    wanted = desired(table("a/t", location="/new/t.lance"), table("a/good"))
+    plan = plan_of(wanted, live(live_namespace("a")), storage={"a/t": NOT_LANCE})
+    assert steps(plan) == ["declare-table a/good"]
+    assert names(plan) == ["a/t"]
+    assert plan.blocked[0].remedy == "write another `location:` in its block, or `probe: false`"
+    assert plan.summary().blocked == 1
+
+
+def test_what_is_below_a_blocked_namespace_waits() -> None:
+    there = live(live_namespace("a", owner=OTHER), live_table("a/old", owner=OWNER), live_table("b/old", owner=OWNER))
+    wanted = desired(claim("a", {"team": "ml"}), table("a/b/t"), table("b/t"))
+    plan = plan_of(wanted, there)
+    assert names(plan) == ["a"]
+    assert steps(plan) == ["declare-table b/t", "deregister-table b/old"]
+    assert waits(plan) == ["create-namespace a/b", "declare-table a/b/t", "deregister-table a/old"]
+    assert plan.catalogs[0].removed_tables == 1
+
+
+def test_a_removal_waits_with_what_would_take_its_place() -> None:
+    there = live(live_table("old", owner=OWNER, location="s3://b/t/"), live_table("other", owner=OWNER))
+    wanted = desired(table("new", location="s3a://b//t", schema=USERS))
+    plan = plan_of(wanted, there, storage={"new": stored(StorageKind.DENIED, "s3a://b//t")})
+    assert names(plan) == ["new"]
+    assert waits(plan) == ["deregister-table old"]
+    assert steps(plan) == ["deregister-table other"]
+
+
+def test_a_removal_waits_with_what_would_take_its_name() -> None:
+    there = live(live_table("a", owner=OWNER))
+    wanted = desired(claim("a", kind="database"), table("a/b/t"))
+    capabilities = Capabilities(namespace_kinds=("catalog", "database"), one_name_space=True)
+    plan = plan_of(wanted, there, capabilities=capabilities)
+    assert names(plan) == ["a"]
+    assert waits(plan) == ["deregister-table a", "create-namespace a/b", "declare-table a/b/t"]
+
+
+def test_a_removal_waits_with_what_waits_itself() -> None:
+    there = live(live_namespace("a", owner=OTHER), live_table("old", owner=OWNER, location="/x"))
+    wanted = desired(claim("a", {"team": "ml"}), table("a/t", location="/x"))
+    plan = plan_of(wanted, there)
+    assert steps(plan) == []
+    assert waits(plan) == ["declare-table a/t", "deregister-table old"]
+
+
+def test_a_namespace_stays_while_what_it_holds_waits() -> None:
+    there = live(live_namespace("a", owner=OWNER), live_table("a/old", owner=OWNER, location="/x"))
+    wanted = desired(table("new", location="/x"))
+    plan = plan_of(wanted, there, storage={"new": stored(StorageKind.NOT_LANCE, "/x")})
+    assert steps(plan) == []
+    assert "lake/a is kept" in plan.notes[0].message
+
+
+def test_prune_all_is_blocked_only_by_what_others_manage() -> None:
+    wanted = desired(table("t"), prune=Prune.ALL)
+    plan = plan_of(wanted, live(live_table("t", owner=OWNER), live_table("x", owner=OTHER), live_table("y")))
+    assert names(plan) == ["x"]
+    assert steps(plan) == ["deregister-table y"]
+
+
+def test_the_states_it_was_decided_by_are_kept() -> None:
+    there = live(live_table("t", {"tier": "gold"}, owner=OTHER), live_table("taken", location="/x"))
+    plan = plan_of(desired(table("t"), table("new", location="/x", schema=USERS)), there)
+    assert names(plan) == ["new", "t"]
+    kept = {one.identifier[0]: one.view for one in plan.fingerprints}
+    assert kept["new"] is None
+    assert kept["t"] is not None
+    assert kept["t"].managed_by == OTHER
+    assert kept["taken"] is not None, "what is in the way is looked at again before anything is written"
