@@ -19,6 +19,7 @@ from reconciler.names import Identifier
 from reconciler.planner.entries import Change, Fingerprint, Kind
 from reconciler.planner.plan import Plan
 from reconciler.planner.views import ObjectView, view_of
+from reconciler.redaction import scrub
 from reconciler.state import DEFAULT_PARALLELISM
 
 __all__ = ["check_plan"]
@@ -71,7 +72,7 @@ def check_plan(
         found = dict(zip(touched, pool.map(moved, touched), strict=True))
     stale = {key: fields for key, fields in found.items() if fields}
     if stale:
-        raise StalePlanError(*_lines(stale, len(touched)))
+        raise StalePlanError(*(scrub(line, secrets) for line in _lines(stale, len(touched))))
 
 
 def _touched(plan: Plan) -> dict[_Key, _Touched]:

@@ -46,6 +46,7 @@ class CatalogReader:
     namespaces: dict[Identifier, DesiredNamespace] = field(default_factory=dict)
     tables: dict[Identifier, DesiredTable] = field(default_factory=dict)
     relative: dict[Identifier, str] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
     schemas: NamedSchemas = field(default_factory=NamedSchemas)
     _places: dict[tuple[str, Identifier], tuple[Place, str]] = field(default_factory=dict)
 
@@ -225,6 +226,8 @@ class CatalogReader:
         location = locations.absolute(block.location, self.blocks.faults.folder(value.place))
         if location != block.location:
             self.relative[identifier] = location
+        if isinstance(value, Scalar) and is_from_outside(value.text):
+            self.places[location] = value.text
         under_root = self.capabilities.location_policy is LocationPolicy.UNDER_ROOT
         if under_root and self.root is not None and not locations.is_under(self.root, location):
             written = value.text if isinstance(value, Scalar) else ""

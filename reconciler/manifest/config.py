@@ -30,10 +30,12 @@ class ResolvedConfig:
     """A ``config`` with every placeholder replaced.
 
     ``secrets`` are the values that no output may hold: what environment and files gave, and what sensitive keys say.
+    ``places`` are locations of which a part comes from there, and what the manifest says in their place.
     """
 
     properties: dict[str, str] = field(repr=False)
     secrets: frozenset[str] = field(repr=False)
+    places: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,7 @@ class ConfigText:
         properties: dict[str, str] = {}
         secrets: set[str] = set()
         problems: list[Problem] = []
+        places: dict[str, str] = {}
         for entry in self.entries:
             try:
                 text, hidden = _filled(entry, resolver)
@@ -104,6 +107,8 @@ class ConfigText:
             if strange:
                 problems.append(_problem(entry.source, _not_allowed(entry, strange[0])))
             properties[entry.key] = self._absolute(entry, text)
+            if hidden and self.plain_key(entry) in _PATH_KEYS:
+                places[properties[entry.key]] = _literal(entry.template)
             secrets |= hidden
             if is_sensitive_key(entry.key):
                 secrets.add(text)
@@ -115,7 +120,7 @@ class ConfigText:
             ]
         if problems:
             raise ManifestError(problems)
-        return ResolvedConfig(properties, frozenset(secrets - {""}))
+        return ResolvedConfig(properties, frozenset(secrets - {""}), places)
 
     def _absolute(self, entry: ConfigEntry, text: str) -> str:
         is_path = self.plain_key(entry) in _PATH_KEYS

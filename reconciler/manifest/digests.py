@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from reconciler import locations
 from reconciler.manifest.manifest import ManifestCatalog
 from reconciler.names import Identifier, address
-from reconciler.redaction import redact_properties
+from reconciler.redaction import redact_properties, slow_digest
 from reconciler.state import DesiredNamespace, DesiredTable, Thresholds
 
 __all__ = ["digest_of"]
@@ -43,6 +43,9 @@ def digest_of(
             add("namespace", *_namespace_parts(catalog.name, namespace))
         for identifier, table in sorted(desired.tables.items()):
             location = table.location
+            if location in catalog.places:
+                add("table", *_table_parts(catalog.name, table, slow_digest(location, address(catalog.name, table.id))))
+                continue
             if identifier in relative:
                 inside = relative[identifier].removeprefix(f"{folder}/")
                 location = os.path.relpath(inside, folder) if inside.startswith("/") else inside

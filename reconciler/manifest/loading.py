@@ -174,7 +174,7 @@ class _Loading:
             namespaces=reader.namespaces,
             tables=reader.tables,
         )
-        return ManifestCatalog(name, config.impl, desired, config, self._resolver), reader
+        return ManifestCatalog(name, config.impl, desired, config, self._resolver, reader.places), reader
 
     def _config(self, name: str, node: Mapping) -> ConfigText | None:
         from reconciler.backends import registry

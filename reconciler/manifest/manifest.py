@@ -22,6 +22,8 @@ class ManifestCatalog:
     desired: DesiredCatalog = field(repr=False)
     config: ConfigText = field(repr=False)
     _resolver: Resolver = field(repr=False)
+    places: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The locations that come from the environment or a file, and what the manifest says in their place."""
 
     def resolve_config(self) -> ResolvedConfig:
         """Return the ``config`` with the environment, variables and files of now.

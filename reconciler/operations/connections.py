@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from reconciler.manifest import Manifest, ResolvedConfig
     from reconciler.state import DesiredCatalog
 
-__all__ = ["CatalogSpec", "Connection", "catalog_specs", "open_connections", "read_all"]
+__all__ = ["CatalogSpec", "Connection", "catalog_specs", "open_connections", "places_of", "read_all"]
 
 ResultT = TypeVar("ResultT")
 
@@ -38,6 +38,7 @@ class CatalogSpec:
         scope: the part of the catalog that the manifest covers.
         outermost_names: the names on the outermost level that the manifest uses, in ``scope`` too.
         parallelism: how many requests a connection has in flight.
+        places: locations that a plan shows as the manifest says them, and that.
     """
 
     name: str
@@ -47,6 +48,7 @@ class CatalogSpec:
     scope: Scope = EVERYTHING
     outermost_names: frozenset[str] = frozenset()
     parallelism: int = DEFAULT_PARALLELISM
+    places: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def errors(self) -> AbstractContextManager[None]:
         """Raise whatever the backend raises in the block as a CatalogError with the catalog's name and no secrets."""
@@ -109,7 +111,8 @@ def catalog_specs(
             name=name,
             impl=manifest.catalogs[name].impl,
             properties=config.properties,
-            secrets=tuple(config.secrets),
+            secrets=(*config.secrets, *manifest.catalogs[name].places),
+            places={**config.places, **manifest.catalogs[name].places},
             scope=manifest.catalogs[name].desired.scope,
             outermost_names=_outermost_names(manifest.catalogs[name].desired),
             parallelism=parallelism,
@@ -166,6 +169,11 @@ def _resolve_configs(manifest: Manifest, names: Collection[str]) -> dict[str, Re
         raise ManifestError(problems)
     check_services(manifest, configs)
     return configs
+
+
+def places_of(connections: Iterable[Connection]) -> dict[str, str]:
+    """Return the locations that a plan shows as the manifest says them, and that."""
+    return {place: said for connection in connections for place, said in connection.spec.places.items()}
 
 
 def read_all(
