@@ -43,7 +43,7 @@ def digest_of(
             add("namespace", *_namespace_parts(catalog.name, namespace))
         for identifier, table in sorted(desired.tables.items()):
             location = table.location
-            if location in catalog.places:
+            if location is not None and location in catalog.places:
                 add("table", *_table_parts(catalog.name, table, slow_digest(location, address(catalog.name, table.id))))
                 continue
             if identifier in relative:
