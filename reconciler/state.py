@@ -19,6 +19,7 @@ __all__ = [
     "Capabilities",
     "Column",
     "DesiredCatalog",
+    "DesiredMove",
     "DesiredNamespace",
     "DesiredTable",
     "Evolve",
@@ -130,10 +131,21 @@ class DesiredTable:
 
 
 @dataclass(frozen=True, slots=True)
+class DesiredMove:
+    """One line of ``moved``: the table, or the namespace with what is below it, that had the name ``origin`` before."""
+
+    origin: Identifier
+    to: Identifier
+    source: Source
+    is_table: bool
+
+
+@dataclass(frozen=True, slots=True)
 class DesiredCatalog:
     """The part of a manifest that is about one catalog; ``owner`` is the marker ``<manifest name>/<catalog>``.
 
-    Every ancestor of a table or namespace has an entry in ``namespaces``.
+    Every ancestor of a table or namespace has an entry in ``namespaces``. Every ``to`` of ``moves`` has a block, and no
+    ``origin`` has one.
     """
 
     name: str
@@ -143,6 +155,7 @@ class DesiredCatalog:
     scope: Scope = EVERYTHING
     namespaces: Mapping[Identifier, DesiredNamespace] = field(default_factory=dict)
     tables: Mapping[Identifier, DesiredTable] = field(default_factory=dict)
+    moves: tuple[DesiredMove, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

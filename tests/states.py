@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import assume
 from hypothesis import strategies as st
 
@@ -10,6 +12,7 @@ from reconciler.names import Identifier
 from reconciler.planner.facts import PlanOptions
 from reconciler.state import (
     DesiredCatalog,
+    DesiredMove,
     DesiredNamespace,
     DesiredTable,
     LiveNamespace,
@@ -20,7 +23,7 @@ from reconciler.state import (
 )
 from tests.unit.planner.building import OTHER, OWNER, at, desired, marks
 
-__all__ = ["SAFEGUARD", "catalogs", "identifiers", "manifests", "option_sets", "safeguards"]
+__all__ = ["SAFEGUARD", "catalogs", "identifiers", "manifests", "moves", "option_sets", "safeguards", "situations"]
 
 names = st.sampled_from(["a", "b", "c"])
 identifiers = st.lists(names, min_size=1, max_size=3).map(tuple)
@@ -40,6 +43,21 @@ def table_blocks(draw: st.DrawFn, identifier: Identifier) -> DesiredTable:
     location = draw(st.none() | places)
     # Without a look at storage tables move freely between the shelves, which hold no data.
     return DesiredTable(identifier, at(), draw(properties), location, probe=False, protect=draw(protections))
+
+
+@st.composite
+def moves(draw: st.DrawFn, wanted: DesiredCatalog, live: Snapshot) -> DesiredCatalog:
+    """Return ``wanted`` with lines of ``moved``: from live names that it does not have to names that it has."""
+    lines: list[DesiredMove] = []
+    for blocks, there, is_table in ((wanted.tables, live.tables, True), (wanted.namespaces, live.namespaces, False)):
+        names = [block.id for block in blocks.values() if not block.absent]
+        # Those that are not there yet first: most lines that people write move something.
+        names.sort(key=lambda name: (name in there, name))
+        origins = sorted(there.keys() - blocks.keys())
+        count = draw(st.integers(0, min(2, len(names), len(origins))))
+        chosen = draw(st.permutations(origins))[:count]
+        lines += [DesiredMove(origin, to, at(), is_table) for origin, to in zip(chosen, names, strict=False)]
+    return replace(wanted, moves=tuple(lines))
 
 
 @st.composite
@@ -81,3 +99,10 @@ def catalogs(draw: st.DrawFn) -> Snapshot:
         {one: LiveNamespace(one, marked()) for one in sorted({*ancestors, *extra}, key=lambda one: (len(one), one))},
         {one: LiveTable(one, draw(places), {**marked(), **noted()}) for one in tables},
     )
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> tuple[DesiredCatalog, Snapshot]:
+    """Return what is wanted, with moves, and what is there."""
+    live = draw(catalogs())
+    return draw(moves(draw(manifests()), live)), live

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from reconciler import display
-from reconciler.applier.live import load
+from reconciler.applier.live import load, load_table
+from reconciler.applier.move_steps import has_moved, is_as_planned
 from reconciler.applier.precondition import Difference, Precondition, differences, precondition_of
 from reconciler.backends.base import Backend
 from reconciler.backends.faults import catalog_errors
@@ -20,7 +21,7 @@ from reconciler.planner.entries import Change, Fingerprint, Kind
 from reconciler.planner.plan import Plan
 from reconciler.planner.views import ObjectView, view_of
 from reconciler.redaction import scrub
-from reconciler.state import DEFAULT_PARALLELISM
+from reconciler.state import DEFAULT_PARALLELISM, LiveNamespace, LiveTable
 
 __all__ = ["check_plan"]
 
@@ -29,10 +30,11 @@ _Key: TypeAlias = tuple[str, Identifier, Kind]
 
 @dataclass(slots=True)
 class _Touched:
-    """One object, what it was when the plan was made, and what the plan does to it."""
+    """One object, what it was when the plan was made, and what the plan does to it; ``leaving`` takes its name away."""
 
     fingerprint: Fingerprint | None = None
     changes: list[Change] = field(default_factory=list)
+    leaving: Change | None = None
 
     def planned_on(self) -> ObjectView | None:
         return self.fingerprint.view if self.fingerprint else self.changes[0].before
@@ -82,6 +84,8 @@ def _touched(plan: Plan) -> dict[_Key, _Touched]:
         objects[fingerprint.catalog, fingerprint.identifier, fingerprint.kind].fingerprint = fingerprint
     for change in plan.changes:
         objects[change.catalog, change.identifier, change.kind].changes.append(change)
+        if change.moved_from is not None:
+            objects[change.catalog, change.moved_from, change.kind].leaving = change
     return {key: objects[key] for key in sorted(objects)}
 
 
@@ -91,6 +95,12 @@ def _moved(touched: _Touched, backend: Backend, kind: Kind, identifier: Identifi
     safeguard = backend.capabilities.safeguard
     if fingerprint and fingerprint.is_of(view_of(live, fingerprint.managed_keys, safeguard)):
         return ()
+    if touched.leaving is not None and _is_leaving(touched.leaving, live, backend):
+        return ()
+    if isinstance(live, LiveTable) and any(
+        change.moved_from is not None and has_moved(change, live, backend) for change in touched.changes
+    ):
+        return ()
     views = ((change, view_of(live, change.managed_keys, safeguard)) for change in touched.changes)
     if any(precondition_of(change, view) is not Precondition.STALE for change, view in views):
         return ()
@@ -99,6 +109,14 @@ def _moved(touched: _Touched, backend: Backend, kind: Kind, identifier: Identifi
     return differences(about, touched.planned_on(), view_of(live, keys, safeguard)) or [
         Difference("state", "what the plan's fingerprint was taken of", "something else")
     ]
+
+
+def _is_leaving(change: Change, live: LiveNamespace | LiveTable | None, backend: Backend) -> bool:
+    """Return whether a move has begun: what has the old name is marked, or has gone and has the new one."""
+    if isinstance(live, LiveTable):
+        return is_as_planned(change, live, backend)
+    moved = None if live is not None else load_table(backend, change.identifier)
+    return moved is not None and has_moved(change, moved, backend)
 
 
 def _lines(stale: Mapping[_Key, Sequence[Difference]], total: int) -> Sequence[str]:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from reconciler.applier.journal import Journal
 from reconciler.applier.live import load_namespace, load_table
+from reconciler.applier.move_steps import move_of
 from reconciler.applier.namespace_steps import step_of_namespace
 from reconciler.applier.precondition import Precondition
 from reconciler.applier.report import ApplyReport, Event, Finished, Result, Started, Status
@@ -186,6 +187,12 @@ class _Run:
             namespace_id = backend.namespace_id_of(change.identifier, root=False)
             namespace = Target(change, backend, namespace_id, load_namespace(backend, namespace_id))
             return self._take(position, namespace, step_of_namespace)
+        if change.moved_from is not None:
+            move = move_of(change, backend)
+            if move.is_done:
+                return Outcome(Status.ALREADY)
+            self._journal.intent(position, change, move.origin or move.live)
+            return move.carry_out()
         table_id = backend.table_id(change.identifier)
         table = Target(change, backend, table_id, load_table(backend, table_id))
         return self._take(position, table, step_of_table)

@@ -19,6 +19,7 @@ from typing import BinaryIO
 from reconciler import locations
 from reconciler.applier.report import ApplyReport, Result, Status
 from reconciler.errors import ApplyError
+from reconciler.names import address
 from reconciler.planner.entries import Change
 from reconciler.planner.plan import Plan
 from reconciler.redaction import redact_properties
@@ -135,7 +136,8 @@ def _new_file(folder: Path) -> tuple[str, Path, BinaryIO]:
 
 
 def _subject(position: int, change: Change) -> dict[str, object]:
-    return {"change": position, "action": change.action.value, "address": change.address}
+    moved = {"from": address(change.catalog, change.moved_from)} if change.moved_from is not None else {}
+    return {"change": position, "action": change.action.value, "address": change.address, **moved}
 
 
 def _whole(change: Change, live: LiveNamespace | LiveTable | None) -> dict[str, object] | None:

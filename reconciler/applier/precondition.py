@@ -73,9 +73,9 @@ def differences(one: Change | Fingerprint, planned: ObjectView | None, live: Obj
     ]
 
 
-def stale_text(change: Change, live: ObjectView | None) -> str:
-    """Return on one line how ``live`` differs from what ``change`` was planned on: ``location planned on a, now b``."""
-    return "; ".join(f"{moved.field} {moved}" for moved in differences(change, change.before, live))
+def stale_text(change: Change, planned: ObjectView | None, live: ObjectView | None) -> str:
+    """Return on one line how ``live`` differs from a state that ``change`` has: ``location planned on a, now b``."""
+    return "; ".join(f"{moved.field} {moved}" for moved in differences(change, planned, live))
 
 
 def _same_place(field: str, one: str | None, other: str | None) -> bool:

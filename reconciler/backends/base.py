@@ -9,6 +9,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import ClassVar
 
 from reconciler.backends.config import BackendConfig, parse_config
@@ -330,6 +331,10 @@ class Backend(ABC):
     def table_storage_options(self, table: LiveTable) -> dict[str, str]:
         """Return the options for opening one table's dataset, where its entry has a say in them (optional)."""
         return self.storage_options()
+
+    def server_time(self) -> datetime | None:
+        """Return what time the service says it is; None where it does not (optional)."""
+        return None
 
     def close(self) -> None:  # noqa: B027 - most have none
         """Give back connections (optional). A closed backend is not used again."""

@@ -163,8 +163,7 @@ class MemoryBackend(Backend):
         """Create the entry of a table."""
         with self._store.lock:
             self._require_namespace(identifier[:-1])
-            if identifier in self._store.tables or identifier in self._store.foreign:
-                raise TableAlreadyExistsError(f"memory: table `{join(identifier)}` already exists")
+            self._require_free(identifier)
             made = LiveTable(identifier, location, dict(properties))
             self._store.tables[identifier] = made
             return made
@@ -196,15 +195,21 @@ class MemoryBackend(Backend):
         """Give the entry of a table another name."""
         with self._store.lock:
             live = self.load_table(identifier)
-            renamed = self.insert_table(to, live.location, live.properties)
+            self._require_namespace(to[:-1])
+            self._require_free(to)
             del self._store.tables[identifier]
-            return renamed
+            self._store.tables[to] = replace(live, id=to)
+            return self._store.tables[to]
 
     def default_location(self, identifier: Identifier) -> str:
         """Return a place of the table's own directly under ``root``, or in the memory of this process."""
         if self.config.root is not None:
             return locations.join(self.config.root, f"{join(identifier)}.lance")
         return f"shared-memory://{quote(self.config.store_name, safe='')}/{quote(join(identifier), safe='$')}.lance"
+
+    def _require_free(self, identifier: Identifier) -> None:
+        if identifier in self._store.tables or identifier in self._store.foreign:
+            raise TableAlreadyExistsError(f"memory: table `{join(identifier)}` already exists")
 
     def _require_namespace(self, identifier: Identifier) -> LiveNamespace:
         """Return a namespace, the root included; the outermost one that is missing is the one named."""

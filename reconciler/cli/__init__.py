@@ -29,6 +29,7 @@ _COMMANDS: Mapping[str, str] = {
     "drift": "Tell whether the catalogs still are what the manifest says.",
     "import": "Write the manifest of what is there.",
     "release": "Take the marks of lancens off objects.",
+    "doctor": "Say what each catalog is, what the credentials may do, and what would not work.",
     "audit": "Look at every table and its data, and say what is wrong.",
     "inventory": "Write down everything that is there, read on Spark.",
     "serve": "Serve catalogs to anything that speaks Lance REST.",

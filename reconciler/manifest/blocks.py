@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from reconciler.manifest.faults import Faults, expected_keys
-from reconciler.manifest.models import Block, ColumnBlock, ColumnError, Nothing
+from reconciler.manifest.models import Block, ColumnBlock, ColumnError, MovedBlock, Nothing
 from reconciler.manifest.nodes import Mapping, Node, Place, Scalar, Sequence
 from reconciler.manifest.variables import (
     Placeholder,
@@ -137,16 +137,17 @@ class BlockReader:
         kind = detail["type"]
         if kind == "extra_forbidden":
             key = str(location[-1])
-            owner = model if len(location) == 1 else ColumnBlock
+            owner = model if len(location) == 1 else MovedBlock if location[0] == "moved" else ColumnBlock
             found = _node_at(node, location)
-            where = what if len(location) == 1 else _column_of(what, location)
+            where = what if len(location) == 1 else _entry_of(what, location)
             self.faults.at(found.key_place, f"unknown key `{key}` in {where}; {expected_keys(key, _keys(owner))}")
             return
         found = _node_at(node, location)
         label = f"`{location[0]}`" if len(location) == 1 else f"`{_dotted(location)}`"
         if kind == "missing":
-            where = _column_of(what, location)
-            self.faults.at(found.place, f"{where} has no `{location[-1]}`; expected a name and a type")
+            where = _entry_of(what, location)
+            expected = "`from` and `to`" if location[0] == "moved" else "a name and a type"
+            self.faults.at(found.place, f"{where} has no `{location[-1]}`; expected {expected}")
         elif found.place in self._unresolved:
             return  # what it stands for is not known; that is said already
         elif kind == "value_error" and isinstance(detail["ctx"]["error"], ColumnError):
@@ -172,8 +173,10 @@ class BlockReader:
         self.faults.at(found.place, f"{label} in {what} is {shown}, expected one of {expected}")
 
 
-def _column_of(what: str, location: tuple[int | str, ...]) -> str:
-    """Return what a column is called whose place in the block ``what`` is ``location``."""
+def _entry_of(what: str, location: tuple[int | str, ...]) -> str:
+    """Return what an entry of a list is called whose place in the block ``what`` is ``location``."""
+    if location[0] == "moved":
+        return f"an entry of `moved` in {what}"
     return f"a column of schema {location[1]}" if location[0] == "schemas" else f"a column of {what}"
 
 

@@ -71,8 +71,12 @@ class CatalogReader:
             if identifier is not None:
                 self._namespace(identifier, child, absent)
 
+    def fault(self, place: Place, message: str) -> None:
+        """Add a fault at ``place``."""
+        self.blocks.faults.at(place, message)
+
     def _at(self, node: Node | Place, message: str) -> None:
-        self.blocks.faults.at(node if isinstance(node, int) else node.key_place, message)
+        self.fault(node if isinstance(node, int) else node.key_place, message)
 
     # ---- names
 

@@ -50,6 +50,8 @@ def digest_of(
                 inside = relative[identifier].removeprefix(f"{folder}/")
                 location = os.path.relpath(inside, folder) if inside.startswith("/") else inside
             add("table", *_table_parts(catalog.name, table, location))
+        for move in sorted(desired.moves, key=lambda move: (move.to, move.is_table)):
+            add("moved", move.origin, move.to, move.is_table)
     return digest.hexdigest()
 
 

@@ -191,6 +191,8 @@ class _Reading:
                     self._merge(there, node, (*path, key))
                 elif isinstance(node, Mapping):
                     into.entries[key] = node
+            elif _is_listed(path, key) and isinstance(there, Sequence) and isinstance(node, Sequence):
+                there.items += node.items
             elif not (key in _REPEATABLE and not path and _same_text(there, node)):
                 label = "/".join((*path, key))
                 self._faults.at(
@@ -219,6 +221,11 @@ def _is_dir(path: Path) -> bool:
 
 def _is_block(node: Node) -> bool:
     return isinstance(node, Mapping) or (isinstance(node, Scalar) and node.is_null)
+
+
+def _is_listed(path: tuple[str, ...], key: str) -> bool:
+    """Return whether a key is one whose lists in several files add up: the ``moved`` of a catalog."""
+    return key == "moved" and len(path) == 2 and path[0] == "catalogs"
 
 
 def _same_text(one: Node, other: Node) -> bool:

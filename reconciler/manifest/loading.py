@@ -19,6 +19,7 @@ from reconciler.manifest.faults import Faults
 from reconciler.manifest.files import Content, read_files
 from reconciler.manifest.manifest import Manifest, ManifestCatalog, service_problems
 from reconciler.manifest.models import CatalogBlock, ManifestFile
+from reconciler.manifest.moves import read_moves
 from reconciler.manifest.nodes import Mapping, Node, Scalar, Sequence
 from reconciler.manifest.policy import OPEN, Policy
 from reconciler.manifest.variables import Resolver, TemplateError
@@ -173,6 +174,7 @@ class _Loading:
             scope=reader.scope,
             namespaces=reader.namespaces,
             tables=reader.tables,
+            moves=read_moves(reader, block.moved, node),
         )
         return ManifestCatalog(name, config.impl, desired, config, self._resolver, reader.places), reader
 

@@ -29,6 +29,7 @@ __all__ = [
     "ColumnBlock",
     "ColumnError",
     "ManifestFile",
+    "MovedBlock",
     "NamespaceBlock",
     "Nothing",
     "SafetyBlock",
@@ -185,6 +186,15 @@ class NamespaceBlock(Block):
     """The namespaces directly in this one, by name."""
 
 
+class MovedBlock(Block):
+    """One object that has another name now."""
+
+    origin: Text = Field(alias="from", examples=["features/users"])
+    """The name that a table or namespace had, with the namespaces above it, joined by slashes."""
+    to: Text = Field(examples=["features/customers"])
+    """The name it has in this manifest."""
+
+
 class CatalogBlock(Block):
     """A catalog: the name this manifest gives to one root namespace."""
 
@@ -202,6 +212,10 @@ class CatalogBlock(Block):
         default=None, min_length=1, examples=[["analytics/**"]]
     )
     """The only part of the catalog that is read, planned and pruned, as globs over names joined by a slash."""
+    moved: Annotated[list[MovedBlock], BeforeValidator(_block)] = Field(
+        default=[], examples=[[{"from": "features/users", "to": "features/customers"}]]
+    )
+    """Tables, and namespaces with what is below them, that had another name: they are renamed, and keep their data."""
     namespaces: Annotated[dict[str, NamespaceBlock], BeforeValidator(_block)] = {}
     """The namespaces directly under the root, by name."""
     tables: Annotated[dict[str, TableBlock], BeforeValidator(_block)] = {}

@@ -80,13 +80,11 @@ def ask_places(
     )
 
 
-def schemas_to_show(
-    questions: Iterable[StorageQuestion], found: Mapping[Identifier, TableFacts], live: Collection[Identifier]
-) -> Iterator[Schema]:
-    """Yield the columns that the catalog will be told of: those of the tables to be made, which are not ``live``."""
-    for table in (question.table for question in questions):
-        schema = table.schema or found[table.id].storage.schema
-        if schema is not None and table.id not in live:
+def schemas_to_show(questions: Iterable[StorageQuestion], found: Mapping[Identifier, TableFacts]) -> Iterator[Schema]:
+    """Yield the columns that the catalog will be told of: those of the tables that have no entry yet."""
+    for question in questions:
+        schema = question.table.schema or found[question.table.id].storage.schema
+        if schema is not None and question.in_force is None:
             yield schema
 
 

@@ -75,10 +75,10 @@ def read_catalog(connection: Connection, options: PlanOptions, parallelism: int)
     live = backend.scan(desired.scope)
     asked = list(storage_questions(desired, live, options.select))
     found = ask_storage(backend, asked, parallelism)
-    notes = backend.schema_notes(schemas_to_show(asked, found, live.tables))
+    notes = backend.schema_notes(schemas_to_show(asked, found))
     live = replace(live, notes=(*live.notes, *notes))
     source = CatalogInput(
-        desired, live, backend.capabilities, connection.spec.impl, Facts(found), options, connection.service
+        desired, live, backend.asked_capabilities(), connection.spec.impl, Facts(found), options, connection.service
     )
     occupants = ask_occupants(backend, source, parallelism)
     return replace(source, facts=Facts(found, occupants, backend.leftovers(desired.scope)))

@@ -80,7 +80,7 @@ def place(change: Change) -> tuple[str, str] | None:
     if view is None or view.location is None:
         return None
     location = locations.redact(view.location)
-    if change.action is Action.DEREGISTER_TABLE:
+    if change.action in (Action.DEREGISTER_TABLE, Action.MOVE_TABLE):
         return "data stays at", location
     if change.action is Action.REGISTER_TABLE:
         return "data is at", location

@@ -40,6 +40,7 @@ _STYLES = {
     "add": "green",
     "change": "yellow",
     "remove": "red",
+    "move": "blue",
     "replace": "magenta",
     "protected": "bold cyan",
     "blocked": "bold red",

@@ -26,7 +26,7 @@ __all__ = [
 
 Entry = Change | Guard | Blocked
 
-SYMBOLS: Mapping[str, str] = {"+": "add", "~": "change", "-": "remove", "-/+": "replace", "!": "protected"}
+SYMBOLS: Mapping[str, str] = {"+": "add", "~": "change", "-": "remove", "-/+": "replace", ">": "move", "!": "protected"}
 """Every symbol, and the name renderers style it by."""
 
 PROTECTED = "protected"
@@ -44,6 +44,7 @@ _WORDS: Mapping[Action, tuple[str, str]] = {
     Action.UPDATE_TABLE: ("update", "updated"),
     Action.ALTER_TABLE: ("alter", "altered"),
     Action.RELOCATE_TABLE: ("relocate", "relocated"),
+    Action.MOVE_TABLE: ("move", "moved"),
     Action.DEREGISTER_TABLE: ("deregister", "deregistered"),
 }
 """What happens to an object in one word, and what has happened to it then."""
@@ -87,6 +88,8 @@ def counts(plan: Plan) -> Iterator[tuple[str, int]]:
     if summary.register_:
         yield "register", summary.register_
     yield "update", summary.update
+    if summary.move:
+        yield "move", summary.move
     if summary.replace:
         yield "replace", summary.replace
     yield "deregister", summary.deregister

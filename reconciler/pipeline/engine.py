@@ -33,12 +33,13 @@ from reconciler.planner import assemble
 from reconciler.planner.catalog import CatalogPlan, conclude
 from reconciler.planner.comparison import Comparison, Outcomes, comparison_of
 from reconciler.planner.entries import Action
-from reconciler.planner.facts import CatalogInput, Facts, StorageQuestion, storage_question
+from reconciler.planner.facts import CatalogInput, Facts, StorageQuestion, TableFacts, storage_question
 from reconciler.planner.live_tables import LiveTables, TablesInMemory
+from reconciler.planner.moves import Pair, pairs
 from reconciler.planner.places import hide_places
 from reconciler.planner.plan import Options, Plan
 from reconciler.planner.safety import check_removals
-from reconciler.state import DEFAULT_PARALLELISM, DesiredTable, LiveTable, Schema
+from reconciler.state import DEFAULT_PARALLELISM, Capabilities, LiveTable, Schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,15 +57,18 @@ _COMPARED = pa.schema([("catalog", STRING), ("part", pa.binary()), ("error", STR
 class _Compared:
     """What comparing some tables of a catalog came to.
 
-    ``schemas`` are those the catalog will be told of; ``counts`` says how many live tables are in each namespace.
+    ``aside`` are the tables that may have had another name: what they have under it is in another row. ``schemas`` are
+    those the catalog will be told of; ``counts`` says how many live tables are in each namespace.
     """
 
     outcomes: Outcomes = field(default_factory=Outcomes)
+    aside: list[Pair] = field(default_factory=list)
     schemas: Counter[Schema] = field(default_factory=Counter)
     counts: Counter[Identifier] = field(default_factory=Counter)
 
     def merge(self, other: _Compared) -> None:
         self.outcomes.merge(other.outcomes)
+        self.aside += other.aside
         self.schemas.update(other.schemas)
         self.counts.update(other.counts)
 
@@ -97,7 +101,7 @@ def plan_on_spark(
             name: CatalogInput(
                 connection.desired,
                 live.snapshot(name),
-                connection.backend.capabilities,
+                _capabilities(connection),
                 connection.spec.impl,
                 options=plan_options(connection, selection, adopt=adopt, take_over=take_over),
                 service=connection.service,
@@ -108,6 +112,8 @@ def plan_on_spark(
         asked = [(source, TablesOnSpark(live, name, {}, nothing)) for name, source in sources.items()]
         check_selection(select, asked)
         parts = _compare(spark, specs, sources, live)
+        for name, source in sources.items():
+            _compare_aside(source, connections[name], parts[name])
         found = live.find({name: _lookup(source, parts[name]) for name, source in sources.items()})
         plans = [
             _conclude(
@@ -129,6 +135,47 @@ def plan_on_spark(
     if not allow_mass_removal:
         check_removals(made)
     return hide_places(made, places_of(connections.values()))
+
+
+def _capabilities(connection: Connection) -> Capabilities:
+    with connection.spec.errors():
+        return connection.backend.asked_capabilities()
+
+
+def _compare_aside(source: CatalogInput, connection: Connection, part: _Compared) -> None:
+    """Compare the tables that may have had another name, now that all their rows are together."""
+    backend, comparison = connection.backend, comparison_of(source)
+    blocks = {pair.desired.id: pair.desired for pair in part.aside if pair.desired is not None}
+    live = {pair.live.id: pair.live for pair in part.aside if pair.live is not None}
+    together = [*pairs(comparison.moves, blocks, live)]
+    asked = [*_questions(comparison, together)]
+    if asked:
+        with connection.spec.errors():
+            found = ask_storage(backend, asked, backend.parallelism)
+    else:
+        found = {}
+    _add(part, comparison, together, asked, found)
+
+
+def _questions(comparison: Comparison, found: Iterable[Pair]) -> Iterator[StorageQuestion]:
+    for pair in found:
+        question = storage_question(pair, comparison.select)
+        if question is not None:
+            yield question
+
+
+def _add(
+    part: _Compared,
+    comparison: Comparison,
+    together: Iterable[Pair],
+    asked: Sequence[StorageQuestion],
+    found: Mapping[Identifier, TableFacts],
+) -> None:
+    """Add to ``part`` what comparing some tables comes to."""
+    part.schemas.update(schemas_to_show(asked, found))
+    for pair in together:
+        part.counts.update(live.id[:-1] for live in (pair.live, pair.origin) if live is not None)
+        comparison.add(part.outcomes, pair, found.get(pair.desired.id) if pair.desired else None)
 
 
 def _lookup(source: CatalogInput, part: _Compared) -> Lookup:
@@ -173,8 +220,8 @@ def _compare(
     from pyspark import StorageLevel
 
     desired = [source.desired for source in sources.values()]
-    pairs = live.table_count + sum(len(catalog.tables) for catalog in desired)
-    partitions = ceil(pairs / _PAIRS_A_PARTITION) or 1
+    tables_at_most = live.table_count + sum(len(catalog.tables) for catalog in desired)
+    partitions = ceil(tables_at_most / _PAIRS_A_PARTITION) or 1
     there = live.tables.selectExpr("catalog", f"{rows.KEY} AS key", "location", "properties")
     comparisons = {name: comparison_of(source) for name, source in sources.items()}
     comparer = _Comparer(comparisons, {spec.name: spec for spec in specs})
@@ -218,36 +265,31 @@ class _Comparer:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield what each batch came to, in the columns of ``_COMPARED``."""
         for batch in batches:
-            pairs: dict[str, list[tuple[DesiredTable | None, LiveTable | None]]] = {}
+            tables: dict[str, list[Pair]] = {}
             for row in batch.to_pylist():
-                pairs.setdefault(row["catalog"], []).append(_pair(row))
-            answers = [self._answer(catalog, found) for catalog, found in pairs.items()]
+                tables.setdefault(row["catalog"], []).append(_pair(row))
+            answers = [self._answer(catalog, found) for catalog, found in tables.items()]
             if answers:
                 yield record_batch(answers, _COMPARED)
 
-    def _answer(self, catalog: str, pairs: Sequence[tuple[DesiredTable | None, LiveTable | None]]) -> Row:
+    def _answer(self, catalog: str, tables: Sequence[Pair]) -> Row:
         try:
-            return {"catalog": catalog, "part": pickle.dumps(self._compare(catalog, pairs))}
+            return {"catalog": catalog, "part": pickle.dumps(self._compare(catalog, tables))}
         except CatalogError as error:
             return {"catalog": catalog, "error": str(error), "code": error.code}
 
-    def _compare(self, catalog: str, pairs: Sequence[tuple[DesiredTable | None, LiveTable | None]]) -> _Compared:
-        comparison = self.comparisons[catalog]
-        part = _Compared()
-        asked = [
-            question
-            for desired, live in pairs
-            if desired is not None and (question := storage_question(desired, live, comparison.select)) is not None
-        ]
-        found = self._ask(catalog, asked)
-        registered = {live.id for _, live in pairs if live is not None}
-        part.schemas.update(schemas_to_show(asked, found, registered))
-        part.counts.update(identifier[:-1] for identifier in registered)
-        for desired, live in pairs:
-            comparison.add(part.outcomes, desired, live, found.get(desired.id) if desired else None)
+    def _compare(self, catalog: str, tables: Sequence[Pair]) -> _Compared:
+        comparison, part = self.comparisons[catalog], _Compared()
+        together: list[Pair] = []
+        for pair in tables:
+            one = pair.desired or pair.live
+            is_aside = one is not None and comparison.moves and comparison.moves.concerns(one.id)
+            (part.aside if is_aside else together).append(pair)
+        asked = [*_questions(comparison, together)]
+        _add(part, comparison, together, asked, self._ask(catalog, asked))
         return part
 
-    def _ask(self, catalog: str, asked: Sequence[StorageQuestion]) -> Mapping[Identifier, Any]:
+    def _ask(self, catalog: str, asked: Sequence[StorageQuestion]) -> Mapping[Identifier, TableFacts]:
         if not asked:
             return {}
         spec = self.specs[catalog]
@@ -255,10 +297,10 @@ class _Comparer:
             return ask_storage(backend, asked, spec.parallelism)
 
 
-def _pair(row: Mapping[str, Any]) -> tuple[DesiredTable | None, LiveTable | None]:
+def _pair(row: Mapping[str, Any]) -> Pair:
     desired = None if row["block"] is None else pickle.loads(row["block"])  # noqa: S301 - our own
     live = None if row["location"] is None else LiveTable(split(row["key"]), row["location"], dict(row["properties"]))
-    return desired, live
+    return Pair(desired, live)
 
 
 def _catalogs(specs: Sequence[CatalogSpec]) -> str:

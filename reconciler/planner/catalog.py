@@ -15,10 +15,12 @@ from reconciler.planner.comparison import Comparison, Outcomes, compare_tables, 
 from reconciler.planner.entries import Action, Blocked, Change, Fingerprint, Guard, Kind, Note
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.live_tables import LiveTables, TablesInMemory
+from reconciler.planner.moves import moves_of
 from reconciler.planner.namespaces import Holds, diff_namespace
 from reconciler.planner.notes import notes_on
 from reconciler.planner.outcome import Context, Outcome, change_of
 from reconciler.planner.plan import CatalogSummary
+from reconciler.planner.renames import notes_on_renames
 from reconciler.planner.settling import Settled, settle
 from reconciler.planner.views import view_of
 from reconciler.state import DesiredCatalog, DesiredNamespace, DesiredTable, LiveNamespace, LiveTable
@@ -82,8 +84,12 @@ def conclude(
         blocked=[*settled.blocked.values()],
         waiting=settled.waiting,
         guards=outcomes.guards,
-        notes=[*settled.notes, *notes_on(source, outcomes.remarks)],
-        fingerprints=[*_fingerprints(source, comparison, settled), *map(_fingerprint, leftovers)],
+        notes=[
+            *settled.notes,
+            *notes_on(source, outcomes.remarks),
+            *notes_on_renames(source, outcomes, settled.changes),
+        ],
+        fingerprints=[*_fingerprints(source, comparison, settled), *chain.from_iterable(map(_states, leftovers))],
     )
 
 
@@ -102,11 +108,26 @@ def _leftovers(source: CatalogInput) -> Iterator[Change]:
             yield change_of(context, action, live.id, before, None, LEFTOVER)
 
 
-def _fingerprint(one: Change | Blocked) -> Fingerprint:
-    """Return the state in which an object was when the plan was made."""
-    return Fingerprint.of(
-        one.catalog, one.kind, one.identifier, one.before, one.managed_keys, secret_keys=one.secret_keys
-    )
+def _states(one: Change | Blocked) -> Iterator[Fingerprint]:
+    """Yield the state in which an object was when the plan was made; of one that is moved, that of both its names."""
+    here, origin, keys = one.before, None, one.managed_keys
+    if isinstance(one, Blocked):
+        origin = one.moved
+    elif one.moved_from is not None:
+        here, origin = one.found, one.before
+        keys = frozenset(key for view in (here, one.after) if view is not None for key in view.properties)
+    yield Fingerprint.of(one.catalog, one.kind, one.identifier, here, keys, secret_keys=one.secret_keys)
+    if one.moved_from is not None:
+        keys = one.managed_keys if isinstance(one, Change) else frozenset(origin.properties if origin else ())
+        yield Fingerprint.of(
+            one.catalog,
+            one.kind,
+            one.moved_from,
+            origin,
+            keys,
+            secret_keys=one.secret_keys,
+            moved_to=one.identifier,
+        )
 
 
 def _summary(source: CatalogInput, outcomes: Outcomes, comparison: Comparison, settled: Settled) -> CatalogSummary:
@@ -142,10 +163,14 @@ def _namespace_outcomes(
         if select.contains(identifier) or (identifier in needed and there is None and not desired.absent):
             holds = Holds(namespaces=identifier in parents, tables=identifier in homes)
             yield diff_namespace(context, desired, there, holds)
-    scope = source.desired.scope
+    scope, moves = source.desired.scope, moves_of(source.desired)
     for identifier, namespace in live.items():
-        if identifier not in blocks and scope.contains(identifier) and select.contains(identifier):
-            yield diff_namespace(context, None, namespace)
+        if identifier in blocks or not scope.contains(identifier):
+            continue
+        target = moves.namespace_target_of(identifier) if moves else None
+        wanted = target is not None and target in blocks and not blocks[target].absent
+        if select.contains(identifier) or (wanted and target is not None and select.contains(target)):
+            yield diff_namespace(context, None, namespace, renamed_to=target if wanted else None)
 
 
 def _homes(desired: DesiredCatalog) -> frozenset[Identifier]:
@@ -157,11 +182,19 @@ def _needed_ancestors(desired: DesiredCatalog, select: Scope) -> frozenset[Ident
     """Return the ancestors of what is selected and should exist; none where everything is selected anyway."""
     if select.is_everything:
         return frozenset()
+    moves = moves_of(desired)
+
+    def is_selected(block: DesiredNamespace | DesiredTable) -> bool:
+        if select.contains(block.id):
+            return True
+        found = moves.origin_of(block.id) if moves and isinstance(block, DesiredTable) else None
+        return found is not None and select.contains(found[0])
+
     blocks: Iterable[DesiredNamespace | DesiredTable] = chain(desired.tables.values(), desired.namespaces.values())
     return frozenset(
         block.id[:depth]
         for block in blocks
-        if not block.absent and select.contains(block.id)
+        if not block.absent and is_selected(block)
         for depth in range(1, len(block.id))
     )
 
@@ -173,9 +206,10 @@ def _fingerprints(source: CatalogInput, comparison: Comparison, settled: Settled
     the plan.
     """
     entries: list[Change | Blocked] = [*settled.changes, *settled.waiting, *settled.blocked.values()]
-    touched = {(one.kind, one.identifier) for one in entries}
-    yield from map(_fingerprint, entries)
-    parents = {one.identifier[:-1] for one in entries if len(one.identifier) > 1}
+    states = list(chain.from_iterable(map(_states, entries)))
+    touched = {(one.kind, one.identifier) for one in states}
+    yield from states
+    parents = {one.identifier[:-1] for one in states if len(one.identifier) > 1}
     others: dict[tuple[Kind, Identifier], LiveNamespace | LiveTable | None] = {
         ("namespace", parent): source.live.namespaces.get(parent) for parent in parents
     }

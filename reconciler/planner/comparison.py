@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.ownership import owner_of
 from reconciler.planner.entries import Blocked, Change, Guard
 from reconciler.planner.facts import CatalogInput, TableFacts
+from reconciler.planner.moves import NO_MOVES, Moves, Pair, moves_of, pairs
+from reconciler.planner.moving import diff_moved
 from reconciler.planner.outcome import Context, Outcome, Remark, Tally
 from reconciler.planner.remarks import UNSAFE
 from reconciler.planner.tables import diff_table, remarks_on
-from reconciler.state import DesiredTable, LiveTable, Prune
+from reconciler.state import DesiredMove, Prune
 
 __all__ = ["Comparison", "Outcomes", "compare_tables", "comparison_of"]
 
@@ -23,13 +24,16 @@ class Outcomes:
 
     ``remarks`` are counted by topic and namespace. ``tables`` counts the live ones, ``removable_tables`` those of them
     that pruning may touch, ``unnamed_tables`` those that the manifest does not name, and ``unmanaged_tables`` those of
-    these that nobody manages.
+    these that nobody manages. ``moving`` and ``moved`` are the lines of ``moved`` with a table that has its old
+    name still, and with one that has its new name already.
     """
 
     changes: list[Change] = field(default_factory=list)
     guards: list[Guard] = field(default_factory=list)
     blocked: list[Blocked] = field(default_factory=list)
     remarks: dict[tuple[str, Identifier], Tally] = field(default_factory=dict)
+    moving: set[DesiredMove] = field(default_factory=set)
+    moved: set[DesiredMove] = field(default_factory=set)
     tables: int = 0
     removable_tables: int = 0
     unnamed_tables: int = 0
@@ -56,6 +60,8 @@ class Outcomes:
         self.changes += other.changes
         self.guards += other.guards
         self.blocked += other.blocked
+        self.moving |= other.moving
+        self.moved |= other.moved
         for key, tally in other.remarks.items():
             self._count(key, tally)
         self.tables += other.tables
@@ -68,36 +74,42 @@ class Outcomes:
 class Comparison:
     """How the tables of one catalog are compared: what is the same for all of them.
 
-    ``scope`` is the manifest's part of the catalog, ``select`` the part to plan.
+    ``scope`` is the manifest's part of the catalog, ``select`` the part to plan, ``moves`` what had another name.
     """
 
     context: Context
     scope: Scope = EVERYTHING
     select: Scope = EVERYTHING
+    moves: Moves = NO_MOVES
 
-    def add(
-        self, outcomes: Outcomes, desired: DesiredTable | None, live: LiveTable | None, facts: TableFacts | None
-    ) -> None:
+    def add(self, outcomes: Outcomes, pair: Pair, facts: TableFacts | None) -> None:
         """Compare one table and add what it comes to. Called for every live table, selected or not."""
-        if live is not None:
+        there = [live for live in (pair.live, pair.origin) if live is not None]
+        for live in there:
             outcomes.tables += 1
             outcomes.removable_tables += self.is_removable(live.id, owner_of(live.properties))
-        if not self._is_planned(desired, live):
+        if not self._is_planned(pair):
             return
-        if live is not None and desired is None:
+        if pair.desired is None and pair.live is not None:
             outcomes.unnamed_tables += 1
-            outcomes.unmanaged_tables += owner_of(live.properties) is None
-        outcome = diff_table(self.context, desired, live, facts)
-        if live is not None and not isinstance(outcome, Change) and not self.context.is_safe(live.properties):
-            outcomes.add(Remark(UNSAFE, live.id))
+            outcomes.unmanaged_tables += owner_of(pair.live.properties) is None
+        if pair.line is not None and there:
+            (outcomes.moved if pair.origin is None else outcomes.moving).add(pair.line)
+        if pair.origin is None:
+            outcome = diff_table(self.context, pair.desired, pair.live, facts)
+        else:
+            outcome = diff_moved(self.context, pair, facts)
+        for live in there:
+            if not isinstance(outcome, Change) and not self.context.is_safe(live.properties):
+                outcomes.add(Remark(UNSAFE, live.id))
         outcomes.add(outcome)
-        for remark in remarks_on(desired, facts, outcome):
+        for remark in remarks_on(pair.desired, facts, outcome):
             outcomes.add(remark)
 
-    def _is_planned(self, desired: DesiredTable | None, live: LiveTable | None) -> bool:
-        if desired is not None:
-            return self.select.contains(desired.id)
-        return live is not None and self.scope.contains(live.id) and self.select.contains(live.id)
+    def _is_planned(self, pair: Pair) -> bool:
+        if pair.desired is None and (pair.live is None or not self.scope.contains(pair.live.id)):
+            return False
+        return pair.is_in(self.select)
 
     def is_removable(self, identifier: Identifier, owner: str | None) -> bool:
         """Return whether pruning may touch a live table of ``owner`` at all, desired or not."""
@@ -122,16 +134,12 @@ def comparison_of(source: CatalogInput) -> Comparison:
         adopt=options.adopt,
         take_over=options.take_over,
     )
-    return Comparison(context, desired.scope, options.select)
+    return Comparison(context, desired.scope, options.select, moves_of(desired))
 
 
 def compare_tables(source: CatalogInput) -> Outcomes:
     """Return what comparing every table of a catalog comes to."""
     comparison, outcomes = comparison_of(source), Outcomes()
-    blocks, live, facts = source.desired.tables, source.live.tables, source.facts.tables
-    for identifier, desired in blocks.items():
-        comparison.add(outcomes, desired, live.get(identifier), facts.get(identifier))
-    unnamed: Iterable[LiveTable] = (table for identifier, table in live.items() if identifier not in blocks)
-    for table in unnamed:
-        comparison.add(outcomes, None, table, None)
+    for pair in pairs(comparison.moves, source.desired.tables, source.live.tables):
+        comparison.add(outcomes, pair, source.facts.tables.get(pair.desired.id) if pair.desired else None)
     return outcomes

@@ -33,6 +33,7 @@ class Action(StrEnum):
     UPDATE_TABLE = "update-table"
     ALTER_TABLE = "alter-table"
     RELOCATE_TABLE = "relocate-table"
+    MOVE_TABLE = "move-table"
     DEREGISTER_TABLE = "deregister-table"
 
     @property
@@ -55,6 +56,7 @@ _SORT_OF_ACTION: Mapping[Action, str] = {
     Action.UPDATE_TABLE: "update",
     Action.ALTER_TABLE: "update",
     Action.RELOCATE_TABLE: "update",
+    Action.MOVE_TABLE: "move",
     Action.DEREGISTER_TABLE: "deregister",
     Action.DROP_NAMESPACE: "drop",
 }
@@ -70,6 +72,7 @@ _SYMBOLS: Mapping[Action, str] = {
     Action.UPDATE_TABLE: "~",
     Action.ALTER_TABLE: "~",
     Action.RELOCATE_TABLE: "~",
+    Action.MOVE_TABLE: ">",
     Action.DEREGISTER_TABLE: "-",
 }
 
@@ -107,7 +110,7 @@ class _Shown(_Subject):
         description="The properties whose values come from the environment or a file: stand-ins are in their place.",
     )
 
-    @field_serializer("before", "after", "view", mode="wrap", check_fields=False)
+    @field_serializer("before", "after", "found", "moved", "view", mode="wrap", check_fields=False)
     def _concealed(self, view: ObjectView | None, write: SerializerFunctionWrapHandler) -> Any:
         return write(self.concealed(view))
 
@@ -117,19 +120,29 @@ class _Shown(_Subject):
     def concealed(self, view: None) -> None: ...
     def concealed(self, view: ObjectView | None) -> ObjectView | None:
         """Return a state of the object as the saved form shows it."""
-        return None if view is None else view.concealed(self.address, self.secret_keys)
+        return None if view is None else view.concealed(self.stand_ins_of, self.secret_keys)
+
+    @property
+    def stand_ins_of(self) -> str:
+        """The address that the stand-ins are made with."""
+        return self.address
 
 
 class Change(Entry, _Shown):
     """One step of a plan.
 
     ``before`` None: nothing is there; ``after`` None: nothing will be. ``replace``: done by deregister and declare.
-    ``depends_on``: positions in ``Plan.changes`` that must have succeeded first.
+    ``depends_on``: positions in ``Plan.changes`` that must have succeeded first. A move is of the new name; its
+    ``before`` is the state of ``moved_from``.
     """
 
     action: Action
+    moved_from: tuple[str, ...] | None = Field(default=None, description="The name that a moved table has before.")
     before: ObjectView | None = None
     after: ObjectView | None = None
+    found: ObjectView | None = Field(
+        default=None, description="What is there under the new name of a moved table: an interrupted move left it."
+    )
     fields: tuple[FieldChange, ...] = ()
     replace: bool = False
     probe: bool = Field(default=True, description="Whether storage is opened to plan this, and again to do it.")
@@ -145,8 +158,13 @@ class Change(Entry, _Shown):
 
     @property
     def symbol(self) -> str:
-        """``+``, ``~``, ``-`` or ``-/+``, as every renderer shows the change."""
+        """``+``, ``~``, ``>``, ``-`` or ``-/+``, as every renderer shows the change."""
         return "-/+" if self.replace else _SYMBOLS[self.action]
+
+    @property
+    def is_new(self) -> bool:
+        """Whether an object of this name comes to be."""
+        return self.before is None or (self.moved_from is not None and self.found is None)
 
     @property
     def managed_keys(self) -> frozenset[str]:
@@ -172,6 +190,8 @@ class Blocked(Entry, _Shown):
 
     remedy: str
     before: ObjectView | None = None
+    moved_from: tuple[str, ...] | None = Field(default=None, description="The name that a table to be moved has.")
+    moved: ObjectView | None = Field(default=None, description="The state that one was found in.")
     location: str | None = None
     storage: StorageKind | None = Field(default=None, description="What was found there, where it was looked at.")
     columns: Columns | None = Field(default=None, description="The columns of the data found there.")
@@ -203,9 +223,11 @@ class Note(Document):
 class Fingerprint(_Shown):
     """The state in which an object was when the plan was made; ``view`` None: it was not there.
 
-    ``occupied``: a namespace that would be dropped were it empty, and stays because of what it holds.
+    ``occupied``: a namespace that would be dropped were it empty, and stays because of what it holds. ``moved_to``: the
+    name that a table is to have, with which the stand-ins of both its states are made.
     """
 
+    moved_to: tuple[str, ...] | None = None
     managed_keys: tuple[str, ...] = ()
     view: ObjectView | None = None
     digest: str | None = None
@@ -222,6 +244,7 @@ class Fingerprint(_Shown):
         *,
         secret_keys: Iterable[str] = (),
         occupied: bool = False,
+        moved_to: Identifier | None = None,
     ) -> Fingerprint:
         """Return the fingerprint of ``view``."""
         of = cls(
@@ -232,8 +255,14 @@ class Fingerprint(_Shown):
             secret_keys=tuple(sorted(secret_keys)),
             view=view,
             occupied=occupied,
+            moved_to=moved_to,
         )
         return of.model_copy(update={"digest": of.digest_of(view)})
+
+    @property
+    def stand_ins_of(self) -> str:
+        """The address that the stand-ins are made with."""
+        return self.address if self.moved_to is None else address(self.catalog, self.moved_to)
 
     def digest_of(self, view: ObjectView | None) -> str | None:
         """Return the digest of a state of the object; None where it is not there."""

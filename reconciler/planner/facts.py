@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from reconciler import locations
 from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION, is_request_true
+from reconciler.planner.moves import Pair, moves_of, pairs
 from reconciler.state import Capabilities, DesiredCatalog, DesiredTable, LiveNamespace, LiveTable, Snapshot, Storage
 
 __all__ = [
@@ -117,15 +118,14 @@ def is_unanswered(desired: DesiredTable, live: LiveTable) -> bool:
     )
 
 
-def storage_question(
-    desired: DesiredTable, live: LiveTable | None, select: Scope = EVERYTHING
-) -> StorageQuestion | None:
-    """Return what has to be opened before ``desired`` can be compared, None when nothing has.
+def storage_question(pair: Pair, select: Scope = EVERYTHING) -> StorageQuestion | None:
+    """Return what has to be opened before a table can be compared, None when nothing has.
 
     Storage decides what is planned for the tables to be made, which are registered where data is found, for those to
     be moved, and for the live ones whose schema is given, which must have it.
     """
-    if desired.absent or not select.contains(desired.id):
+    desired, live = pair.desired, pair.standing
+    if desired is None or desired.absent or not pair.is_in(select):
         return None
     if live is None:
         return StorageQuestion(desired, desired.location)
@@ -140,7 +140,7 @@ def storage_question(
 
 def storage_questions(desired: DesiredCatalog, live: Snapshot, select: Scope = EVERYTHING) -> Iterator[StorageQuestion]:
     """Yield the :func:`storage_question` of every table that has one."""
-    for identifier, table in desired.tables.items():
-        question = storage_question(table, live.tables.get(identifier), select)
+    for pair in pairs(moves_of(desired), desired.tables, live.tables):
+        question = storage_question(pair, select)
         if question is not None:
             yield question

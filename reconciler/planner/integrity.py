@@ -23,6 +23,7 @@ from reconciler.planner.comparison import Outcomes, comparison_of
 from reconciler.planner.entries import Action, Blocked, Change, Entry, Fingerprint, Key
 from reconciler.planner.facts import CatalogInput, Facts, StorageQuestion, TableFacts, storage_question
 from reconciler.planner.live_tables import TablesInMemory
+from reconciler.planner.moves import moves_of, pairs
 from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan
 from reconciler.planner.safety import removes_too_much
 from reconciler.planner.views import ObjectView
@@ -134,20 +135,26 @@ def recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Identifier]
     aside = [one for one in own if one.identifier in leftovers]
     tables = {one.identifier: one for one in own if one.kind == "table" and one not in aside}
     namespaces = {one.identifier: one for one in own if one.kind == "namespace" and one not in aside}
+    moves = moves_of(desired)
+    wanted_as = {key: key if key in desired.tables else moves.target_of(key) or key for key in tables}
     live = Snapshot(
         {key: _live_namespace(one, desired.namespaces.get(key)) for key, one in namespaces.items() if one.view},
-        {key: _live_table(one, desired.tables.get(key)) for key, one in tables.items() if one.view},
+        {key: _live_table(one, desired.tables.get(wanted_as[key])) for key, one in tables.items() if one.view},
     )
-    blocks = [desired.tables[key] for key in tables if key in desired.tables]
-    questions = [storage_question(block, live.tables.get(block.id), source.options.select) for block in blocks]
+    found = pairs(moves, _blocks(desired, tables), live.tables)
+    questions = [storage_question(pair, source.options.select) for pair in found]
     occupants = {one.identifier: ("something",) for one in own if one.occupied}
     return Recorded(
         replace(source, live=live, facts=Facts(occupants=occupants, leftovers=[*_leftovers(aside)])),
         tuple(tables),
         tuple(namespaces),
-        {key: one.view.columns for key, one in tables.items() if one.view and one.view.columns is not None},
+        {wanted_as[key]: one.view.columns for key, one in tables.items() if one.view and one.view.columns is not None},
         [question for question in questions if question is not None],
     )
+
+
+def _blocks(desired: DesiredCatalog, tables: Iterable[Identifier]) -> Mapping[Identifier, DesiredTable]:
+    return {key: desired.tables[key] for key in tables if key in desired.tables}
 
 
 def follow(
@@ -183,8 +190,7 @@ def _planned_again(
     places: Mapping[Identifier, Place],
     seen: Mapping[Key, Change | Blocked],
 ) -> CatalogPlan:
-    source = one.source
-    blocks, live = source.desired.tables, source.live.tables
+    source, live = one.source, one.source.live.tables
     facts = {
         question.table.id: _facts(
             source.desired.name,
@@ -196,8 +202,8 @@ def _planned_again(
         for question in one.questions
     }
     comparison, outcomes = comparison_of(source), Outcomes()
-    for identifier in one.tables:
-        comparison.add(outcomes, blocks.get(identifier), live.get(identifier), facts.get(identifier))
+    for pair in pairs(moves_of(source.desired), _blocks(source.desired, one.tables), live):
+        comparison.add(outcomes, pair, facts.get(pair.desired.id) if pair.desired else None)
     return conclude(source, outcomes, TablesInMemory(live), one.namespaces)
 
 
@@ -253,7 +259,7 @@ def _live_namespace(one: Fingerprint, desired: DesiredNamespace | None) -> LiveN
 
 def _properties(one: Fingerprint, view: ObjectView, desired: Mapping[str, str]) -> dict[str, str]:
     """Return properties of which ``view`` is the view."""
-    properties = {**view.safeguards, **_restored(view.properties, desired, one.address, one.secret_keys)}
+    properties = {**view.safeguards, **_restored(view.properties, desired, one.stand_ins_of, one.secret_keys)}
     if view.managed_by is not None:
         properties[ownership.MANAGED_BY] = view.managed_by
     if view.keys:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reconciler import ownership
+from reconciler.names import Identifier
 from reconciler.planner.entries import Action
 from reconciler.planner.outcome import Context, Fault, Outcome, Remark, change_of, removal
 from reconciler.planner.remarks import ADOPTABLE, unmarkable
@@ -29,9 +30,16 @@ _NOTHING = Holds()
 
 
 def diff_namespace(
-    context: Context, desired: DesiredNamespace | None, live: LiveNamespace | None, holds: Holds = _NOTHING
+    context: Context,
+    desired: DesiredNamespace | None,
+    live: LiveNamespace | None,
+    holds: Holds = _NOTHING,
+    renamed_to: Identifier | None = None,
 ) -> Outcome:
-    """Return what has to happen to one namespace; a removal still has to be checked for what is inside."""
+    """Return what has to happen to one namespace; a removal still has to be checked for what is inside.
+
+    ``renamed_to`` is the name that one without a block has in the manifest now.
+    """
     identifier = desired.id if desired else live.id if live else ()
     if len(identifier) <= context.capabilities.fixed_levels:
         if live is None and desired is not None and not desired.absent:
@@ -45,7 +53,7 @@ def diff_namespace(
             )
         return None
     if desired is None:
-        return None if live is None else _unnamed(context, live)
+        return None if live is None else _unnamed(context, live, renamed_to)
     if desired.absent:
         return None if live is None else _absent(context, desired, live)
     kind = _kind(context, desired, holds)
@@ -94,11 +102,13 @@ def _kind_fault(
     return None
 
 
-def _unnamed(context: Context, live: LiveNamespace) -> Outcome:
+def _unnamed(context: Context, live: LiveNamespace, renamed_to: Identifier | None) -> Outcome:
     """A live namespace that the manifest does not name."""
     if not context.capabilities.namespace_markers:
         return None  # nobody can tell whose it is
     owner = ownership.owner_of(live.properties)
+    if owner == context.owner and renamed_to is not None:
+        return removal(context, Action.DROP_NAMESPACE, live, f"{'/'.join(renamed_to)} now", None)
     if owner == context.owner and context.prune is not Prune.NEVER:
         return removal(context, Action.DROP_NAMESPACE, live, "owned, no longer in the manifest", None)
     if context.prune is not Prune.ALL:

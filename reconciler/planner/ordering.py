@@ -78,6 +78,9 @@ def _dependencies(changes: Sequence[Change]) -> list[set[int]]:
             continue
         if parent is not None and changes[parent].action is Action.CREATE_NAMESPACE:
             needs[at].add(parent)
+        left = index.get((change.catalog, "namespace", change.moved_from[:-1])) if change.moved_from else None
+        if left is not None and changes[left].action is Action.DROP_NAMESPACE:
+            needs[left].add(at)
         needs[at] |= _freed_by(change, changes, index, freed_places)
     return needs
 

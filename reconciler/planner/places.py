@@ -73,7 +73,7 @@ def _model(one: ModelT, edit: _Edit) -> ModelT:
         if isinstance(text, str) and (edited := edit(text)) != text:
             update[name] = edited
     if isinstance(one, Change | Blocked | Guard | Note | Fingerprint | ObjectView | FieldChange):
-        for name in ("before", "after"):
+        for name in ("before", "after", "found", "moved"):
             value = getattr(one, name, None)
             if isinstance(value, ObjectView) and (view := _model(value, edit)) is not value:
                 update[name] = view

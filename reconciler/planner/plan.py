@@ -80,6 +80,7 @@ class Summary(Document):
     declare: int = 0
     register_: int = Field(default=0, alias="register", serialization_alias="register")
     update: int = 0
+    move: int = 0
     replace: int = 0
     deregister: int = 0
     drop: int = 0

@@ -104,7 +104,9 @@ def _blocked(clash: _Clash) -> Blocked:
         reason=clash.fault.reason,
         remedy=clash.fault.remedy,
         source=change.source,
-        before=change.before,
+        before=change.found if change.moved_from else change.before,
+        moved_from=change.moved_from,
+        moved=change.before if change.moved_from else None,
         location=change.after.location if change.after else None,
         storage=change.storage,
         secret_keys=change.secret_keys,
@@ -118,7 +120,7 @@ def _waits(settled: Settled) -> Callable[[Change], bool] | None:
     above = {one.identifier for one in settled.blocked.values() if one.kind == "namespace"}
     held: list[Blocked | Change] = [*settled.blocked.values(), *settled.waiting]
     places = {locations.place(place) for one in held if (place := _place(one)) is not None}
-    names = {(one.kind, one.identifier) for one in held if one.before is None}
+    names = {(one.kind, one.identifier) for one in held if _would_be_new(one)}
 
     def waits(change: Change) -> bool:
         identifier = change.identifier
@@ -130,6 +132,10 @@ def _waits(settled: Settled) -> Callable[[Change], bool] | None:
         return (place is not None and locations.place(place) in places) or (_other(change.kind), identifier) in names
 
     return waits
+
+
+def _would_be_new(one: Blocked | Change) -> bool:
+    return one.is_new if isinstance(one, Change) else one.before is None
 
 
 def _place(one: Blocked | Change) -> str | None:
@@ -151,7 +157,8 @@ def _decide_drops(
         return [], []
     held = Counter(dict(tables.count_in({change.identifier for change in candidates})))
     held.subtract(change.identifier[:-1] for change in changes if change.action is Action.DEREGISTER_TABLE)
-    held.update(change.identifier[:-1] for change in changes if change.before is None)
+    held.subtract(change.moved_from[:-1] for change in changes if change.moved_from is not None)
+    held.update(change.identifier[:-1] for change in changes if change.is_new)
     children: defaultdict[Identifier, set[Identifier]] = defaultdict(set)
     for identifier in source.live.namespaces:
         children[identifier[:-1]].add(identifier)
@@ -215,7 +222,7 @@ def _shared_locations(changes: Collection[Change], tables: LiveTables) -> Iterat
 
 def _namesakes(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Clash]:
     """Yield every new object whose name a live one of the other kind keeps, where both share names."""
-    new = [change for change in changes if change.before is None]
+    new = [change for change in changes if change.is_new]
     if not source.capabilities.one_name_space or not new:
         return
     leaving = {change.key for change in changes if change.action.removes}

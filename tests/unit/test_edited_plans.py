@@ -31,7 +31,7 @@ from reconciler.planner.plan import Plan
 from reconciler.state import DesiredCatalog, Snapshot
 from tests.plans import resealed
 from tests.soak import count, seeded
-from tests.states import catalogs, manifests
+from tests.states import manifests, situations
 from tests.unit.applier.world import FakeStorage, Ledger
 from tests.unit.planner.building import USERS
 
@@ -277,8 +277,9 @@ def test_an_edited_plan_is_refused_or_does_what_the_plan_does(tmp_path: Path) ->
 
     @hypothesis.seed(seed)
     @settings(quick, max_examples=count(6, 60))
-    @given(st.tuples(manifests(), manifests()), st.tuples(catalogs(), catalogs()), chances)
-    def edited(wanted: tuple[DesiredCatalog, ...], live: tuple[Snapshot, ...], chance: random.Random) -> None:
+    @given(st.tuples(situations(), situations()), chances)
+    def edited(found: tuple[tuple[DesiredCatalog, Snapshot], ...], chance: random.Random) -> None:
+        wanted, live = zip(*found, strict=True)
         store = FakeStorage(Ledger())
         with store.installed():
             blocks = {name: with_schemas(one, chance) for name, one in zip(CATALOGS, wanted, strict=True)}

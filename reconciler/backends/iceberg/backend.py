@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from itertools import count
 from pathlib import Path
 from typing import ClassVar
 
 from reconciler import locations
 from reconciler.backends.base import Backend
-from reconciler.backends.http import RetryPolicy
+from reconciler.backends.http import RetryPolicy, server_time
 from reconciler.backends.iceberg.config import IcebergConfig
 from reconciler.backends.iceberg.scan import all_tables, scan_warehouses
 from reconciler.backends.iceberg.server import Server
@@ -140,6 +141,10 @@ class IcebergBackend(Backend):
             for name, entry in self._tables(namespace).items()
             if not entry.is_lance
         ]
+
+    def server_time(self) -> datetime | None:
+        """Return the time in the head of the server's answers."""
+        return server_time(self.config.endpoint)
 
     def default_location(self, identifier: Identifier) -> str | None:
         """Return ``root`` followed by the whole identifier, None without a ``root``."""

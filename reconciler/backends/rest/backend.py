@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from datetime import datetime
 
 from reconciler import locations
 from reconciler.backends.base import Backend
-from reconciler.backends.http import HttpClient, RetryPolicy, StaticToken
+from reconciler.backends.http import HttpClient, RetryPolicy, StaticToken, server_time
 from reconciler.backends.rest.config import RestConfig
 from reconciler.backends.rest.refusals import translate
 from reconciler.backends.rest.server import Server
@@ -352,6 +353,10 @@ class RestBackend(Backend):
                 f"{locations.redact(renamed.location)}, not at {locations.redact(before.location)}"
             )
         return renamed
+
+    def server_time(self) -> datetime | None:
+        """Return the time in the head of the server's answers."""
+        return server_time(self.config.uri)
 
     def default_location(self, identifier: Identifier) -> str | None:
         """Return the place below ``root``, None without one."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from threading import Lock
 
 from reconciler import locations, storage
 from reconciler.backends.base import Backend
-from reconciler.backends.http import HttpClient, RetryPolicy, StaticToken
+from reconciler.backends.http import HttpClient, RetryPolicy, StaticToken, server_time
 from reconciler.backends.unity import columns
 from reconciler.backends.unity.config import UnityConfig
 from reconciler.backends.unity.doubles import DoubledNameError, each_once, explained
@@ -217,6 +218,10 @@ class UnityBackend(Backend):
         return removed
 
     # ---- locations -----------------------------------------------------------------------------------------------
+
+    def server_time(self) -> datetime | None:
+        """Return the time in the head of the server's answers."""
+        return server_time(self.config.endpoint)
 
     def default_location(self, identifier: Identifier) -> str | None:
         """Return the place below ``root``, None without one."""

@@ -29,6 +29,7 @@ from reconciler.state import (
     Schema,
     Snapshot,
 )
+from tests.states import moves
 from tests.unit.applier.world import Crash, World, capable
 from tests.unit.planner.building import CATALOG, OWNER, USERS, at, marks
 
@@ -37,9 +38,13 @@ RELAXED: Schema = (replace(USERS[0], nullable=True), Column("email", "string"), 
 CAPABILITIES = (
     Capabilities(),
     capable(alter_table=False, relocate_table=False, replace_table=True),
-    capable(ignores_location=True, relocate_table=False),
-    capable(ignores_location=True),
+    capable(ignores_location=True, relocate_table=False, rename_within=0),
+    capable(ignores_location=True, rename_within=0),
     Capabilities(safeguard=Safeguard("gc.enabled", "false", "a clean-up would delete the data")),
+    Capabilities(safeguard=Safeguard("gc.enabled", "false", "a clean-up would delete the data"), rename_within=0),
+    capable(rename_within=0, alter_table=False, relocate_table=False),
+    capable(rename_within=1),
+    capable(alter_table=False, relocate_table=False),
 )
 
 names = st.sampled_from("abc")
@@ -129,14 +134,14 @@ class Case:
         return world.plan(self.wanted, adopt=self.adopt)
 
 
-cases = st.builds(
-    Case,
-    st.sampled_from(CAPABILITIES),
-    snapshots(),
-    manifests(),
-    st.dictionaries(places, st.sampled_from([USERS, WIDER, RELAXED]), max_size=3),
-    st.booleans(),
-)
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    live = draw(snapshots())
+    wanted = draw(moves(draw(manifests()), live))
+    datasets = draw(st.dictionaries(places, st.sampled_from([USERS, WIDER, RELAXED]), max_size=3))
+    return Case(draw(st.sampled_from(CAPABILITIES)), live, wanted, datasets, draw(st.booleans()))
+
+
 thorough = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 
 
@@ -162,7 +167,7 @@ def without_lost(snapshot: Snapshot, plan: Plan) -> Snapshot:
 
 
 @thorough
-@given(cases)
+@given(cases())
 def test_after_apply_the_plan_is_empty(case: Case) -> None:
     with case.world() as world:
         plan = made_plan(case, world)
@@ -172,7 +177,7 @@ def test_after_apply_the_plan_is_empty(case: Case) -> None:
 
 
 @thorough
-@given(cases, st.data())
+@given(cases(), st.data())
 def test_killed_after_any_write_and_run_again_the_end_is_the_same(case: Case, data: st.DataObject) -> None:
     with case.world() as world:
         plan = made_plan(case, world)
@@ -198,7 +203,7 @@ def test_killed_after_any_write_and_run_again_the_end_is_the_same(case: Case, da
 
 
 @thorough
-@given(cases)
+@given(cases())
 def test_a_second_apply_of_the_same_plan_writes_nothing(case: Case) -> None:
     with case.world() as world:
         plan = made_plan(case, world)

@@ -111,6 +111,10 @@ class LedgerBackend(MemoryBackend):
         name = f"alter_table {join(identifier)}"
         return self.ledger.write(name, lambda: super(LedgerBackend, self).alter_table(identifier, changes, place))
 
+    def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
+        name = f"rename_table {join(identifier)} {join(to)}"
+        return self.ledger.write(name, lambda: super(LedgerBackend, self).rename_table(identifier, to))
+
     def _is_ignored(self, location: str) -> bool:
         return self.capabilities.ignores_location and not location.startswith("/honoured/")
 
@@ -264,5 +268,5 @@ def statuses(report: ApplyReport) -> dict[str, Status]:
     return {"/".join(result.change.identifier): result.status for result in report.results}
 
 
-def capable(**changes: bool) -> Capabilities:
-    return replace(Capabilities(), **changes)  # type: ignore[arg-type]  # every flag given is a bool
+def capable(**changes: bool | int) -> Capabilities:
+    return replace(Capabilities(), **changes)  # type: ignore[arg-type]  # every flag given is a bool or a number

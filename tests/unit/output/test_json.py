@@ -99,6 +99,7 @@ def test_the_summary_counts_what_the_last_line_counts() -> None:
         "declare": 0,
         "register": 1,
         "update": 2,
+        "move": 0,
         "replace": 1,
         "deregister": 1,
         "drop": 0,

@@ -8,6 +8,7 @@ from reconciler import ownership
 from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.planner import make_plan
 from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, TableFacts
+from reconciler.planner.moves import moves_of, pairs
 from reconciler.planner.plan import ManifestRef, Plan
 from reconciler.state import (
     Capabilities,
@@ -141,9 +142,11 @@ def plan_of(
 ) -> Plan:
     """Plan one catalog; a table to be made finds nothing at a default location unless ``storage`` says otherwise."""
     tables = {
-        one: stored(StorageKind.NOTHING, block.location or f"/data/{'/'.join(one)}.lance")
-        for one, block in wanted.tables.items()
-        if one not in there.tables and not block.absent
+        pair.desired.id: stored(
+            StorageKind.NOTHING, pair.desired.location or f"/data/{'/'.join(pair.desired.id)}.lance"
+        )
+        for pair in pairs(moves_of(wanted), wanted.tables, there.tables)
+        if pair.desired and pair.standing is None and not pair.desired.absent
     }
     tables |= {identifier(path): facts for path, facts in (storage or {}).items()}
     facts = Facts(tables, {identifier(path): names for path, names in (occupants or {}).items()}, leftovers)

@@ -9,15 +9,15 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.names import Identifier
 from reconciler.planner import assemble, make_plan
 from reconciler.planner.catalog import conclude
 from reconciler.planner.comparison import Outcomes, comparison_of
 from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, TableFacts, storage_questions
 from reconciler.planner.live_tables import TablesInMemory
+from reconciler.planner.moves import pairs
 from reconciler.planner.plan import ManifestRef
 from reconciler.state import Capabilities, DesiredCatalog, Snapshot, Storage, StorageKind, Thresholds
-from tests.states import catalogs, manifests, option_sets, safeguards
+from tests.states import option_sets, safeguards, situations
 
 REFERENCE = ManifestRef(name="store", digest="", files=())
 ABILITIES = st.builds(
@@ -25,6 +25,7 @@ ABILITIES = st.builds(
     one_name_space=st.booleans(),
     table_markers=st.booleans(),
     alter_table=st.booleans(),
+    rename_within=st.sampled_from([None, 0, 1]),
     safeguard=safeguards,
 )
 
@@ -48,19 +49,20 @@ def compared(source: CatalogInput, parts: int, seed: int) -> list[bytes]:
     shuffle = random.Random(seed)
     comparison = comparison_of(source)
     found = [Outcomes() for _ in range(parts)]
-    identifiers: list[Identifier] = sorted({*source.desired.tables, *source.live.tables})
-    shuffle.shuffle(identifiers)
-    for one in identifiers:
-        desired, live = source.desired.tables.get(one), source.live.tables.get(one)
-        comparison.add(shuffle.choice(found), desired, live, source.facts.tables.get(one))
+    tables = [*pairs(comparison.moves, source.desired.tables, source.live.tables)]
+    shuffle.shuffle(tables)
+    for pair in tables:
+        facts = source.facts.tables.get(pair.desired.id) if pair.desired else None
+        comparison.add(shuffle.choice(found), pair, facts)
     shuffle.shuffle(found)
     return [pickle.dumps(part) for part in found]
 
 
-@given(manifests(), catalogs(), option_sets, ABILITIES, st.integers(1, 4), st.integers())
+@given(situations(), option_sets, ABILITIES, st.integers(1, 4), st.integers())
 def test_parts_make_the_same_plan(
-    wanted: DesiredCatalog, live: Snapshot, options: PlanOptions, abilities: Capabilities, parts: int, seed: int
+    situation: tuple[DesiredCatalog, Snapshot], options: PlanOptions, abilities: Capabilities, parts: int, seed: int
 ) -> None:
+    wanted, live = situation
     facts = Facts(
         {
             question.table.id: TableFacts(question.location or f"/lake/{question.table.id[-1]}", Storage(kind))

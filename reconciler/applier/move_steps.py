@@ -1,0 +1,191 @@
+"""The step that gives a table another name. At every moment the table has one of the two names, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import product
+
+from reconciler import locations
+from reconciler.applier.live import load_table
+from reconciler.applier.precondition import Precondition, precondition_of, stale_text
+from reconciler.applier.report import Status
+from reconciler.applier.step import Outcome, StaleError, Target
+from reconciler.applier.table_steps import step_of_table
+from reconciler.backends.base import Backend
+from reconciler.errors import NamespaceNotFoundError, TableNotFoundError, UnsupportedOperationError
+from reconciler.names import Identifier, address
+from reconciler.ownership import MANAGED_BY, owner_of
+from reconciler.planner.entries import Action, Change
+from reconciler.planner.views import ObjectView, view_of
+from reconciler.state import LiveTable, PropertyChanges, Schema
+
+__all__ = ["Move", "has_moved", "is_as_planned", "move_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One move, and the entries that a moment ago had the old name and the new one (None: there is none)."""
+
+    change: Change
+    backend: Backend
+    origin_id: Identifier
+    identifier: Identifier
+    origin: LiveTable | None
+    live: LiveTable | None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the entry is what it is to be; data that is to be written is looked at again."""
+        return (
+            self.origin is None
+            and self._precondition is Precondition.APPLIED
+            and (self.change.after is None or self.change.after.columns is None)
+        )
+
+    @property
+    def _precondition(self) -> Precondition:
+        view = view_of(self.live, self.change.managed_keys, self.backend.capabilities.safeguard)
+        return precondition_of(self.change, view)
+
+    def carry_out(self) -> Outcome:
+        """Move the entry, and make it what it is to be.
+
+        Raises:
+            StaleError: one of the two names is not as it was when the move was planned.
+            UnsupportedOperationError: the service put the new entry elsewhere; it is taken back.
+        """
+        return self._rest(self._transferred())
+
+    def _transferred(self) -> LiveTable:
+        """Return the entry under the new name, which is the only one then."""
+        origin, live = self.origin, self.live
+        if origin is None:
+            if live is None:
+                raise StaleError(f"moved: {self._origin_name}: {stale_text(self.change, self.change.before, None)}")
+            self._expect_ours(live)
+            return live
+        if not is_as_planned(self.change, origin, self.backend):
+            view = view_of(origin, self.change.managed_keys, self.backend.capabilities.safeguard)
+            raise StaleError(f"moved: {self._origin_name}: {stale_text(self.change, self.change.before, view)}")
+        if live is not None:
+            self._expect_ours(live)
+            if not locations.same(origin.location, live.location) or owner_of(live.properties) != self._owner:
+                raise StaleError(f"someone else made it in the meantime: {self._origin_name} is there as well")
+        elif self.backend.capabilities.renames(self.origin_id, self.identifier):
+            return self._renamed(origin)
+        else:
+            live = self._made_anew(origin)
+        with suppress(TableNotFoundError, NamespaceNotFoundError):  # somebody was faster; the table has its new name
+            self.backend.remove_table(self.origin_id)
+        return live
+
+    def _renamed(self, origin: LiveTable) -> LiveTable:
+        """Rename in place. An entry of others is marked first: cut off after the rename, it would never be."""
+        able, owner = self.backend.capabilities, self._owner
+        try:
+            if owner is not None and owner_of(origin.properties) != owner and able.alter_table and able.table_markers:
+                self.backend.alter_table(self.origin_id, PropertyChanges({MANAGED_BY: owner}))
+            return self.backend.rename_table(self.origin_id, self.identifier)
+        except TableNotFoundError:
+            raise StaleError(
+                f"moved: {self._origin_name}: {stale_text(self.change, self.change.before, None)}"
+            ) from None
+
+    def _made_anew(self, origin: LiveTable) -> LiveTable:
+        """Make an entry at the same location, with every property of the old one."""
+        target = Target(self.change, self.backend, self.identifier, None)
+        changes = target.changes_to(origin.properties, origin.location)
+        made = self.backend.insert_table(self.identifier, origin.location, changes.applied_to(origin.properties))
+        if not locations.same(made.location, origin.location):
+            self.backend.remove_table(self.identifier)
+            raise UnsupportedOperationError(
+                f"the service put it at {locations.redact(made.location)}, not at {locations.redact(origin.location)}; "
+                f"that entry is taken back, and {self._origin_name} is as it was"
+            )
+        return made
+
+    def _rest(self, live: LiveTable) -> Outcome:
+        """Make of the entry, now that it has its name, what its block says."""
+        before, after = self.change.found or self.change.before, self.change.after
+        action = Action.UPDATE_TABLE
+        if after is not None and after.columns is not None:
+            is_to_be_written = before is None or self._columns_before is None
+            action = Action.CREATE_TABLE if is_to_be_written else Action.ALTER_TABLE
+        columns = {"columns": self._columns_before}
+        change = self.change.model_copy(
+            update={
+                "action": action,
+                "before": before.model_copy(update=columns) if before else None,
+                "moved_from": None,
+                "found": None,
+            }
+        )
+        target = Target(change, self.backend, self.identifier, live)
+        outcome = step_of_table(target)(target)
+        return replace(outcome, status=Status.DONE) if outcome.status is Status.ALREADY else outcome
+
+    @property
+    def _columns_before(self) -> Schema | None:
+        return self.change.before.columns if self.change.before else None
+
+    @property
+    def _owner(self) -> str | None:
+        return self.change.after.managed_by if self.change.after else None
+
+    @property
+    def _origin_name(self) -> str:
+        return address(self.change.catalog, self.origin_id)
+
+    def _expect_ours(self, live: LiveTable) -> None:
+        """Return when what has the new name is the table that is moved, as planned on or as a part of the move left it.
+
+        Raises:
+            StaleError: it is something else.
+        """
+        if not has_moved(self.change, live, self.backend):
+            view = view_of(live, self.change.managed_keys, self.backend.capabilities.safeguard)
+            raise StaleError(
+                f"someone else made it in the meantime: {stale_text(self.change, self.change.after, view)}"
+            )
+
+
+def move_of(change: Change, backend: Backend) -> Move:
+    """Return a move with both its names as they are now."""
+    origin, identifier = backend.table_id(change.moved_from), backend.table_id(change.identifier)
+    return Move(change, backend, origin, identifier, load_table(backend, origin), load_table(backend, identifier))
+
+
+def has_moved(change: Change, live: LiveTable, backend: Backend) -> bool:
+    """Return whether ``live``, which has the new name, is the table of a move, whatever part of it is done."""
+    safeguard = backend.capabilities.safeguard
+    view = view_of(live, change.managed_keys, safeguard)
+    if precondition_of(change, view) is not Precondition.STALE or _is_like(change, _shown(change, view)):
+        return True
+    if change.found is None:
+        return False
+    keys = {*change.found.properties, *(change.after.properties if change.after else ())}
+    found = view_of(live, keys, safeguard)
+    return found is not None and change.concealed(found).digest() == change.concealed(change.found).digest()
+
+
+def is_as_planned(change: Change, origin: LiveTable, backend: Backend) -> bool:
+    """Return whether ``origin``, with the old name, is as a move was planned on, or as its first part leaves it."""
+    return _is_like(change, _shown(change, view_of(origin, change.managed_keys, backend.capabilities.safeguard)))
+
+
+def _shown(change: Change, view: ObjectView | None) -> ObjectView:
+    """Return a view in the form in which a saved plan keeps it; an empty one where there is nothing."""
+    return change.concealed(view or ObjectView())
+
+
+def _is_like(change: Change, found: ObjectView) -> bool:
+    return found.digest() in {view.digest() for view in _on_the_way(change)}
+
+
+def _on_the_way(change: Change) -> Iterator[ObjectView]:
+    """Yield the states of an entry before it is renamed: mark and what keeps its data safe may be there already."""
+    before, after = _shown(change, change.before), _shown(change, change.after)
+    for managed_by, safeguards in product((before.managed_by, after.managed_by), (before.safeguards, after.safeguards)):
+        yield before.model_copy(update={"managed_by": managed_by, "safeguards": safeguards})

@@ -1,0 +1,88 @@
+"""``lancens doctor``."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from reconciler.cli.options import (
+    check_impl,
+    impl_option,
+    load_manifest,
+    manifest_arguments,
+    parallelism_option,
+    say,
+    variables_option,
+    write_result,
+)
+
+if TYPE_CHECKING:
+    from reconciler.operations.doctor import Check
+
+_PACKAGES = ("lancens", "pylance", "pyarrow", "lance-namespace", "boto3", "thrift", "pyspark")
+
+
+@click.command("doctor")
+@manifest_arguments
+@variables_option
+@impl_option("Look at a catalog that no manifest describes.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@parallelism_option
+def command(
+    manifests: tuple[str, ...],
+    variables: dict[str, str],
+    impl: str | None,
+    config: dict[str, str],
+    form: Literal["text", "json"],
+    parallelism: int,
+) -> None:
+    """Say for each catalog what it is, what the credentials may do, and what would not work. Nothing is changed.
+
+    Whether they may write is tried on names that do not exist. Exit 1 when a catalog cannot be read.
+
+    \b
+    Examples:
+      lancens doctor
+      lancens doctor --impl glue --config region=eu-west-1 --format json
+    """
+    check_impl(impl, config, manifests)
+    from reconciler.manifest import manifest_of_service
+    from reconciler.operations.doctor import diagnose
+
+    manifest = load_manifest(manifests, variables) if impl is None else manifest_of_service(impl, config)
+    checks = diagnose(manifest, parallelism=parallelism)
+    if form == "json":
+        found = {"versions": dict(_versions()), "checks": [check.as_dict() for check in checks]}
+        write_result(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+    else:
+        say(", ".join(f"{name} {number}" for name, number in _versions()))
+        for line in _table(checks):
+            say(line)
+    if any(check.status == "failed" for check in checks):
+        sys.exit(1)
+
+
+def _versions() -> Iterator[tuple[str, str]]:
+    for package in _PACKAGES:
+        try:
+            yield package, version(package)
+        except PackageNotFoundError:
+            yield package, "not installed"
+    yield "Python", platform.python_version()
+
+
+def _table(checks: Sequence[Check]) -> Iterator[str]:
+    rows = [("catalog", "check", "result", "took", "")]
+    for check in checks:
+        took = "" if check.seconds is None else f"{check.seconds * 1000:,.0f} ms"
+        rows.append((check.catalog, check.name, check.status, took, check.detail))
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    for catalog, name, status, took, detail in rows:
+        cells = f"{catalog:<{widths[0]}}  {name:<{widths[1]}}  {status:<{widths[2]}}  {took:>{widths[3]}}  {detail}"
+        yield cells.rstrip()

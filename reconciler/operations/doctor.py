@@ -1,0 +1,216 @@
+"""Say for each catalog what it is, what the credentials may do, and what would not work, without changing anything."""
+
+from __future__ import annotations
+
+import statistics
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import partial
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from reconciler import locations, storage
+from reconciler.backends.identifiers import table_depth_problem
+from reconciler.concurrency import in_parallel
+from reconciler.display import count
+from reconciler.errors import CatalogError, ErrorCode, LancensError
+from reconciler.names import Identifier, join
+from reconciler.operations.connections import CatalogSpec, catalog_specs
+from reconciler.state import DEFAULT_PARALLELISM, Capabilities, PropertyChanges, Snapshot, StorageKind
+
+if TYPE_CHECKING:
+    from reconciler.backends.base import Backend
+    from reconciler.manifest import Manifest
+
+__all__ = ["Check", "diagnose"]
+
+ResultT = TypeVar("ResultT")
+
+Status = Literal["ok", "warning", "failed"]
+
+_SKEW_SECONDS = 60  # AWS and most tokens allow five minutes; a minute is worth a look.
+_ROUND_TRIPS = 3
+_NOT_THERE = {ErrorCode.TABLE_NOT_FOUND, ErrorCode.NAMESPACE_NOT_FOUND}
+_REFUSED = {ErrorCode.PERMISSION_DENIED, ErrorCode.UNAUTHENTICATED}
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at. ``failed``: no plan can be made; ``warning``: something will not work."""
+
+    catalog: str
+    name: str
+    status: Status
+    detail: str
+    seconds: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return asdict(self)
+
+
+def diagnose(manifest: Manifest, *, parallelism: int = DEFAULT_PARALLELISM) -> list[Check]:
+    """Return what was found of every catalog of ``manifest``, in the order of their names.
+
+    Whether the credentials may write is tried on names that do not exist, so that nothing can change.
+
+    Raises:
+        ManifestError: placeholders of a ``config`` cannot be resolved.
+    """
+    specs = catalog_specs(manifest, parallelism=parallelism)
+    found = in_parallel(lambda spec: list(_catalog(spec)), specs, parallelism)
+    return [check for checks in found for check in checks]
+
+
+def _catalog(spec: CatalogSpec) -> Iterator[Check]:
+    try:
+        with spec.connect() as backend:
+            yield Check(spec.name, "service", "ok", backend.namespace_id())
+            yield from _Doctor(spec, backend).checks()
+    except LancensError as error:
+        yield Check(spec.name, "service", "failed", str(error))
+
+
+class _Doctor:
+    """Looks at one catalog; what fails is a check that failed, and ends what depends on it."""
+
+    def __init__(self, spec: CatalogSpec, backend: Backend) -> None:
+        self._spec = spec
+        self._backend = backend
+
+    def checks(self) -> Iterator[Check]:
+        capabilities, took = self._tried(self._backend.asked_capabilities)
+        if isinstance(capabilities, CatalogError):
+            yield self._check("connection", "failed", str(capabilities), took)
+            return
+        yield from self._latency()
+        snapshot, took = self._tried(lambda: self._backend.scan(self._spec.scope))
+        if isinstance(snapshot, CatalogError):
+            yield self._check("reading", "failed", str(snapshot), took)
+            return
+        read = f"{count(len(snapshot.namespaces), 'namespace')}, {count(len(snapshot.tables), 'table')}"
+        yield self._check("reading", "ok", read, took)
+        for note in snapshot.notes:
+            yield self._check("reading", "warning", note)
+        yield from self._paging(snapshot)
+        yield from self._data(snapshot)
+        yield from self._writing(snapshot, capabilities)
+        yield from self._clock()
+        for sentence in _limits(capabilities):
+            yield self._check("limits", "warning", sentence)
+
+    def _check(self, name: str, status: Status, detail: str, seconds: float | None = None) -> Check:
+        return Check(self._spec.name, name, status, detail, None if seconds is None else round(seconds, 4))
+
+    def _tried(self, call: Callable[[], ResultT]) -> tuple[ResultT | CatalogError, float]:
+        began = perf_counter()
+        try:
+            with self._spec.errors():
+                return call(), perf_counter() - began
+        except CatalogError as error:
+            return error, perf_counter() - began
+
+    def _latency(self) -> Iterator[Check]:
+        times = []
+        for _ in range(_ROUND_TRIPS):
+            listed, took = self._tried(lambda: list(self._backend.child_namespaces(())))
+            if isinstance(listed, CatalogError):
+                yield self._check("latency", "failed", str(listed), took)
+                return
+            times.append(took)
+        yield self._check(
+            "latency", "ok", f"a list of the root, the middle one of {_ROUND_TRIPS}", statistics.median(times)
+        )
+
+    def _paging(self, snapshot: Snapshot) -> Iterator[Check]:
+        """Compare the bulk read of the largest namespace with a list of it: both have to go to the last page."""
+        sizes: dict[Identifier, int] = {}
+        for identifier in snapshot.tables:
+            sizes[identifier[:-1]] = sizes.get(identifier[:-1], 0) + 1
+        if not sizes or not self._spec.scope.is_everything:
+            return
+        largest = max(sorted(sizes), key=sizes.__getitem__)
+        listed, took = self._tried(lambda: list(self._backend.child_tables(largest)))
+        what = f"`{join(largest)}`" if largest else "the root"
+        if isinstance(listed, CatalogError):
+            yield self._check("paging", "failed", str(listed), took)
+        elif len(listed) == sizes[largest]:
+            yield self._check("paging", "ok", f"both ways of listing {what} show {count(len(listed), 'table')}", took)
+        else:
+            detail = f"a list of {what} has {count(len(listed), 'table')}, the bulk read {sizes[largest]:,}"
+            yield self._check("paging", "warning", f"{detail}: somebody is changing it, or a page is lost", took)
+
+    def _data(self, snapshot: Snapshot) -> Iterator[Check]:
+        for table in sorted(snapshot.tables.values(), key=lambda one: one.id)[:1]:
+            began = perf_counter()
+            found = storage.probe(table.location, self._backend.table_storage_options(table))
+            opened = found.kind in (StorageKind.DATASET, StorageKind.NOTHING)
+            detail = f"{locations.redact(table.location)}: {found.kind.value}" + (
+                f", {found.detail}" if found.detail else ""
+            )
+            yield self._check("storage", "ok" if opened else "warning", detail, perf_counter() - began)
+        for root in self._backend.roots():
+            path = storage.local_path(root)
+            if self._backend.is_its_root and path is not None and not path.is_dir():
+                yield self._check("storage", "warning", f"the root {root} is not there; the first apply makes it")
+            listed, took = self._tried(partial(storage.look_into, root, self._backend.storage_options()))
+            if isinstance(listed, CatalogError):
+                yield self._check("storage", "warning", str(listed), took)
+
+    def _writing(self, snapshot: Snapshot, capabilities: Capabilities) -> Iterator[Check]:
+        """Try writes on names that are not there, which nothing can come of."""
+        name = f"lancens_doctor_{uuid.uuid4().hex[:12]}"
+        homes = [
+            key for key in ((), *sorted(snapshot.namespaces)) if table_depth_problem(capabilities, len(key)) is None
+        ]
+        if not homes:
+            yield self._check("writing", "warning", "not tried: there is no namespace in which a table could be")
+            return
+        table = (*homes[-1], name)
+        if capabilities.alter_table:
+            changes = PropertyChanges({"lancens.doctor": name})
+            yield self._write("changing a table", lambda: self._backend.alter_table(table, changes))
+        yield self._write("deregistering a table", lambda: self._backend.remove_table(table))
+        levels = max(len(homes[-1]), capabilities.fixed_levels + 1)
+        above = homes[-1][: levels - 1]
+        if len(above) == levels - 1:
+            yield self._write("dropping a namespace", lambda: self._backend.remove_namespace((*above, name)))
+
+    def _write(self, what: str, call: Callable[[], object]) -> Check:
+        answer, took = self._tried(call)
+        if not isinstance(answer, CatalogError) or answer.code in _NOT_THERE:
+            return self._check("writing", "ok", f"{what} that is not there was not refused", took)
+        if answer.code in _REFUSED:
+            return self._check("writing", "warning", f"{what} is refused: {answer}", took)
+        if answer.code is ErrorCode.UNSUPPORTED:
+            return self._check("writing", "warning", f"{what} is not offered", took)
+        return self._check("writing", "warning", f"{what}: {answer}", took)
+
+    def _clock(self) -> Iterator[Check]:
+        said, _ = self._tried(self._backend.server_time)
+        if isinstance(said, CatalogError) or said is None:
+            return
+        skew = (datetime.now(UTC) - said).total_seconds()
+        status: Status = "ok" if abs(skew) < _SKEW_SECONDS else "warning"
+        direction = "ahead of" if skew > 0 else "behind"
+        about = "the same time as" if abs(skew) < 2 else f"{abs(skew):.0f} s {direction}"
+        yield self._check("clock", status, f"this machine is {about} the service")
+
+
+def _limits(capabilities: Capabilities) -> Iterator[str]:
+    """Yield what a manifest could ask for and this catalog cannot do."""
+    for able, sentence in (
+        (
+            capabilities.table_markers,
+            "tables keep no mark: none is ever pruned, and `protect` holds only while written",
+        ),
+        (capabilities.namespace_markers, "namespaces keep no mark: none is pruned"),
+        (capabilities.alter_table, "the properties of a table cannot be changed once it is there"),
+        (capabilities.alter_namespace, "the properties of a namespace cannot be changed once it is there"),
+        (capabilities.relocate_table, "a table cannot be moved to another location in place"),
+        (not capabilities.ignores_location, "the service chooses where a new table is, whatever is asked for"),
+    ):
+        if not able:
+            yield sentence

@@ -1,0 +1,122 @@
+"""Which table of a catalog had which name before: the lines of ``moved``, and live tables paired with their blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from reconciler.names import Identifier, Scope
+from reconciler.state import DesiredCatalog, DesiredMove, DesiredTable, LiveTable
+
+__all__ = ["NO_MOVES", "Moves", "Pair", "moves_of", "pairs"]
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """The lines of one catalog; they are few, whatever they move.
+
+    ``tables`` and ``origins`` are the lines about one table, by its new name and its old one; ``namespaces`` are the
+    others. Of several that a name is below, the longest counts.
+    """
+
+    tables: Mapping[Identifier, DesiredMove]
+    origins: Mapping[Identifier, DesiredMove]
+    namespaces: tuple[DesiredMove, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.tables or self.namespaces)
+
+    def origin_of(self, table: Identifier) -> tuple[Identifier, DesiredMove] | None:
+        """Return the name that a table of the manifest had before, and the line that says so; None where none does."""
+        line = self.tables.get(table) or _longest(self.namespaces, table, lambda line: line.to)
+        if line is None:
+            return None
+        origin = (*line.origin, *table[len(line.to) :])
+        return (origin, line) if self._line_from(origin) is line else None
+
+    def target_of(self, table: Identifier) -> Identifier | None:
+        """Return the name that a table of the name ``table`` gets, if the manifest has it; None where it stays."""
+        line = self._line_from(table)
+        return None if line is None else (*line.to, *table[len(line.origin) :])
+
+    def namespace_target_of(self, namespace: Identifier) -> Identifier | None:
+        """Return the name that a namespace gets, if the manifest has it; None where it stays."""
+        line = _longest(self.namespaces, (*namespace, ""), lambda line: line.origin)
+        return None if line is None else (*line.to, *namespace[len(line.origin) :])
+
+    def concerns(self, table: Identifier) -> bool:
+        """Return whether a table may have another name now, or have had one."""
+        return self._line_from(table) is not None or (
+            table in self.tables or _longest(self.namespaces, table, lambda line: line.to) is not None
+        )
+
+    def _line_from(self, origin: Identifier) -> DesiredMove | None:
+        return self.origins.get(origin) or _longest(self.namespaces, origin, lambda line: line.origin)
+
+
+NO_MOVES = Moves({}, {}, ())
+
+
+def _longest(
+    lines: tuple[DesiredMove, ...], table: Identifier, name_of: Callable[[DesiredMove], Identifier]
+) -> DesiredMove | None:
+    """Return the line with the longest of the names that ``table`` is below."""
+    above = [line for line in lines if len(name_of(line)) < len(table) and table[: len(name_of(line))] == name_of(line)]
+    return max(above, key=lambda line: len(name_of(line)), default=None)
+
+
+def moves_of(desired: DesiredCatalog) -> Moves:
+    """Return what is moved in a catalog."""
+    tables = [line for line in desired.moves if line.is_table]
+    return Moves(
+        {line.to: line for line in tables},
+        {line.origin: line for line in tables},
+        tuple(line for line in desired.moves if not line.is_table),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A table: its block, its entry, and the entry it has under its old name, None for what there is not.
+
+    ``line`` is the one that says what the old name is, whether the table has it still or not.
+    """
+
+    desired: DesiredTable | None
+    live: LiveTable | None
+    origin: LiveTable | None = None
+    line: DesiredMove | None = None
+
+    @property
+    def standing(self) -> LiveTable | None:
+        """The entry that the block is compared with, under the new name."""
+        if self.live is None and self.origin is not None and self.desired is not None:
+            return replace(self.origin, id=self.desired.id)
+        return self.live
+
+    def is_in(self, scope: Scope) -> bool:
+        """Return whether ``scope`` contains the table, by its new name or its old one."""
+        one = self.desired or self.live
+        return one is not None and (
+            scope.contains(one.id) or (self.origin is not None and scope.contains(self.origin.id))
+        )
+
+
+def pairs(
+    moves: Moves, blocks: Mapping[Identifier, DesiredTable], live: Mapping[Identifier, LiveTable]
+) -> Iterator[Pair]:
+    """Yield every table of ``blocks`` and ``live`` once, what was moved or is to be with both its names."""
+    taken: set[Identifier] = set()
+    for identifier, desired in blocks.items():
+        found = moves.origin_of(identifier) if moves and not desired.absent else None
+        if found is None:
+            yield Pair(desired, live.get(identifier))
+            continue
+        before, line = found
+        origin = live.get(before)
+        if origin is not None:
+            taken.add(before)
+        yield Pair(desired, live.get(identifier), origin, line)
+    for identifier, table in live.items():
+        if identifier not in blocks and identifier not in taken:
+            yield Pair(None, table)

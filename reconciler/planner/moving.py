@@ -1,0 +1,141 @@
+"""The difference of a table that has its old name still. A pure function, as that of any other table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reconciler import locations, ownership
+from reconciler.planner.entries import Action, Blocked, Change
+from reconciler.planner.facts import TableFacts
+from reconciler.planner.moves import Pair
+from reconciler.planner.outcome import Context, Fault, Outcome, change_of
+from reconciler.planner.tables import diff_table
+from reconciler.planner.views import ObjectView
+from reconciler.state import DesiredMove, DesiredTable, LiveTable
+
+__all__ = ["diff_moved"]
+
+
+def diff_moved(context: Context, pair: Pair, facts: TableFacts | None) -> Outcome:
+    """Return what has to happen to a table whose entry has the name it had before.
+
+    It is renamed, and made what its block says in the same change. Where an interrupted run has made the new entry and
+    not removed the old one, it is gone on with.
+
+    Args:
+        context: what is the same for the whole catalog.
+        pair: the table; it has a block, a line of ``moved`` and an entry under its old name.
+        facts: what storage holds, for the tables of ``facts.storage_questions``.
+    """
+    desired, origin, line, standing = pair.desired, pair.origin, pair.line, pair.standing
+    if desired is None or origin is None or line is None or standing is None:
+        raise ValueError("a table that is not both wanted and there is not moved")
+    in_place = context.capabilities.renames(origin.id, desired.id)
+    fault = _fault(context, desired, origin, pair.live, line, in_place=in_place)
+    if fault is not None:
+        return _kept(context, context.blocked(fault, desired, pair.live, facts), pair, desired, origin)
+    is_made = pair.live is None and not in_place
+    outcome = diff_table(_able(context, is_made=is_made), desired, standing, facts)
+    if isinstance(outcome, Change) and outcome.action is Action.RELOCATE_TABLE:
+        outcome = context.blocked(
+            Fault(
+                f"it cannot be renamed and be given another location in one plan; it is at "
+                f"{locations.redact(origin.location)}",
+                "take `location` out of its block, apply, and put it back then",
+            ),
+            desired,
+            pair.live,
+            facts,
+        )
+    if isinstance(outcome, Blocked):
+        return _kept(context, outcome, pair, desired, origin)
+    view = context.view(desired, standing)
+    change = change_of(
+        context,
+        Action.MOVE_TABLE,
+        desired.id,
+        outcome.before if isinstance(outcome, Change) else view,
+        outcome.after if isinstance(outcome, Change) else view,
+        _reason(context, origin, pair.live, in_place=in_place),
+        desired=replace(desired, source=line.source),
+        probe=desired.probe,
+        storage=facts.storage.kind if facts else None,
+    )
+    if pair.live is None:
+        return change.model_copy(update={"moved_from": origin.id})
+    columns = change.before.columns if change.before else None
+    before = (context.view(desired, origin) or ObjectView()).model_copy(update={"columns": columns})
+    return change.model_copy(update={"moved_from": origin.id, "before": before, "found": view})
+
+
+def _able(context: Context, *, is_made: bool) -> Context:
+    """Return how the rest of a moved table is compared: it is marked, and a new entry is made as its block says."""
+    able = replace(context.capabilities, replace_table=False)
+    return replace(context, adopt=True, capabilities=replace(able, alter_table=True) if is_made else able)
+
+
+def _kept(context: Context, blocked: Blocked, pair: Pair, desired: DesiredTable, origin: LiveTable) -> Blocked:
+    """Return the entry of a table that is not moved, with the states its two names were found in."""
+    return blocked.model_copy(
+        update={
+            "before": context.view(desired, pair.live),
+            "moved_from": origin.id,
+            "moved": context.view(desired, origin),
+            "location": blocked.location or origin.location,
+        }
+    )
+
+
+def _fault(
+    context: Context,
+    desired: DesiredTable,
+    origin: LiveTable,
+    live: LiveTable | None,
+    line: DesiredMove,
+    *,
+    in_place: bool,
+) -> Fault | None:
+    """Return why a table cannot be moved; None when it can."""
+    able, name = context.capabilities, "/".join(origin.id)
+    said = f"the line in `moved` ({line.source})"
+    if context.is_foreign(origin.properties):
+        owner = ownership.owner_of(origin.properties)
+        return Fault(
+            f"{name} is managed by `{owner}`, not by `{context.owner}`",
+            f"take out {said}, or claim it with --take-over",
+        )
+    if ownership.is_protected(origin.properties) and desired.protect is not False:
+        return Fault(
+            f"{name} is protected, and a move takes that name away",
+            "write `protect: false` in its block, apply, and protect it again then",
+        )
+    if live is not None and not _is_unfinished(context, origin, live):
+        return Fault(
+            f"{name} and it are both there, at {locations.redact(origin.location)} and "
+            f"{locations.redact(live.location)}",
+            f"remove one of the two past lancens, or take out {said} and say of each name what it is to be",
+        )
+    if able.pinned_root_tables and min(len(origin.id), len(desired.id)) == 1:
+        return Fault(
+            f"{name} cannot be renamed: directly under the root a table is named by its directory",
+            f"take out {said}; rename the directory with no writer at work, or move the data into a namespace",
+        )
+    if not in_place and not able.table_markers:
+        return Fault(
+            f"{name} cannot be renamed: this catalog renames no table and keeps no properties to make it anew with",
+            f"take out {said}; a table of the new name is registered at the same `location:`",
+        )
+    return None
+
+
+def _is_unfinished(context: Context, origin: LiveTable, live: LiveTable) -> bool:
+    """Return whether a run made the new entry of a table and was interrupted before it removed the old one."""
+    return locations.same(origin.location, live.location) and ownership.owner_of(live.properties) == context.owner
+
+
+def _reason(context: Context, origin: LiveTable, live: LiveTable | None, *, in_place: bool) -> str:
+    was = f"was {'/'.join(origin.id)}"
+    if live is not None:
+        return f"{was}; a run that was interrupted left both names"
+    lost = context.capabilities.lost_on_move
+    return f"{was}; made anew, which loses {lost}" if lost and not in_place else was

@@ -1,0 +1,128 @@
+"""The sentences about renames: lines of ``moved`` that can go, what stays behind, and changes that look like one."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from reconciler import locations, ownership
+from reconciler.display import count
+from reconciler.names import Identifier, address
+from reconciler.planner.comparison import Outcomes
+from reconciler.planner.entries import Action, Change, Note
+from reconciler.planner.facts import CatalogInput
+from reconciler.state import Capabilities, DesiredMove
+
+__all__ = ["notes_on_renames"]
+
+_NAMED = 3
+
+
+def notes_on_renames(source: CatalogInput, outcomes: Outcomes, changes: Collection[Change]) -> Iterator[Note]:
+    """Yield what is worth saying about the names of a catalog's objects.
+
+    Args:
+        source: the catalog; its live tables are not looked at.
+        outcomes: what comparing its tables came to.
+        changes: what is planned.
+    """
+    catalog, live = source.desired.name, source.live.namespaces
+    done = [
+        line
+        for line in sorted(outcomes.moved - outcomes.moving, key=lambda line: (line.source.file, line.source.line))
+        if line.is_table or line.origin not in live
+    ]
+    if len(done) == 1:
+        [line] = done
+        name, to = ("/".join(names) for names in (line.origin, line.to))
+        yield Note(catalog=catalog, message=f"{name} is {to} already; its line in `moved` can go ({line.source}).")
+    elif done:
+        said = f"{len(done):,} lines of `moved` can go, what they name has its new name: {_lines(done)}."
+        yield Note(catalog=catalog, message=said)
+    for line in sorted(outcomes.moving, key=lambda line: line.to):
+        there = None if line.is_table else live.get(line.origin)
+        if there is not None and ownership.owner_of(there.properties) != source.desired.owner:
+            why = "this manifest neither made nor adopted it"
+            said = f"{address(catalog, line.origin)} stays when its tables have moved: {why}."
+            yield Note(catalog=catalog, message=said)
+    hints = [*_hints(source.capabilities, changes)]
+    for hint in hints[:_NAMED]:
+        yield Note(catalog=catalog, message=hint)
+    if len(hints) > _NAMED:
+        yield Note(catalog=catalog, message=f"{count(len(hints) - _NAMED, 'more pair')} of changes look like renames.")
+
+
+def _lines(lines: Sequence[DesiredMove]) -> str:
+    shown = ", ".join(str(line.source) for line in lines[:_NAMED])
+    return shown if len(lines) <= _NAMED else f"{shown} and {len(lines) - _NAMED:,} more"
+
+
+def _hints(able: Capabilities, changes: Collection[Change]) -> Iterator[str]:
+    """Yield a sentence for each pair of a new table and one that goes that may be one table with a new name.
+
+    They may be where they are at one location, where they are the only ones of their namespace, and where they have one
+    name in two namespaces; a namespace whose tables all turn up in another one is one rename.
+    """
+    new = [change for change in changes if change.kind == "table" and change.is_new and change.moved_from is None]
+    gone = [change for change in changes if change.action is Action.DEREGISTER_TABLE and change.source is None]
+    found: dict[Identifier, Identifier] = {}
+    for pairs in (_at_one_place(new, gone), _beside(new, gone), _of_one_name(new, gone)):
+        for origin, to in pairs:
+            if origin not in found and to not in found.values() and _can_move(able, origin, to):
+                found[origin] = to
+    words = {change.identifier: _WORDS.get(change.action, "create") for change in new}
+    dropped = {change.identifier for change in changes if change.action is Action.DROP_NAMESPACE}
+    made = {change.identifier for change in changes if change.action is Action.CREATE_NAMESPACE}
+    whole: defaultdict[tuple[Identifier, Identifier], int] = defaultdict(int)
+    for origin, to in sorted(found.items()):
+        if origin[-1] == to[-1] and origin[:-1] in dropped and to[:-1] in made:
+            whole[origin[:-1], to[:-1]] += 1
+        else:
+            yield _hint(origin, "deregister", to, words[to])
+    for (origin, to), _ in sorted(whole.items()):
+        yield _hint(origin, "drop", to, "create")
+
+
+_WORDS = {Action.REGISTER_TABLE: "register", Action.DECLARE_TABLE: "declare"}
+
+
+def _hint(origin: Identifier, goes: str, to: Identifier, comes: str) -> str:
+    before, after = "/".join(origin), "/".join(to)
+    return (
+        f"{after} ({comes}) and {before} ({goes}) look like a rename. To keep the data with the name, write in the "
+        f"catalog's block: moved: [{{from: {before}, to: {after}}}]"
+    )
+
+
+def _can_move(able: Capabilities, origin: Identifier, to: Identifier) -> bool:
+    if able.pinned_root_tables and min(len(origin), len(to)) == 1:
+        return False
+    return able.renames(origin, to) or able.table_markers
+
+
+def _at_one_place(new: Iterable[Change], gone: Iterable[Change]) -> Iterator[tuple[Identifier, Identifier]]:
+    views = ((change, change.before) for change in gone)
+    left = {locations.place(view.location): change for change, view in views if view and view.location}
+    for change in new:
+        place = change.after.location if change.after else None
+        if place is not None and locations.place(place) in left:
+            yield left[locations.place(place)].identifier, change.identifier
+
+
+def _beside(new: Iterable[Change], gone: Iterable[Change]) -> Iterator[tuple[Identifier, Identifier]]:
+    yield from _only_ones(new, gone, slice(0, -1))
+
+
+def _of_one_name(new: Iterable[Change], gone: Iterable[Change]) -> Iterator[tuple[Identifier, Identifier]]:
+    yield from _only_ones(new, gone, slice(-1, None))
+
+
+def _only_ones(new: Iterable[Change], gone: Iterable[Change], part: slice) -> Iterator[tuple[Identifier, Identifier]]:
+    """Yield the pairs that have a part of their identifiers to themselves."""
+    comes, goes = list(new), list(gone)
+    once = Counter(change.identifier[part] for change in comes), Counter(change.identifier[part] for change in goes)
+    by_part = {change.identifier[part]: change.identifier for change in goes}
+    for change in comes:
+        key = change.identifier[part]
+        if once[0][key] == 1 and once[1][key] == 1:
+            yield by_part[key], change.identifier

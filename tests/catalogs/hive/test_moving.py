@@ -1,0 +1,50 @@
+"""Moves on every metastore: renamed within a catalog, made anew from one to another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.names import Identifier
+from reconciler.planner.entries import Action
+from tests.catalogs.end_to_end import actions, apply
+from tests.catalogs.hive.conftest import Connect
+from tests.catalogs.hive.raw import fetch
+from tests.catalogs.moving import USERS, Moves, Place
+from tests.servers.hive import Metastore
+
+
+@pytest.fixture
+def place(server: Metastore, connect: Connect, lake: str, above: Identifier) -> Place:
+    def raw(identifier: Identifier) -> str | None:
+        from reconciler.backends.hive.gen import ttypes
+
+        try:
+            return str(fetch(server.uri, identifier).sd.location)
+        except (ttypes.NoSuchObjectException, ttypes.UnknownDBException):
+            return None
+
+    return Place(server.impl, {"uri": server.uri, "root": lake}, connect, raw, above, Path(lake))
+
+
+class TestMoves(Moves):
+    """The suite."""
+
+
+def test_from_one_catalog_to_another_the_entry_is_made_anew(
+    server: Metastore, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if server.impl == "hive2":
+        return  # there is one catalog
+    monkeypatch.chdir(tmp_path)
+    old = (*place.namespace("one"), "users")
+    new = (f"second_{place.suffix}", "one", "users")
+    apply(place.manifest(tmp_path, {old: USERS}))
+    location, before, stored = place.fill(old), place.seen(old), place.stored()
+    plan = apply(place.manifest(tmp_path, {new: USERS}, (old, new)))
+    assert ("/".join(new), Action.MOVE_TABLE) in actions(plan)
+    [change] = [change for change in plan.changes if change.action is Action.MOVE_TABLE]
+    assert change.reason.endswith("made anew, which loses its grants and statistics")
+    assert (place.raw(old), place.raw(new), place.seen(new)) == (None, location, before)
+    assert place.stored() == stored

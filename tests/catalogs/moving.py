@@ -1,0 +1,224 @@
+"""Tables that get another name, the same on every catalog: rows, versions and files stay, and so does the name.
+
+A folder joins with a module that holds ``class TestMoves(Moves)`` and a fixture ``place``.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+import reconciler
+from reconciler import locations
+from reconciler.backends.base import Backend
+from reconciler.names import Identifier
+from reconciler.ownership import MANAGED_BY
+from reconciler.planner.entries import Action
+from reconciler.planner.plan import Plan
+from tests.catalogs.end_to_end import actions, apply, carried_out, files, opened, planned
+
+__all__ = ["Moves", "Place"]
+
+_WRITES = ("insert_namespace", "remove_namespace", "insert_table", "remove_table", "alter_table", "rename_table")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A catalog in which tables can be moved.
+
+    ``raw`` is where the server itself says that a table is, past lancens; None where it has none. ``above`` is there
+    already. ``data`` is the folder of everything, where that is on this machine. ``loses`` is what a plan says that a
+    move loses, empty where it is in place. ``place_of`` is where a new table goes on a catalog with no default for it.
+    """
+
+    impl: str
+    config: Mapping[str, str]
+    connect: Callable[[], Backend]
+    raw: Callable[[Identifier], str | None]
+    above: Identifier = ()
+    data: Path | None = None
+    loses: str = ""
+    place_of: Callable[[Identifier], str] = lambda _: ""
+    suffix: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
+
+    def namespace(self, name: str) -> Identifier:
+        """Return a namespace of this test's own."""
+        return (*self.above, f"{name}_{self.suffix}")
+
+    def manifest(self, folder: Path, tables: Mapping[Identifier, str], *moved: tuple[Identifier, Identifier]) -> Path:
+        """Write a manifest that wants ``tables``, with the text of each block."""
+        there = self.connect().scan().tables if self.place_of(self.above) else {}
+        taken = [to for _, to in moved]
+        new = {
+            one
+            for one in (tables if self.place_of(self.above) else ())
+            if one not in there and not any(one[: len(to)] == to for to in taken)
+        }
+        tree: dict[str, Any] = {}
+        for identifier, block in tables.items():
+            node = tree
+            for name in identifier[:-1]:
+                node = node.setdefault("namespaces", {}).setdefault(name, {})
+            location = {"location": self.place_of(identifier)} if identifier in new else {}
+            node.setdefault("tables", {})[identifier[-1]] = {**json.loads(block), **location}
+        catalog = {
+            "impl": self.impl,
+            "config": dict(self.config),
+            "moved": [{"from": "/".join(origin), "to": "/".join(to)} for origin, to in moved],
+            **tree,
+        }
+        path = folder / "lancens.yaml"
+        path.write_text(json.dumps({"version": 1, "name": "store", "catalogs": {"lake": catalog}}, indent=1))
+        return path
+
+    def fill(self, table: Identifier, rows: int = 1000) -> str:
+        """Give a table of one column rows in two versions more, and a tag; return where it is."""
+        backend = self.connect()
+        location, options = backend.load_table(table).location, backend.storage_options()
+        uri = location.removeprefix("file://")
+        for start in (0, rows // 2):
+            ids = pa.table({"id": pa.array(range(start, start + rows // 2), pa.int64())})
+            lance.write_dataset(ids, uri, mode="append", storage_options=options or None)
+        lance.dataset(uri, storage_options=options or None).tags.create("kept", 2)
+        return location
+
+    def stored(self) -> Mapping[str, str]:
+        """Return a digest of every file of every dataset; those of the catalog itself are not among them."""
+        return {name: digest for name, digest in files(self.data).items() if not name.startswith("__manifest/")}
+
+    def seen(self, table: Identifier) -> tuple[int, int, list[int], object]:
+        """Return what pylance shows of a table under its name: rows, their sum, versions and tags."""
+        dataset = opened(self.connect(), "/".join(table))
+        ids = dataset.to_table()["id"].to_pylist()
+        return len(ids), sum(ids), [version["version"] for version in dataset.versions()], sorted(dataset.tags.list())
+
+
+USERS = '{"schema": [{"name": "id", "type": "int64"}], "properties": {"tier": "gold", "team": "ml"}}'
+CHANGED = '{"schema": [{"name": "id", "type": "int64"}], "properties": {"tier": "silver"}}'
+
+
+class Moves:
+    """Through the public interface; every apply is followed by a plan that is empty."""
+
+    @pytest.fixture(autouse=True)
+    def _here(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+
+    def test_a_table_keeps_its_rows_and_versions_under_another_name(self, place: Place, tmp_path: Path) -> None:
+        one, other = place.namespace("one"), place.namespace("other")
+        old, new, last = (*one, "users"), (*one, "customers"), (*other, "people")
+        apply(place.manifest(tmp_path, {old: USERS}))
+        location, before, stored = place.fill(old), place.seen(old), place.stored()
+        assert before[:2] == (1000, 499_500)
+
+        manifest = place.manifest(tmp_path, {new: CHANGED}, (old, new))
+        plan = planned(manifest)
+        assert actions(plan) == [("/".join(new), Action.MOVE_TABLE)]
+        assert plan.changes[0].reason.partition(", which loses ")[2] == place.loses
+        carried_out(plan, manifest)
+        assert place.raw(old) is None
+        assert locations.same(place.raw(new), location)
+        assert place.seen(new) == before
+        shown = place.connect().load_table(new).properties
+        assert (shown["tier"], shown.get("team"), shown[MANAGED_BY]) == ("silver", None, "store/lake")
+
+        plan = apply(place.manifest(tmp_path, {last: CHANGED}, (new, last)))
+        assert actions(plan) == [
+            ("/".join(other), Action.CREATE_NAMESPACE),
+            ("/".join(last), Action.MOVE_TABLE),
+            ("/".join(one), Action.DROP_NAMESPACE),
+        ]
+        assert (place.raw(new), place.seen(last)) == (None, before)
+        assert place.stored() == stored
+        apply(place.manifest(tmp_path, {last: CHANGED}))
+
+    def test_a_namespace_keeps_its_tables_under_another_name(self, place: Place, tmp_path: Path) -> None:
+        one, other = place.namespace("staging"), place.namespace("landing")
+        tables = {(*one, "users"): USERS, (*one, "events"): USERS}
+        apply(place.manifest(tmp_path, tables))
+        before = {name: (place.fill((*one, name)), place.seen((*one, name))) for name in ("users", "events")}
+        wanted = {(*other, name): USERS for name in before}
+        plan = apply(place.manifest(tmp_path, wanted, (one, other)))
+        assert [action for _, action in actions(plan)] == [
+            Action.CREATE_NAMESPACE,
+            Action.MOVE_TABLE,
+            Action.MOVE_TABLE,
+            Action.DROP_NAMESPACE,
+        ]
+        for name, (location, seen) in before.items():
+            assert place.raw((*one, name)) is None
+            assert locations.same(place.raw((*other, name)), location)
+            assert place.seen((*other, name)) == seen
+        assert one not in place.connect().scan().namespaces
+
+    def test_cut_off_anywhere_the_table_has_a_name_and_the_end_is_the_same(self, place: Place, tmp_path: Path) -> None:
+        """At each call that writes, before it and after it; gone on with by the same plan and by another one."""
+        one, cut = place.namespace("one"), 0
+        while True:
+            old, new = (*one, f"old{cut}"), (*one, f"new{cut}")
+            apply(place.manifest(tmp_path, {old: USERS}))
+            location = place.connect().load_table(old).location
+            manifest = place.manifest(tmp_path, {new: CHANGED}, (old, new))
+            plan = planned(manifest)
+            with _dying(type(place.connect()), cut) as death, suppress(_Death):
+                reconciler.apply(plan, reconciler.load(manifest))
+            there = [place.raw(old), place.raw(new)]
+            assert [True for found in there if found is not None], f"cut {cut}: the table is nowhere"
+            assert all(found is None or locations.same(found, location) for found in there)
+            if not death.happened:
+                assert cut, "nothing was written"
+                break
+            again = Plan.from_json(plan.to_json()) if cut % 4 < 2 else planned(manifest)
+            assert reconciler.apply(again, reconciler.load(manifest)).ok
+            assert (place.raw(old), locations.same(place.raw(new), location)) == (None, True)
+            shown = place.connect().load_table(new).properties
+            assert (shown["tier"], shown.get("team"), shown[MANAGED_BY]) == ("silver", None, "store/lake")
+            assert planned(manifest).is_empty
+            cut += 1
+
+
+class _Death(BaseException):
+    """The process is killed."""
+
+
+@dataclass
+class _Deaths:
+    happened: bool = False
+    calls: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+@contextmanager
+def _dying(backend: type[Backend], cut: int) -> Iterator[_Deaths]:
+    """Die at the call that writes with the number ``cut // 2``: before it where ``cut`` is even, else after it."""
+    deaths = _Deaths()
+
+    def deadly(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(self: Backend, *given: Any, **named: Any) -> Any:
+            with deaths.lock:
+                number, deaths.calls = deaths.calls, deaths.calls + 1
+            if number == cut // 2 and cut % 2 == 0:
+                deaths.happened = True
+                raise _Death
+            answer = method(self, *given, **named)
+            if number == cut // 2:
+                deaths.happened = True
+                raise _Death
+            return answer
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in _WRITES:
+            patch.setattr(backend, name, deadly(getattr(backend, name)))
+        yield deaths

@@ -1,0 +1,125 @@
+"""``lancens doctor``: what a catalog is and what the credentials may do, in one table, with nothing changed."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+from reconciler.backends.http import server_time
+from reconciler.backends.memory import MemoryBackend
+from reconciler.errors import PermissionDeniedError
+from reconciler.state import LiveTable
+from tests.cli.running import lancens
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    lance.write_dataset(pa.table({"id": [1]}), "lake/users.lance")
+    Path("lancens.yaml").write_text("version: 1\nname: shop\ncatalogs: {lake: {impl: dir, config: {root: ./lake}}}\n")
+    return tmp_path
+
+
+def rows(out: str) -> list[list[str]]:
+    """Return catalog, check and result of each line of the table."""
+    return [line.split()[:3] for line in out.splitlines()[2:]]
+
+
+def test_a_catalog_is_described_and_nothing_is_changed(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {path: path.stat().st_mtime_ns for path in lake.rglob("*")}
+    ran = lancens(capsys, "doctor")
+
+    assert ran.code == 0
+    assert ran.out.startswith("lancens ")
+    assert rows(ran.out) == [
+        ["lake", check, "ok"]
+        for check in ("service", "latency", "reading", "paging", "storage", "writing", "writing", "writing")
+    ]
+    assert f"dir: {lake}/lake" in ran.out
+    assert "both ways of listing the root show 1 table" in ran.out
+    assert {path: path.stat().st_mtime_ns for path in lake.rglob("*")} == before
+
+
+def test_a_root_that_is_not_there_is_said(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ran = lancens(capsys, "doctor", "--impl", "dir", "--config", "root=./lkae")
+
+    assert ran.code == 0
+    assert f"the root {lake}/lkae is not there" in ran.out
+
+
+def test_a_service_that_does_not_answer_is_a_failure_beside_those_that_do(
+    lake: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("lancens.yaml").write_text(
+        "version: 1\nname: shop\ncatalogs:\n  lake: {impl: dir, config: {root: ./lake}}\n"
+        "  far: {impl: rest, config: {uri: 'http://127.0.0.1:1', max_retries: 0, auth_token: hunter2}}\n"
+    )
+    ran = lancens(capsys, "doctor", "--format", "json")
+
+    assert ran.code == 1
+    found = json.loads(ran.out)
+    assert {"lancens", "pylance", "Python"} <= found["versions"].keys()
+    failed = [check for check in found["checks"] if check["status"] == "failed"]
+    assert [(check["catalog"], check["name"]) for check in failed] == [("far", "connection")]
+    assert "Connection refused" in failed[0]["detail"]
+    assert sum(check["catalog"] == "lake" for check in found["checks"]) == 8
+    assert "hunter2" not in ran.out + ran.err
+
+
+def test_what_the_credentials_may_not_do_is_a_warning(
+    lake: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(self: MemoryBackend, identifier: tuple[str, ...]) -> LiveTable:
+        raise PermissionDeniedError("memory: not for you")
+
+    monkeypatch.setattr(MemoryBackend, "remove_table", denied)
+    ran = lancens(capsys, "doctor", "--impl", "memory")
+
+    assert ran.code == 0
+    assert ["main", "writing", "warning"] in rows(ran.out)
+    assert "deregistering a table is refused: main (memory): not for you" in ran.out
+
+
+@pytest.fixture
+def late() -> Iterator[str]:
+    """A server that lives in the past."""
+
+    class Late(BaseHTTPRequestHandler):
+        def date_time_string(self, timestamp: float | None = None) -> str:
+            return "Sun, 22 Nov 2020 05:00:00 GMT"
+
+        def do_HEAD(self) -> None:
+            self.send_response(401)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Late)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_clock_that_differs_is_said(
+    lake: Path, late: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MemoryBackend, "server_time", lambda _: server_time(late))
+    ran = lancens(capsys, "doctor", "--impl", "memory")
+
+    assert ["main", "clock", "warning"] in rows(ran.out)
+    assert " s ahead of the service" in ran.out
+
+
+def test_a_server_without_a_time_is_none() -> None:
+    assert server_time("http://127.0.0.1:1") is None

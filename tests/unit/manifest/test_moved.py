@@ -1,0 +1,105 @@
+"""`moved`: what it says, over several files, and every way to get it wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.errors import ManifestError
+from reconciler.manifest import load
+from tests.unit.manifest.conftest import Load, Write, manifest
+
+TABLES = "tables: {}\nnamespaces: {new: {tables: {a: {}, b: {}, gone: {absent: true}}}, live: {tables: {t: {}}}}"
+
+
+def lines(*entries: str) -> str:
+    return manifest(f"moved: [{', '.join(entries)}]\n{TABLES}")
+
+
+def test_tables_and_namespaces_are_told_apart_by_their_blocks(load_text: Load) -> None:
+    loaded = load_text(lines("{from: old/x, to: new/a}", "{from: older, to: live}"))
+    moves = loaded.catalogs["lake"].desired.moves
+    assert [(move.origin, move.to, move.is_table) for move in moves] == [
+        (("old", "x"), ("new", "a"), True),
+        (("older",), ("live",), False),
+    ]
+    assert str(moves[0].source) == "lancens.yaml:7"
+
+
+def test_the_lines_of_all_files_count_and_are_part_of_what_a_plan_knows(write: Write) -> None:
+    second = "catalogs:\n  lake:\n    moved: [{from: old/y, to: new/b}]\n"
+    path = write(lancens="include: [second.yaml]\n" + lines("{from: old/x, to: new/a}"), second=second)
+    loaded = load(path)
+    assert [move.origin for move in loaded.catalogs["lake"].desired.moves] == [("old", "x"), ("old", "y")]
+    alone = load(write(lancens=lines("{from: old/y, to: new/b}", "{from: old/x, to: new/a}")))
+    assert alone.digest == loaded.digest
+    assert load(write(lancens=lines("{from: old/x, to: new/a}"))).digest != loaded.digest
+    assert load(write(lancens=manifest(TABLES))).digest != loaded.digest
+
+
+AT = "lancens.yaml:7:"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            lines("{from: live/t, to: new/a}"),
+            f"{AT}20: `from` in `moved`: `live/t` is still in the manifest, at lancens.yaml:9:",
+        ),
+        (
+            lines("{from: live, to: new}"),
+            f"{AT}20: `from` in `moved`: `live` is still in the manifest, at lancens.yaml:9:",
+        ),
+        (
+            lines("{from: x/y, to: new/c}"),
+            f"{AT}29: `to` in `moved`: `new/c` is not in the manifest of lake; did you mean `new/b`?",
+        ),
+        (lines("{from: x/y, to: new/gone}"), f"{AT}29: `to` in `moved`: `new/gone` is `absent: true`, so that nothing"),
+        (
+            lines("{from: x/y, to: y/z}", "{from: y/z, to: new/a}"),
+            f"{AT}35 moves it on; write one line for both: {{from: x/y, to: new/a}}",
+        ),
+        (
+            lines("{from: x/y, to: new/a}", "{from: x/y, to: new/b}"),
+            f"{AT}44: `from` in `moved`: `x/y` is a duplicate, first at {AT}20",
+        ),
+        (
+            lines("{from: x/y, to: new/a}", "{from: x/z, to: new/a}"),
+            f"{AT}53: `to` in `moved`: `new/a` is a duplicate, first at {AT}29",
+        ),
+        (lines("{from: new/a, to: new/a}"), f"{AT}31: `from` and `to` in `moved` are one name: `new/a`"),
+        (lines("{from: x//y, to: new/a}"), f"{AT}20: `from` in `moved` is `x//y`, expected names joined by a slash"),
+        (
+            lines("{from: x$y/z, to: new/a}"),
+            f"{AT}20: `from` in `moved` is `x$y/z`: `x$y` (memory): a name cannot contain",
+        ),
+        (
+            lines("{from: x/y}"),
+            f"{AT}13: an entry of `moved` in catalog lake has no `to`; expected `from` and `to`",
+        ),
+        (
+            lines("{form: x/y, to: new/a}"),
+            f"{AT}14: unknown key `form` in an entry of `moved` in catalog lake; did you mean `from`?",
+        ),
+        (manifest("moved: old/x"), f"{AT}12: `moved` in catalog lake is the text `old/x`, expected a list"),
+    ],
+)
+def test_what_is_wrong_is_said_at_its_place(write: Write, text: str, said: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        load(write(lancens=text))
+    assert said in str(caught.value)
+
+
+def test_names_are_compared_as_the_catalog_compares_them(write: Write) -> None:
+    text = (
+        "version: 1\nname: s\ncatalogs:\n  lake:\n    impl: glue\n    config: {region: r}\n    moved:\n"
+        "      - {from: db/USERS, to: db/users}\n      - {from: one, to: db/users}\n"
+        "      - {from: a-b/c, to: db/users}\n"
+        "    scope: [db/**]\n    namespaces: {db: {tables: {users: {}}}}\n"
+    )
+    with pytest.raises(ManifestError) as caught:
+        load(write(lancens=text))
+    said = str(caught.value)
+    assert "8:30: `from` and `to` in `moved` are one name: `db/users` (glue folds case)" in said
+    assert "9:16: `from` in `moved`: `one` (glue) would be a table below 0 levels of namespaces" in said
+    assert "10:16: `from` in `moved` is `a-b/c`: `a-b` (glue): names consist of" in said

@@ -1,0 +1,314 @@
+"""Tables and namespaces that get another name: what is planned, what is blocked, and what is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from reconciler.names import Scope
+from reconciler.planner.facts import PlanOptions
+from reconciler.planner.plan import Plan
+from reconciler.state import (
+    Capabilities,
+    DesiredCatalog,
+    DesiredMove,
+    DesiredNamespace,
+    DesiredTable,
+    Prune,
+    Snapshot,
+    StorageKind,
+    Thresholds,
+)
+from tests.plans import assert_blocked
+from tests.unit.planner.building import (
+    OTHER,
+    OWNER,
+    USERS,
+    at,
+    claim,
+    desired,
+    identifier,
+    live,
+    live_namespace,
+    live_table,
+    plan_of,
+    steps,
+    stored,
+    table,
+)
+
+IN_PLACE = Capabilities(rename_within=0)
+ANEW = Capabilities(lost_on_move="its grants")
+PLACE = "/data/features/users.lance"
+
+
+def moving(
+    *blocks: DesiredTable | DesiredNamespace,
+    prune: Prune = Prune.OWNED,
+    lines: Mapping[str, str] | None = None,
+    **more: str,
+) -> DesiredCatalog:
+    """Want ``blocks``; lines are written ``features_users="features/customers"``."""
+    wanted = desired(*blocks, prune=prune)
+    return replace(
+        wanted,
+        moves=tuple(
+            DesiredMove(tuple(old.split("_")), identifier(new), at(9), identifier(new) in wanted.tables)
+            for old, new in {**(lines or {}), **more}.items()
+        ),
+    )
+
+
+def notes(plan: Plan) -> list[str]:
+    return [note.message for note in plan.notes]
+
+
+RENAMED = moving(table("features/customers", {"tier": "gold"}), features_users="features/customers")
+USERS_THERE = live(live_table("features/users", {"tier": "gold"}, owner=OWNER))
+
+
+@pytest.mark.parametrize("able", [IN_PLACE, ANEW])
+def test_a_table_gets_its_new_name_and_nothing_is_made_or_removed(able: Capabilities) -> None:
+    plan = plan_of(RENAMED, USERS_THERE, capabilities=able)
+    assert steps(plan) == ["move-table features/customers"]
+    [change] = plan.changes
+    assert (change.moved_from, change.symbol, change.fields) == (("features", "users"), ">", ())
+    assert change.before == change.after
+    assert str(change.source) == "lancens.yaml:9"
+    assert change.reason == "was features/users" + ("; made anew, which loses its grants" if able is ANEW else "")
+    states = {one.identifier: one.view for one in plan.fingerprints if one.kind == "table"}
+    assert states == {("features", "customers"): None, ("features", "users"): change.before}
+
+
+def test_what_its_block_says_otherwise_is_done_in_the_same_change() -> None:
+    wanted = moving(table("features/customers", {"tier": "silver"}, protect=True), features_users="features/customers")
+    [change] = plan_of(wanted, USERS_THERE, capabilities=IN_PLACE).changes
+    assert [(field.path, field.before, field.after) for field in change.fields] == [
+        ("properties.tier", "gold", "silver"),
+        ("protect", "false", "true"),
+    ]
+
+
+def test_what_nobody_owns_is_marked_as_it_moves() -> None:
+    there = live(live_table("features/users", {"tier": "gold"}))
+    [change] = plan_of(RENAMED, there, capabilities=IN_PLACE).changes
+    assert change.after is not None
+    assert change.after.managed_by == OWNER
+
+
+def test_a_catalog_that_cannot_alter_takes_changes_where_the_entry_is_made_anew() -> None:
+    wanted = moving(table("features/customers", {"tier": "silver"}), features_users="features/customers")
+    rigid = replace(ANEW, alter_table=False, relocate_table=False)
+    assert steps(plan_of(wanted, USERS_THERE, capabilities=rigid)) == ["move-table features/customers"]
+    in_place = plan_of(wanted, USERS_THERE, capabilities=replace(rigid, rename_within=0))
+    assert_blocked(in_place, match="customers: it cannot be changed: this catalog cannot alter a table")
+
+
+def test_neither_there_is_any_table() -> None:
+    assert steps(plan_of(RENAMED, live(live_namespace("features")))) == ["declare-table features/customers"]
+
+
+def test_moved_already_is_no_change_and_a_note() -> None:
+    plan = plan_of(RENAMED, live(live_table("features/customers", {"tier": "gold"}, owner=OWNER)))
+    assert plan.is_empty
+    assert notes(plan) == ["features/users is features/customers already; its line in `moved` can go (lancens.yaml:9)."]
+
+
+def test_a_mass_of_lines_that_can_go_is_one_note() -> None:
+    names = [f"t{number}" for number in range(5)]
+    wanted = moving(*(table(f"a/{name}") for name in names), lines={f"b_{name}": f"a/{name}" for name in names})
+    plan = plan_of(wanted, live(*(live_table(f"a/{name}", owner=OWNER) for name in names)))
+    [note] = notes(plan)
+    assert note.startswith("5 lines of `moved` can go")
+    assert note.endswith("and 2 more.")
+
+
+def test_an_unfinished_move_is_finished() -> None:
+    there = live(
+        live_table("features/users", {"tier": "gold"}, owner=OWNER),
+        live_table("features/customers", {"tier": "gold"}, owner=OWNER, location=PLACE),
+    )
+    plan = plan_of(RENAMED, there, capabilities=ANEW)
+    assert steps(plan) == ["move-table features/customers"]
+    [change] = plan.changes
+    assert change.reason == "was features/users; a run that was interrupted left both names"
+    assert change.found is not None
+    states = {one.identifier: one.view for one in plan.fingerprints if one.kind == "table"}
+    assert states == {("features", "customers"): change.found, ("features", "users"): change.before}
+
+
+@pytest.mark.parametrize(
+    ("place", "owner"),
+    [("/data/other.lance", OWNER), (PLACE, None), (PLACE, OTHER)],
+    ids=["elsewhere", "nobody", "other"],
+)
+def test_both_there_otherwise_is_blocked_and_neither_is_pruned(place: str, owner: str | None) -> None:
+    there = live(
+        live_table("features/users", {"tier": "gold"}, owner=OWNER),
+        live_table("features/customers", {"tier": "gold"}, owner=owner, location=place),
+    )
+    plan = plan_of(RENAMED, there, options=PlanOptions(take_over=True))
+    assert plan.changes == ()
+    assert_blocked(plan, match=f"features/users and it are both there, at {PLACE} and {place} -> remove one of the two")
+
+
+def test_anothers_needs_take_over() -> None:
+    there = live(live_table("features/users", {"tier": "gold"}, owner=OTHER))
+    plan = plan_of(RENAMED, there)
+    assert plan.changes == ()
+    assert_blocked(plan, match=r"features/users is managed by `another/lake`.*--take-over")
+    [change] = plan_of(RENAMED, there, options=PlanOptions(take_over=True)).changes
+    assert change.after is not None
+    assert change.after.managed_by == OWNER
+
+
+def test_what_is_protected_is_blocked_until_its_block_says_otherwise() -> None:
+    there = live(live_table("features/users", owner=OWNER, protect=True))
+    for protect in (None, True):
+        wanted = moving(table("features/customers", protect=protect), features_users="features/customers")
+        plan = plan_of(wanted, there)
+        assert plan.changes == ()
+        assert_blocked(plan, match=r"features/users is protected.*write `protect: false` in its block")
+    wanted = moving(table("features/customers", protect=False), features_users="features/customers")
+    assert steps(plan_of(wanted, there)) == ["move-table features/customers"]
+
+
+def test_a_root_table_that_is_named_by_its_directory_is_blocked() -> None:
+    pinned = Capabilities(rename_within=0, pinned_root_tables=True)
+    for wanted, there in (
+        (moving(table("new"), old="new"), live(live_table("old", owner=OWNER))),
+        (moving(table("a/new"), old="a/new"), live(live_table("old", owner=OWNER))),
+        (moving(table("new"), a_old="new"), live(live_table("a/old", owner=OWNER))),
+    ):
+        plan = plan_of(wanted, there, capabilities=pinned)
+        assert [change.kind for change in plan.changes if change.kind == "table"] == []
+        assert_blocked(plan, match="directly under the root a table is named by its directory")
+
+
+def test_without_marks_a_table_is_renamed_in_place_or_not_at_all() -> None:
+    there = live(live_table("features/users"))
+    wanted = moving(table("features/customers"), features_users="features/customers")
+    assert_blocked(plan_of(wanted, there, capabilities=Capabilities(table_markers=False)), match="keeps no properties")
+    in_place = replace(IN_PLACE, table_markers=False)
+    assert steps(plan_of(wanted, there, capabilities=in_place)) == ["move-table features/customers"]
+
+
+def test_another_location_waits_for_the_next_plan() -> None:
+    wanted = moving(table("features/customers", location="/data/new.lance"), features_users="features/customers")
+    there = live(live_table("features/users", owner=OWNER))
+    found = {"features/customers": stored(StorageKind.DATASET, "/data/new.lance", USERS)}
+    plan = plan_of(wanted, there, storage=found)
+    assert_blocked(plan, match="cannot be renamed and be given another location in one plan")
+    assert plan.changes == ()
+
+
+def test_a_move_is_no_removal() -> None:
+    names = [f"t{number}" for number in range(10)]
+    wanted = moving(*(table(f"b/{name}") for name in names), lines={f"a_{name}": f"b/{name}" for name in names})
+    there = live(live_namespace("a", owner=OWNER), *(live_table(f"a/{name}", owner=OWNER) for name in names))
+    plan = plan_of(wanted, there, capabilities=IN_PLACE, thresholds=Thresholds(0, 1))
+    assert (plan.catalogs[0].removed_tables, plan.options.mass_removal) == (0, False)
+    assert plan.summary().move == 10
+
+
+def test_a_namespace_takes_its_tables_and_goes_when_it_is_empty() -> None:
+    wanted = moving(table("new/a"), table("new/sub/b"), claim("new", {"team": "x"}), old="new")
+    there = live(
+        live_namespace("old", owner=OWNER),
+        live_namespace("old/sub", owner=OWNER),
+        live_table("old/a", owner=OWNER),
+        live_table("old/sub/b"),
+    )
+    plan = plan_of(wanted, there, capabilities=IN_PLACE)
+    assert steps(plan) == [
+        "create-namespace new",
+        "create-namespace new/sub",
+        "move-table new/a",
+        "move-table new/sub/b",
+        "drop-namespace old/sub",
+        "drop-namespace old",
+    ]
+    assert plan.changes[4].depends_on == (3,)
+
+
+def test_what_a_namespace_does_not_take_stays_with_it() -> None:
+    wanted = moving(table("new/a"), old="new", prune=Prune.NEVER)
+    there = live(live_namespace("old", owner=OWNER), live_table("old/a", owner=OWNER), live_table("old/theirs"))
+    plan = plan_of(wanted, there, capabilities=IN_PLACE)
+    assert steps(plan) == ["create-namespace new", "move-table new/a"]
+    assert notes(plan) == ["lake/old is kept: it holds 1 object that stays"]
+    unmarked = live(live_namespace("old"), live_table("old/a", owner=OWNER))
+    plan = plan_of(wanted, unmarked, capabilities=IN_PLACE)
+    assert steps(plan) == ["create-namespace new", "move-table new/a"]
+    [note] = notes(plan)
+    assert note == "lake/old stays when its tables have moved: this manifest neither made nor adopted it."
+
+
+def test_a_table_with_a_line_of_its_own_is_not_taken_with_its_namespace() -> None:
+    wanted = moving(table("new/a"), table("other/b"), old="new", old_b="other/b")
+    there = live(live_table("old/a", owner=OWNER), live_table("old/b", owner=OWNER))
+    plan = plan_of(wanted, there, capabilities=IN_PLACE)
+    assert [(change.moved_from, change.identifier) for change in plan.changes if change.moved_from] == [
+        (("old", "a"), ("new", "a")),
+        (("old", "b"), ("other", "b")),
+    ]
+
+
+@pytest.mark.parametrize("pattern", ["features/users", "features/customers"])
+def test_either_name_selects_the_move(pattern: str) -> None:
+    options = PlanOptions(select=Scope((pattern,)))
+    assert steps(plan_of(RENAMED, USERS_THERE, options=options)) == ["move-table features/customers"]
+    other = PlanOptions(select=Scope(("features/other",)))
+    assert steps(plan_of(RENAMED, USERS_THERE, options=other)) == []
+
+
+def test_a_namespace_that_is_blocked_keeps_the_move_waiting() -> None:
+    wanted = moving(table("b/t"), claim("b", {"team": "x"}), a_t="b/t")
+    there = live(live_namespace("a", owner=OWNER), live_namespace("b", owner=OTHER), live_table("a/t", owner=OWNER))
+    plan = plan_of(wanted, there, capabilities=IN_PLACE)
+    assert plan.changes == ()
+    assert [change.address for change in plan.waiting] == ["lake/b/t"]
+
+
+# ---- what looks like a rename ----------------------------------------------------------------------------------------
+
+
+def hints(wanted: DesiredCatalog, there: Snapshot, able: Capabilities = IN_PLACE) -> list[str]:
+    return [note for note in notes(plan_of(wanted, there, capabilities=able)) if "look like a rename" in note]
+
+
+def test_a_create_beside_a_deregister_is_told_with_the_line_to_add() -> None:
+    wanted = desired(table("features/clients", schema=USERS))
+    [hint] = hints(wanted, live(live_table("features/people", owner=OWNER)))
+    assert hint == (
+        "features/clients (create) and features/people (deregister) look like a rename. To keep the data with the "
+        "name, write in the catalog's block: moved: [{from: features/people, to: features/clients}]"
+    )
+
+
+def test_a_namespace_under_another_name_is_one_hint() -> None:
+    wanted = desired(table("new/a"), table("new/b"), table("new/c"))
+    there = live(live_namespace("old", owner=OWNER), *(live_table(f"old/{name}", owner=OWNER) for name in "abc"))
+    [hint] = hints(wanted, there)
+    assert hint.startswith("new (create) and old (drop) look like a rename.")
+
+
+def test_data_that_is_registered_again_is_told_whatever_else_goes() -> None:
+    wanted = desired(table("a/x", location="/data/a/old.lance"), table("a/y"))
+    there = live(live_table("a/old", owner=OWNER), live_table("a/other", owner=OWNER))
+    found = {"a/x": stored(StorageKind.DATASET, "/data/a/old.lance", USERS)}
+    plan = plan_of(wanted, there, storage=found, capabilities=IN_PLACE)
+    assert [note.partition(" look")[0] for note in notes(plan) if "look like" in note] == [
+        "a/x (register) and a/old (deregister)"
+    ]
+
+
+def test_nothing_is_told_of_what_cannot_be_told_apart_or_moved_or_is_absent() -> None:
+    two = live(live_table("a/x", owner=OWNER), live_table("a/y", owner=OWNER))
+    assert hints(desired(table("a/new")), two) == []
+    said = desired(table("a/new"), table("a/x", absent=True))
+    assert hints(said, live(live_table("a/x", owner=OWNER))) == []
+    pinned = Capabilities(rename_within=0, pinned_root_tables=True)
+    assert hints(desired(table("new")), live(live_table("old", owner=OWNER)), pinned) == []
