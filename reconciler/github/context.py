@@ -19,7 +19,10 @@ __all__ = ["Context", "PullRequest", "read_context"]
 
 @dataclass(frozen=True, slots=True)
 class PullRequest:
-    """The part of a pull request that matters here; ``head`` is the commit that it proposes."""
+    """The part of a pull request that matters here.
+
+    ``head`` is the commit that it proposes, ``base`` the branch it is for, ``base_commit`` the commit there.
+    """
 
     number: int
     head: str
@@ -27,6 +30,7 @@ class PullRequest:
     from_fork: bool = False
     merged: bool = False
     merge_commit: str | None = None
+    base_commit: str = ""
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> PullRequest:
@@ -42,6 +46,7 @@ class PullRequest:
             from_fork=head_repository is None or head_repository != base_repository,
             merged=bool(document.get("merged") or document.get("merged_at")),
             merge_commit=document.get("merge_commit_sha"),
+            base_commit=str(base.get("sha") or base["ref"]),
         )
 
 

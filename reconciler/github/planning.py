@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from reconciler.display import count
 from reconciler.github.approval import marker
+from reconciler.github.config_changes import config_changes
 from reconciler.github.failures import FailureReason
 from reconciler.github.inputs import CommentWhen
 from reconciler.github.issues import close_issue, put_issue
@@ -30,13 +31,16 @@ _QUEUE = (
 def plan(job: Job) -> Outcome:
     """Plan; on a pull request, show the plan there."""
     pull_request = job.context.pull_request
+    first = config_changes(job)
     made = job.plan()
     if not job.inputs.allow_mass_removal:
         check_removals(made)
-    outcome = Outcome(page=plan_summary(made), plan=made, exit_code=0 if made.is_empty else 2)
+    outcome = Outcome(page=first + plan_summary(made), plan=made, exit_code=0 if made.is_empty else 2)
     if pull_request is not None:
-        text = plan_comment(made, label=job.inputs.label, commit=pull_request.head, run_url=job.context.run_url)
-        outcome.comment_url = comment_plan(job, text, worth=not made.is_empty)
+        text = plan_comment(
+            made, label=job.inputs.label, commit=pull_request.head, run_url=job.context.run_url, first=first
+        )
+        outcome.comment_url = comment_plan(job, text, worth=bool(first) or not made.is_empty)
     return outcome
 
 
