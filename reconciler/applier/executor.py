@@ -166,7 +166,8 @@ class _Run:
         try:
             self._journal.outcome(position, result)
         except ApplyError as error:
-            return replace(result, note="; ".join(filter(None, (result.note, str(error)))))
+            if str(error) not in result.message:
+                return replace(result, note="; ".join(filter(None, (result.note, str(error)))))
         return result
 
     def _outcome(self, position: int) -> Outcome:

@@ -11,10 +11,11 @@ import os
 import secrets
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
 
 from reconciler import locations
 from reconciler.applier.report import ApplyReport, Result, Status
@@ -33,7 +34,7 @@ FORMAT_VERSION = "1.0"
 class Journal:
     """The journal of one run, made by :meth:`open`; safe to write from several threads, a context manager."""
 
-    def __init__(self, run: str, path: Path, file: BinaryIO) -> None:
+    def __init__(self, run: str, path: Path, file: FileIO) -> None:
         self.run = run
         self.path = path
         self._file = file
@@ -116,14 +117,27 @@ class Journal:
         line = json.dumps({"entry": entry, "at": now, **content}, ensure_ascii=True) + "\n"
         try:
             with self._lock:
-                self._file.write(line.encode())
-                self._file.flush()
-                os.fsync(self._file.fileno())
+                self._append(line.encode())
         except (OSError, ValueError) as error:
-            raise ApplyError(f"the journal {self.path} cannot be written: {error}") from None
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+            raise ApplyError(f"the journal {self.path} cannot be written: {reason}") from None
+
+    def _append(self, line: bytes) -> None:
+        """Put a line on the disk, whole or not at all: on a full one, what fitted is taken back."""
+        descriptor = self._file.fileno()
+        end = os.fstat(descriptor).st_size
+        try:
+            rest = line
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+            os.fsync(descriptor)
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(descriptor, end)
+            raise
 
 
-def _new_file(folder: Path) -> tuple[str, Path, BinaryIO]:
+def _new_file(folder: Path) -> tuple[str, Path, FileIO]:
     """Make a file under a name that no other run has; only its owner can read it."""
     while True:
         run = secrets.token_hex(4)
@@ -132,7 +146,7 @@ def _new_file(folder: Path) -> tuple[str, Path, BinaryIO]:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         except FileExistsError:
             continue
-        return run, path, os.fdopen(descriptor, "ab")
+        return run, path, FileIO(descriptor, "ab")
 
 
 def _subject(position: int, change: Change) -> dict[str, object]:

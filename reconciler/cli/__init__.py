@@ -1,21 +1,23 @@
 """The ``lancens`` command: one module a subcommand, loaded when it is called.
 
 Exit codes: 0 done; 1 any error, wrong usage included; 2 with ``--detailed-exitcode``, when there are changes; 3 when
-something is blocked; 130 when interrupted. The result goes to stdout, everything else to stderr, and no traceback is
-shown without ``--debug``.
+something is blocked; 130 when interrupted, by Ctrl-C or SIGTERM. The result goes to stdout, everything else to stderr,
+and no traceback is shown without ``--debug``.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 
 import click
 
 from reconciler import display
-from reconciler.errors import LancensError
+from reconciler.errors import BackendError, LancensError
 
 __all__ = ["main"]
 
@@ -99,6 +101,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if debug:  # it is welcome behind the command as well
         given = ["--debug", *(argument for argument in given if argument != "--debug")]
     try:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
         code = _lancens.main(args=given, prog_name="lancens", standalone_mode=False)
         sys.stdout.flush()
     except click.ClickException as error:
@@ -129,6 +133,8 @@ def _usage(error: click.ClickException) -> Iterator[str]:
 def _message(error: Exception) -> str:
     if isinstance(error, LancensError):
         return str(error)
+    if isinstance(error, BackendError):
+        return display.message(str(error))
     if isinstance(error, OSError):
         return display.message(f"{error.filename}: {error.strerror}" if error.filename is not None else str(error))
     return f"lancens failed: {type(error).__name__}. This is a fault of lancens: run it with --debug and report it."

@@ -58,13 +58,17 @@ def carry_out(plan: Plan, run: Callable[[Progress, StopSignal], ApplyReport]) ->
 
 @contextmanager
 def _interruptible(stop: StopSignal) -> Iterator[None]:
+    """Let the first Ctrl-C or SIGTERM finish what is in flight; the second one ends the program as usual."""
+
     def on_interrupt(_signal: int, _frame: object) -> None:
         stop.set()
-        signal.signal(signal.SIGINT, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
         click.echo("\nStopping: what is in flight is finished, nothing new is started.", err=True)
 
-    previous = signal.signal(signal.SIGINT, on_interrupt)
+    previous = {number: signal.signal(number, on_interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)

@@ -72,6 +72,8 @@ def headline(entry: Entry) -> str:
     if isinstance(entry, Guard):
         return f"kept; would be {_WORDS[entry.would][1] if entry.would.removes else 'replaced'}"
     if isinstance(entry, Blocked):
+        if entry.moved_from is not None:
+            return f"stays {display.address(*entry.moved_from)}"
         return "not there" if entry.before is None else "left as it is"
     reason = display.printable(entry.reason)
     if entry.action is Action.CREATE_TABLE and entry.after is not None and entry.after.columns is not None:

@@ -186,7 +186,7 @@ def _lookup(source: CatalogInput, part: _Compared) -> Lookup:
         frozenset(
             locations.normalise(change.after.location)
             for change in part.outcomes.changes
-            if change.action is Action.CREATE_TABLE and change.after and change.after.location
+            if change.action in (Action.CREATE_TABLE, Action.REGISTER_TABLE) and change.after and change.after.location
         ),
     )
 

@@ -107,8 +107,9 @@ def pairs(
 ) -> Iterator[Pair]:
     """Yield every table of ``blocks`` and ``live`` once, what was moved or is to be with both its names."""
     taken: set[Identifier] = set()
+    moves_any = bool(moves)  # asked once: there may be a million blocks
     for identifier, desired in blocks.items():
-        found = moves.origin_of(identifier) if moves and not desired.absent else None
+        found = moves.origin_of(identifier) if moves_any and not desired.absent else None
         if found is None:
             yield Pair(desired, live.get(identifier))
             continue

@@ -82,7 +82,11 @@ def settle(
         planned = [*settled.changes, *decided]
         clashes = {
             clash.change.key: clash
-            for clash in (*_shared_locations(planned, tables), *_namesakes(source, planned, tables))
+            for clash in (
+                *_shared_locations(planned, tables),
+                *_taken_defaults(source, planned, tables),
+                *_namesakes(source, planned, tables),
+            )
         }
         if not clashes:
             settled.changes = planned
@@ -218,6 +222,34 @@ def _shared_locations(changes: Collection[Change], tables: LiveTables) -> Iterat
             shown = locations.redact(place)
             both = f"it and {other.address} would both be at {shown}, where a dataset would be written"
             yield _Clash(change, Fault(both, "write another `location:` in one of their blocks"))
+
+
+def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Clash]:
+    """Yield every new table without a location of its own that would show the data of another one, which stays.
+
+    A table that was moved keeps its data at the place that is the default of its old name.
+    """
+    found = {
+        locations.normalise(change.after.location): change
+        for change in changes
+        if change.action is Action.REGISTER_TABLE
+        and change.after
+        and change.after.location
+        and (block := source.desired.tables.get(change.identifier)) is not None
+        and block.location is None
+    }
+    if not found:
+        return
+    leaving = {change.identifier for change in changes if change.action is Action.DEREGISTER_TABLE}
+    for table in sorted(tables.at(found), key=lambda table: table.id, reverse=True):
+        change = found[locations.normalise(table.location)]
+        if table.id not in leaving and table.id != change.identifier:
+            fault = Fault(
+                f"its default place, {locations.redact(table.location)}, holds the data of "
+                f"{address(change.catalog, table.id)}",
+                "write a `location:` of its own in its block",
+            )
+            yield _Clash(change, fault, table)
 
 
 def _namesakes(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Clash]:

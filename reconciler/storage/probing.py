@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 import zlib
@@ -39,6 +38,9 @@ _ICEBERG_METADATA = "metadata"
 _ICEBERG_FILES = (".metadata.json", ".metadata.json.gz")
 
 _GZIP = b"\x1f\x8b"
+
+_LARGEST_METADATA = 16 * 1024 * 1024
+"""What an Iceberg catalog writes of a table without snapshots is a few kilobytes; more is cut off, and no JSON then."""
 
 
 _NOT_FOUND = re.compile(r"was not found", re.IGNORECASE)
@@ -99,9 +101,11 @@ def _is_companion(folder: str, options: Mapping[str, str]) -> bool:
 def _is_about_lance(metadata: bytes) -> bool:
     """Return whether an Iceberg table is marked as a Lance one (Lance specification, "Lance Table Identification")."""
     try:
-        document = json.loads(gzip.decompress(metadata) if metadata.startswith(_GZIP) else metadata)
+        if metadata.startswith(_GZIP):
+            metadata = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16).decompress(metadata, _LARGEST_METADATA)
+        document = json.loads(metadata)
         return str(document["properties"]["table_type"]).lower() == "lance"
-    except (ValueError, TypeError, KeyError, EOFError, OSError, zlib.error):
+    except (ValueError, TypeError, KeyError, RecursionError, zlib.error):
         return False
 
 

@@ -576,6 +576,13 @@ def test_a_refused_token_is_renewed_once(script: Script, method: str, status: in
     assert len(script.seen) == 2
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_service_that_refuses_every_new_token_is_asked_twice_and_no_more(script: Script, method: str) -> None:
+    script.answers = [answer(401)]
+    refused(script.client(tokens=Tokens(*(f"token-{number}" for number in range(30)))), UnauthenticatedError, method)
+    assert [seen.headers["Authorization"] for seen in script.seen] == ["Bearer token-0", "Bearer token-1"]
+
+
 def test_a_token_that_cannot_be_renewed_is_an_error_that_says_so(script: Script) -> None:
     script.answers = [answer(401)]
     text = refused(script.client(tokens=Tokens(TOKEN), token_key="token"), UnauthenticatedError)

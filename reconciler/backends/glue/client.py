@@ -6,10 +6,13 @@ import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from reconciler.backends.glue.refusals import NoAnswerError
+from reconciler.backends.http.refusals import excerpt, is_html
 from reconciler.errors import UnauthenticatedError
 
 if TYPE_CHECKING:
     from boto3 import Session
+    from botocore.awsrequest import AWSResponse
     from botocore.config import Config
     from botocore.credentials import RefreshableCredentials
     from mypy_boto3_glue import GlueClient
@@ -46,7 +49,21 @@ def connect(config: GlueConfig) -> GlueClient:
     )
     if config.assume_role_arn is not None:
         session = _as_role(session, config)
-    return session.client("glue", endpoint_url=config.endpoint, config=_settings())
+    client = session.client("glue", endpoint_url=config.endpoint, config=_settings())
+    client.meta.events.register("after-call.glue", _refuse_pages)
+    return client
+
+
+def _refuse_pages(http_response: AWSResponse, **_: object) -> None:
+    """Refuse a success that Glue cannot have answered: botocore takes a login page for the empty answer of a write.
+
+    Raises:
+        NoAnswerError: saying what came.
+    """
+    content = http_response.content.strip()
+    if http_response.status_code < 300 and content and not (content[:1] == b"{" and content[-1:] == b"}"):
+        told = http_response.headers.get("Content-Type", "")
+        raise NoAnswerError(excerpt(http_response.text, told), is_page=is_html(content, told))
 
 
 def _settings() -> Config:

@@ -23,7 +23,7 @@ from reconciler.redaction import scrub
 if TYPE_CHECKING:
     from botocore.exceptions import BotoCoreError, ClientError
 
-__all__ = ["RepeatedError", "translated"]
+__all__ = ["NoAnswerError", "RepeatedError", "translated"]
 
 _POLICIES = "the least policy is in docs/catalogs/glue.md"
 _LONGEST_DETAIL = 300
@@ -36,6 +36,14 @@ class RepeatedError(Exception):
     def __init__(self, refusal: BackendError) -> None:
         super().__init__(str(refusal))
         self.refusal = refusal
+
+
+class NoAnswerError(Exception):
+    """A success whose content is none of Glue's; the text says what it is, ``is_page`` whether it is a web page."""
+
+    def __init__(self, shown: str, *, is_page: bool) -> None:
+        super().__init__(shown)
+        self.is_page = is_page
 
 
 # Error codes of Glue and STS. What stands for credentials gets a text of our own: AWS's may quote the signed request.
@@ -121,6 +129,17 @@ def translated(
         raise refusal from None
     except BotoCoreError as error:
         raise _failure(operation, subject, error, secrets) from None
+    except NoAnswerError as error:
+        shown = _detail(str(error), secrets)
+        if error.is_page:
+            raise ServiceUnavailableError(
+                f"glue: {operation} on {subject}: {shown} came, which is not Glue's; a proxy or a login page answers: "
+                "check `endpoint` and the proxy settings"
+            ) from None
+        raise InternalError(
+            f"glue: {operation} on {subject}: the answer cannot be read; is the endpoint a Glue service? "
+            f"It says: {shown}"
+        ) from None
     except _unreadable():
         where = f"glue: {operation} on {subject}"
         raise InternalError(f"{where}: the answer cannot be read; is the endpoint a Glue service?") from None
@@ -130,7 +149,7 @@ def _unreadable() -> tuple[type[Exception], ...]:
     """Return what botocore, and the look into its result, raise for an answer of another shape than the model's."""
     from botocore.parsers import ResponseParserError
 
-    return ResponseParserError, AttributeError, KeyError, TypeError, ValueError
+    return ResponseParserError, AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError
 
 
 def _code(error: ClientError) -> str:

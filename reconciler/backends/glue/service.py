@@ -6,12 +6,12 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from reconciler.backends.glue import client
 from reconciler.backends.glue.refusals import translated
 from reconciler.backends.glue.structures import as_input
+from reconciler.backends.paging import every_page
 from reconciler.errors import (
     BackendError,
     InternalError,
@@ -120,9 +120,8 @@ class Service:
     def account(self) -> str:
         """Return the account of the caller."""
         with self._asking("GetCatalogs", "the root catalog"):
-            answer = self._client().get_catalogs(IncludeRoot=True)
-        for catalog in answer["CatalogList"]:
-            return catalog.get("CatalogId", "").partition(":")[0]
+            for catalog in self._client().get_catalogs(IncludeRoot=True)["CatalogList"]:
+                return catalog.get("CatalogId", "").partition(":")[0]
         raise InternalError("glue: GetCatalogs does not tell the account; set `catalog_id`")
 
     # ---- catalogs ------------------------------------------------------------------------------------------------
@@ -136,7 +135,7 @@ class Service:
             )
             return answer["CatalogList"], answer.get("NextToken")
 
-        return self._pages("GetCatalogs", parent.label, fetch)
+        return self._pages("GetCatalogs", parent.label, fetch, lambda found: found.get("CatalogId", found["Name"]))
 
     def catalog(self, place: Place) -> CatalogTypeDef:
         """Return one catalog, which is not the root."""
@@ -169,7 +168,7 @@ class Service:
             answer = self._client().get_databases(MaxResults=_PAGE, **_in(place), **_only(names=names_only), **after)
             return answer["DatabaseList"], answer.get("NextToken")
 
-        return self._pages("GetDatabases", place.label, fetch)
+        return self._pages("GetDatabases", place.label, fetch, lambda found: found["Name"])
 
     def database(self, place: Place, name: str) -> DatabaseTypeDef:
         """Return one database."""
@@ -207,7 +206,9 @@ class Service:
             )
             return answer["UserDefinedFunctions"], answer.get("NextToken")
 
-        return self._pages("GetUserDefinedFunctions", place.label_of(database), fetch)
+        return self._pages(
+            "GetUserDefinedFunctions", place.label_of(database), fetch, lambda found: found.get("FunctionName", "")
+        )
 
     # ---- tables --------------------------------------------------------------------------------------------------
 
@@ -220,7 +221,7 @@ class Service:
             )
             return answer["TableList"], answer.get("NextToken")
 
-        return self._pages("GetTables", place.label_of(database), fetch)
+        return self._pages("GetTables", place.label_of(database), fetch, lambda found: found["Name"])
 
     def table(self, place: Place, database: str, name: str) -> TableTypeDef:
         """Return one table. A missing database is answered as a missing table."""
@@ -276,17 +277,20 @@ class Service:
         return translated(operation, subject, self._config.secrets, missing=missing, exists=exists, done=done)
 
     def _pages(
-        self, operation: str, subject: str, fetch: Callable[[_After], tuple[Sequence[ItemT], str | None]]
+        self,
+        operation: str,
+        subject: str,
+        fetch: Callable[[_After], tuple[Sequence[ItemT], str | None]],
+        name: Callable[[ItemT], str],
     ) -> Iterator[ItemT]:
         """Yield the items of every page; ``fetch`` asks for the page after the one before."""
-        after: _After = {}
-        for number in count(1):
-            page = operation if number == 1 else f"{operation}, page {number},"
-            with self._asking(page, subject, missing=_no_namespace(subject)):
-                items, following = fetch(after)
-            yield from items
-            if not following:
-                return
-            if following == after.get("NextToken"):
-                raise InternalError(f"glue: {page} on {subject}: the service gives the same page again and again")
-            after = {"NextToken": following}
+
+        def page(token: str | None, number: int) -> tuple[Sequence[ItemT], str | None]:
+            called = operation if number == 1 else f"{operation}, page {number},"
+            with self._asking(called, subject, missing=_no_namespace(subject)):
+                items, following = fetch({} if token is None else {"NextToken": token})
+                if not all(isinstance(name(item), str) for item in items):
+                    raise TypeError("a name is no text")
+                return items, following
+
+        return every_page(f"glue: {operation} on {subject}", page, name)

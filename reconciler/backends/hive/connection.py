@@ -5,6 +5,7 @@ from __future__ import annotations
 import selectors
 import socket
 import ssl
+import sys
 from typing import TYPE_CHECKING, Any
 
 from reconciler.errors import InvalidInputError, MissingExtraError
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from reconciler.backends.hive.config import Address, HiveConfig
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
 
-__all__ = ["Connection", "connect"]
+__all__ = ["Connection", "KerberosError", "connect", "kerberos_faults", "told_by_kerberos"]
 
 _READ_BUFFER = 64 * 1024
 _LARGEST_FRAME = 0x3FFFFFFF
@@ -22,9 +23,14 @@ _LARGEST_FRAME = 0x3FFFFFFF
 class Connection:
     """A live connection; ``client`` makes the calls."""
 
-    def __init__(self, stream: socket.socket, client: Client) -> None:
+    def __init__(self, address: Address, stream: socket.socket, client: Client) -> None:
+        self.address = address
         self.client = client
         self._stream = stream
+
+    def wait_at_most(self, seconds: float) -> None:
+        """Give up on a reply that takes longer."""
+        self._stream.settimeout(seconds)
 
     def is_usable(self) -> bool:
         """Return whether the server still waits for a call: between two calls it has nothing to say but goodbye."""
@@ -41,9 +47,10 @@ class Connection:
 
 
 def connect(config: HiveConfig, address: Address) -> Connection:
-    """Return a connection to the metastore at ``address``.
+    """Return a connection to the metastore at ``address``, which waits no longer for a reply than for a connection.
 
     Raises:
+        KerberosError: Kerberos does not let it in.
         OSError, TTransportException: it cannot be reached, or does not speak the protocol that ``config`` says.
         InvalidInputError: ``config`` asks for what this machine cannot do.
     """
@@ -56,11 +63,45 @@ def connect(config: HiveConfig, address: Address) -> Connection:
         if config.ssl:
             stream = _tls(config).wrap_socket(stream, server_hostname=address.host)
         transport = _transport(config, stream, address.host)
-        stream.settimeout(config.timeout)
-        return Connection(stream, Client(TBinaryProtocolAccelerated(transport)))
+        return Connection(address, stream, Client(TBinaryProtocolAccelerated(transport)))
     except BaseException:
         stream.close()
         raise
+
+
+class KerberosError(ConnectionError):
+    """Kerberos does not let a connection come about; the text says why and what to do."""
+
+
+def kerberos_faults() -> tuple[type[Exception], ...]:
+    """Return what SASL and Kerberos raise, in a handshake and afterwards; nothing while they are not in use."""
+    mechanisms = sys.modules.get("puresasl.mechanisms")
+    if mechanisms is None or not mechanisms.have_kerberos:
+        return ()
+    from puresasl import SASLError
+
+    return mechanisms.kerberos.GSSError, SASLError
+
+
+def told_by_kerberos(error: Exception) -> KerberosError:
+    """Return one of the ``kerberos_faults`` in words."""
+    return KerberosError(
+        f"Kerberos: {_innermost(error)}; look at `klist`, renew the ticket with `kinit`, and see that the "
+        "metastore's principal is `kerberos.service`/HOST, with the host as `uri` has it"
+    )
+
+
+def _innermost(error: BaseException) -> str:
+    """Return the last text among the arguments of an error of GSSAPI: pairs of a text and a number, nested."""
+    found = str(error)
+    todo: list[object] = list(error.args)
+    while todo:
+        part = todo.pop(0)
+        if isinstance(part, tuple):
+            todo = [*part, *todo]
+        elif isinstance(part, str):
+            found = part
+    return found
 
 
 def _tls(config: HiveConfig) -> ssl.SSLContext:
@@ -82,7 +123,10 @@ def _transport(config: HiveConfig, stream: socket.socket, host: str) -> Any:
             sasl = TSaslClientTransport(carrier, host, config.kerberos_service, max_frame_size=_LARGEST_FRAME)
         except ImportError as error:
             raise InvalidInputError(str(MissingExtraError("`auth: kerberos`", "kerberos"))) from error
-        sasl.open()
+        try:
+            sasl.open()
+        except kerberos_faults() as error:
+            raise told_by_kerberos(error) from error
         return sasl
     if config.framed:
         return TFramedTransport(carrier, _LARGEST_FRAME)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from reconciler.backends.hive.backend import HiveBackend
-from reconciler.backends.hive.entries import SAFEGUARD, DatabaseName
+from reconciler.backends.hive.entries import DEFAULT_DATABASE, SAFEGUARD, DatabaseName
 from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.state import Capabilities, LiveNamespace, LiveTable, NameRule, Snapshot
+
+if TYPE_CHECKING:
+    from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
 
 __all__ = ["Hive2Backend"]
 
@@ -28,6 +32,12 @@ class Hive2Backend(HiveBackend):
         rename_within=0,
         safeguard=SAFEGUARD,
     )
+
+    def _greet(self, client: Client) -> None:
+        """Begin a new connection; where there are several metastores, one that answers nothing is passed over."""
+        super()._greet(client)
+        if len(self.config.uri) > 1:
+            client.get_databases(DEFAULT_DATABASE)
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
         """Return everything within ``scope``."""

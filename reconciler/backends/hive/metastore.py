@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from reconciler.backends.hive.connection import Connection, connect
+from reconciler.backends.hive.connection import Connection, connect, kerberos_faults, told_by_kerberos
 from reconciler.errors import ServiceUnavailableError
 
 if TYPE_CHECKING:
@@ -27,6 +27,10 @@ _PAUSES = (0.1, 0.4)
 
 class _UnreachableError(Exception):
     """No address could be connected to, so nothing was sent."""
+
+
+class _SenselessReplyError(Exception):
+    """What came as a reply cannot be one; whether the call was carried out is not known."""
 
 
 class Metastore:
@@ -80,7 +84,7 @@ class Metastore:
                     return self._call(call)
             except _UnreachableError as error:
                 cause = error
-            except (OSError, EOFError, TTransportException, TProtocolException) as error:
+            except (OSError, EOFError, TTransportException, TProtocolException, _SenselessReplyError) as error:
                 if not repeatable:
                     raise ServiceUnavailableError(
                         f"{self._impl}: the connection to {self._config.identity()} broke before the answer came "
@@ -102,7 +106,7 @@ class Metastore:
         connection = self._take()
         healthy = False
         try:
-            result = call(connection.client)
+            result = _understood(call, connection.client)
         except TException as error:
             healthy = not isinstance(error, (TTransportException, TProtocolException))
             raise
@@ -124,12 +128,19 @@ class Metastore:
         return self._connect()
 
     def _put(self, connection: Connection, *, healthy: bool) -> None:
+        """Take a connection back; where one broke, the next metastore is asked from now on."""
         with self._lock:
-            keep = healthy and not self._closed
-            if keep:
+            gone = [] if healthy and not self._closed else [connection]
+            if not gone:
                 self._idle.append(connection)
-        if not keep:
-            connection.close()
+            addresses = self._config.uri
+            if not healthy and len(addresses) > 1:
+                gone += [idle for idle in self._idle if idle.address == connection.address]
+                self._idle = [idle for idle in self._idle if idle.address != connection.address]
+                if addresses[self._preferred] == connection.address:
+                    self._preferred = (self._preferred + 1) % len(addresses)
+        for one in gone:
+            one.close()
 
     def _connect(self) -> Connection:
         """Return a connection to the first address that answers, beginning with the one that did last time."""
@@ -142,7 +153,7 @@ class Metastore:
             index = (first + offset) % len(addresses)
             try:
                 connection = self._open(index)
-            except (OSError, EOFError, TException) as error:
+            except (OSError, EOFError, TException, _SenselessReplyError) as error:
                 failures.append(f"{addresses[index]}: {_reason(error)}")
                 continue
             self._preferred = index
@@ -152,11 +163,29 @@ class Metastore:
     def _open(self, index: int) -> Connection:
         connection = connect(self._config, self._config.uri[index])
         try:
-            self._greet(connection.client)
+            if len(self._config.uri) == 1:  # with nobody else to turn to, it is worth waiting for
+                connection.wait_at_most(self._config.timeout)
+            _understood(self._greet, connection.client)
         except BaseException:
             connection.close()
             raise
+        connection.wait_at_most(self._config.timeout)
         return connection
+
+
+def _understood(call: Callable[[Client], ResultT], client: Client) -> ResultT:
+    """Return what ``call`` returns.
+
+    Raises:
+        KerberosError: Kerberos protects the connection no longer.
+        _SenselessReplyError: the reply cannot be decoded. Thrift's C decoder raises what came to hand.
+    """
+    try:
+        return call(client)
+    except kerberos_faults() as error:
+        raise told_by_kerberos(error) from error
+    except (TypeError, ValueError, OverflowError, MemoryError, RecursionError) as error:
+        raise _SenselessReplyError(f"its reply makes no sense ({error})") from error
 
 
 def _reason(error: Exception) -> str:

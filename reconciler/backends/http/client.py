@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
 from reconciler.backends.http.failures import Failure
+from reconciler.backends.http.limits import Limits, TooMuchError, adapter, content_of, holds_too_much
 from reconciler.backends.http.refusals import (
     Refusal,
     UnknownRouteError,
@@ -81,6 +84,7 @@ class HttpClient:
         endpoint_key, token_key: the configuration keys that errors tell the user to look at; no ``token_key`` where
             the translator says what to do about a refused login.
         pool_size: how many connections there are at most; they are opened when needed, and a request waits for one.
+        limits: how large an answer may be, how long a request and a scan may take.
 
     Redirects are never followed: a token must not travel to another host, nor a login page be read as an answer.
     Cookies and ``.netrc`` are not used. Proxies and certificate bundles come from the usual environment
@@ -103,9 +107,9 @@ class HttpClient:
         endpoint_key: str = "endpoint",
         token_key: str | None = "auth_token",  # noqa: S107 - the name of a configuration key
         pool_size: int = DEFAULT_POOL_SIZE,
+        limits: Limits | None = None,
     ) -> None:
         from requests import Session
-        from requests.adapters import HTTPAdapter
 
         self.calls = 0
         """How many requests were sent, repeated ones included."""
@@ -115,21 +119,44 @@ class HttpClient:
         self._retry = retry or RetryPolicy()
         self._tokens = tokens or StaticToken(None)
         self._secrets = set(secrets)
+        self._limits = limits or Limits()
+        self._scan_ends: float | None = None
         self._translate = translate
         self._advise = remedy
         self._endpoint_key = endpoint_key
         self._token_key = token_key
         self._lock = threading.Lock()
         self._session = Session()
-        self._session.headers.update({"Accept": "application/json", "User-Agent": "lancens", **(headers or {})})
+        self._session.headers.update(
+            {
+                "Accept": "application/json",
+                "Accept-Encoding": "gzip, deflate",
+                "User-Agent": "lancens",
+                **(headers or {}),
+            }
+        )
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         for scheme in ("http://", "https://"):
-            self._session.mount(scheme, HTTPAdapter(pool_maxsize=pool_size, pool_block=True))
-        self._environment = self._session.merge_environment_settings(self._endpoint, {}, False, None, None)
+            self._session.mount(scheme, adapter(pool_size, self._limits.request_seconds))
+        self._environment = self._session.merge_environment_settings(self._endpoint, {}, True, None, None)
 
     def close(self) -> None:
         """Close the pooled connections."""
         self._session.close()
+
+    @contextmanager
+    def one_scan(self) -> Iterator[None]:
+        """Give all requests that are sent inside, by whichever thread, the time that one scan may take.
+
+        Raises:
+            ServiceUnavailableError: from the request that is sent after that.
+        """
+        before = self._scan_ends
+        self._scan_ends = before or time.monotonic() + self._limits.scan_seconds
+        try:
+            yield
+        finally:
+            self._scan_ends = before
 
     def json(
         self,
@@ -197,6 +224,8 @@ class HttpClient:
 
     def _value(self, answer: Response, where: str, kind: type[ValueT]) -> ValueT:
         """Return the JSON object or list an answer holds, or say what it holds instead."""
+        if holds_too_much(answer.content):
+            raise self._error(InternalError, f"{where}: the answer holds more objects than any list that is read here")
         value = decode(answer.content)
         if isinstance(value, kind):
             return value
@@ -250,6 +279,12 @@ class HttpClient:
         attempt = 0
         renewed = False
         while True:
+            if self._scan_ends is not None and time.monotonic() > self._scan_ends:
+                raise self._error(
+                    ServiceUnavailableError,
+                    f"{where}: the scan takes longer than {self._limits.scan_seconds:g} s; `scan_seconds` allows more, "
+                    "and a narrower `scope` needs less",
+                )
             token = self._tokens.token()
             if token is not None:
                 self._secrets.add(token)
@@ -307,21 +342,27 @@ class HttpClient:
     def _send(self, request: PreparedRequest, where: str, attempt: int, repeatable: bool) -> Response | float:
         """Return the answer, or the pause after which to try again."""
         from requests.exceptions import RequestException
+        from urllib3.exceptions import HTTPError
 
         with self._lock:
             self.calls += 1
         try:
-            return self._session.send(request, timeout=self._timeouts, allow_redirects=False, **self._environment)
-        except (RequestException, UnicodeError) as error:
+            answer = self._session.send(request, timeout=self._timeouts, allow_redirects=False, **self._environment)
+            # What `Response.content` gives from now on; requests itself would read without an end.
+            answer._content = content_of(answer, self._limits.answer_bytes)  # noqa: SLF001
+        except TooMuchError as error:
+            raise self._error(InternalError, f"{where}: {error}") from None
+        except (RequestException, HTTPError, UnicodeError) as error:
             failure = Failure(error)
             if failure.was_never_sent or (failure.may_pass and repeatable):
                 pause = self._retry.wait(attempt)
                 if pause is not None:
                     return pause
-            problem = failure.explain(self._endpoint, self._timeouts)
+            problem = failure.explain(self._endpoint, self._timeouts, self._limits.request_seconds)
             remedy = failure.remedy(self._endpoint_key, repeatable)
             tries = f" after {attempt + 1} tries" if attempt else ""
             raise self._error(ServiceUnavailableError, f"{where}: {problem}{tries}; {remedy}") from None
+        return answer
 
     def _refused(
         self,

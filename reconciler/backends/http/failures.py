@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 
+from reconciler.backends.http.limits import SlowAnswerError
 from reconciler.backends.http.refusals import excerpt
 
 __all__ = ["Failure"]
@@ -15,6 +16,7 @@ class Failure:
 
     def __init__(self, error: Exception) -> None:
         from requests import exceptions
+        from urllib3 import exceptions as urllib3
         from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 
         chain = list(_causes(error))
@@ -26,12 +28,13 @@ class Failure:
         self._connect_timeout = no_connection and not refused
         self._tls = isinstance(error, exceptions.SSLError)
         self._proxy = isinstance(error, exceptions.ProxyError)
-        self._read_timeout = isinstance(error, exceptions.ReadTimeout)
-        broken = (exceptions.ConnectionError, exceptions.Timeout, exceptions.ChunkedEncodingError)
+        self._slow = any(isinstance(cause, SlowAnswerError) for cause in chain)
+        self._read_timeout = isinstance(error, (exceptions.ReadTimeout, urllib3.ReadTimeoutError))
+        broken = (exceptions.ConnectionError, exceptions.Timeout, exceptions.ChunkedEncodingError, urllib3.HTTPError)
         self.was_never_sent = no_connection and not self._tls and (not self._no_name or name_may_pass)
-        self.may_pass = isinstance(error, broken) and not (self._tls or self._proxy or self._no_name)
+        self.may_pass = isinstance(error, broken) and not (self._tls or self._proxy or self._no_name or self._slow)
 
-    def explain(self, endpoint: str, timeouts: tuple[float, float]) -> str:
+    def explain(self, endpoint: str, timeouts: tuple[float, float], whole: float) -> str:
         """Return what happened."""
         detail = excerpt(str(self._innermost))
         if self._tls:
@@ -42,6 +45,8 @@ class Failure:
             return f"the host of {endpoint} is not known: {detail}"
         if self._connect_timeout:
             return f"no connection to {endpoint} within {timeouts[0]:g} s"
+        if self._slow:
+            return f"the answer of {endpoint} did not come to its end within {whole:g} s; `request_seconds` allows more"
         if self._read_timeout:
             return f"no answer from {endpoint} within {timeouts[1]:g} s"
         return f"no answer from {endpoint}: {detail}"

@@ -90,15 +90,16 @@ class IcebergBackend(Backend):
         A warehouse that is configured has to exist; one that only the manifest or ``scope`` names is left out if not.
         """
         found = []
-        for name in self._warehouse_names(scope):
-            if not (scope.contains((name,)) or scope.reaches((name,))):
-                continue
-            try:
-                found.append(self._server.warehouse(name))
-            except NamespaceNotFoundError:
-                if name in self.config.warehouse_names:
-                    raise
-        return scan_warehouses(found, scope, self.parallelism)
+        with self._server.http.one_scan():
+            for name in self._warehouse_names(scope):
+                if not (scope.contains((name,)) or scope.reaches((name,))):
+                    continue
+                try:
+                    found.append(self._server.warehouse(name))
+                except NamespaceNotFoundError:
+                    if name in self.config.warehouse_names:
+                        raise
+            return scan_warehouses(found, scope, self.parallelism)
 
     def load_namespace(self, identifier: Identifier) -> LiveNamespace:
         """Return one namespace; a warehouse has no properties."""

@@ -72,6 +72,7 @@ class Server:
             endpoint_key=endpoint_key,
             token_key=token_key,
             pool_size=_POOL_SIZE,
+            limits=config.limits,
         )
         self._clients.append(client)
         return client

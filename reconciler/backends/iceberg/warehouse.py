@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from reconciler.backends.http import HttpClient, Tagged, UnknownRouteError
 from reconciler.backends.iceberg.routes import Routes
+from reconciler.backends.paging import every_page
 from reconciler.errors import (
     ConcurrentModificationError,
     InternalError,
@@ -289,26 +290,24 @@ class Warehouse:
 
     def _pages(self, path: str, key: str, query: Mapping[str, str], doing: str) -> Iterator[Any]:
         """Yield the entries of every page; an empty first token asks a server for pages at all."""
-        token, number, tokens = "", 1, {""}
-        while True:
+
+        def fetch(token: str | None, number: int) -> tuple[Sequence[Any], str | None]:
+            page = doing if number == 1 else f"{doing}, page {number}"
             answer = self.http.json(
                 "GET",
                 path,
-                doing=doing if number == 1 else f"{doing}, page {number}",
-                query={**query, "pageToken": token, "pageSize": _PAGE_SIZE},
+                doing=page,
+                query={**query, "pageToken": token or "", "pageSize": _PAGE_SIZE},
                 errors={404: NamespaceNotFoundError},
             )
-            entries = answer.get(key)
+            entries, following = answer.get(key), answer.get("next-page-token")
             if not isinstance(entries, list):
-                raise InternalError(f"iceberg: {doing}, page {number}: the answer holds no `{key}`")
-            yield from entries
-            token = answer.get("next-page-token") or ""
-            if not token:
-                return
-            if token in tokens:
-                raise InternalError(f"iceberg: {doing}, page {number}: the server gives the same page again")
-            tokens.add(token)
-            number += 1
+                raise InternalError(f"iceberg: {page}: the answer holds no `{key}`")
+            if following is not None and not isinstance(following, str):
+                raise InternalError(f"iceberg: {page}: the page token is not text")
+            return entries, following
+
+        return every_page(f"iceberg: {doing}", fetch, repr)
 
     def _called(self, levels: Levels, what: str = "namespace") -> str:
         return f"{what if levels else 'warehouse'} `{join((self.name, *levels))}`"

@@ -74,6 +74,7 @@ class RestBackend(Backend):
             secrets=self.config.headers.values(),
             translate=translate,
             endpoint_key="uri",
+            limits=self.config.limits,
         )
         self._known = Server(http, self.config.delimiter)
         self._asking = threading.Lock()
@@ -125,6 +126,10 @@ class RestBackend(Backend):
 
         The protocol has no call that answers several entries. Calls of one level run side by side.
         """
+        with self._known.http.one_scan():
+            return self._scan(scope)
+
+    def _scan(self, scope: Scope) -> Snapshot:
         notes: list[str] = []
         namespaces: dict[Identifier, LiveNamespace] = {}
         found: list[Identifier] = []

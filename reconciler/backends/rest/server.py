@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reconciler.backends.http import HttpClient, UnknownRouteError, path
+from reconciler.backends.paging import every_page
 from reconciler.errors import (
     InternalError,
     InvalidInputError,
@@ -174,21 +175,15 @@ class Server:
         return self.http.json("POST", route, doing=doing, query=self._query, body=whole, errors=errors)
 
     def _pages(self, route: str, key: str, doing: str, query: Mapping[str, str]) -> list[str]:
-        """Return the names of every page, each once; an empty page is not the end, one without a token is."""
-        found: dict[str, None] = {}
-        seen: set[str] = set()
-        token: str | None = None
-        while True:
+        """Return the names of every page, each once."""
+
+        def fetch(token: str | None, number: int) -> tuple[Sequence[str], str | None]:
             asked = {**self._query, **query} if token is None else {**self._query, **query, "page_token": token}
-            page = f"{doing}, page {len(seen) + 1}" if seen else doing
+            page = doing if number == 1 else f"{doing}, page {number}"
             answer = self.http.json("GET", route, doing=page, query=asked, errors={404: NamespaceNotFoundError})
-            found.update(dict.fromkeys(_names(answer, key, page)))
-            token = _token(answer, page)
-            if token is None:
-                return list(found)
-            if token in seen:
-                raise InternalError(f"rest: {page}: the server gives the same page again; the list never ends")
-            seen.add(token)
+            return _names(answer, key, page), _token(answer, page)
+
+        return list(every_page(f"rest: {doing}", fetch, str))
 
 
 _MISSING_TABLE: Mapping[int, Any] = {404: TableNotFoundError}

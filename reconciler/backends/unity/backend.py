@@ -75,6 +75,7 @@ class UnityBackend(Backend):
                 retry=RetryPolicy(self.config.max_retries),
                 tokens=StaticToken(token),
                 translate=translate,
+                limits=self.config.limits,
             )
         )
 
@@ -91,7 +92,8 @@ class UnityBackend(Backend):
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
         """Return the catalog, its schemas and their Lance tables: the pages of one list, and of one list a schema."""
-        return scan_catalog(self._service, self.config.catalog, scope, self.parallelism)
+        with self._service.one_scan():
+            return scan_catalog(self._service, self.config.catalog, scope, self.parallelism)
 
     def load_namespace(self, identifier: Identifier) -> LiveNamespace:
         """Return the catalog or a schema."""

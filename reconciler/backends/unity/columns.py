@@ -112,11 +112,14 @@ def _field(column: Mapping[str, Any]) -> Column:
 
 def _type_of(column: Mapping[str, Any], whole: Mapping[str, Any], exact: str) -> str:
     """Return the exact type where it is kept and still fits what is shown, or the one nearest to that."""
-    kept = _tree(exact)
-    if not isinstance(kept, Foreign) and to_unity(kept).json == whole.get("type"):
-        return str(kept)
-    nearest = str(from_json(whole["type"]) if "type" in whole else _by_name(column))
-    return "string" if isinstance(_tree(nearest), Foreign) else nearest
+    try:
+        kept = _tree(exact)
+        if not isinstance(kept, Foreign) and to_unity(kept).json == whole.get("type"):
+            return str(kept)
+        nearest = str(from_json(whole["type"]) if "type" in whole else _by_name(column))
+        return "string" if isinstance(_tree(nearest), Foreign) else nearest
+    except RecursionError:  # nested deeper than any type that can be worked with
+        return "string"
 
 
 def _whole_field(type_json: object) -> Mapping[str, Any]:

@@ -7,13 +7,13 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from reconciler.backends.config import BackendConfig, Root
-from reconciler.backends.http import Endpoint, plain_http_problem
+from reconciler.backends.http import Endpoint, HttpLimits, plain_http_problem
 from reconciler.backends.unity.names import name_problem
 
 __all__ = ["UnityConfig"]
 
 
-class UnityConfig(BackendConfig):
+class UnityConfig(HttpLimits, BackendConfig):
     """How to reach one catalog of a Unity Catalog service. Time-outs are in seconds."""
 
     endpoint: Endpoint

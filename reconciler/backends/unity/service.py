@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from reconciler.backends.http import HttpClient, UnknownRouteError, path
+from reconciler.backends.paging import every_page
 from reconciler.backends.unity.names import full_name
 from reconciler.backends.unity.properties import in_parts, put_together
 from reconciler.errors import (
@@ -80,6 +81,7 @@ class UnityService:
 
     def __init__(self, http: HttpClient) -> None:
         self._http = http
+        self.one_scan = http.one_scan
 
     def close(self) -> None:
         """Close the connections."""
@@ -195,31 +197,18 @@ class UnityService:
     # ---- pages ---------------------------------------------------------------------------------------------------
 
     def _pages(self, route: str, key: str, query: Mapping[str, str], doing: str) -> Iterator[Mapping[str, Any]]:
-        """Yield the entries of every page, each row once. The end is an answer without a token; an empty page is not.
+        """Yield the entries of every page, each row once; two rows of one name are both yielded."""
 
-        The same row may be on two pages; two rows of one name are both yielded.
-        """
-        token: str | None = None
-        asked_for: set[str] = set()
-        rows: set[tuple[str, str]] = set()
-        while True:
+        def fetch(token: str | None, number: int) -> tuple[Sequence[Mapping[str, Any]], str | None]:
             asked = {**query, "max_results": _SERVERS_OWN_PAGE_SIZE}
             if token is not None:
                 asked["page_token"] = token
-            page = f"{doing}, page {len(asked_for) + 1}" if asked_for else doing
+            page = doing if number == 1 else f"{doing}, page {number}"
             answer = self._http.json("GET", route, doing=page, query=asked, errors={404: NamespaceNotFoundError})
             entries = _entries(answer, key, page)
-            for entry in entries:
-                row = _name(entry, page), _row(entry)
-                if row not in rows:
-                    rows.add(row)
-                    yield entry
-            token = _token(answer, entries, page)
-            if token is None:
-                return
-            if token in asked_for:
-                raise InternalError(f"unity: {page}: the service gives the same page token again; the list never ends")
-            asked_for.add(token)
+            return entries, _token(answer, entries, page)
+
+        return every_page(f"unity: {doing}", fetch, lambda entry: (_name(entry, doing), _row(entry)))
 
 
 def _parent(schema: Identifier) -> dict[str, str]:

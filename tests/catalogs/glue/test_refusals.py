@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from reconciler.backends import registry
@@ -20,7 +22,7 @@ from reconciler.errors import (
 )
 from reconciler.state import PropertyChanges
 from tests.catalogs.glue.conftest import Connect
-from tests.catalogs.glue.seeding import databases
+from tests.catalogs.glue.seeding import databases, lance_table, tables
 from tests.servers.glue import GlueServer
 from tests.servers.process import free_port
 
@@ -130,6 +132,47 @@ def test_an_answer_that_is_none_of_glue(glue: GlueServer, backend: GlueBackend, 
     error = _refused(backend)
     assert isinstance(error, InternalError)
     assert "the answer cannot be read; is the endpoint a Glue service?" in str(error)
+
+
+PAGE = "<html><head><title>Sign in</title></head></html>"
+
+
+@pytest.mark.parametrize(
+    ("call", "write"),
+    [
+        ("CreateTable", lambda backend: backend.insert_table(("web", "t2"), "s3://lake/t2.lance", {})),
+        ("DeleteTable", lambda backend: backend.remove_table(("web", "t"))),
+        ("UpdateTable", lambda backend: backend.alter_table(("web", "t"), PropertyChanges({"a": "b"}))),
+        ("CreateDatabase", lambda backend: backend.insert_namespace(("new",), {})),
+        ("UpdateDatabase", lambda backend: backend.alter_namespace(("web",), PropertyChanges({"a": "b"}))),
+        ("DeleteDatabase", lambda backend: backend.remove_namespace(("empty",))),
+        ("GetTables", lambda backend: backend.scan()),
+    ],
+)
+def test_a_web_page_is_never_taken_for_the_answer(
+    glue: GlueServer, backend: GlueBackend, call: str, write: Callable[[GlueBackend], object]
+) -> None:
+    """botocore reads a page as the empty answer that CreateTable and its like have."""
+    databases(glue, ["web", "empty"])
+    tables(glue, "web", [lance_table("t")])
+    glue.answer(f"glue:{call}", PAGE)
+    with pytest.raises(ServiceUnavailableError, match=f"{call} on .*: a web page titled `Sign in` came, which is not"):
+        write(backend)
+
+
+def test_text_that_is_no_json_is_no_answer_to_a_write(glue: GlueServer, backend: GlueBackend) -> None:
+    databases(glue, ["web"])
+    glue.answer("glue:CreateTable", "OK")
+    with pytest.raises(InternalError, match="is the endpoint a Glue service"):
+        backend.insert_table(("web", "t2"), "s3://lake/t2.lance", {})
+
+
+@pytest.mark.parametrize("raw", ['{"CatalogList": ' + "[" * 20_000 + "]" * 20_000 + "}", '{"CatalogList": [[]]}', "{}"])
+def test_an_answer_without_sense_is_an_error_of_the_service(glue: GlueServer, backend: GlueBackend, raw: str) -> None:
+    for call in (backend.scan, lambda: backend.load_namespace(("web", "eu"))):
+        glue.answer("glue:GetCatalogs", raw)
+        with pytest.raises(BackendError, match="GetCatalogs on the root catalog: "):
+            call()
 
 
 def test_without_a_region(glue: GlueServer) -> None:

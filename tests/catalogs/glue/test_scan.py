@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.backends import paging
 from reconciler.backends.glue import GlueBackend
 from reconciler.errors import (
     InternalError,
@@ -151,10 +152,30 @@ class TestCompleteness:
     def test_a_service_that_repeats_a_page_is_stopped(self, glue: GlueServer, backend: GlueBackend) -> None:
         databases(glue, ["analytics"])
         glue.answer("glue:GetTables", '{"TableList": [], "NextToken": "again"}', times=5)
-        with pytest.raises(InternalError, match="GetTables, page 2, on `analytics`: the service gives the same page"):
+        with pytest.raises(
+            InternalError, match="GetTables on `analytics`, page 2: the service gives the same page token"
+        ):
             backend.scan()
         assert glue.counts()["GetTables"] == 2
         glue.reset()
+
+    def test_tokens_without_end_are_stopped(
+        self, glue: GlueServer, backend: GlueBackend, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(paging, "_MOST_BARREN", 5)
+        databases(glue, ["analytics"])
+        for number in range(9):
+            glue.answer("glue:GetTables", json.dumps({"TableList": [], "NextToken": str(number)}))
+        with pytest.raises(InternalError, match=r"GetTables on `analytics`, page 5: .*nothing new on them"):
+            backend.scan()
+        glue.reset()
+
+    def test_an_entry_without_a_name_is_an_answer_that_cannot_be_read(
+        self, glue: GlueServer, backend: GlueBackend
+    ) -> None:
+        glue.answer("glue:GetDatabases", '{"DatabaseList": [{"Description": "no name"}]}')
+        with pytest.raises(InternalError, match="GetDatabases on the root catalog: the answer cannot be read"):
+            backend.scan()
 
     def test_a_database_that_goes_while_it_is_read_is_not_there(self, glue: GlueServer, backend: GlueBackend) -> None:
         databases(glue, ["analytics"])

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import random
+import socket
 import ssl
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from thrift.Thrift import TApplicationException
 from thrift.transport.TTransport import TTransportException
 
 from reconciler.backends.config import check_config, parse_config
 from reconciler.backends.hive import metastore
 from reconciler.backends.hive.config import HiveConfig
+from reconciler.backends.hive.gen import ttypes
 from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.backends.hive.metastore import Metastore
-from reconciler.errors import ErrorCode, InvalidInputError, ServiceUnavailableError
+from reconciler.errors import BackendError, ErrorCode, InvalidInputError, ServiceUnavailableError
 from tests.servers.hive_stub import Stub, stub
 from tests.servers.process import free_port
 from tests.servers.require import tool
@@ -191,6 +195,147 @@ def test_a_metastore_that_never_answers_is_given_up(served: Stub) -> None:
     calls.close()
 
 
+# ---- several metastores of one installation --------------------------------------------------------------------------
+
+
+def _closing(connection: socket.socket) -> None:
+    connection.close()
+
+
+def _silent(_: socket.socket) -> None:
+    """Keep the connection open and say nothing."""
+
+
+@contextmanager
+def _broken(handle: Callable[[socket.socket], None]) -> Iterator[int]:
+    """Accept connections and do nothing but ``handle`` each; the port is given."""
+    accepted: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def accept() -> None:
+            with suppress(OSError):
+                while True:
+                    accepted.append(listener.accept()[0])
+                    handle(accepted[-1])
+
+        accepting = threading.Thread(target=accept)
+        accepting.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            with suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
+            for connection in accepted:
+                connection.close()
+            accepting.join()
+
+
+@pytest.mark.parametrize("handle", [_closing, _silent])
+def test_the_next_takes_over_from_one_that_only_accepts(served: Stub, handle: Callable[[socket.socket], None]) -> None:
+    with _broken(handle) as port:
+        uris = f"thrift://127.0.0.1:{port},thrift://127.0.0.1:{served.port}"
+        for call in (_list, _drop):
+            backend = Hive2Backend(uri=uris, **{"client.connect-timeout": "0.2"})
+            backend._metastore.write(call)
+            backend.close()
+    assert served.asked == ["get_databases", "get_databases", "get_databases", "drop_table"]
+
+
+def test_the_next_takes_over_from_one_that_hangs_after_it_has_answered(served: Stub) -> None:
+    hanging, stuck = threading.Event(), threading.Event()
+    with stub(Stub("first")) as first:
+        backend = Hive2Backend(
+            uri=f"thrift://127.0.0.1:{first.port},thrift://127.0.0.1:{served.port}", **{"client.timeout": "0.2"}
+        )
+        calls = backend._metastore
+        assert calls.read(_list)[0] == "first"
+
+        def hang(_: str) -> None:
+            stuck.set()
+            hanging.wait(60)
+
+        first.behave = hang
+        try:
+            assert calls.read(_list)[0] == "stub"
+            stuck.clear()
+            assert calls.read(_list)[0] == "stub"
+            calls.write(_drop)
+            assert not stuck.is_set()
+        finally:
+            hanging.set()
+        backend.close()
+
+
+# ---- answers that make no sense --------------------------------------------------------------------------------------
+
+
+def _replies(reply: bytes) -> Callable[[socket.socket], None]:
+    def answer(connection: socket.socket) -> None:
+        with suppress(OSError):
+            connection.recv(1 << 16)
+            connection.sendall(reply)
+            connection.shutdown(socket.SHUT_RDWR)
+
+    return answer
+
+
+def _reply(result: object, name: str) -> bytes:
+    from thrift.protocol.TBinaryProtocol import TBinaryProtocol
+    from thrift.Thrift import TMessageType
+    from thrift.transport.TTransport import TMemoryBuffer
+
+    buffer = TMemoryBuffer()
+    protocol = TBinaryProtocol(buffer)
+    protocol.writeMessageBegin(name, TMessageType.REPLY, 0)
+    result.write(protocol)  # type: ignore[attr-defined]
+    return bytes(buffer.getvalue())
+
+
+def _table_reply() -> bytes:
+    from reconciler.backends.hive.gen.ThriftHiveMetastore import get_table_req_result
+
+    table = ttypes.Table("t", "d", sd=ttypes.StorageDescriptor(location="/t"), parameters={"table_type": "lance"})
+    return _reply(get_table_req_result(ttypes.GetTableResult(table)), "get_table_req")
+
+
+def _damaged() -> Iterator[bytes]:
+    """Yield the reply cut at every byte, and then with bytes changed."""
+    whole = _table_reply()
+    yield from (whole[:length] for length in range(0, len(whole), 3))
+    dice = random.Random(7)
+    for _ in range(60):
+        reply = bytearray(whole)
+        for _ in range(3):
+            reply[dice.randrange(len(reply))] = dice.randrange(256)
+        yield bytes(reply)
+
+
+def test_a_reply_that_is_cut_or_damaged_is_an_error_of_ours() -> None:
+    """Whatever Thrift makes of it: TypeError, UnicodeDecodeError, OverflowError and more were seen."""
+    replies = list(_damaged())
+
+    def answer_next(connection: socket.socket) -> None:
+        _replies(replies.pop())(connection)
+
+    with _broken(answer_next) as port:
+        calls = _connect(port, **{"client.timeout": "5"})
+        while replies:
+            with suppress(BackendError, TApplicationException):
+                calls.write(lambda client: client.get_table_req(ttypes.GetTableRequest("d", "t")))
+        calls.close()
+
+
+def test_a_reply_of_the_wrong_shape_says_so() -> None:
+    from reconciler.backends.hive.gen.ThriftHiveMetastore import get_databases_result
+
+    reply = _reply(get_databases_result(["a"]), "get_databases").replace(b"a", b"\xff")
+    with (
+        _broken(_replies(reply)) as port,
+        pytest.raises(ServiceUnavailableError, match=r"no metastore answers at .*: its reply makes no sense \("),
+    ):
+        _connect(port).read(_list)
+
+
 # ---- transports ------------------------------------------------------------------------------------------------------
 
 
@@ -237,6 +382,14 @@ def test_kerberos_without_its_library_names_the_package(served: Stub, monkeypatc
 
 
 # ---- configuration ---------------------------------------------------------------------------------------------------
+
+
+def test_kerberos_without_a_ticket_says_so(served: Stub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KRB5_CONFIG", str(tmp_path / "none.conf"))
+    monkeypatch.setenv("KRB5CCNAME", f"FILE:{tmp_path}/none")
+    with pytest.raises(ServiceUnavailableError, match=r"Kerberos: No Kerberos credentials available.*kinit") as caught:
+        _connect(served.port, auth="kerberos").read(_list)
+    assert caught.value.code == ErrorCode.SERVICE_UNAVAILABLE
 
 
 def test_several_uris_in_one_text() -> None:

@@ -10,22 +10,19 @@ from reconciler.names import Identifier
 from reconciler.planner.entries import Action
 from tests.catalogs.end_to_end import actions, apply
 from tests.catalogs.hive.conftest import Connect
-from tests.catalogs.hive.raw import fetch
+from tests.catalogs.hive.raw import database_name, fetch, raw
 from tests.catalogs.moving import USERS, Moves, Place
 from tests.servers.hive import Metastore
 
 
 @pytest.fixture
 def place(server: Metastore, connect: Connect, lake: str, above: Identifier) -> Place:
-    def raw(identifier: Identifier) -> str | None:
-        from reconciler.backends.hive.gen import ttypes
+    def location(identifier: Identifier) -> str | None:
+        with raw(server.uri) as client:
+            names = client.get_all_tables(database_name(identifier[:-1]).wire)
+        return str(fetch(server.uri, identifier).sd.location) if identifier[-1] in names else None
 
-        try:
-            return str(fetch(server.uri, identifier).sd.location)
-        except (ttypes.NoSuchObjectException, ttypes.UnknownDBException):
-            return None
-
-    return Place(server.impl, {"uri": server.uri, "root": lake}, connect, raw, above, Path(lake))
+    return Place(server.impl, {"uri": server.uri, "root": lake}, connect, location, above, Path(lake))
 
 
 class TestMoves(Moves):

@@ -8,6 +8,7 @@ from functools import partial
 
 import pytest
 
+from reconciler.backends import paging
 from reconciler.backends.http import RetryPolicy
 from reconciler.backends.iceberg import IcebergBackend, server
 from reconciler.errors import (
@@ -219,9 +220,24 @@ def test_every_page_is_read(script: Scripted, connected: IcebergBackend) -> None
     )
 
 
+def test_tokens_without_end_are_an_error(
+    script: Scripted, connected: IcebergBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paging, "_MOST_BARREN", 20)
+
+    def page(request: Request) -> Answer:
+        entries = [{"namespace": ["a"], "name": "t"}]
+        return Answer({"identifiers": entries, "next-page-token": f"{len(script.seen)}"})
+
+    with_namespace(script, names())
+    script.routes["GET /v1/ware/namespaces/a/tables"] = page
+    with pytest.raises(InternalError, match=r"list the tables in namespace `ware\$a`, page 21: .*nothing new on them"):
+        connected.scan()
+
+
 def test_a_token_that_comes_back_is_an_error(script: Scripted, connected: IcebergBackend) -> None:
     with_namespace(script, Answer({"identifiers": [], "next-page-token": "again"}))
-    with pytest.raises(InternalError, match=r"list the tables in namespace `ware\$a`, page 2: .*same page again"):
+    with pytest.raises(InternalError, match=r"list the tables in namespace `ware\$a`, page 2: .*same page token again"):
         connected.scan()
 
 

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, unquote
 import pytest
 from lance_namespace.errors import LanceNamespaceError
 
+from reconciler.backends import paging
 from reconciler.backends.rest import RestBackend
 from reconciler.errors import (
     BackendError,
@@ -131,6 +132,17 @@ def test_a_list_that_never_ends_is_an_error() -> None:
         return (404, b"") if request.method == "POST" else (200, {"namespaces": ["a"], "page_token": "again"})
 
     with scripted(answer) as server, pytest.raises(InternalError, match="the list never ends"):
+        backend_at(server.url).child_namespaces(())
+
+
+def test_tokens_without_end_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paging, "_MOST_BARREN", 20)
+
+    def answer(request: Request) -> Answer:
+        token = parse_qs(request.query).get("page_token", ["0"])[0]
+        return 200, {"namespaces": ["a"], "page_token": str(int(token) + 1)}
+
+    with scripted(answer) as server, pytest.raises(InternalError, match="20 pages in a row with nothing new"):
         backend_at(server.url).child_namespaces(())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from lance_namespace import DescribeTableRequest, ListNamespacesRequest, ListTablesRequest, errors
 
+from reconciler.backends import paging
 from reconciler.errors import (
     BackendError,
     InternalError,
@@ -151,6 +152,15 @@ def test_a_token_that_comes_again_is_an_error_and_no_endless_loop(unity: Unity) 
     for _ in range(2):
         unity.server.fail_once(PAGE, 200, {"tables": [], "next_page_token": "again"})
     with pytest.raises(InternalError, match="the same page token again"):
+        unity.connect().scan()
+
+
+def test_tokens_without_end_are_an_error(unity: Unity, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paging, "_MOST_BARREN", 5)
+    unity.fill(3)
+    for number in range(9):
+        unity.server.fail_once(PAGE, 200, {"tables": [], "next_page_token": str(number)})
+    with pytest.raises(InternalError, match=r"list the tables of `main\$s0`, page 5: .*nothing new on them"):
         unity.connect().scan()
 
 

@@ -274,9 +274,10 @@ def test_what_is_not_allowed_is_not_tried_again() -> None:
 def test_what_a_backend_should_not_raise_is_an_error_like_others() -> None:
     catalog = small()
     catalog.on_scan = refusing(("a",), KeyError(SECRET))
-    assert errors_in(read(catalog, units_of(catalog, spec_of(), size=1))) == {
-        ("a",): "lake (memory): KeyError: '(redacted)'"
-    }
+    said = errors_in(read(catalog, units_of(catalog, spec_of(), size=1)))
+    assert said.keys() == {("a",)}
+    assert said["a",].startswith("lake (memory): an answer of the service cannot be understood (KeyError)")
+    assert SECRET not in said["a",]
 
 
 def test_text_that_arrow_cannot_take_is_an_error() -> None:

@@ -312,3 +312,22 @@ def test_nothing_is_told_of_what_cannot_be_told_apart_or_moved_or_is_absent() ->
     assert hints(said, live(live_table("a/x", owner=OWNER))) == []
     pinned = Capabilities(rename_within=0, pinned_root_tables=True)
     assert hints(desired(table("new")), live(live_table("old", owner=OWNER)), pinned) == []
+
+
+# ---- a new table under the old name ----------------------------------------------------------------------------------
+
+
+def test_a_new_table_under_the_old_name_does_not_show_the_data_of_the_one_that_moved() -> None:
+    wanted = desired(table("features/users"), table("features/customers"))
+    there = live(live_table("features/customers", owner=OWNER, location=PLACE))
+    found = {"features/users": stored(StorageKind.DATASET, PLACE, USERS)}
+    plan = plan_of(wanted, there, storage=found)
+    assert plan.changes == ()
+    assert_blocked(plan, match=f"users: its default place, {PLACE}, holds the data of lake/features/customers")
+    said = desired(table("features/users", location=PLACE), table("features/customers"))
+    assert steps(plan_of(said, there, storage=found)) == ["register-table features/users"]
+    gone = desired(table("features/users"))
+    assert steps(plan_of(gone, there, storage=found)) == [
+        "deregister-table features/customers",
+        "register-table features/users",
+    ]

@@ -1,0 +1,64 @@
+"""Lists that a service gives in pages: read to their end, each entry once, and never for ever.
+
+A service that is broken, or means harm, can go on giving page tokens. It is given up when it repeats a token, when
+it gives page after page with nothing new on it, and at a number of pages that no catalog has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import TypeVar
+
+from reconciler.errors import InternalError
+
+__all__ = ["every_page"]
+
+_MOST_BARREN = 1_000
+"""Pages in a row with nothing new. Some are usual: services leave out what a caller may not see page by page."""
+_MOST_PAGES = 100_000
+
+EntryT = TypeVar("EntryT")
+
+
+def every_page(
+    where: str,
+    fetch: Callable[[str | None, int], tuple[Sequence[EntryT], str | None]],
+    key: Callable[[EntryT], Hashable],
+) -> Iterator[EntryT]:
+    """Yield the entries of every page, those with the same ``key`` once; an empty page with a token is not the end.
+
+    Args:
+        where: what is listed; the errors raised here begin with it.
+        fetch: asks for one page by the token of the page before, None for the first, and by its number from 1.
+            Returns its entries and the token of the next page; None, or an empty one, at the end.
+        key: what two entries share when they are the same.
+
+    Raises:
+        InternalError: the list does not end.
+    """
+    token: str | None = None
+    tokens: set[str] = set()
+    seen: set[Hashable] = set()
+    barren = 0
+    for number in range(1, _MOST_PAGES + 1):
+        entries, token = fetch(token, number)
+        new = []
+        for entry in entries:
+            identity = key(entry)
+            if identity not in seen:
+                seen.add(identity)
+                new.append(entry)
+        yield from new
+        if not token:
+            return
+        barren = 0 if new else barren + 1
+        if token in tokens:
+            raise _endless(where, number, "the service gives the same page token again")
+        if barren == _MOST_BARREN:
+            raise _endless(where, number, f"the service gave {barren:,} pages in a row with nothing new on them")
+        tokens.add(token)
+    raise _endless(where, _MOST_PAGES, "the service still names a next page")
+
+
+def _endless(where: str, number: int, why: str) -> InternalError:
+    return InternalError(f"{where}, page {number:,}: {why}; the list never ends")

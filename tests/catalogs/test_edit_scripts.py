@@ -1,0 +1,269 @@
+"""Random edits of random manifests, one after the other: each is planned and applied, and then there is nothing to do.
+
+Tables are added, renamed with their namespaces or without, given columns and properties, protected and taken out, rows
+are written to them between, and the manifest is split over files. What is protected stays, every row stays, and no data
+file is touched but by a change that names columns.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+import reconciler
+from reconciler import locations
+from reconciler.backends import registry
+from reconciler.backends.base import Backend
+from reconciler.backends.memory import MemoryBackend
+from reconciler.names import Identifier
+from reconciler.planner.entries import Action
+from tests.catalogs.end_to_end import planned
+from tests.catalogs.hive.files import digests
+from tests.servers.hive import metastore
+from tests.soak import count, seeded
+
+SCRIPTS = 1000
+ON_A_SERVER = 50
+EDITS = 8
+
+_WITH_COLUMNS = (Action.CREATE_TABLE, Action.ALTER_TABLE, Action.MOVE_TABLE)
+
+
+@dataclass
+class Table:
+    """A table as the script knows it: where it is and how many rows it has, beside what its block says."""
+
+    columns: list[dict[str, Any]]
+    properties: dict[str, str] = field(default_factory=dict)
+    protected: bool = False
+    location: str = ""
+    rows: int = 0
+
+
+@dataclass
+class Script:
+    """A manifest that is edited, and what has to be in the catalog."""
+
+    folder: Path
+    impl: str
+    config: Mapping[str, str]
+    connect: Callable[[], Backend]
+    chance: random.Random
+    above: Identifier = ()
+    tables: dict[Identifier, Table] = field(default_factory=dict)
+    kept: dict[Identifier, Table] = field(default_factory=dict)
+    lines: list[tuple[Identifier, Identifier]] = field(default_factory=list)
+    done: list[str] = field(default_factory=list)
+    numbers: Iterator[int] = field(default_factory=lambda: iter(range(1_000_000)))
+
+    # ---- edits ---------------------------------------------------------------------------------------------------
+
+    def add(self) -> None:
+        """A table, now and then under a name that another one had."""
+        name = self._free(self._namespace())
+        optional = [{"name": f"c{number}", "type": "int32"} for number in range(self.chance.randrange(3))]
+        self.tables[name] = Table([{"name": "id", "type": "int64", "nullable": False}, *optional])
+        self._forget(lambda origin, _: name[: len(origin)] == origin)
+
+    def rename(self) -> None:
+        old = self._one()
+        self._move(old, self._free(self._namespace()), {old})
+
+    def rename_namespace(self) -> None:
+        old = self._one()[:-1]
+        new = (*self.above, f"n{next(self.numbers)}")
+        self._move(old, new, {one for one in self.tables if one[: len(old)] == old})
+
+    def _move(self, old: Identifier, new: Identifier, moving: set[Identifier]) -> None:
+        if any(self.tables[one].protected for one in moving) or any(one[: len(old)] == old for one in self.kept):
+            return
+        self._forget(lambda origin, to: to[: len(old)] == old or old[: len(to)] == to or origin == new)
+        for one in moving:
+            self.tables[(*new, *one[len(old) :])] = self.tables.pop(one)
+        self.lines.append((old, new))
+
+    def give_columns(self) -> None:
+        table = self.tables[self._one()]
+        table.columns = [*table.columns, {"name": f"a{next(self.numbers)}", "type": "string"}]
+
+    def relax(self) -> None:
+        table = self.tables[self._one()]
+        table.columns = [{**column, "nullable": True} for column in table.columns]
+
+    def change_properties(self) -> None:
+        self.tables[self._one()].properties = {
+            key: str(next(self.numbers)) for key in "abc" if self.chance.random() < 0.5
+        }
+
+    def protect(self) -> None:
+        table = self.tables[self._one()]
+        table.protected = not table.protected
+
+    def take_out(self) -> None:
+        name = self._one()
+        table = self.tables.pop(name)
+        self._forget(lambda _, to: to == name or not any(one[: len(to)] == to for one in self.tables))
+        if table.protected:
+            self.kept[name] = table
+
+    def write_rows(self) -> None:
+        """Somebody writes, past lancens."""
+        table = self.tables[self._one()]
+        schema = lance.dataset(table.location).schema if table.location else None
+        if schema is not None:
+            number = self.chance.randrange(1, 20)
+            arrays = [
+                pa.array([str(n) if pa.types.is_string(f.type) else n for n in range(number)], f.type) for f in schema
+            ]
+            lance.write_dataset(pa.Table.from_arrays(arrays, schema=schema), table.location, mode="append")
+            table.rows += number
+
+    def _namespace(self) -> Identifier:
+        known = sorted({one[:-1] for one in self.tables})
+        return (
+            self.chance.choice(known)
+            if known and self.chance.random() < 0.7
+            else (*self.above, f"n{next(self.numbers)}")
+        )
+
+    def _free(self, namespace: Identifier) -> Identifier:
+        return (*namespace, f"t{next(self.numbers)}")
+
+    def _one(self) -> Identifier:
+        return self.chance.choice(sorted(self.tables))
+
+    def _forget(self, which: Callable[[Identifier, Identifier], bool]) -> None:
+        self.lines = [line for line in self.lines if not which(*line)]
+
+    # ---- the manifest --------------------------------------------------------------------------------------------
+
+    def write(self) -> Path:
+        """Write the manifest, over one file or several, each with some of the tables and lines."""
+        parts: list[tuple[dict[Identifier, Any], list[tuple[Identifier, Identifier]]]] = [
+            ({}, []) for _ in range(self.chance.choice([1, 1, 2, 3]))
+        ]
+        for name, table in self.tables.items():
+            block: dict[str, Any] = {"schema": table.columns, "evolve": "additive", "properties": table.properties}
+            self.chance.choice(parts)[0][name] = {**block, "protect": table.protected}
+        for line in self.lines:
+            self.chance.choice(parts)[1].append(line)
+        paths = [self.folder / f"part{number}.yaml" for number in range(len(parts))]
+        for path, (tables, lines) in zip(paths, parts, strict=True):
+            tree: dict[str, Any] = {}
+            for name, block in tables.items():
+                node = tree
+                for level in name[:-1]:
+                    node = node.setdefault("namespaces", {}).setdefault(level, {})
+                node.setdefault("tables", {})[name[-1]] = block
+            if lines:
+                tree["moved"] = [{"from": "/".join(origin), "to": "/".join(to)} for origin, to in lines]
+            path.write_text(json.dumps({"catalogs": {"lake": tree}}))
+        head = {"version": 1, "name": "store", "include": [path.name for path in paths]}
+        whole = self.folder / "lancens.yaml"
+        lake = {"impl": self.impl, "config": dict(self.config)}
+        whole.write_text(json.dumps({**head, "catalogs": {"lake": lake}}))
+        return whole
+
+    # ---- what has to be so ---------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Make one edit after the other."""
+        every = (
+            self.add,
+            self.rename,
+            self.rename,
+            self.rename_namespace,
+            self.give_columns,
+            self.relax,
+            self.change_properties,
+            self.protect,
+            self.take_out,
+            self.write_rows,
+        )
+        for _ in range(3):
+            self.add()
+        self.settle("begin")
+        for _ in range(EDITS):
+            edit = self.chance.choice(every) if self.tables else self.add
+            edit()
+            self.settle(edit.__name__)
+
+    def settle(self, what: str) -> None:
+        """Plan, apply, and see that everything is where and what it has to be, and that nothing is left to do."""
+        self.done.append(what)
+        manifest, data = self.write(), self._data()
+        plan = planned(manifest, allow_mass_removal=True)
+        assert not plan.blocked, (self.done, plan.blocked)
+        report = reconciler.apply(
+            plan, reconciler.load(manifest), allow_mass_removal=True, journal=self.folder / "runs"
+        )
+        assert report.ok, (self.done, report)
+        again = planned(manifest, allow_mass_removal=True)
+        assert again.is_empty, (self.done, again.changes)
+        assert {guard.identifier for guard in again.guards if guard.kind == "table"} == self.kept.keys(), self.done
+        backend = self.connect()
+        live = {one: table for one, table in backend.scan().tables.items() if one[: len(self.above)] == self.above}
+        assert live.keys() == self.tables.keys() | self.kept.keys(), self.done
+        for name, table in {**self.tables, **self.kept}.items():
+            location = live[name].location.removeprefix("file:")
+            assert locations.same(location, table.location or location), (self.done, name)
+            table.location = location
+            dataset = lance.dataset(location)
+            wanted = {column["name"]: column.get("nullable", True) for column in table.columns}
+            assert {found.name: found.nullable for found in dataset.schema} == wanted, (self.done, name)
+            assert dataset.count_rows() == table.rows, (self.done, name)
+        places = {
+            change.after.location
+            for change in plan.changes
+            if change.action in _WITH_COLUMNS and change.after and change.after.columns and change.after.location
+        }
+        self._expect_untouched(data, [place.removeprefix("file://").removeprefix("file:") for place in places])
+
+    def _data(self) -> Mapping[str, str]:
+        root = Path(self.config["root"])
+        return {str(root / name): digest for name, digest in digests(root).items() if "/data/" in name}
+
+    def _expect_untouched(self, before: Mapping[str, str], places: list[str]) -> None:
+        after = self._data()
+        assert before.items() <= after.items(), (self.done, "a data file was changed or deleted")
+        new = [name for name in after.keys() - before.keys() if not any(name.startswith(place) for place in places)]
+        assert new == [], (self.done, new)
+
+
+@pytest.mark.soak
+def test_every_edit_in_memory_comes_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = seeded("edit scripts in memory")
+    for number in range(count(12, SCRIPTS)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        config = {"name": uuid.uuid4().hex, "root": str(folder / "lake")}
+        Script(folder, "memory", config, partial(MemoryBackend, **config), random.Random(chance.random())).run()
+
+
+@pytest.mark.soak
+def test_every_edit_on_a_metastore_comes_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = seeded("edit scripts on a metastore")
+    with metastore("2.3", tmp_path / "metastore") as server:
+        for number in range(count(1, ON_A_SERVER)):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            monkeypatch.chdir(folder)
+            config = {"uri": server.uri, "root": str(folder / "lake")}
+            Script(
+                folder,
+                server.impl,
+                config,
+                partial(registry.connect, "hive2", config),
+                random.Random(chance.random()),
+            ).run()

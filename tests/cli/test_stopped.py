@@ -1,0 +1,126 @@
+"""Ended from outside, or out of room: what was done is told, and what was in flight is finished."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.servers.lance_rest import Request, scripted
+
+_LANCENS = [sys.executable, "-c", "from reconciler.cli import main; main()"]
+_SECONDS = 60
+
+
+def _manifest(folder: Path, namespaces: int, impl: str = "memory", config: str = "{name: shop}") -> None:
+    names = "\n".join(f"      n{number:02}: {{properties: {{owner: ads}}}}" for number in range(namespaces))
+    (folder / "lancens.yaml").write_text(
+        f"version: 1\nname: shop\ncatalogs:\n  lake:\n    impl: {impl}\n    config: {config}\n"
+        f"    namespaces:\n{names}\n"
+    )
+
+
+@pytest.mark.parametrize("kilobytes", [1, 3])
+def test_a_full_disk_under_the_journal_ends_with_what_was_done(tmp_path: Path, kilobytes: int) -> None:
+    """A limit on the size of files stands in for the full disk: the write of a line fails, in the middle of it."""
+    _manifest(tmp_path, 30)
+    limited = ["bash", "-c", f'ulimit -f {kilobytes}; exec "$@"', "-", *_LANCENS]
+    ended = subprocess.run(
+        [*limited, "apply", "--auto-approve", "--parallelism", "1"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=_SECONDS,
+    )
+    journal = next((tmp_path / ".lancens").iterdir())
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]  # no line is cut
+    assert ended.returncode == 1
+    done = ended.stderr.count("✓")
+    assert done >= sum(line["entry"] == "outcome" for line in lines) > 0
+    assert (
+        f"Applied {done} of 30 changes: {30 - done} failed, 0 skipped. Journal: .lancens/{journal.name}" in ended.stdout
+    )
+    assert f"the journal .lancens/{journal.name} cannot be written: File too large" in ended.stderr
+
+
+class _Slow:
+    """A catalog whose first create waits until it is let go."""
+
+    def __init__(self) -> None:
+        self.made: dict[str, object] = {}
+        self.in_flight, self.go_on = threading.Event(), threading.Event()
+
+    def __call__(self, request: Request) -> tuple[int, object]:
+        if request.path.endswith("/create"):
+            self.in_flight.set()
+            self.go_on.wait(_SECONDS)
+            self.made[request.path.split("/")[3]] = request.body["properties"]
+            return 200, {}
+        if request.path.endswith("/describe") and request.path.split("/")[3] in self.made:
+            return 200, {"properties": self.made[request.path.split("/")[3]]}
+        if request.path.endswith("/list"):
+            return 200, {"namespaces": [], "tables": []}
+        if request.path == "/ListOperations":
+            return 404, b""
+        return 404, {"error": "not there", "code": 1}
+
+
+@contextmanager
+def _running(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [*_LANCENS, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_apply_finishes_what_is_in_flight_and_reports(tmp_path: Path, number: signal.Signals) -> None:
+    slow = _Slow()
+    with scripted(slow) as server:
+        _manifest(tmp_path, 5, "rest", f"{{uri: '{server.url}'}}")
+        with _running(tmp_path, "apply", "--auto-approve", "--parallelism", "1") as process:
+            assert slow.in_flight.wait(_SECONDS)
+            process.send_signal(number)
+            assert process.stderr is not None
+            told = next(line for line in process.stderr if "Stopping" in line)
+            slow.go_on.set()
+            err = process.stderr.read()
+            assert process.stdout is not None
+            out = process.stdout.read()
+            process.wait(_SECONDS)
+    assert told == "Stopping: what is in flight is finished, nothing new is started.\n"
+    assert list(slow.made) == ["n00"]
+    assert process.returncode == 130
+    assert "lake  + n00" in err
+    assert "Stopped. Applied 1 of 5 changes: 0 failed, 4 skipped. Journal: .lancens/" in out
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_plan_that_is_stopped_says_so(tmp_path: Path, number: signal.Signals) -> None:
+    asked, go_on = threading.Event(), threading.Event()
+
+    def answer(request: Request) -> tuple[int, object]:
+        asked.set()
+        go_on.wait(_SECONDS)
+        return 404, b""
+
+    with scripted(answer) as server:
+        _manifest(tmp_path, 1, "rest", f"{{uri: '{server.url}', max_retries: 0}}")
+        with _running(tmp_path, "plan") as process:
+            assert asked.wait(_SECONDS)
+            process.send_signal(number)
+            go_on.set()
+            _, err = process.communicate(timeout=_SECONDS)
+    assert process.returncode == 130
+    assert err.lstrip("\n") == "Interrupted. Nothing more was started.\n"

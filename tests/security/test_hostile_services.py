@@ -1,0 +1,222 @@
+"""Services that answer more than anybody asked for: bombs, drops, and lists without an end."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from reconciler import storage
+from reconciler.backends.http import HttpClient, Limits, RetryPolicy
+from reconciler.backends.rest import RestBackend
+from reconciler.errors import BackendError, InternalError, ServiceUnavailableError
+from reconciler.state import StorageKind
+from tests.servers.lance_rest import Request, scripted
+
+Answer = Callable[[socket.socket], None]
+
+
+@contextmanager
+def service(answer: Answer) -> Iterator[str]:
+    """Run a server that writes to each connection what ``answer`` does; yields its address."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def one(connection: socket.socket) -> None:
+        with connection:
+            try:
+                connection.recv(65536)
+                answer(connection)
+            except OSError:
+                pass
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=one, args=(connection,), daemon=True).start()
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join()
+
+
+def _head(length: int, *more: str) -> bytes:
+    lines = ["HTTP/1.1 200 OK", "Content-Type: application/json", f"Content-Length: {length}", *more]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+def _client(url: str, **limits: float) -> HttpClient:
+    given = Limits(**{"request_seconds": 1.0, "answer_bytes": 1024 * 1024, **limits})  # type: ignore[arg-type]
+    retry = RetryPolicy(0, sleep=lambda _: None)
+    return HttpClient(impl="unity", endpoint=url, connect_timeout=5, read_timeout=5, limits=given, retry=retry)
+
+
+def _bomb(mebibytes: int) -> bytes:
+    """Return gzip that unpacks to blanks, in members of 100 MiB."""
+    return gzip.compress(b" " * (100 << 20)) * (mebibytes // 100)
+
+
+BOMB = """
+import resource, sys
+from reconciler.backends.rest import RestBackend
+from reconciler.errors import BackendError
+try:
+    RestBackend(uri=sys.argv[1], max_retries="0").scan()
+except BackendError as error:
+    print(error)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        (["Content-Encoding: gzip"], _bomb(2500)),
+        (["Content-Encoding: gzip, gzip"], gzip.compress(_bomb(600))),
+        (["Content-Encoding: gzip"], gzip.compress(b'{"namespaces": [' + b"[]," * 20_000_000 + b"[]]}")),
+    ],
+    ids=["bomb", "bomb in a bomb", "lists"],
+)
+def test_a_bomb_does_not_go_off(headers: list[str], body: bytes) -> None:
+    """600 kB of gzip made 2.5 GB."""
+    with service(lambda connection: connection.sendall(_head(len(body), *headers) + body)) as url:
+        ran = subprocess.run([sys.executable, "-c", BOMB, url], capture_output=True, text=True, timeout=300, check=True)
+    assert ran.stdout.startswith("rest: ")
+    assert int(ran.stderr) < 400_000, ran.stderr  # kilobytes
+
+
+def test_a_large_answer_names_the_service_and_the_option() -> None:
+    body = b'{"a": "' + b"x" * (2 << 20) + b'"}'
+    with service(lambda connection: connection.sendall(_head(len(body)) + body)) as url:
+        with pytest.raises(InternalError) as refused:
+            _client(url).json("GET", "/x", doing="list the tables of `a`")
+        assert str(refused.value) == (
+            "unity: list the tables of `a`: the answer is larger than 1 MiB; `max_answer_mib` allows more"
+        )
+        assert len(_client(url, answer_bytes=4 << 20).json("GET", "/x", doing="x")["a"]) == 2 << 20
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+@pytest.mark.parametrize("body", [b"\x1f\x8b\x08", b"junk", gzip.compress(b'{"a": 1}')[:-9], b""])
+def test_broken_compression_is_an_error_of_the_service(encoding: str, body: bytes) -> None:
+    head = _head(len(body), f"Content-Encoding: {encoding}")
+    with (
+        service(lambda connection: connection.sendall(head + body)) as url,
+        pytest.raises(InternalError, match="unity: x"),
+    ):
+        _client(url).json("GET", "/", doing="x")
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [gzip.compress(b'{"a": 1}'), zlib.compress(b'{"a": 1}'), gzip.compress(b'{"a"') + gzip.compress(b": 1}")],
+    ids=["gzip", "zlib", "members"],
+)
+def test_compressed_answers_are_read(packed: bytes) -> None:
+    encoding = "deflate" if packed[:1] == b"\x78" else "gzip"
+    with service(
+        lambda connection: connection.sendall(_head(len(packed), f"Content-Encoding: {encoding}") + packed)
+    ) as url:
+        assert _client(url).json("GET", "/", doing="x") == {"a": 1}
+
+
+def _drops(connection: socket.socket, start: bytes) -> None:
+    connection.sendall(start)
+    gone = threading.Event()
+    for _ in range(300):
+        connection.sendall(b" ")
+        gone.wait(0.1)
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\nX-Slow: ",
+        _head(10_000),
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2710\r\n",
+    ],
+    ids=["status", "head", "body", "chunk"],
+)
+def test_an_answer_that_comes_in_drops_is_given_up(start: bytes) -> None:
+    began = time.monotonic()
+    with (
+        service(lambda connection: _drops(connection, start)) as url,
+        pytest.raises(ServiceUnavailableError) as given_up,
+    ):
+        _client(url).json("GET", "/", doing="list the schemas")
+    assert time.monotonic() - began < 10
+    assert "unity: list the schemas" in str(given_up.value)
+    assert "did not come to its end within 1 s; `request_seconds` allows more" in str(given_up.value)
+
+
+def test_a_connection_is_used_again_after_an_answer_in_time() -> None:
+    with scripted(lambda _: (200, {"ok": True})) as server:
+        client = _client(server.url, request_seconds=0.5)
+        for _ in range(3):
+            assert client.json("GET", "/", doing="x") == {"ok": True}
+            threading.Event().wait(0.3)
+
+
+def test_a_scan_that_never_ends_is_given_up() -> None:
+    """Each name is new, each namespace has another one in it."""
+
+    def deeper(request: Request) -> tuple[int, object]:
+        if request.path == "/ListOperations":
+            return 200, {"operations": []}
+        name = "namespaces" if request.path.endswith("/list") and "/table/" not in request.path else "tables"
+        return 200, {name: [f"n{len(request.path)}"] if name == "namespaces" else [], "properties": {}}
+
+    with scripted(deeper) as server, pytest.raises(BackendError) as given_up:
+        RestBackend(uri=server.url, scan_seconds="1").scan()
+    assert "the scan takes longer than 1 s; `scan_seconds` allows more" in str(given_up.value)
+
+
+def test_metadata_that_unpacks_to_gigabytes_is_none(tmp_path: Path) -> None:
+    """2.6 MB of a `.metadata.json.gz` beside a table made 5.6 GB."""
+    folder = tmp_path / "t/metadata"
+    folder.mkdir(parents=True)
+    (folder / "v1.metadata.json.gz").write_bytes(_bomb(2000))
+    script = """
+        import resource, sys
+        from reconciler import storage
+        print(storage.probe(sys.argv[1], {}).kind.name, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script), str(tmp_path / "t")]
+    kind, kilobytes = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout.split()
+    assert kind == StorageKind.NOT_LANCE.name
+    assert int(kilobytes) < 600_000
+
+
+def test_metadata_of_a_lance_table_is_still_known(tmp_path: Path) -> None:
+    folder = tmp_path / "t/metadata"
+    folder.mkdir(parents=True)
+    document = json.dumps({"properties": {"table_type": "lance"}}).encode()
+    (folder / "v1.metadata.json.gz").write_bytes(gzip.compress(document))
+    (folder / "v2.metadata.json").write_bytes(document)
+    assert storage.probe(str(tmp_path / "t"), {}).kind is StorageKind.NOTHING
+
+
+def test_what_is_in_a_foreign_directory_is_not_told(tmp_path: Path) -> None:
+    (tmp_path / "salaries-2026.csv").touch()
+    found = storage.probe(str(tmp_path), {})
+    assert found.kind is StorageKind.NOT_LANCE
+    assert "salaries" not in str(found)
