@@ -301,6 +301,7 @@ class Capabilities:
     ``pinned_root_tables``: whether a table directly under the root is named by its directory, so that it has no other.
     ``namespace_kinds``: the two kinds of a system that has two, the one that holds namespaces first (Glue).
     ``outer_kind_depth``: how deep a namespace of the first of these kinds can be created, None for no limit.
+    ``makes_no_tables``: why no table can be made there, in words; empty where tables can.
     ``safeguard``: the property without which this catalog's tables are not safe; None where nothing there deletes data.
         The backend writes it with every entry it makes or changes.
     """
@@ -325,6 +326,7 @@ class Capabilities:
     pinned_root_tables: bool = False
     namespace_kinds: tuple[str, str] | None = None
     outer_kind_depth: int | None = None
+    makes_no_tables: str = ""
     safeguard: Safeguard | None = None
 
     def renames(self, origin: Identifier, to: Identifier) -> bool:

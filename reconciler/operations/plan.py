@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.names import EVERYTHING, Scope
 from reconciler.operations.connections import Connection, open_connections, places_of, read_all
-from reconciler.operations.facts import ask_occupants, ask_storage, check_selection, schemas_to_show
+from reconciler.operations.facts import ask_occupants, ask_storage, check_names, check_selection, schemas_to_show
 from reconciler.planner import make_plan
 from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, storage_questions
 from reconciler.planner.live_tables import TablesInMemory
@@ -73,6 +73,7 @@ def read_catalog(connection: Connection, options: PlanOptions, parallelism: int)
     """
     desired, backend = connection.desired, connection.backend
     live = backend.scan(desired.scope)
+    check_names(backend, desired, live)
     asked = list(storage_questions(desired, live, options.select))
     found = ask_storage(backend, asked, parallelism)
     notes = backend.schema_notes(schemas_to_show(asked, found))

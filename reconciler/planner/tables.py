@@ -88,6 +88,9 @@ def _absent(context: Context, desired: DesiredTable, live: LiveTable) -> Outcome
 def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> Outcome:
     if facts is None:
         raise ValueError(f"{context.address(desired.id)} is planned without looking at its storage")
+    if context.capabilities.makes_no_tables:
+        remedy_there = "take its block out, or put it into another catalog"
+        return context.blocked(Fault(context.capabilities.makes_no_tables, remedy_there), desired, None, facts)
     if facts.location is None:
         return context.blocked(_NO_PLACE, desired, None, facts)
     fault = _unkeepable(context, desired) or _storage_fault(desired, facts)

@@ -12,6 +12,9 @@ from reconciler.backends.unity.names import name_problem
 
 __all__ = ["UnityConfig"]
 
+_DATABRICKS = (".cloud.databricks.com", ".azuredatabricks.net", ".gcp.databricks.com")
+"""What the addresses of Databricks' workspaces end with, as its documentation lists them."""
+
 
 class UnityConfig(HttpLimits, BackendConfig):
     """How to reach one catalog of a Unity Catalog service. Time-outs are in seconds."""
@@ -66,6 +69,12 @@ class UnityConfig(HttpLimits, BackendConfig):
         if problem is not None:
             raise ValueError(problem)
         return self
+
+    @property
+    def is_databricks(self) -> bool:
+        """Whether the address is that of a Databricks workspace, in one of the three clouds."""
+        host = urlsplit(self.endpoint).hostname or ""
+        return host.endswith(_DATABRICKS)
 
     @property
     def service_address(self) -> str:
