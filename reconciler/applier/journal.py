@@ -151,7 +151,14 @@ def _new_file(folder: Path) -> tuple[str, Path, FileIO]:
 
 def _subject(position: int, change: Change) -> dict[str, object]:
     moved = {"from": address(change.catalog, change.moved_from)} if change.moved_from is not None else {}
-    return {"change": position, "action": change.action.value, "address": change.address, **moved}
+    return {
+        "change": position,
+        "action": change.action.value,
+        "address": change.address,
+        "catalog": change.catalog,
+        "identifier": list(change.identifier),
+        **moved,
+    }
 
 
 def _whole(change: Change, live: LiveNamespace | LiveTable | None) -> dict[str, object] | None:

@@ -30,6 +30,7 @@ __all__ = [
     "format_option",
     "full_option",
     "impl_option",
+    "journal_option",
     "load_manifest",
     "manifest_arguments",
     "pairs",
@@ -206,6 +207,10 @@ format_option = click.option(
 
 full_option = click.option("--full", is_flag=True, help="Show every change and whole values, fold nothing.")
 
+journal_option = click.option(
+    "--journal", metavar="DIR", default=".lancens", show_default=True, help="Where the journals of the runs are kept."
+)
+
 parallelism_option = click.option(
     "--parallelism",
     type=click.IntRange(1, 256),
@@ -223,6 +228,9 @@ _PLAN_OPTIONS = (
     click.option(
         "--allow-mass-removal", is_flag=True, help="Allow removing more than the manifest's `safety` thresholds."
     ),
+    click.option(
+        "--no-probe", is_flag=True, help="Do not open the data of tables that are deregistered to say what it holds."
+    ),
     parallelism_option,
 )
 
@@ -237,6 +245,7 @@ class PlanFlags:
     adopt: bool
     take_over: bool
     allow_mass_removal: bool
+    no_probe: bool
     parallelism: int
 
 

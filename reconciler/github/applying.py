@@ -21,6 +21,7 @@ from reconciler.github.pages import applied_page, difference, plan_summary
 from reconciler.github.workflow import annotate, verbatim
 from reconciler.operations.apply import apply as carry_out
 from reconciler.planner.plan import Plan
+from reconciler.planner.safety import check_blocked
 
 __all__ = ["apply"]
 
@@ -32,6 +33,7 @@ def apply(job: Job) -> Outcome:
 
     Raises:
         RefusedError: nothing was approved, or not this.
+        BlockedError: something could not be planned, and was not to be skipped.
     """
     pull_request = job.context.pull_request
     if pull_request is not None and not pull_request.merged:
@@ -41,8 +43,10 @@ def apply(job: Job) -> Outcome:
     if job.inputs.plan_file:
         return _apply_saved(job)
     now = job.plan()
-    if now.is_empty:
+    if now.is_empty and (not now.blocked or job.inputs.skip_blocked):
         return Outcome(page=plan_summary(now), plan=now)
+    if not job.inputs.skip_blocked:
+        check_blocked(now)
     if job.inputs.require_approved_plan:
         _check_approved(job, now)
     return _carry_out(job, now)
@@ -124,6 +128,7 @@ def _carry_out(job: Job, plan: Plan) -> Outcome:
             job.manifest,
             journal=job.context.temporary / "lancens-journal",
             allow_mass_removal=job.inputs.allow_mass_removal,
+            skip_blocked=job.inputs.skip_blocked,
             parallelism=job.inputs.parallelism,
             on_event=_say,
             stop=stop,

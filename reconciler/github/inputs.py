@@ -72,6 +72,7 @@ class Inputs:
     plan_file: str = ""
     require_approved_plan: bool = True
     allow_mass_removal: bool = False
+    skip_blocked: bool = False
     comment: CommentWhen = CommentWhen.CHANGES_ONLY
     label: str = DEFAULT_LABEL
     parallelism: int = DEFAULT_PARALLELISM
@@ -99,6 +100,7 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
         plan_file=given.text("plan-file"),
         require_approved_plan=given.boolean("require-approved-plan", True),
         allow_mass_removal=given.boolean("allow-mass-removal", False),
+        skip_blocked=given.boolean("skip-blocked", False),
         comment=CommentWhen(given.choice("comment", [*CommentWhen], CommentWhen.CHANGES_ONLY)),
         label=given.label(),
         parallelism=given.parallelism(),

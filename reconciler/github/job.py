@@ -18,6 +18,7 @@ from reconciler.github.events import Trust
 from reconciler.github.inputs import Command, CommentWhen, Inputs
 from reconciler.github.leaks import Secrets
 from reconciler.github.workflow import mask, verbatim
+from reconciler.planner.entries import Key
 from reconciler.planner.plan import Plan
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class Job:
         self.secrets = Secrets(environment)
         self.planned: Plan | None = None
         """The plan of now, once it was made."""
+        self.removed: Mapping[Key, str] = {}
+        """What is to be said of the data of the tables that it deregisters."""
 
     @property
     def folder(self) -> Path:
@@ -94,15 +97,17 @@ class Job:
             LancensError: there is no plan, or it would show a secret of the job.
         """
         from reconciler.operations.plan import plan
+        from reconciler.operations.removed import look_at_removed
         from reconciler.output import render
         from reconciler.output.wording import closing_line, read_line
 
         inputs, started = self.inputs, monotonic()
         made = plan(self.manifest, select=inputs.select, allow_mass_removal=True, parallelism=inputs.parallelism)
         self.secrets.check(made)
+        self.removed = look_at_removed(made, self.manifest, parallelism=inputs.parallelism)
         with verbatim(closing_line(made)):
             print(f"{read_line(made)}  {monotonic() - started:.1f} s")
-            print(render(made, "text"))
+            print(render(made, "text", removed=self.removed))
         annotate_plan(made, self.manifest.folder, self.context.workspace)
         self.planned = made
         return made

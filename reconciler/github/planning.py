@@ -35,13 +35,24 @@ def plan(job: Job) -> Outcome:
     made = job.plan()
     if not job.inputs.allow_mass_removal:
         check_removals(made)
-    outcome = Outcome(page=first + plan_summary(made), plan=made, exit_code=0 if made.is_empty else 2)
+    outcome = Outcome(page=first + plan_summary(made), plan=made, exit_code=_exit_code(made))
     if pull_request is not None:
         text = plan_comment(
-            made, label=job.inputs.label, commit=pull_request.head, run_url=job.context.run_url, first=first
+            made,
+            label=job.inputs.label,
+            commit=pull_request.head,
+            run_url=job.context.run_url,
+            removed=job.removed,
+            first=first,
         )
-        outcome.comment_url = comment_plan(job, text, worth=bool(first) or not made.is_empty)
+        worth = bool(first or made.blocked) or not made.is_empty
+        outcome.comment_url = comment_plan(job, text, worth=worth)
     return outcome
+
+
+def _exit_code(made: Plan) -> int:
+    """Return what the command line ends with for the plan."""
+    return 3 if made.blocked else 0 if made.is_empty else 2
 
 
 def comment_plan(job: Job, text: str, *, worth: bool) -> str:
@@ -85,21 +96,24 @@ def validate_untrusted(job: Job) -> Outcome:
 def drift(job: Job) -> Outcome:
     """Tell whether the catalogs are what the committed manifest says; an issue is open for as long as they are not."""
     made = job.plan()
-    outcome = Outcome(page=plan_summary(made), plan=made, exit_code=0 if made.is_empty else 2)
+    outcome = Outcome(page=plan_summary(made), plan=made, exit_code=_exit_code(made))
     if job.inputs.comment is not CommentWhen.NEVER:
         outcome.comment_url = _keep_issue(job, made)
-    if not made.is_empty and job.inputs.fail_on_drift:
-        outcome.failure = FailureReason.DRIFT
+    if _exit_code(made) and job.inputs.fail_on_drift:
+        outcome.failure = FailureReason.BLOCKED if made.blocked else FailureReason.DRIFT
         outcome.message = "the catalogs differ from the manifest"
+        if made.blocked:
+            outcome.message = f"{count(len(made.blocked), 'object')} blocked"
         annotate("error", outcome.message, title="lancens: drift")
     return outcome
 
 
 def _keep_issue(job: Job, made: Plan) -> str:
     first_line, run_url = marker("drift", job.inputs.label), job.context.run_url
-    if made.is_empty:
+    if not _exit_code(made):
         return close_issue(job.github, first_line, f"The catalogs are what the manifest says again ([run]({run_url})).")
     said = labelled(job.inputs.label).replace("`", "")
-    title = f"lancens: {said}the catalogs differ from the manifest ({count(len(made.changes), 'change')})"
+    blocked = f", {len(made.blocked):,} blocked" if made.blocked else ""
+    title = f"lancens: {said}the catalogs differ from the manifest ({count(len(made.changes), 'change')}{blocked})"
     text = "Applying the manifest would undo this. To keep it instead, put it into the manifest.\n\n"
     return put_issue(job.github, first_line, title, text + plan_body(made, run_url=run_url))

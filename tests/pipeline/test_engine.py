@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from reconciler import load, plan
@@ -18,14 +18,13 @@ from reconciler.errors import LancensError
 from reconciler.manifest import Manifest
 from reconciler.names import Identifier
 from reconciler.pipeline.engine import plan_on_spark
-from reconciler.planner.facts import PlanOptions
 from reconciler.state import Capabilities, Column, DesiredCatalog, Snapshot
 from reconciler.storage import create_empty
 from tests.cli.running import shell
 from tests.pipeline.plugins.frozen_backend import freeze
 from tests.pipeline.troubled import SECRET, Troubled
 from tests.soak import count
-from tests.states import option_sets, safeguards, situations
+from tests.states import safeguards, situations
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -171,20 +170,6 @@ def test_the_plan_is_that_of_the_local_engine(
 ) -> None:
     whole = manifest_of(data, drawn)
     assert spark_plan(spark, whole, options) == local_plan(whole, options)
-
-
-@pytest.mark.soak
-@unhurried
-@given(st.lists(states(), min_size=CATALOGS, max_size=CATALOGS), option_sets)
-def test_the_plan_without_conflicts_is_that_of_the_local_engine(
-    spark: SparkSession, data: Path, drawn: list[State], given_options: PlanOptions
-) -> None:
-    options = Options(adopt=given_options.adopt, take_over=given_options.take_over)
-    # A conflict of one catalog hides the plans of the others.
-    peaceful = [state for state in drawn if "PlanError" not in local_plan(manifest_of(data, [state]), options)]
-    assume(peaceful)
-    manifest = manifest_of(data, peaceful)
-    assert spark_plan(spark, manifest, options) == local_plan(manifest, options)
 
 
 def test_a_namespace_that_cannot_be_read_is_an_error_without_secrets(
