@@ -293,6 +293,7 @@ class Capabilities:
     ``longest_property``: how many UTF-16 code units a property's key or value has at most, None for no limit.
     ``namespace_markers``, ``table_markers``: whether properties written at creation are kept and read back.
     ``alter_namespace``, ``alter_table``: whether properties can be changed in place.
+    ``keeps_first_columns``: whether entries show the columns that data had when it was registered, and cannot follow.
     ``relocate_table``: whether a table's location can be changed in place.
     ``replace_table``: whether deregister followed by declare loses nothing, so that it can stand in for an update.
     ``rename_within``: how many outermost names two identifiers must share for a table to be renamed in place from one
@@ -319,6 +320,7 @@ class Capabilities:
     table_markers: bool = True
     alter_namespace: bool = True
     alter_table: bool = True
+    keeps_first_columns: bool = False
     relocate_table: bool = True
     replace_table: bool = False
     rename_within: int | None = None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reconciler import locations, ownership
-from reconciler.planner.entries import Action, Blocked
+from reconciler.planner.entries import Action, Blocked, Change
 from reconciler.planner.facts import TableFacts, has_true_request, is_relocated, is_unanswered
 from reconciler.planner.mending import remedy, rename_hint
 from reconciler.planner.outcome import Context, Fault, Outcome, Remark, change_of, guard_of, removal
-from reconciler.planner.remarks import ADOPTABLE, EXTRA_COLUMNS, UNMANAGED, unmarkable
+from reconciler.planner.remarks import ADOPTABLE, EXTRA_COLUMNS, STALE_COLUMNS, UNMANAGED, unmarkable
 from reconciler.planner.schemas import SchemaDifference, compare, evolved, named_metadata
 from reconciler.planner.views import ObjectView
 from reconciler.state import DesiredTable, Evolve, LiveTable, Prune, Schema, StorageKind
@@ -234,10 +234,15 @@ def _growth(difference: SchemaDifference, live: LiveTable) -> str:
     return f"columns {' and '.join(parts)}" + (f"; {hint}" if hint else "")
 
 
-def remarks_on(desired: DesiredTable | None, facts: TableFacts | None, outcome: Outcome) -> Iterator[Remark]:
+def remarks_on(
+    context: Context, desired: DesiredTable | None, facts: TableFacts | None, outcome: Outcome
+) -> Iterator[Remark]:
     """Yield what is to be said of a table beside its ``outcome``."""
     if desired is None or desired.absent or isinstance(outcome, Blocked):
         return
+    grows = isinstance(outcome, Change) and outcome.action is Action.ALTER_TABLE
+    if grows and context.capabilities.keeps_first_columns:
+        yield Remark(STALE_COLUMNS, desired.id)
     extra = _schema_difference(desired, facts).extra
     if extra:
         names = [f"`{column.name}`" for column in extra]

@@ -22,6 +22,7 @@ from reconciler.backends.base import Backend
 from reconciler.namespace import CatalogNamespace
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
+from tests.catalogs.columns import change_columns
 from tests.catalogs.hive.files import digests
 from tests.cli.running import lancens
 
@@ -239,6 +240,10 @@ class EndToEnd:
             assert dataset.count_rows() == example.first.rows[path]
         example.manifest.write_text(whole, "utf-8")
         assert set(example.returned) <= set(actions(planned(example.manifest)))
+
+    def test_columns_change_in_the_manifest_and_in_the_data(self, example: Example) -> None:
+        apply(example.manifest)
+        change_columns(example.manifest, example.open)
 
     def test_an_imported_manifest_plans_to_nothing(self, example: Example, tmp_path: Path) -> None:
         apply(example.manifest)

@@ -18,7 +18,7 @@ from reconciler.errors import LancensError
 from reconciler.manifest import Manifest
 from reconciler.names import Identifier
 from reconciler.pipeline.engine import plan_on_spark
-from reconciler.state import Capabilities, Column, DesiredCatalog, Snapshot
+from reconciler.state import Capabilities, Column, DesiredCatalog, Evolve, ExtraColumns, Snapshot
 from reconciler.storage import create_empty
 from tests.cli.running import shell
 from tests.pipeline.plugins.frozen_backend import freeze
@@ -35,7 +35,17 @@ CATALOGS = 12
 THERE, NOTHING = "{data}/there.lance", "{data}/nothing.lance"
 """Where a table is looked for that has a schema: at a real dataset, and where nothing is written yet."""
 
-COLUMNS = (Column("id", "int64"), Column("name", "string"))
+COLUMNS = (Column("id", "int64", nullable=False), Column("name", "string"))
+schemas = st.sampled_from(
+    [
+        COLUMNS,
+        COLUMNS[:1],
+        (*COLUMNS, Column("age", "int32")),
+        (replace(COLUMNS[0], nullable=True), COLUMNS[1]),
+        (COLUMNS[0], Column("name", "int64")),
+    ]
+)
+"""The columns of the data, fewer, more, less strict ones, and others."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +72,14 @@ def states(draw: st.DrawFn) -> State:
     desired, live = draw(situations())
     with_schema = draw(st.booleans())
     tables = {
-        identifier: replace(table, schema=COLUMNS, probe=True, location=draw(st.sampled_from([THERE, NOTHING])))
+        identifier: replace(
+            table,
+            schema=draw(schemas),
+            evolve=draw(st.sampled_from(Evolve)),
+            extra_columns=draw(st.sampled_from(ExtraColumns)),
+            probe=True,
+            location=draw(st.sampled_from([THERE, NOTHING])),
+        )
         if with_schema and not table.absent and draw(st.booleans())
         else table
         for identifier, table in desired.tables.items()

@@ -60,6 +60,7 @@ class UnityBackend(Backend):
         name_rule=NAME_RULE,
         longest_property=LONGEST,
         alter_table=False,
+        keeps_first_columns=True,
         relocate_table=False,
         replace_table=False,
         lost_on_move="its grants, tags and lineage",

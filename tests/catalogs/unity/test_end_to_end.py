@@ -189,3 +189,19 @@ def test_the_command_line_shows_the_error_and_no_secret(
     assert "governed (unity): list the schemas of `main`: 403: PERMISSION_DENIED" in failed.err
     assert TOKEN not in failed.out + failed.err
     assert "Traceback" not in failed.err
+
+
+def test_a_plan_that_adds_columns_says_that_the_entry_keeps_the_old_ones(unity: Unity, manifest: Path) -> None:
+    apply(manifest)
+    shown = unity.contract.table(*FEATURES, "users")["columns"]
+    embedding = '- {name: embedding, type: "fixed_size_list<float32>[8]"}'
+    edit(manifest, (embedding, f"{embedding}\n                  - {{name: age, type: int32}}"))
+    edit(manifest, ("                schema:", "                evolve: additive\n                schema:"))
+    assert [note.message for note in planned(manifest).notes if "entry" in note.message] == [
+        (
+            "governed/main/features/users gets other columns, and its entry keeps showing the old ones: "
+            "this catalog cannot change them."
+        )
+    ]
+    apply(manifest)
+    assert unity.contract.table(*FEATURES, "users")["columns"] == shown
