@@ -49,6 +49,7 @@ __all__ = [
     "UnauthenticatedError",
     "UnsupportedOperationError",
     "error_type",
+    "installed_as",
 ]
 
 
@@ -106,7 +107,23 @@ class MissingExtraError(LancensError):
     """A backend or command needs a package that is not installed; the message names the pip command."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs packages that are not installed: pip install 'lancens[{extra}]'")
+        super().__init__(f"{what} needs packages that are not installed: pip install '{installed_as()}[{extra}]'")
+
+
+def installed_as() -> str:
+    """Return what pip knows this lancens by: its name, or the path of the checkout that it was installed from.
+
+    Whoever registers a name that is not taken could have it installed otherwise.
+    """
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        origin = json.loads(distribution("lancens").read_text("direct_url.json") or "{}").get("url", "")
+    except (PackageNotFoundError, ValueError):
+        return "lancens"
+    return unquote(urlsplit(origin).path) if origin.startswith("file:") else "lancens"
 
 
 class CatalogError(LancensError):

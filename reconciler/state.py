@@ -96,7 +96,8 @@ class ExtraColumns(Enum):
 class DesiredNamespace:
     """One namespace block.
 
-    A block that is not ``claimed`` is a *path*: it is created where absent and otherwise left alone.
+    A block that is not ``claimed`` is a *path*: it is created where absent and otherwise left alone. The values of
+    ``secret_keys`` in ``properties`` come from the environment or a file, and are hidden as those of passwords are.
     """
 
     id: Identifier
@@ -106,11 +107,15 @@ class DesiredNamespace:
     absent: bool = False
     protect: bool | None = None
     kind: str | None = None
+    secret_keys: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class DesiredTable:
-    """One table block. ``location`` None leaves the place to the catalog; ``schema`` None leaves it to the data."""
+    """One table block. ``location`` None leaves the place to the catalog; ``schema`` None leaves it to the data.
+
+    The values of ``secret_keys`` in ``properties`` come from the environment or a file.
+    """
 
     id: Identifier
     source: Source
@@ -122,6 +127,7 @@ class DesiredTable:
     absent: bool = False
     protect: bool | None = None
     extra_columns: ExtraColumns = ExtraColumns.KEEP
+    secret_keys: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +294,7 @@ class Capabilities:
     ``longest_property``: how many UTF-16 code units a property's key or value has at most, None for no limit.
     ``namespace_markers``, ``table_markers``: whether properties written at creation are kept and read back.
     ``alter_namespace``, ``alter_table``: whether properties can be changed in place.
+    ``keeps_first_columns``: whether entries show the columns that data had when it was registered, and cannot follow.
     ``relocate_table``: whether a table's location can be changed in place.
     ``replace_table``: whether deregister followed by declare loses nothing, so that it can stand in for an update.
     ``rename_within``: how many outermost names two identifiers must share for a table to be renamed in place from one
@@ -296,6 +303,7 @@ class Capabilities:
     ``pinned_root_tables``: whether a table directly under the root is named by its directory, so that it has no other.
     ``namespace_kinds``: the two kinds of a system that has two, the one that holds namespaces first (Glue).
     ``outer_kind_depth``: how deep a namespace of the first of these kinds can be created, None for no limit.
+    ``makes_no_tables``: why no table can be made there, in words; empty where tables can.
     ``safeguard``: the property without which this catalog's tables are not safe; None where nothing there deletes data.
         The backend writes it with every entry it makes or changes.
     """
@@ -314,6 +322,7 @@ class Capabilities:
     table_markers: bool = True
     alter_namespace: bool = True
     alter_table: bool = True
+    keeps_first_columns: bool = False
     relocate_table: bool = True
     replace_table: bool = False
     rename_within: int | None = None
@@ -321,6 +330,7 @@ class Capabilities:
     pinned_root_tables: bool = False
     namespace_kinds: tuple[str, str] | None = None
     outer_kind_depth: int | None = None
+    makes_no_tables: str = ""
     safeguard: Safeguard | None = None
 
     def renames(self, origin: Identifier, to: Identifier) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reconciler.applier.check import check_plan
 from reconciler.applier.executor import StopSignal, execute
 from reconciler.applier.journal import Journal
-from reconciler.applier.journal_reader import JournalRecord, describe_journal, read_journal
+from reconciler.applier.journal_reader import JournalRecord, describe_journal, list_runs, read_journal
 from reconciler.applier.report import ApplyReport, Event, Finished, Result, Started, Status, result_line, summary_line
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "check_plan",
     "describe_journal",
     "execute",
+    "list_runs",
     "read_journal",
     "result_line",
     "summary_line",

@@ -14,7 +14,7 @@ from reconciler.applier.journal import FORMAT_VERSION
 from reconciler.applier.report import Status, mark_of
 from reconciler.errors import PlanFileError
 
-__all__ = ["JournalRecord", "describe_journal", "read_journal"]
+__all__ = ["JournalRecord", "describe_journal", "list_runs", "read_journal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,37 @@ class JournalRecord:
     def in_flight(self) -> Sequence[Mapping[str, Any]]:
         """The intents without an outcome: what may or may not have been written when the run was cut off."""
         return [intent for position, intent in sorted(self.intents.items()) if position not in self.outcomes]
+
+    @property
+    def tally(self) -> str:
+        """How its changes ended, as in `3 done, 1 failed`."""
+        counts = Counter(outcome["status"] for outcome in self.outcomes.values())
+        return ", ".join(f"{counts[status]} {status}" for status in Status if counts[status]) or "none"
+
+
+def list_runs(folder: Path) -> Sequence[str]:
+    """Return a line for each journal in ``folder``, the newest first; what cannot be read is said so.
+
+    Raises:
+        PlanFileError: the folder cannot be read.
+    """
+    try:
+        paths = sorted(folder.glob("*.jsonl"))
+    except OSError as error:
+        raise PlanFileError(f"{folder} cannot be read: {error.strerror or error}") from None
+    listed: list[tuple[str, str]] = []
+    for path in paths:
+        try:
+            record = read_journal(path)
+        except PlanFileError as error:
+            listed.append(("", str(error)))
+            continue
+        header = record.header
+        begun = str(header.get("at", ""))
+        ending = "" if record.finished else "; the run was cut off"
+        line = f"{path.stem}  {begun[:19].replace('T', ' ')} UTC  {header.get('manifest')}  "
+        listed.append((begun, f"{line}{record.tally} of {header.get('changes')} changes{ending}"))
+    return [display.printable(line) for _, line in sorted(listed, reverse=True)]
 
 
 def read_journal(path: Path) -> JournalRecord:
@@ -80,28 +111,35 @@ def _entries(path: Path, lines: Sequence[bytes]) -> Iterator[dict[str, Any]]:
         yield entry
 
 
+_DONE_SHOWN = 200
+
+
+def _line(outcome: Mapping[str, Any]) -> str:
+    said = f", {outcome['message']}" if outcome.get("message") else ""
+    mark = mark_of(Status(outcome["status"]))
+    return f"  {mark} {outcome['address']}  {outcome['action']}: {outcome['status']}{said}"
+
+
 def describe_journal(path: Path) -> str:
-    """Return the journal at ``path`` for a person: what was in flight when it was cut off, and what did not succeed.
+    """Return the journal at ``path`` for a person: what was in flight in the end, what did not succeed, and what did.
 
     Raises:
         PlanFileError: as :func:`read_journal`.
     """
     record = read_journal(path)
     header, ended = record.header, [outcome for _, outcome in sorted(record.outcomes.items())]
-    counts = Counter(outcome["status"] for outcome in ended)
-    tally = ", ".join(f"{counts[status]} {status}" for status in Status if counts[status]) or "none"
+    cut_off = "" if record.finished else " The run was cut off."
     lines = [
         f"Run {header.get('run')} of {header.get('manifest')}, begun {header.get('at')}, plan {header.get('plan')}",
-        f"Ended: {tally}, of {header.get('changes')} changes.{'' if record.finished else ' The run was cut off.'}",
+        f"Ended: {record.tally}, of {header.get('changes')} changes.{cut_off}",
     ]
     lines += [
         f"  ? {intent['address']}  {intent['action']}: in flight when the run was cut off"
         for intent in record.in_flight
     ]
-    lines += [
-        f"  {mark_of(Status(outcome['status']))} {outcome['address']}  {outcome['action']}: {outcome['status']}"
-        + (f", {outcome['message']}" if outcome.get("message") else "")
-        for outcome in ended
-        if outcome["status"] in (Status.FAILED, Status.SKIPPED, Status.KEPT)
-    ]
+    done = [outcome for outcome in ended if Status(outcome["status"]) in (Status.DONE, Status.ALREADY)]
+    lines += [_line(outcome) for outcome in ended if outcome not in done]
+    lines += [_line(outcome) for outcome in done[:_DONE_SHOWN]]
+    if len(done) > _DONE_SHOWN:
+        lines.append(f"  and {len(done) - _DONE_SHOWN:,} more that are done")
     return "\n".join(map(display.printable, lines))

@@ -13,6 +13,7 @@ __all__ = [
     "name_problem",
     "namespace_identifier",
     "property_problem",
+    "require_kept",
     "table_depth_problem",
     "table_identifier",
 ]
@@ -39,6 +40,21 @@ def property_problem(capabilities: Capabilities, key: str, value: str) -> str | 
         if most is not None and size > most:
             return f"its {what} has {size} characters, expected at most {most}"
     return None
+
+
+def require_kept(impl: str, asked: Sequence[str], kept: Sequence[str]) -> None:
+    """Return when a service keeps an object under the name it was asked by.
+
+    Some fold names to lower case, and answer to either form. Under the other one the object would be found missing,
+    made again and the one that is there removed, by every apply.
+
+    Raises:
+        InvalidInputError: it keeps another name; the text says what to write.
+    """
+    if tuple(asked) != tuple(kept):
+        raise InvalidInputError(
+            f"{impl}: the service keeps `{join(asked)}` as `{join(kept)}`: write `{kept[-1]}` in place of `{asked[-1]}`"
+        )
 
 
 def table_depth_problem(capabilities: Capabilities, depth: int) -> str | None:

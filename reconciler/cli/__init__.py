@@ -28,6 +28,7 @@ _COMMANDS: Mapping[str, str] = {
     "plan": "Show what apply would change.",
     "apply": "Make the catalogs what the manifest says.",
     "show": "Show a saved plan, or the journal of an apply.",
+    "runs": "List the applies that were run here.",
     "drift": "Tell whether the catalogs still are what the manifest says.",
     "import": "Write the manifest of what is there.",
     "release": "Take the marks of lancens off objects.",

@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.carrying_out import ask, carry_out
-from reconciler.cli.options import PlanFlags, full_option, load_manifest, plan_flags, read_plan
-from reconciler.cli.showing import BLOCKED, make_plan, print_plan
+from reconciler.cli.options import (
+    PlanFlags,
+    full_option,
+    journal_option,
+    load_manifest,
+    plan_flags,
+    policy,
+    read_plan,
+)
+from reconciler.cli.showing import BLOCKED, make_plan, print_plan, what_goes
 from reconciler.errors import LancensError
 
 if TYPE_CHECKING:
@@ -30,9 +38,7 @@ _BLOCKED = (
 @plan_flags
 @full_option
 @click.option("--auto-approve", is_flag=True, help="Do not ask.")
-@click.option(
-    "--journal", metavar="DIR", default=".lancens", show_default=True, help="Where the journal of the run is kept."
-)
+@journal_option
 @click.option("--skip-blocked", is_flag=True, help="Carry out the rest where something is blocked.")
 def command(flags: PlanFlags, full: bool, auto_approve: bool, journal: str, skip_blocked: bool) -> None:
     """Make the catalogs what the manifest says, or carry out a saved plan.
@@ -47,7 +53,7 @@ def command(flags: PlanFlags, full: bool, auto_approve: bool, journal: str, skip
       lancens apply --select 'lake/features/**'
     """
     plan, manifest = _plan(flags)
-    print_plan(plan, "text", full=full)
+    print_plan(plan, "text", full=full, removed=what_goes(flags, plan, manifest))
     if plan.blocked and not skip_blocked:
         click.echo(_BLOCKED, err=True)
         sys.exit(BLOCKED)
@@ -87,7 +93,7 @@ def _manifest_of(plan: Plan, path: Path, flags: PlanFlags) -> Manifest:
     for folder in (Path(), path.parent):
         files = [folder / name for name in plan.manifest.files]
         if files and all(file.exists() for file in files):
-            return load(*files, variables=flags.variables)
+            return load(*files, variables=flags.variables, policy=policy())
     raise LancensError(
         f"{path} was made from {', '.join(plan.manifest.files)}, which is not here; run apply where the plan was made"
     )

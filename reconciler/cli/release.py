@@ -8,7 +8,7 @@ import click
 
 from reconciler.cli.carrying_out import ask, carry_out
 from reconciler.cli.completing import complete_address
-from reconciler.cli.options import load_manifest, parallelism_option, variables_option
+from reconciler.cli.options import journal_option, load_manifest, parallelism_option, variables_option
 from reconciler.cli.showing import print_plan
 
 if TYPE_CHECKING:
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 @variables_option
 @click.option("--protected", is_flag=True, help="Release what is protected too.")
 @click.option("--auto-approve", is_flag=True, help="Do not ask.")
-@click.option(
-    "--journal", metavar="DIR", default=".lancens", show_default=True, help="Where the journal of the run is kept."
-)
+@journal_option
 @parallelism_option
 def command(
     globs: tuple[str, ...],

@@ -6,26 +6,60 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.options import Format, format_option, full_option, read_plan
+from reconciler.cli.options import Format, format_option, full_option, journal_option, read_plan
 from reconciler.cli.showing import print_plan
+from reconciler.errors import LancensError
+
+_JOURNAL_SUFFIX = ".jsonl"
 
 
 @click.command("show")
-@click.argument("path", metavar="PLAN", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("what", metavar="PLAN|RUN")
 @format_option
 @full_option
-def command(path: Path, form: Format, full: bool) -> None:
+@journal_option
+@click.option("--manifest", "restore", is_flag=True, help="Print the blocks that bring back what the run removed.")
+def command(what: str, form: Format, full: bool, journal: str, restore: bool) -> None:
     """Show a saved plan, or what a journal says of an apply. No catalog is read.
+
+    RUN is a run that `lancens runs` lists, or the path of its journal.
 
     \b
     Examples:
       lancens show plan.json
       lancens show plan.json --format html > plan.html
-      lancens show .lancens/2f9c1e.jsonl
+      lancens show 2f9c1e07
+      lancens show 2f9c1e07 --manifest > back.yaml
     """
-    if path.suffix == ".jsonl":
-        from reconciler.applier import describe_journal
+    path = _path(what, Path(journal))
+    if path.suffix == _JOURNAL_SUFFIX:
+        click.echo(_restored(path) if restore else _described(path))
+    elif restore:
+        raise click.UsageError("--manifest goes with a run, not with a plan")
+    else:
+        print_plan(read_plan(path), form, full=full)
 
-        click.echo(describe_journal(path))
-        return
-    print_plan(read_plan(path), form, full=full)
+
+def _path(what: str, journals: Path) -> Path:
+    """Return the file that holds the plan or the run.
+
+    Raises:
+        LancensError: there is none.
+    """
+    run = journals / f"{what}{_JOURNAL_SUFFIX}"
+    path = run if run.is_file() else Path(what)
+    if not path.is_file():
+        raise LancensError(f"{what} is neither a file nor a run in {journals}; `lancens runs` lists the runs")
+    return path
+
+
+def _restored(path: Path) -> str:
+    from reconciler.operations.restoring import removed_blocks
+
+    return removed_blocks(path).rstrip("\n")
+
+
+def _described(path: Path) -> str:
+    from reconciler.applier import describe_journal
+
+    return describe_journal(path)

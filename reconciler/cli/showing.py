@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -17,9 +17,10 @@ from reconciler.cli.options import Format, PlanFlags, load_manifest, wants_color
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
     from reconciler.pipeline.session import SparkOptions
+    from reconciler.planner.entries import Key
     from reconciler.planner.plan import Plan
 
-__all__ = ["BLOCKED", "make_plan", "plan_and_show", "print_plan"]
+__all__ = ["BLOCKED", "make_plan", "plan_and_show", "print_plan", "what_goes"]
 
 
 BLOCKED = 3
@@ -85,12 +86,21 @@ def _plan_on_spark(flags: PlanFlags, manifest: Manifest, options: SparkOptions) 
         )
 
 
-def print_plan(plan: Plan, form: Format, *, full: bool) -> None:
-    """Print ``plan`` to stdout."""
+def print_plan(plan: Plan, form: Format, *, full: bool, removed: Mapping[Key, str] | None = None) -> None:
+    """Print ``plan`` to stdout, with what is to be said of the data of tables that are ``removed``."""
     from reconciler.output import render
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    write_result(render(plan, form, color=wants_color(), full=full, width=width))
+    write_result(render(plan, form, color=wants_color(), full=full, width=width, removed=removed))
+
+
+def what_goes(flags: PlanFlags, plan: Plan, manifest: Manifest) -> Mapping[Key, str]:
+    """Return what is to be said of the data of the tables that ``plan`` deregisters."""
+    if flags.no_probe:
+        return {}
+    from reconciler.operations.removed import look_at_removed
+
+    return look_at_removed(plan, manifest, parallelism=flags.parallelism)
 
 
 def plan_and_show(flags: PlanFlags, form: Format, *, full: bool, spark: SparkOptions | None = None) -> Plan:
@@ -101,8 +111,9 @@ def plan_and_show(flags: PlanFlags, form: Format, *, full: bool, spark: SparkOpt
     """
     from reconciler.planner.safety import check_removals
 
-    plan = make_plan(flags, load_manifest(flags.manifests, flags.variables), spark)
-    print_plan(plan, form, full=full)
+    manifest = load_manifest(flags.manifests, flags.variables)
+    plan = make_plan(flags, manifest, spark)
+    print_plan(plan, form, full=full, removed={} if form == "json" else what_goes(flags, plan, manifest))
     if not flags.allow_mass_removal:
         check_removals(plan)
     return plan

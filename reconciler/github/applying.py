@@ -11,7 +11,7 @@ from pathlib import Path
 from reconciler import display
 from reconciler.applier import ApplyReport, Event, Finished, Status, result_line, summary_line
 from reconciler.errors import PlanFileError, StalePlanError
-from reconciler.github.approval import Approval, approval_in, marker
+from reconciler.github.approval import Approval, approval_in, marker, services_of
 from reconciler.github.comments import find_comment, is_untouched
 from reconciler.github.context import PullRequest
 from reconciler.github.failures import FailureReason, RefusedError
@@ -21,6 +21,7 @@ from reconciler.github.pages import applied_page, difference, plan_summary
 from reconciler.github.workflow import annotate, verbatim
 from reconciler.operations.apply import apply as carry_out
 from reconciler.planner.plan import Plan
+from reconciler.planner.safety import check_blocked
 
 __all__ = ["apply"]
 
@@ -32,6 +33,7 @@ def apply(job: Job) -> Outcome:
 
     Raises:
         RefusedError: nothing was approved, or not this.
+        BlockedError: something could not be planned, and was not to be skipped.
     """
     pull_request = job.context.pull_request
     if pull_request is not None and not pull_request.merged:
@@ -41,8 +43,10 @@ def apply(job: Job) -> Outcome:
     if job.inputs.plan_file:
         return _apply_saved(job)
     now = job.plan()
-    if now.is_empty:
+    if now.is_empty and (not now.blocked or job.inputs.skip_blocked):
         return Outcome(page=plan_summary(now), plan=now)
+    if not job.inputs.skip_blocked:
+        check_blocked(now)
     if job.inputs.require_approved_plan:
         _check_approved(job, now)
     return _carry_out(job, now)
@@ -67,7 +71,12 @@ def _check_approved(job: Job, now: Plan) -> None:
     approval = _approval(job, pull_request)
     if approval.covers(now):
         return
-    moved = "the manifest" if now.manifest.digest != approval.manifest else "what the catalogs hold"
+    if now.manifest.digest != approval.manifest:
+        moved = "the manifest"
+    elif services_of(now) != approval.services:
+        moved = "which service or root a catalog's `config` stands for, by the environment, a variable or a file,"
+    else:
+        moved = "what the catalogs hold"
     raise RefusedError(
         FailureReason.PLAN_CHANGED,
         f"the plan is not the one that pull request {pull_request.number} showed (plan {approval.plan_digest[:12]} of "
@@ -86,6 +95,11 @@ def _approval(job: Job, pull_request: PullRequest) -> Approval:
         reason = f"the comment on pull request {pull_request.number} approves nothing: it was cut, or planning failed"
     elif not is_untouched(job.github, comment):
         reason = f"the comment on pull request {pull_request.number} was edited by someone else"
+    elif approval.commit != pull_request.head:
+        reason = (
+            f"the comment on pull request {pull_request.number} shows the plan of commit {approval.commit[:12]}, and "
+            f"what was merged is {pull_request.head[:12]}"
+        )
     else:
         return approval
     raise RefusedError(FailureReason.NOT_APPROVED, f"no approved plan: {reason}. Nothing was changed. {_HOW_ELSE}")
@@ -114,6 +128,7 @@ def _carry_out(job: Job, plan: Plan) -> Outcome:
             job.manifest,
             journal=job.context.temporary / "lancens-journal",
             allow_mass_removal=job.inputs.allow_mass_removal,
+            skip_blocked=job.inputs.skip_blocked,
             parallelism=job.inputs.parallelism,
             on_event=_say,
             stop=stop,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from reconciler.errors import (
+    BlockedError,
     CatalogError,
     ConfigError,
     LancensError,
@@ -31,6 +32,7 @@ class FailureReason(StrEnum):
     PLAN_CHANGED = "plan-changed"
     PARTIAL_APPLY = "partial-apply"
     APPLY_FAILED = "apply-failed"
+    BLOCKED = "blocked"
     DRIFT = "drift"
     FINDINGS = "findings"
     AUDIT_FAILED = "audit-failed"
@@ -56,6 +58,8 @@ def reason_of(error: BaseException) -> FailureReason:
             return FailureReason.INVALID_MANIFEST
         case CatalogError():
             return FailureReason.CATALOG_UNREADABLE
+        case BlockedError():
+            return FailureReason.BLOCKED
         case StalePlanError():
             return FailureReason.PLAN_CHANGED
         case InputError() | SelectionError() | MissingExtraError() | PlanFileError():

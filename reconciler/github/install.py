@@ -11,8 +11,9 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 _OLDEST = (3, 11)
 _EXTRAS = re.compile(r"[a-z0-9-]+")
@@ -20,6 +21,12 @@ _VERSION = re.compile(r"[0-9][0-9A-Za-z.+!]*")
 _AUDITING = "spark"
 PREINSTALLED = "preinstalled"
 """The ``version`` that stands for what the runner's Python already has."""
+
+
+_LOCK = "requirements.lock"
+_ENTRY = re.compile(r"([A-Za-z0-9._-]+)(\[[^]]*\])?==")
+_VIA = re.compile(r"^    # via (\S+)|^    #   (\S+)", re.MULTILINE)
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
 class InstallError(Exception):
@@ -49,6 +56,59 @@ def requirement(version: str, extras: str, action_path: str) -> str:
     return f"lancens{listed}=={version}"
 
 
+def locked(action_path: str, extras: "Collection[str]") -> str:
+    """Return the part of the checkout's lock that lancens needs with ``extras``, and what builds it: every hash in it.
+
+    Raises:
+        InstallError: the checkout has no such extra.
+    """
+    import tomllib  # not before it is known that this Python has it
+
+    project = tomllib.loads(Path(action_path, "pyproject.toml").read_text("utf-8"))
+    entries: dict[str, list[str]] = {}
+    for block in re.split(r"^(?=[A-Za-z0-9])", Path(action_path, _LOCK).read_text("utf-8"), flags=re.MULTILINE):
+        found = _ENTRY.match(block)
+        if found:
+            entries.setdefault(_plain(found[1]), []).append(block)
+    needed: set[str] = set()
+    todo = _direct(project, extras) | {_plain(_name(one)) for one in project["build-system"]["requires"]}
+    while todo:
+        needed |= todo
+        todo = {
+            name
+            for name, blocks in entries.items()
+            if name not in needed
+            and any(_plain(one or other) in needed for one, other in _VIA.findall("".join(blocks)))
+        }
+    return "".join(block for name, blocks in entries.items() if name in needed for block in blocks)
+
+
+def _direct(project: "Mapping[str, Any]", extras: "Collection[str]") -> "set[str]":
+    """Return the names of the packages that ``project`` itself asks for."""
+    optional = project["project"]["optional-dependencies"]
+    unknown = sorted(set(extras) - set(optional))
+    if unknown:
+        raise InstallError(f"input `extras`: there is no `{unknown[0]}`; there are {', '.join(sorted(optional))}")
+    wanted = list(project["project"]["dependencies"])
+    for extra in extras:
+        for one in optional[extra]:
+            own = re.match(r"lancens\[([^]]*)\]", one)
+            if own:
+                wanted += [asked for name in own[1].split(",") for asked in optional[name.strip()]]
+            else:
+                wanted.append(one)
+    return {_plain(_name(one)) for one in wanted}
+
+
+def _name(requirement_text: str) -> str:
+    found = _NAME.match(requirement_text)
+    return found[0] if found else ""
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
 def install(environment: "Mapping[str, str]") -> str:
     """Return the Python that has lancens, installed where need be.
 
@@ -71,7 +131,15 @@ def install(environment: "Mapping[str, str]") -> str:
     _run([sys.executable, "-I", "-m", "venv", str(folder)], isolated, "making a virtual environment")
     # Compiling every module beforehand takes longer than one run can gain by it.
     options = ["--quiet", "--no-input", "--disable-pip-version-check", "--no-compile"]
-    _run([str(python), "-I", "-m", "pip", "install", *options, wanted], isolated, "installing lancens")
+    pip = [str(python), "-I", "-m", "pip", "install", *options]
+    if not version:
+        names = extras.replace(",", " ").split()
+        lock = folder / "locked.txt"
+        lock.write_text(locked(environment["LANCENS_ACTION_PATH"], names), "utf-8")
+        # Each file that is downloaded is the one that the lock has the hash of; lancens is the checkout itself.
+        _run([*pip, "--no-deps", "--require-hashes", "-r", str(lock)], isolated, "installing what lancens needs")
+        pip += ["--no-deps", "--no-build-isolation"]
+    _run([*pip, wanted], isolated, "installing lancens")
     return str(python)
 
 

@@ -14,13 +14,15 @@ from reconciler.github.api import GitHub
 from reconciler.github.approval import marker
 from reconciler.github.comments import put_comment
 from reconciler.github.context import Context, PullRequest
-from reconciler.github.inputs import CommentWhen, Inputs
+from reconciler.github.events import Trust
+from reconciler.github.inputs import Command, CommentWhen, Inputs
 from reconciler.github.leaks import Secrets
 from reconciler.github.workflow import mask, verbatim
+from reconciler.planner.entries import Key
 from reconciler.planner.plan import Plan
 
 if TYPE_CHECKING:
-    from reconciler.manifest import Manifest
+    from reconciler.manifest import Manifest, Policy
 
 __all__ = ["Job"]
 
@@ -34,6 +36,8 @@ class Job:
         self.secrets = Secrets(environment)
         self.planned: Plan | None = None
         """The plan of now, once it was made."""
+        self.removed: Mapping[Key, str] = {}
+        """What is to be said of the data of the tables that it deregisters."""
 
     @property
     def folder(self) -> Path:
@@ -60,7 +64,9 @@ class Job:
         """
         from reconciler.manifest import load
 
-        manifest = load(*self.inputs.manifests, variables=self.inputs.variables)
+        manifest = load(*self.inputs.manifests, variables=self.inputs.variables, policy=self._policy())
+        if not self._resolves:
+            return manifest
         for catalog in manifest.catalogs.values():
             try:
                 hidden = catalog.resolve_config().secrets
@@ -70,6 +76,20 @@ class Job:
                 mask(secret)
         return manifest
 
+    @property
+    def _resolves(self) -> bool:
+        """Whether the manifest's values may be looked up at all."""
+        return self.context.trust is Trust.FULL and self.inputs.command is not Command.VALIDATE
+
+    def _policy(self) -> Policy:
+        from reconciler.manifest import CHECKING, UNTRUSTED, Policy
+
+        if self.context.trust is not Trust.FULL:
+            return UNTRUSTED
+        inputs = self.inputs
+        schemes = Policy().schemes if self._resolves else CHECKING.schemes
+        return Policy(schemes, inputs.environment, inputs.allow_outside, inputs.allow_hosts or None)
+
     def plan(self) -> Plan:
         """Return the plan of now, whatever it removes, after showing it in the log and beside the manifest's lines.
 
@@ -77,15 +97,17 @@ class Job:
             LancensError: there is no plan, or it would show a secret of the job.
         """
         from reconciler.operations.plan import plan
+        from reconciler.operations.removed import look_at_removed
         from reconciler.output import render
         from reconciler.output.wording import closing_line, read_line
 
         inputs, started = self.inputs, monotonic()
         made = plan(self.manifest, select=inputs.select, allow_mass_removal=True, parallelism=inputs.parallelism)
         self.secrets.check(made)
+        self.removed = look_at_removed(made, self.manifest, parallelism=inputs.parallelism)
         with verbatim(closing_line(made)):
             print(f"{read_line(made)}  {monotonic() - started:.1f} s")
-            print(render(made, "text"))
+            print(render(made, "text", removed=self.removed))
         annotate_plan(made, self.manifest.folder, self.context.workspace)
         self.planned = made
         return made

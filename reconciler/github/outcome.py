@@ -71,7 +71,7 @@ def write_outputs(outcome: Outcome, folder: Path, environment: Mapping[str, str]
         "folder": str(folder),
         "report": str(outcome.report or ""),
         **{f"to-{word}": str(document["summary"][word]) for word in _COUNTS},
-        "protected": str(document["summary"]["protected"]),
+        **{name: str(document["summary"][name]) for name in ("protected", "blocked")},
         **{name: str(path) for name, path in files.items()},
     }
     if outcome.plan is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from reconciler.display import count
 from reconciler.github.approval import marker
+from reconciler.github.config_changes import config_changes
 from reconciler.github.failures import FailureReason
 from reconciler.github.inputs import CommentWhen
 from reconciler.github.issues import close_issue, put_issue
@@ -14,25 +15,44 @@ from reconciler.github.workflow import annotate
 from reconciler.planner.plan import Plan
 from reconciler.planner.safety import check_removals
 
-__all__ = ["comment_plan", "drift", "plan", "validate", "validate_fork"]
+__all__ = ["comment_plan", "drift", "plan", "validate", "validate_untrusted"]
 
 _FORK = (
     "This pull request comes from a fork. It gets no secrets, so only the manifest was checked: no catalog was read, "
     "and nothing is approved. To plan it, push its commits to a branch of this repository."
 )
 
+_QUEUE = (
+    "A merge queue joins the commits of several pull requests, perhaps of forks, so only the manifest was checked: no "
+    "catalog was read, and nothing is approved. Plan on the event `pull_request`."
+)
+
 
 def plan(job: Job) -> Outcome:
     """Plan; on a pull request, show the plan there."""
     pull_request = job.context.pull_request
+    first = config_changes(job)
     made = job.plan()
     if not job.inputs.allow_mass_removal:
         check_removals(made)
-    outcome = Outcome(page=plan_summary(made), plan=made, exit_code=0 if made.is_empty else 2)
+    outcome = Outcome(page=first + plan_summary(made), plan=made, exit_code=_exit_code(made))
     if pull_request is not None:
-        text = plan_comment(made, label=job.inputs.label, commit=pull_request.head, run_url=job.context.run_url)
-        outcome.comment_url = comment_plan(job, text, worth=not made.is_empty)
+        text = plan_comment(
+            made,
+            label=job.inputs.label,
+            commit=pull_request.head,
+            run_url=job.context.run_url,
+            removed=job.removed,
+            first=first,
+        )
+        worth = bool(first or made.blocked) or not made.is_empty
+        outcome.comment_url = comment_plan(job, text, worth=worth)
     return outcome
+
+
+def _exit_code(made: Plan) -> int:
+    """Return what the command line ends with for the plan."""
+    return 3 if made.blocked else 0 if made.is_empty else 2
 
 
 def comment_plan(job: Job, text: str, *, worth: bool) -> str:
@@ -64,32 +84,36 @@ def validate(job: Job) -> Outcome:
     return Outcome(page=f"### lancens: {code(manifest.name)} is valid\n\n{', '.join(parts)}.\n")
 
 
-def validate_fork(job: Job) -> Outcome:
+def validate_untrusted(job: Job) -> Outcome:
     """Validate, and say why there is no more than that."""
-    annotate("notice", _FORK, title="lancens: validated only")
+    why = _QUEUE if job.context.pull_request is None else _FORK
+    annotate("notice", why, title="lancens: validated only")
     outcome = validate(job)
-    outcome.page += f"\n{_FORK}\n"
+    outcome.page += f"\n{why}\n"
     return outcome
 
 
 def drift(job: Job) -> Outcome:
     """Tell whether the catalogs are what the committed manifest says; an issue is open for as long as they are not."""
     made = job.plan()
-    outcome = Outcome(page=plan_summary(made), plan=made, exit_code=0 if made.is_empty else 2)
+    outcome = Outcome(page=plan_summary(made), plan=made, exit_code=_exit_code(made))
     if job.inputs.comment is not CommentWhen.NEVER:
         outcome.comment_url = _keep_issue(job, made)
-    if not made.is_empty and job.inputs.fail_on_drift:
-        outcome.failure = FailureReason.DRIFT
+    if _exit_code(made) and job.inputs.fail_on_drift:
+        outcome.failure = FailureReason.BLOCKED if made.blocked else FailureReason.DRIFT
         outcome.message = "the catalogs differ from the manifest"
+        if made.blocked:
+            outcome.message = f"{count(len(made.blocked), 'object')} blocked"
         annotate("error", outcome.message, title="lancens: drift")
     return outcome
 
 
 def _keep_issue(job: Job, made: Plan) -> str:
     first_line, run_url = marker("drift", job.inputs.label), job.context.run_url
-    if made.is_empty:
+    if not _exit_code(made):
         return close_issue(job.github, first_line, f"The catalogs are what the manifest says again ([run]({run_url})).")
     said = labelled(job.inputs.label).replace("`", "")
-    title = f"lancens: {said}the catalogs differ from the manifest ({count(len(made.changes), 'change')})"
+    blocked = f", {len(made.blocked):,} blocked" if made.blocked else ""
+    title = f"lancens: {said}the catalogs differ from the manifest ({count(len(made.changes), 'change')}{blocked})"
     text = "Applying the manifest would undo this. To keep it instead, put it into the manifest.\n\n"
     return put_issue(job.github, first_line, title, text + plan_body(made, run_url=run_url))

@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from reconciler import storage
 from reconciler.concurrency import in_parallel
-from reconciler.errors import SelectionError
+from reconciler.errors import InvalidInputError, NamespaceNotFoundError, SelectionError, TableNotFoundError
 from reconciler.names import Identifier, Scope
 from reconciler.planner.catalog import droppable_namespaces
 from reconciler.planner.facts import CatalogInput, StorageQuestion, TableFacts
 from reconciler.planner.live_tables import LiveTables
-from reconciler.state import DesiredCatalog, LiveNamespace, Schema, Storage, StorageKind
+from reconciler.state import (
+    DesiredCatalog,
+    DesiredNamespace,
+    DesiredTable,
+    LiveNamespace,
+    Schema,
+    Snapshot,
+    Storage,
+    StorageKind,
+)
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
 
-__all__ = ["ask_occupants", "ask_places", "ask_storage", "check_selection", "problem_of", "schemas_to_show"]
+__all__ = [
+    "ask_occupants",
+    "ask_places",
+    "ask_storage",
+    "check_names",
+    "check_selection",
+    "problem_of",
+    "schemas_to_show",
+]
 
 _NOT_LOOKED_AT = Storage(StorageKind.UNKNOWN)
 
@@ -86,6 +104,53 @@ def schemas_to_show(questions: Iterable[StorageQuestion], found: Mapping[Identif
         schema = question.table.schema or found[question.table.id].storage.schema
         if schema is not None and question.in_force is None:
             yield schema
+
+
+def check_names(backend: Backend, desired: DesiredCatalog, live: Snapshot) -> None:
+    """Return when no name of the manifest is one that the service keeps in another form.
+
+    It is asked for those that a scan did not find, and that differ from one it found in capitals only.
+
+    Raises:
+        InvalidInputError: naming each, and what to write.
+        BackendError: the catalog could not be read.
+    """
+    blocks: list[DesiredNamespace | DesiredTable] = [*desired.namespaces.values(), *desired.tables.values()]
+    missing = [block for block in blocks if not block.absent and not _is_live(live, block)]
+    if not missing or backend.capabilities.folds_case:
+        return
+    known = {_lower(identifier): identifier for identifier in chain(live.namespaces, live.tables)}
+    wrong: list[str] = []
+    for block in missing:
+        kept = known.get(_lower(block.id))
+        if kept is not None and _answers(backend, block):
+            wrong.append(f"`{'/'.join(block.id)}` as `{'/'.join(kept)}` ({block.source})")
+    if wrong:
+        raise InvalidInputError(
+            f"{backend.impl}: the service keeps {', '.join(wrong)}: write the names in the manifest as the service does"
+        )
+
+
+def _is_live(live: Snapshot, block: DesiredNamespace | DesiredTable) -> bool:
+    return block.id in (live.tables if isinstance(block, DesiredTable) else live.namespaces)
+
+
+def _lower(identifier: Identifier) -> Identifier:
+    return tuple(name.lower() for name in identifier)
+
+
+def _answers(backend: Backend, block: DesiredNamespace | DesiredTable) -> bool:
+    """Return whether a name that was not listed is answered to all the same."""
+    try:
+        if isinstance(block, DesiredTable):
+            backend.load_table(block.id)
+        else:
+            backend.load_namespace(block.id)
+    except (NamespaceNotFoundError, TableNotFoundError):
+        return False
+    except InvalidInputError:  # answered, under another name
+        return True
+    return True
 
 
 def ask_occupants(backend: Backend, source: CatalogInput, parallelism: int) -> Mapping[Identifier, Sequence[str]]:

@@ -6,7 +6,7 @@ The page is complete without its script, which adds searching and filtering. Its
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -29,7 +29,7 @@ from reconciler.output.wording import (
     waiting_line,
     word_of,
 )
-from reconciler.planner.entries import Blocked, Change, Guard
+from reconciler.planner.entries import Blocked, Change, Guard, Key
 from reconciler.planner.plan import CatalogSummary, Plan
 from reconciler.state import Source
 
@@ -39,8 +39,8 @@ _OPEN_ENTRIES_UP_TO = 40
 _OPEN_GROUPS_UP_TO = 300
 
 
-def render_html(plan: Plan) -> str:
-    """Return the page, ready to be written as UTF-8."""
+def render_html(plan: Plan, *, removed: Mapping[Key, str] | None = None) -> str:
+    """Return the page, ready to be written as UTF-8; ``removed`` is what to say of the data of tables that go."""
     total = len(entries_of(plan))
     return render_page(
         __package__,
@@ -51,7 +51,7 @@ def render_html(plan: Plan) -> str:
         total=total,
         tiles=[*_tiles(plan)],
         catalogs=[
-            _Catalog.of(group, waiting_line(plan, group.name), entries_open=total <= _OPEN_ENTRIES_UP_TO)
+            _Catalog.of(group, waiting_line(plan, group.name), removed or {}, entries_open=total <= _OPEN_ENTRIES_UP_TO)
             for group in by_catalog(plan)
         ],
         groups_open=total <= _OPEN_GROUPS_UP_TO,
@@ -85,14 +85,18 @@ class _Shown:
     source: Source | None
     reason: str
     remedy: str = ""
+    held: str = ""
     place: tuple[str, str] | None = None
     fields: Sequence[Difference] = ()
     columns: Sequence[ColumnDifference] = ()
     is_open: bool = False
 
     @classmethod
-    def of(cls, entry: Entry, *, may_open: bool) -> _Shown:
-        """Return the view of ``entry``; one that changes something in place is open where it ``may_open``."""
+    def of(cls, entry: Entry, held: str, *, may_open: bool) -> _Shown:
+        """Return the view of ``entry``; ``held`` says what its data holds.
+
+        One that changes something in place is open where it ``may_open``.
+        """
         *above, name = entry.identifier or ("",)
         said, reason = headline(entry), display.printable(entry.reason)
         shown = cls(
@@ -113,6 +117,7 @@ class _Shown:
         changed, found = differences(entry), columns(entry)
         return replace(
             shown,
+            held=held,
             place=place(entry),
             fields=(*changed, *settings(entry)),
             columns=found,
@@ -148,10 +153,12 @@ class _Catalog:
     namespaces: Sequence[_Namespace]
 
     @classmethod
-    def of(cls, group: CatalogGroup, waiting: str, *, entries_open: bool) -> _Catalog:
+    def of(cls, group: CatalogGroup, waiting: str, removed: Mapping[Key, str], *, entries_open: bool) -> _Catalog:
         """Return the view of ``group``; ``waiting`` says what of the catalog waits with what is blocked."""
         namespaces = [
-            _Namespace(namespace, [_Shown.of(entry, may_open=entries_open) for entry in entries])
+            _Namespace(
+                namespace, [_Shown.of(entry, removed.get(entry.key, ""), may_open=entries_open) for entry in entries]
+            )
             for namespace, entries in groupby(group.entries, key=_namespace_of)
         ]
         return cls(group.name, group.summary, waiting, namespaces)

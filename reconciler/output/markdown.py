@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reconciler import display
@@ -16,7 +16,7 @@ from reconciler.output.details import ColumnDifference, columns, differences, pl
 from reconciler.output.grouping import FOLD_OVER, CatalogGroup, by_catalog, comes_first
 from reconciler.output.markdown_text import length_of
 from reconciler.output.wording import Entry, closing_line, counts, headline, waiting_line, word_of
-from reconciler.planner.entries import Blocked, Change
+from reconciler.planner.entries import Blocked, Change, Key
 from reconciler.planner.plan import Plan
 
 __all__ = ["COMMENT_LIMIT", "pull_request_comment", "render_markdown"]
@@ -25,15 +25,18 @@ COMMENT_LIMIT = 65_536
 """The most characters GitHub takes in one comment."""
 
 _LONGEST_COLUMN = 2_000
+_NOTHING: Mapping[Key, str] = {}
 _TABLE_HEAD = "| | Object | Change | Why | Where |\n|:-:|---|---|---|---|\n"
 
 
-def render_markdown(plan: Plan) -> str:
-    """Return the whole plan as Markdown, of any length."""
-    return _Comment(plan, None).text()
+def render_markdown(plan: Plan, *, removed: Mapping[Key, str] = _NOTHING) -> str:
+    """Return the whole plan as Markdown, of any length; ``removed`` is what to say of the data of tables that go."""
+    return _Comment(plan, None, removed=removed).text()
 
 
-def pull_request_comment(plan: Plan, *, commit: str | None = None, limit: int = COMMENT_LIMIT) -> str:
+def pull_request_comment(
+    plan: Plan, *, commit: str | None = None, limit: int = COMMENT_LIMIT, removed: Mapping[Key, str] = _NOTHING
+) -> str:
     """Return the comment for a pull request that would apply ``plan`` when merged.
 
     Args:
@@ -41,8 +44,9 @@ def pull_request_comment(plan: Plan, *, commit: str | None = None, limit: int = 
         commit: the head commit that was planned.
         limit: the most characters the comment may have; at least 2,000. What does not fit is left out, counted, and
             the comment then says that it approves nothing.
+        removed: what to say of the data of tables that are deregistered.
     """
-    return _Comment(plan, limit, commit, "Merging applies exactly this plan.").text()
+    return _Comment(plan, limit, commit, "Merging applies exactly this plan.", removed=removed).text()
 
 
 # ---- the parts -------------------------------------------------------------------------------------------------------
@@ -60,7 +64,7 @@ def _heading(plan: Plan) -> str:
     return _part("heading", plan=plan, amounts=() if plan.is_empty else amounts, closing=closing_line(plan))
 
 
-def _row(entry: Entry) -> str:
+def _row(entry: Entry, removed: Mapping[Key, str]) -> str:
     change = entry if isinstance(entry, Change) else None
     return _part(
         "row",
@@ -71,6 +75,7 @@ def _row(entry: Entry) -> str:
         remedy=entry.remedy if isinstance(entry, Blocked) else None,
         differences=differences(change) if change else (),
         place=place(change) if change else None,
+        held=removed.get(entry.key),
     )
 
 
@@ -108,8 +113,11 @@ _LONGEST_WARNING = 700
 class _Comment:
     """Parts in reading order, as many as fit below the limit; heading and footer always do."""
 
-    def __init__(self, plan: Plan, limit: int | None, commit: str | None = None, promise: str = "") -> None:
+    def __init__(
+        self, plan: Plan, limit: int | None, commit: str | None = None, promise: str = "", *, removed: Mapping[Key, str]
+    ) -> None:
         self._plan = plan
+        self._removed = removed
         self._limit = limit
         self._heading = _heading(plan)
         self._commit = commit
@@ -177,7 +185,9 @@ class _Comment:
         parts = ((first, False), (rest, True)) if folds else ((group.entries, False),)
         for entries, folded in parts:
             title = f"{count(len(entries), 'change')} in <code>{html.escape(display.name(group.name))}</code>"
-            fitting = self._block(title, _TABLE_HEAD, [*map(_row, entries)], folded=folded, above=above)
+            fitting = self._block(
+                title, _TABLE_HEAD, [_row(entry, self._removed) for entry in entries], folded=folded, above=above
+            )
             self._omitted.words.update(word_of(entry) for entry in entries[fitting:])
             above = "" if fitting else above
 

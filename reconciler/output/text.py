@@ -7,7 +7,7 @@ the width is broken here, with an indent, instead of being left to the terminal.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -25,7 +25,7 @@ from reconciler.output.wording import (
     waiting_line,
     word_of,
 )
-from reconciler.planner.entries import Blocked, Change
+from reconciler.planner.entries import Blocked, Change, Key
 from reconciler.planner.plan import Plan
 
 __all__ = ["render_text"]
@@ -57,16 +57,24 @@ _DEEPER = 4
 _GAP = "  "
 
 
-def render_text(plan: Plan, *, color: bool = False, full: bool = False, width: int | None = None) -> str:
+def render_text(
+    plan: Plan,
+    *,
+    color: bool = False,
+    full: bool = False,
+    width: int | None = None,
+    removed: Mapping[Key, str] | None = None,
+) -> str:
     """Return the plan as text that ends with a newline.
 
     Args:
         plan: what to show.
         color: whether to use ANSI colours.
         full: show every entry, property and column, and no value shortened.
+        removed: what to say of the data of tables that are deregistered.
         width: terminal cells a line may take, None for lines of any length; less than 40 counts as 40.
     """
-    view = _View(plan, full, None if width is None else max(width, _NARROWEST))
+    view = _View(plan, full, None if width is None else max(width, _NARROWEST), removed or {})
     paint = _painter() if color else _plain
     return "".join(f"{paint(line)}\n" for line in view.lines())
 
@@ -116,7 +124,8 @@ class _Columns:
 class _View:
     """One rendering of one plan."""
 
-    def __init__(self, plan: Plan, full: bool, width: int | None) -> None:
+    def __init__(self, plan: Plan, full: bool, width: int | None, removed: Mapping[Key, str]) -> None:
+        self._removed = removed
         self._plan = plan
         self._full = full
         self._width = width
@@ -253,6 +262,7 @@ class _View:
     # ---- below a row ---------------------------------------------------------------------------------------------
 
     def _details(self, change: Change) -> Iterator[Line]:
+        yield from self._quiet(self._removed.get(change.key, ""))
         located = place(change)
         if located:
             what, location = located

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from reconciler.errors import LancensError, MissingExtraError
+from reconciler.errors import LancensError, MissingExtraError, installed_as
 
 __all__ = ["require_answer", "require_connect", "require_java", "require_packages"]
 
@@ -34,7 +34,8 @@ def require_packages() -> None:
     if found < _OLDEST_PYSPARK:
         oldest = ".".join(map(str, _OLDEST_PYSPARK))
         raise LancensError(
-            f"PySpark {pyspark.__version__} is too old, lancens needs {oldest}: pip install -U 'lancens[spark]'"
+            f"PySpark {pyspark.__version__} is too old, lancens needs {oldest}: "
+            f"pip install -U '{installed_as()}[spark]'"
         )
 
 

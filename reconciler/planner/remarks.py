@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from reconciler.planner.views import ObjectView
 
-__all__ = ["ADOPTABLE", "EXTRA_COLUMNS", "SENTENCES", "UNMANAGED", "UNSAFE", "unmarkable"]
+__all__ = ["ADOPTABLE", "EXTRA_COLUMNS", "SENTENCES", "STALE_COLUMNS", "UNMANAGED", "UNSAFE", "unmarkable"]
 
 UNMANAGED = "unmanaged"
 ADOPTABLE = "adoptable"
 UNSAFE = "unsafe"
 EXTRA_COLUMNS = "extra-columns"
+STALE_COLUMNS = "stale-columns"
 UNMARKABLE = "unmarkable"
 UNPROTECTABLE = "unprotectable"
 STAYS_PROTECTED = "stays-protected"
@@ -36,6 +37,13 @@ SENTENCES = {
     EXTRA_COLUMNS: (
         "{where}/{name} has columns that its block does not name, and keeps them: {detail}.",
         "{count} tables in {where} have columns that their blocks do not name, and keep them; {name} has {detail}.",
+    ),
+    STALE_COLUMNS: (
+        "{where}/{name} gets other columns, and its entry keeps showing the old ones: this catalog cannot change them.",
+        (
+            "{count} tables in {where} get other columns, and their entries keep showing the old ones: "
+            "this catalog cannot change them."
+        ),
     ),
     UNMARKABLE: (
         "1 object in {where} is as its block says, but this catalog cannot mark it now; it is never pruned.",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reconciler import locations, ownership
-from reconciler.planner.entries import Action, Blocked
+from reconciler.planner.entries import Action, Blocked, Change
 from reconciler.planner.facts import TableFacts, has_true_request, is_relocated, is_unanswered
 from reconciler.planner.mending import remedy, rename_hint
 from reconciler.planner.outcome import Context, Fault, Outcome, Remark, change_of, guard_of, removal
-from reconciler.planner.remarks import ADOPTABLE, EXTRA_COLUMNS, UNMANAGED, unmarkable
+from reconciler.planner.remarks import ADOPTABLE, EXTRA_COLUMNS, STALE_COLUMNS, UNMANAGED, unmarkable
 from reconciler.planner.schemas import SchemaDifference, compare, evolved, named_metadata
 from reconciler.planner.views import ObjectView
 from reconciler.state import DesiredTable, Evolve, LiveTable, Prune, Schema, StorageKind
@@ -88,6 +88,9 @@ def _absent(context: Context, desired: DesiredTable, live: LiveTable) -> Outcome
 def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> Outcome:
     if facts is None:
         raise ValueError(f"{context.address(desired.id)} is planned without looking at its storage")
+    if context.capabilities.makes_no_tables:
+        remedy_there = "take its block out, or put it into another catalog"
+        return context.blocked(Fault(context.capabilities.makes_no_tables, remedy_there), desired, None, facts)
     if facts.location is None:
         return context.blocked(_NO_PLACE, desired, None, facts)
     fault = _unkeepable(context, desired) or _storage_fault(desired, facts)
@@ -105,13 +108,13 @@ def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> O
         reason = "data found at its location"
         after = after.model_copy(update={"columns": _found(desired, facts)})
         return change_of(
-            context, Action.REGISTER_TABLE, desired.id, None, after, reason, source=desired.source, storage=storage.kind
+            context, Action.REGISTER_TABLE, desired.id, None, after, reason, desired=desired, storage=storage.kind
         )
     if desired.schema is not None and storage.kind is StorageKind.NOTHING:
         after = after.model_copy(update={"columns": desired.schema})
         reason = "in the manifest, no data yet"
         return change_of(
-            context, Action.CREATE_TABLE, desired.id, None, after, reason, source=desired.source, storage=storage.kind
+            context, Action.CREATE_TABLE, desired.id, None, after, reason, desired=desired, storage=storage.kind
         )
     reason = (
         "in the manifest, no data yet" if storage.kind is StorageKind.NOTHING else "in the manifest, storage not opened"
@@ -123,7 +126,7 @@ def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> O
         None,
         after,
         reason,
-        source=desired.source,
+        desired=desired,
         probe=desired.probe,
         storage=storage.kind,
     )
@@ -231,10 +234,15 @@ def _growth(difference: SchemaDifference, live: LiveTable) -> str:
     return f"columns {' and '.join(parts)}" + (f"; {hint}" if hint else "")
 
 
-def remarks_on(desired: DesiredTable | None, facts: TableFacts | None, outcome: Outcome) -> Iterator[Remark]:
+def remarks_on(
+    context: Context, desired: DesiredTable | None, facts: TableFacts | None, outcome: Outcome
+) -> Iterator[Remark]:
     """Yield what is to be said of a table beside its ``outcome``."""
     if desired is None or desired.absent or isinstance(outcome, Blocked):
         return
+    grows = isinstance(outcome, Change) and outcome.action is Action.ALTER_TABLE
+    if grows and context.capabilities.keeps_first_columns:
+        yield Remark(STALE_COLUMNS, desired.id)
     extra = _schema_difference(desired, facts).extra
     if extra:
         names = [f"`{column.name}`" for column in extra]
@@ -348,7 +356,7 @@ def _update(
             before,
             after,
             reason,
-            source=desired.source,
+            desired=desired,
             probe=desired.probe,
             storage=storage,
         )
@@ -357,9 +365,7 @@ def _update(
     if desired.protect or (before.protect and desired.protect is not False):
         return guard_of(context, action, desired.id, "would be replaced", desired.source)
     reason = f"replaced: {reason}"
-    return change_of(
-        context, action, desired.id, before, after, reason, source=desired.source, replace=True, storage=storage
-    )
+    return change_of(context, action, desired.id, before, after, reason, desired=desired, replace=True, storage=storage)
 
 
 def _unalterable(what: str) -> Fault:

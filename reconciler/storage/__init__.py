@@ -7,6 +7,7 @@ nullable columns, or lets columns be null.
 from __future__ import annotations
 
 from reconciler.locations import pylance_uri
+from reconciler.storage.contents import Contents, contents_of
 from reconciler.storage.files import list_directories, list_directory, local_path
 from reconciler.storage.metadata import Metadata, Reference, describe, require_version
 from reconciler.storage.probing import DEREGISTERED_MARKER, RESERVED_MARKER, examine, probe, probe_many
@@ -18,11 +19,13 @@ __all__ = [
     "DEEPEST",
     "DEREGISTERED_MARKER",
     "RESERVED_MARKER",
+    "Contents",
     "Looked",
     "Metadata",
     "Reference",
     "add_columns",
     "as_plain_path",
+    "contents_of",
     "create_empty",
     "describe",
     "examine",

@@ -24,7 +24,7 @@ __all__ = ["ROOT", "Ran", "Repository"]
 
 ROOT = Path(__file__).parents[2]
 _OURS = "acme/lancens@v1"
-_PACKAGE = ("action.yml", "pyproject.toml", "README.md", "LICENSE", "reconciler")
+_PACKAGE = ("action.yml", "pyproject.toml", "requirements.lock", "README.md", "LICENSE", "reconciler")
 _USES = re.compile(r"uses: *([\w.-]+/[\w.-]+)[\w./-]*@(\w+)")
 _LINE = re.compile(r"^\[[^]]*\] +\| (.*)$", re.MULTILINE)
 
@@ -99,7 +99,9 @@ class Repository:
     def workflows(self, install: str) -> None:
         """Write the example workflows; ``install`` is what replaces their `extras`."""
         for example in (ROOT / "examples/github").glob("*.yml"):
-            text = example.read_text().replace("OWNER/lancens@v1", _OURS).replace("extras: glue", install)
+            text = (
+                example.read_text().replace("OWNER/lancens@RELEASE_COMMIT # v1", _OURS).replace("extras: glue", install)
+            )
             (self.path / ".github/workflows" / example.name).write_text(text)
 
     def commit(self, manifest: str) -> str:

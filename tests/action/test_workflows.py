@@ -31,7 +31,7 @@ def test_actionlint_finds_nothing(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / "action.yml").write_text((ROOT / "action.yml").read_text())
     for workflow in (*EXAMPLES, *OWN):
-        (workflows / workflow.name).write_text(workflow.read_text().replace("OWNER/lancens@v1", "./"))
+        (workflows / workflow.name).write_text(workflow.read_text().replace("OWNER/lancens@RELEASE_COMMIT", "./"))
     done = subprocess.run([actionlint(), "-color=false"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
 
@@ -41,7 +41,7 @@ def test_actionlint_would_find_a_wrong_input(tmp_path: Path) -> None:
     workflows.mkdir(parents=True)
     (tmp_path / ".git").mkdir()
     (tmp_path / "action.yml").write_text((ROOT / "action.yml").read_text())
-    text = EXAMPLES[0].read_text().replace("OWNER/lancens@v1", "./").replace("extras:", "extrass:")
+    text = EXAMPLES[0].read_text().replace("OWNER/lancens@RELEASE_COMMIT", "./").replace("extras:", "extrass:")
     (workflows / "plan.yml").write_text(text)
     done = subprocess.run([actionlint(), "-color=false"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "extrass" in done.stdout
@@ -51,7 +51,7 @@ def test_actionlint_would_find_a_wrong_input(tmp_path: Path) -> None:
 def test_actions_of_others_are_pinned_to_a_commit(path: Path) -> None:
     used = re.findall(r"uses: *(\S+)", path.read_text())
     assert used
-    assert all(re.search(r"@[0-9a-f]{40}$", action) or action == "OWNER/lancens@v1" for action in used)
+    assert all(re.search(r"@[0-9a-f]{40}$", action) or action == "OWNER/lancens@RELEASE_COMMIT" for action in used)
 
 
 def test_no_input_is_written_into_a_script() -> None:
@@ -96,7 +96,7 @@ def test_our_own_workflow_runs_every_folder_of_servers_and_every_python_that_is_
     jobs = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]
     tests = ROOT / "tests"
     folders = {str(path.parent.relative_to(ROOT)) for path in tests.rglob("conftest.py") if "unit" not in path.parts}
-    expected = {"tests/catalogs/test_*.py", "tests/servers", *folders} - {"tests"}
+    expected = {"tests/catalogs/test_*.py", "tests/security", "tests/servers", *folders} - {"tests"}
     assert set(jobs["servers"]["strategy"]["matrix"]["tests"]) == expected
     classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
     promised = {
@@ -147,16 +147,17 @@ def test_pip_is_not_handed_anything_else(version: str, extras: str) -> None:
 
 @pytest.mark.parametrize(
     ("command", "extras", "wanted"),
-    [("plan", "glue", "/action[glue]"), ("audit", "glue", "/action[glue,spark]"), ("audit", "", "/action[spark]")],
+    [("plan", "glue", "[glue]"), ("audit", "glue", "[glue,spark]"), ("audit", "", "[spark]")],
 )
 def test_an_audit_brings_spark(
     command: str, extras: str, wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[list[str]] = []
     monkeypatch.setattr("reconciler.github.install._run", lambda command, *_: ran.append(command))
-    environment = {"INPUT_COMMAND": command, "INPUT_EXTRAS": extras, "LANCENS_ACTION_PATH": "/action"}
+    environment = {"INPUT_COMMAND": command, "INPUT_EXTRAS": extras, "LANCENS_ACTION_PATH": str(ROOT)}
+    (tmp_path / "lancens-python").mkdir()
     assert install({**environment, "RUNNER_TEMP": str(tmp_path)}).startswith(str(tmp_path))
-    assert ran[-1][-1] == wanted
+    assert ran[-1][-1] == f"{ROOT}{wanted}"
 
 
 def test_an_installer_gets_no_setting_of_the_workspace_and_every_other_one() -> None:

@@ -220,6 +220,87 @@ def test_a_plan_in_memory_that_was_edited_is_refused_too(review: Review) -> None
     assert review.state() == review.before
 
 
+# ---- columns ---------------------------------------------------------------------------------------------------------
+
+
+class Growth:
+    """A plan that was saved to be reviewed: adds a column to `users`, and lets another be null; `views` is blocked."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.journal = folder, folder / "journal"
+        made = self.write("[{name: id, type: int64, nullable: false}]")
+        assert reconciler.apply(reconciler.plan(made), made, journal=self.journal).ok
+        self.manifest = self.write("[{name: id, type: int64}, {name: age, type: int32}]")
+        self.saved = reconciler.plan(self.manifest).to_json()
+
+    def write(self, columns: str) -> reconciler.Manifest:
+        path = self.folder / "lancens.yaml"
+        tables = f"{{users: {{evolve: additive, schema: {columns}}}, views: {{schema: {columns}}}}}"
+        path.write_text(f"{HEAD}    namespaces: {{features: {{tables: {tables}}}}}\n")
+        return reconciler.load(path)
+
+    def columns(self) -> dict[str, list[tuple[str, bool]]]:
+        tables = registry.connect("dir", {"root": str(self.folder / "lake")}).scan().tables
+        return {
+            identifier[-1]: [(field.name, field.nullable) for field in lance.dataset(table.location).schema]
+            for identifier, table in tables.items()
+        }
+
+    def apply(self, edit: Edit) -> reconciler.ApplyReport:
+        document = json.loads(self.saved)
+        edit(document)
+        return reconciler.apply(
+            Plan.from_json(resealed(document)), self.manifest, journal=self.journal, skip_blocked=True
+        )
+
+
+def another_column(document: Document) -> None:
+    change_of(document, "users")["after"]["columns"].append({"name": "x", "type": "int8"})
+
+
+def a_column_as_if_it_were_there(document: Document) -> None:
+    for view in (change_of(document, "users")["before"], fingerprint_of(document, "users")["view"]):
+        view["columns"].append({"name": "age", "type": "int32"})
+
+
+def a_column_that_is_not_added(document: Document) -> None:
+    del change_of(document, "users")["after"]["columns"][1]
+
+
+def what_is_blocked_as_a_change(document: Document) -> None:
+    [blocked] = document.pop("blocked")
+    change = {**change_of(document, "users"), "identifier": blocked["identifier"]}
+    document["changes"].append(change)
+
+
+def what_is_blocked_left_out(document: Document) -> None:
+    del document["blocked"]
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        another_column,
+        a_column_as_if_it_were_there,
+        a_column_that_is_not_added,
+        what_is_blocked_as_a_change,
+        what_is_blocked_left_out,
+    ],
+)
+def test_no_edit_changes_columns_that_the_manifest_does_not_ask_for(tmp_path: Path, edit: Edit) -> None:
+    growth = Growth(tmp_path)
+    before = growth.columns()
+    with pytest.raises(PlanFileError, match=r"Nothing was changed\.|Make the plan again\."):
+        growth.apply(edit)
+    assert growth.columns() == before == {"users": [("id", False)], "views": [("id", False)]}
+
+
+def test_columns_are_changed_as_the_saved_plan_says(tmp_path: Path) -> None:
+    growth = Growth(tmp_path)
+    assert growth.apply(lambda _: None).ok
+    assert growth.columns() == {"users": [("id", True), ("age", True)], "views": [("id", False)]}
+
+
 # ---- what is blocked ------------------------------------------------------------------------------------------------
 
 
@@ -305,7 +386,7 @@ def test_an_edit_of_what_is_blocked_is_refused(blocked: BlockedReview, edit: Edi
 
 
 def test_a_plan_with_something_blocked_is_carried_out_when_that_is_skipped(blocked: BlockedReview) -> None:
-    with pytest.raises(BlockedError, match=r"lake/features/broken: the data .* has another schema"):
+    with pytest.raises(BlockedError, match=r"lake/features/broken: the data .* has other columns than its block"):
         blocked.apply(blocked.saved, skip_blocked=False)
     assert blocked.state() == blocked.before
     assert blocked.apply(blocked.saved).ok

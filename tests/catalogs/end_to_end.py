@@ -14,6 +14,7 @@ from typing import Any
 
 import lance
 import pytest
+import yaml
 
 import reconciler
 from reconciler.applier import ApplyReport, Status
@@ -21,6 +22,7 @@ from reconciler.backends.base import Backend
 from reconciler.namespace import CatalogNamespace
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
+from tests.catalogs.columns import change_columns
 from tests.catalogs.hive.files import digests
 from tests.cli.running import lancens
 
@@ -158,6 +160,22 @@ class Example:
         self.see(stage)
 
 
+def _with_one_broken_and_one_new(example: Example) -> tuple[str, str]:
+    """Ask for a column that a table's data does not have, and for a new table beside it; return the paths of both."""
+    path = next(iter(example.first.rows))
+    *above, name = path.split("/")
+    document = yaml.safe_load(example.manifest.read_text("utf-8"))
+    [block] = document["catalogs"].values()
+    for parent in above:
+        block = block["namespaces"][parent]
+    place = example.open(path).uri.rstrip("/").rpartition("/")[0]
+    wanted = [{"name": "not_there", "type": "int64"}]
+    block["tables"][name] = {**(block["tables"][name] or {}), "schema": wanted}
+    block["tables"]["brand_new"] = {"location": f"{place}/brand_new.lance", "probe": False}
+    example.manifest.write_text(yaml.safe_dump(document), "utf-8")
+    return path, "/".join((*above, "brand_new"))
+
+
 class EndToEnd:
     """Through the public interface and the command line; every apply is followed by a plan that is empty."""
 
@@ -176,6 +194,27 @@ class EndToEnd:
         before = files(example.raw)
         example.go_through(example.edited)
         assert before.items() <= files(example.raw).items()
+
+    def test_a_blocked_table_keeps_nothing_else_from_being_done(
+        self, example: Example, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        apply(example.manifest)
+        path, good = _with_one_broken_and_one_new(example)
+        before = files(example.data)
+        shown = lancens(capsys, "plan", "-o", "plan.json")
+        assert shown.code == 3, shown
+        assert "not_there" in shown.out
+        assert (lancens(capsys, "drift").code, lancens(capsys, "plan").code) == (3, 3)
+        refused = lancens(capsys, "apply", "plan.json", "--auto-approve")
+        assert (refused.code, "--skip-blocked" in refused.err) == (3, True), refused
+        assert example.look(good) is None
+        skipped = lancens(capsys, "apply", "plan.json", "--auto-approve", "--skip-blocked")
+        assert skipped.code == 0, skipped
+        assert example.look(good) is not None
+        left = planned(example.manifest)
+        assert actions(left) == []
+        assert ["/".join(one.identifier) for one in left.blocked] == [path]
+        assert before.items() <= files(example.data).items()
 
     def test_drift_is_seen_and_mended(self, example: Example, capsys: pytest.CaptureFixture[str]) -> None:
         apply(example.manifest)
@@ -201,6 +240,10 @@ class EndToEnd:
             assert dataset.count_rows() == example.first.rows[path]
         example.manifest.write_text(whole, "utf-8")
         assert set(example.returned) <= set(actions(planned(example.manifest)))
+
+    def test_columns_change_in_the_manifest_and_in_the_data(self, example: Example) -> None:
+        apply(example.manifest)
+        change_columns(example.manifest, example.open)
 
     def test_an_imported_manifest_plans_to_nothing(self, example: Example, tmp_path: Path) -> None:
         apply(example.manifest)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import threading
 from collections.abc import Iterator
 from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import boto3
@@ -113,3 +116,63 @@ def test_a_bucket_that_does_not_exist_is_an_error_without_secrets(options: dict[
     with pytest.raises(BackendError, match="NoSuchBucket") as raised:
         DirBackend(**_config("s3://absent-bucket/x", options)).scan()
     assert SECRET not in str(raised.value)
+
+
+class _Credentials(BaseHTTPRequestHandler):
+    """The credentials endpoint of a container (ECS, EKS), which counts how often it is asked."""
+
+    asked: list[str]
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        keys = {
+            "AccessKeyId": "AKIDEXAMPLE",
+            "SecretAccessKey": SECRET,
+            "Token": "t",
+            "Expiration": "2099-01-01T00:00:00Z",
+        }
+        content = json.dumps(keys).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def credentials(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Have storage ask a container's credentials endpoint, and give what it was asked."""
+    asked: list[str] = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Credentials,), {"asked": asked}))
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"http://127.0.0.1:{server.server_address[1]}/keys")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    yield asked
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_a_scan_does_not_fetch_credentials_for_each_table(endpoint: str, s3: Any, credentials: list[str]) -> None:
+    for number in range(40):
+        key = f"many/t{number:02}/_versions/1.manifest"  # no `.lance`, so that the directory has to be looked into
+        s3.put_object(Bucket=BUCKET, Key=key, Body=b"")
+    reach = {"storage.aws_endpoint": endpoint, "storage.allow_http": "true", "storage.aws_region": "us-east-1"}
+    backend = registry.connect("dir", {"root": f"s3://{BUCKET}/many", **reach})
+    assert len(backend.scan().tables) == 40
+    assert 0 < len(credentials) <= 5
+
+
+@pytest.mark.parametrize("name", ["a b", "a%b", "a%20b", "ä", "a+b", "a#b"])
+def test_a_directory_of_any_name_is_looked_into(s3: Any, options: dict[str, str], name: str) -> None:
+    root = f"named{abs(hash(name))}"
+    s3.put_object(Bucket=BUCKET, Key=f"{root}/{name}/_versions/1.manifest", Body=b"")
+    s3.put_object(Bucket=BUCKET, Key=f"{root}/{name}2/.lance-deregistered", Body=b"")
+    backend = registry.connect("dir", _config(f"s3://{BUCKET}/{root}", options))
+    assert backend.child_tables(()) == [name]

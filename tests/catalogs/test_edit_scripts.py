@@ -52,14 +52,14 @@ class Table:
 
 @dataclass
 class Script:
-    """A manifest that is edited, and what has to be in the catalog."""
+    """A manifest that is edited, and what has to be in the catalog, where its names are its own."""
 
     folder: Path
     impl: str
     config: Mapping[str, str]
     connect: Callable[[], Backend]
     chance: random.Random
-    above: Identifier = ()
+    name: str = field(default_factory=lambda: f"s{uuid.uuid4().hex[:8]}")
     tables: dict[Identifier, Table] = field(default_factory=dict)
     kept: dict[Identifier, Table] = field(default_factory=dict)
     lines: list[tuple[Identifier, Identifier]] = field(default_factory=list)
@@ -81,7 +81,7 @@ class Script:
 
     def rename_namespace(self) -> None:
         old = self._one()[:-1]
-        new = (*self.above, f"n{next(self.numbers)}")
+        new = (f"{self.name}_{next(self.numbers)}",)
         self._move(old, new, {one for one in self.tables if one[: len(old)] == old})
 
     def _move(self, old: Identifier, new: Identifier, moving: set[Identifier]) -> None:
@@ -133,7 +133,7 @@ class Script:
         return (
             self.chance.choice(known)
             if known and self.chance.random() < 0.7
-            else (*self.above, f"n{next(self.numbers)}")
+            else (f"{self.name}_{next(self.numbers)}",)
         )
 
     def _free(self, namespace: Identifier) -> Identifier:
@@ -168,7 +168,7 @@ class Script:
             if lines:
                 tree["moved"] = [{"from": "/".join(origin), "to": "/".join(to)} for origin, to in lines]
             path.write_text(json.dumps({"catalogs": {"lake": tree}}))
-        head = {"version": 1, "name": "store", "include": [path.name for path in paths]}
+        head = {"version": 1, "name": self.name, "include": [path.name for path in paths]}
         whole = self.folder / "lancens.yaml"
         lake = {"impl": self.impl, "config": dict(self.config)}
         whole.write_text(json.dumps({**head, "catalogs": {"lake": lake}}))
@@ -212,7 +212,7 @@ class Script:
         assert again.is_empty, (self.done, again.changes)
         assert {guard.identifier for guard in again.guards if guard.kind == "table"} == self.kept.keys(), self.done
         backend = self.connect()
-        live = {one: table for one, table in backend.scan().tables.items() if one[: len(self.above)] == self.above}
+        live = {one: table for one, table in backend.scan().tables.items() if one[0].startswith(self.name)}
         assert live.keys() == self.tables.keys() | self.kept.keys(), self.done
         for name, table in {**self.tables, **self.kept}.items():
             location = live[name].location.removeprefix("file:")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from reconciler import load, plan
@@ -18,14 +18,13 @@ from reconciler.errors import LancensError
 from reconciler.manifest import Manifest
 from reconciler.names import Identifier
 from reconciler.pipeline.engine import plan_on_spark
-from reconciler.planner.facts import PlanOptions
-from reconciler.state import Capabilities, Column, DesiredCatalog, Snapshot
+from reconciler.state import Capabilities, Column, DesiredCatalog, Evolve, ExtraColumns, Snapshot
 from reconciler.storage import create_empty
 from tests.cli.running import shell
 from tests.pipeline.plugins.frozen_backend import freeze
 from tests.pipeline.troubled import SECRET, Troubled
 from tests.soak import count
-from tests.states import option_sets, safeguards, situations
+from tests.states import safeguards, situations
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +35,17 @@ CATALOGS = 12
 THERE, NOTHING = "{data}/there.lance", "{data}/nothing.lance"
 """Where a table is looked for that has a schema: at a real dataset, and where nothing is written yet."""
 
-COLUMNS = (Column("id", "int64"), Column("name", "string"))
+COLUMNS = (Column("id", "int64", nullable=False), Column("name", "string"))
+schemas = st.sampled_from(
+    [
+        COLUMNS,
+        COLUMNS[:1],
+        (*COLUMNS, Column("age", "int32")),
+        (replace(COLUMNS[0], nullable=True), COLUMNS[1]),
+        (COLUMNS[0], Column("name", "int64")),
+    ]
+)
+"""The columns of the data, fewer, more, less strict ones, and others."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +72,14 @@ def states(draw: st.DrawFn) -> State:
     desired, live = draw(situations())
     with_schema = draw(st.booleans())
     tables = {
-        identifier: replace(table, schema=COLUMNS, probe=True, location=draw(st.sampled_from([THERE, NOTHING])))
+        identifier: replace(
+            table,
+            schema=draw(schemas),
+            evolve=draw(st.sampled_from(Evolve)),
+            extra_columns=draw(st.sampled_from(ExtraColumns)),
+            probe=True,
+            location=draw(st.sampled_from([THERE, NOTHING])),
+        )
         if with_schema and not table.absent and draw(st.booleans())
         else table
         for identifier, table in desired.tables.items()
@@ -171,20 +187,6 @@ def test_the_plan_is_that_of_the_local_engine(
 ) -> None:
     whole = manifest_of(data, drawn)
     assert spark_plan(spark, whole, options) == local_plan(whole, options)
-
-
-@pytest.mark.soak
-@unhurried
-@given(st.lists(states(), min_size=CATALOGS, max_size=CATALOGS), option_sets)
-def test_the_plan_without_conflicts_is_that_of_the_local_engine(
-    spark: SparkSession, data: Path, drawn: list[State], given_options: PlanOptions
-) -> None:
-    options = Options(adopt=given_options.adopt, take_over=given_options.take_over)
-    # A conflict of one catalog hides the plans of the others.
-    peaceful = [state for state in drawn if "PlanError" not in local_plan(manifest_of(data, [state]), options)]
-    assume(peaceful)
-    manifest = manifest_of(data, peaceful)
-    assert spark_plan(spark, manifest, options) == local_plan(manifest, options)
 
 
 def test_a_namespace_that_cannot_be_read_is_an_error_without_secrets(

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from reconciler.backends.dir import DirBackend
+from reconciler.errors import installed_as
 from tests.cli.running import lancens
 from tests.server.client import Api
 from tests.server.command import started
@@ -125,7 +126,9 @@ def test_without_the_packages_it_names_the_pip_command(
     monkeypatch.setitem(sys.modules, "starlette.applications", None)
     refused = lancens(capsys, "serve", "--impl", "memory")
     assert refused.code == 1
-    assert refused.err.strip().endswith("needs packages that are not installed: pip install 'lancens[server]'")
+    assert refused.err.strip().endswith(
+        f"needs packages that are not installed: pip install '{installed_as()}[server]'"
+    )
 
 
 def test_many_clients_are_served_while_it_runs(tmp_path: Path) -> None:

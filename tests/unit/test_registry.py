@@ -35,7 +35,7 @@ def test_an_unknown_name_gets_the_nearest() -> None:
 
 def test_a_missing_package_names_the_pip_command(monkeypatch: pytest.MonkeyPatch) -> None:
     _install(monkeypatch, ("lake", "no_such_package.lake:Lake [glue]"), ("other", "no_such_package.lake:Lake"))
-    with pytest.raises(MissingExtraError, match=r"impl `lake` needs .* pip install 'lancens\[glue\]'"):
+    with pytest.raises(MissingExtraError, match=r"impl `lake` needs .* pip install '\S+\[glue\]'"):
         registry.backend_class("lake")
     with pytest.raises(ConfigError, match=r"`other` \(no_such_package.lake:Lake\) cannot be loaded: No module named"):
         registry.backend_class("other")
@@ -47,7 +47,7 @@ def test_a_package_missing_at_connect_names_the_pip_command(monkeypatch: pytest.
 
     monkeypatch.setattr(MemoryBackend, "__init__", needs_boto3)
     _install(monkeypatch, ("lake", "reconciler.backends.memory:MemoryBackend [glue]"))
-    with pytest.raises(MissingExtraError, match=r"lancens\[glue\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install '\S+\[glue\]'"):
         registry.connect("lake", {})
 
 

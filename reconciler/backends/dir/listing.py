@@ -12,12 +12,15 @@ whatever it holds. ``users.lance`` and ``users`` are both the table ``users``. N
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote
 
 from reconciler import locations, storage
+from reconciler.backends.directory_places import Places
 from reconciler.concurrency import in_parallel
 from reconciler.names import DELIMITER, check_name
 
@@ -32,6 +35,8 @@ Taken: TypeAlias = Callable[[str], bool]
 """Whether a directory belongs to an entry, so that it is not a table of its own."""
 
 _CONCURRENCY = 16
+_AS_IT_IS = re.compile(r"[A-Za-z0-9 ._+=@-]+")
+"""The names that are the same in a path and in a URI, or become so in one way only."""
 
 
 class Directory:
@@ -45,7 +50,7 @@ class Directory:
     def directories(self) -> list[str]:
         """Return the names of the directories directly under the root, in order; none when there is no root."""
         if self._local is None:
-            listed = self._session(self._root).list_with_delimiter()
+            listed = self._session.list_with_delimiter()
             return sorted(prefix.rstrip("/").rpartition("/")[2] for prefix in listed.common_prefixes)
         try:
             return sorted(entry.name for entry in self._local.iterdir() if entry.is_dir())
@@ -62,7 +67,7 @@ class Directory:
         """Return whether ``directory`` is marked as no table."""
         marker = f"{directory}/{storage.DEREGISTERED_MARKER}"
         if self._local is None:
-            return bool(self._session(self._root).contains(marker))
+            return bool(self._session.contains(marker))
         return (self._local / marker).exists()
 
     def marked(self, directories: Iterable[str]) -> set[str]:
@@ -79,7 +84,7 @@ class Directory:
         if self._local is not None:
             (self._local / marker).unlink(missing_ok=True)
         elif self.is_marked(directory):
-            self._session(self._root).delete_file(marker)
+            self._session.delete_file(marker)
 
     def reserve(self, directory: str) -> None:
         """Make ``directory`` where it does not exist, with the file that says its table is declared."""
@@ -137,7 +142,12 @@ class Directory:
         return "_versions" not in names and any(name.endswith(SUFFIX) for name in names)
 
     def _names_in(self, directory: str) -> list[str]:
-        return storage.list_directory(locations.join(self._root, directory), self._options)
+        if self._local is not None:
+            return storage.list_directory(locations.join(self._root, directory), self._options)
+        if not _AS_IT_IS.fullmatch(directory):  # a session takes no path that is encoded, and encodes it another way
+            return storage.list_directory(Places(self._root).location(directory), self._options)
+        listed = self._session.list_with_delimiter(directory)
+        return [entry.rstrip("/").rpartition("/")[2] for entry in (*listed.common_prefixes, *listed.objects)]
 
     def _where(self, holds: Callable[[str], bool], directories: Iterable[str]) -> set[str]:
         asked = list(directories)
@@ -150,9 +160,11 @@ class Directory:
             (self._local / directory / marker).touch()
             return
         with tempfile.NamedTemporaryFile() as empty:
-            self._session(self._root).upload_file(empty.name, f"{directory}/{marker}")
+            self._session.upload_file(empty.name, f"{directory}/{marker}")
 
-    def _session(self, location: str) -> LanceFileSession:
+    @cached_property
+    def _session(self) -> LanceFileSession:
+        """The one session of this root: each asks for credentials of its own."""
         from lance.file import LanceFileSession
 
-        return LanceFileSession(storage.pylance_uri(location), storage_options=self._options or None)
+        return LanceFileSession(storage.pylance_uri(self._root), storage_options=self._options or None)

@@ -17,6 +17,7 @@ from reconciler.backends.iceberg.config import IcebergConfig
 from reconciler.backends.iceberg.scan import all_tables, scan_warehouses
 from reconciler.backends.iceberg.server import Server
 from reconciler.backends.iceberg.warehouse import SAFEGUARD, TABLE_TYPE, TableEntry, Warehouse
+from reconciler.backends.identifiers import require_kept
 from reconciler.errors import (
     ConcurrentModificationError,
     InvalidInputError,
@@ -185,7 +186,13 @@ class IcebergBackend(Backend):
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
         """Create the companion table; the location in force is the one the server answers."""
         *levels, name = identifier[1:]
-        entry = self._server.warehouse(identifier[0]).create_table(levels, name, location, properties)
+        warehouse = self._server.warehouse(identifier[0])
+        entry = warehouse.create_table(levels, name, location, properties)
+        if name != name.lower() and name not in (names := warehouse.tables(levels)):
+            # The answer to a create names no table, so what a service that folds names made of it is looked up.
+            warehouse.drop_table(levels, name)
+            kept = next((found for found in names if found.lower() == name.lower()), name.lower())
+            require_kept(self.impl, identifier, (*identifier[:-1], kept))
         return _live(identifier, entry)
 
     def remove_table(self, identifier: Identifier) -> LiveTable:

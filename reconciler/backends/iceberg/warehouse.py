@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from reconciler.backends.http import HttpClient, Tagged, UnknownRouteError
 from reconciler.backends.iceberg.routes import Routes
+from reconciler.backends.identifiers import require_kept
 from reconciler.backends.paging import every_page
 from reconciler.errors import (
     ConcurrentModificationError,
@@ -101,6 +102,9 @@ class Warehouse:
         """
         doing = f"read {self._called(levels)}"
         answer = self.http.json("GET", self.routes.namespace(levels), doing=doing, errors={404: NamespaceNotFoundError})
+        kept = answer.get("namespace")
+        if _is_list_of_text(kept):
+            require_kept("iceberg", (self.name, *levels), (self.name, *kept))
         return _properties(answer, doing)
 
     def create_namespace(self, levels: Levels, properties: Mapping[str, str]) -> dict[str, str]:
@@ -118,6 +122,10 @@ class Warehouse:
             body={"namespace": list(levels), "properties": dict(properties)},
             errors={404: NamespaceNotFoundError, 409: NamespaceAlreadyExistsError},
         )
+        kept = answer.get("namespace")
+        if _is_list_of_text(kept) and kept != list(levels):
+            self.drop_namespace(kept)
+            require_kept("iceberg", (self.name, *levels), (self.name, *kept))
         return _properties(answer, doing)
 
     def update_properties(self, levels: Levels, changes: PropertyChanges) -> None:
@@ -313,7 +321,7 @@ class Warehouse:
         return f"{what if levels else 'warehouse'} `{join((self.name, *levels))}`"
 
 
-def _is_list_of_text(value: object) -> bool:
+def _is_list_of_text(value: object) -> TypeGuard[list[str]]:
     return isinstance(value, list) and bool(value) and all(isinstance(part, str) for part in value)
 
 

@@ -6,8 +6,9 @@ made by an administrator and never created, changed or dropped here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from threading import Lock
@@ -15,6 +16,7 @@ from threading import Lock
 from reconciler import locations, storage
 from reconciler.backends.base import Backend
 from reconciler.backends.http import HttpClient, RetryPolicy, StaticToken, server_time
+from reconciler.backends.identifiers import require_kept
 from reconciler.backends.unity import columns
 from reconciler.backends.unity.config import UnityConfig
 from reconciler.backends.unity.doubles import DoubledNameError, each_once, explained
@@ -36,6 +38,7 @@ from reconciler.state import Capabilities, ForeignTable, LiveNamespace, LiveTabl
 
 __all__ = ["UnityBackend"]
 
+_DELTA_ONLY = "Databricks makes external tables in the format DELTA only, and Lance tables are entered as TEXT"
 _LOCKS = 64
 """More than there are threads, so that different names hardly ever wait for each other."""
 
@@ -57,6 +60,7 @@ class UnityBackend(Backend):
         name_rule=NAME_RULE,
         longest_property=LONGEST,
         alter_table=False,
+        keeps_first_columns=True,
         relocate_table=False,
         replace_table=False,
         lost_on_move="its grants, tags and lineage",
@@ -64,6 +68,8 @@ class UnityBackend(Backend):
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
+        if self.config.is_databricks:
+            self.capabilities = replace(self.capabilities, makes_no_tables=_DELTA_ONLY)
         self._creating = tuple(Lock() for _ in range(_LOCKS))
         token = self.config.auth_token.get_secret_value() if self.config.auth_token else None
         self._service = UnityService(
@@ -165,6 +171,7 @@ class UnityBackend(Backend):
         self._require_schema(identifier)
         with self._one_at_a_time(identifier):
             made = self._service.create_schema(identifier, properties)
+            self._take_back_renamed(identifier, made.name, self._service.delete_schema)
             found = self._service.schema(identifier)
         _require_alone(identifier, made.row, found.row)
         return LiveNamespace(identifier, found.properties)
@@ -199,6 +206,10 @@ class UnityBackend(Backend):
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
         """Create a table's entry, with the columns of the dataset where one is there."""
         self._require_own(identifier)
+        if self.capabilities.makes_no_tables:
+            raise UnsupportedOperationError(
+                f"unity: `{join(identifier)}` cannot be made: {self.capabilities.makes_no_tables}"
+            )
         problem = problem_of(location)
         if problem is not None:
             raise InvalidInputError(f"unity: {locations.redact(location)}: {problem}")
@@ -206,6 +217,7 @@ class UnityBackend(Backend):
         shown = columns.to_columns(schema) if schema is not None else []
         with self._one_at_a_time(identifier):
             made = self._service.create_table(identifier, as_uri(location), properties, shown)
+            self._take_back_renamed(identifier, made.name, self._service.delete_table)
             try:
                 found = self._service.table(identifier)
             except DoubledNameError:
@@ -248,6 +260,17 @@ class UnityBackend(Backend):
         """
         with self._creating[hash(identifier) % len(self._creating)]:
             yield
+
+    def _take_back_renamed(self, identifier: Identifier, kept: str, remove: Callable[[Identifier], None]) -> None:
+        """Remove what was just made where the service made it under another name than the one asked for.
+
+        Raises:
+            InvalidInputError: naming the one that it keeps.
+        """
+        made = (*identifier[:-1], kept)
+        if made != identifier:
+            remove(made)
+            require_kept(self.impl, identifier, made)
 
     # ---- the one catalog -----------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reconciler.backends.http import HttpClient, UnknownRouteError, path
+from reconciler.backends.identifiers import require_kept
 from reconciler.backends.paging import every_page
 from reconciler.backends.unity.names import full_name
 from reconciler.backends.unity.properties import in_parts, put_together
@@ -117,9 +118,10 @@ class UnityService:
         """GET /schemas/{full_name}."""
         doing = f"read the schema `{join(identifier)}`"
         errors = {404: NamespaceNotFoundError}
-        return _schema(
-            self._http.json("GET", path("schemas", full_name(identifier)), doing=doing, errors=errors), doing
-        )
+        answer = self._http.json("GET", path("schemas", full_name(identifier)), doing=doing, errors=errors)
+        found = _schema(answer, doing)
+        require_kept("unity", identifier, (*identifier[:-1], found.name))
+        return found
 
     def tables(self, schema: Identifier) -> Iterator[TableInfo]:
         """GET /tables, all pages: tables and views of every format, without their columns."""
@@ -131,7 +133,10 @@ class UnityService:
         """GET /tables/{full_name}."""
         doing = f"read the table `{join(identifier)}`"
         errors = {404: TableNotFoundError}
-        return _table(self._http.json("GET", path("tables", full_name(identifier)), doing=doing, errors=errors), doing)
+        answer = self._http.json("GET", path("tables", full_name(identifier)), doing=doing, errors=errors)
+        found = _table(answer, doing)
+        require_kept("unity", identifier, (*identifier[:-1], found.name))
+        return found
 
     def others(self, schema: Identifier) -> Iterator[str]:
         """Yield the names of a schema's volumes, functions and models; a service without the route has none."""

@@ -360,3 +360,34 @@ def test_warehouses_have_to_be_named(script: Scripted) -> None:
     assert set(backend.scan().namespaces) == {("ware",)}
     assert backend.child_namespaces(()) == ["ware"]
     backend.close()
+
+
+# ---- names that the server folds, as AWS documents of Glue: all in lower case ----------------------------------------
+
+
+def test_a_namespace_that_the_server_renames_is_taken_back(script: Scripted, connected: IcebergBackend) -> None:
+    script.routes["POST /v1/ware/namespaces"] = Answer({"namespace": ["sales"], "properties": {}})
+    script.routes["DELETE /v1/ware/namespaces/sales"] = Answer(status=204)
+    with pytest.raises(
+        InvalidInputError, match=r"keeps `ware\$Sales` as `ware\$sales`: write `sales` in place of `Sales`"
+    ):
+        connected.insert_namespace(("ware", "Sales"), {})
+    assert script.called()[-1] == "DELETE /v1/ware/namespaces/sales"
+
+
+def test_a_namespace_is_not_read_by_another_name(script: Scripted, connected: IcebergBackend) -> None:
+    script.routes["GET /v1/ware/namespaces/Sales"] = Answer({"namespace": ["sales"], "properties": {}})
+    with pytest.raises(InvalidInputError, match="write `sales` in place of `Sales`"):
+        connected.load_namespace(("ware", "Sales"))
+
+
+def test_a_table_that_the_server_renames_is_taken_back(script: Scripted, connected: IcebergBackend) -> None:
+    with_namespace(script, names("orders"))
+    script.routes["POST /v1/ware/namespaces/a/tables"] = Answer(table())
+    script.routes["DELETE /v1/ware/namespaces/a/tables/Orders"] = Answer(status=204)
+    with pytest.raises(InvalidInputError, match="write `orders` in place of `Orders`"):
+        connected.insert_table(("ware", "a", "Orders"), "s3://lake/t", {})
+    assert script.called()[-1] == "DELETE /v1/ware/namespaces/a/tables/Orders"
+    script.seen.clear()
+    script.routes["GET /v1/ware/namespaces/a/tables"] = names("Orders")
+    assert connected.insert_table(("ware", "a", "Orders"), "s3://lake/t", {}).id == ("ware", "a", "Orders")

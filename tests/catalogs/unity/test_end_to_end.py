@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
 import pytest
 
-import reconciler
 from reconciler.backends.unity import UnityConfig
 from reconciler.namespace import CatalogNamespace
 from reconciler.planner.entries import Action
-from reconciler.planner.plan import Plan
+from tests.catalogs.end_to_end import EndToEnd, Example, Stage, actions, apply, cut, edit, opened, planned
 from tests.catalogs.unity.conftest import CATALOG, TOKEN, Unity
 from tests.cli.running import lancens
 from tests.plans import assert_blocked
+from tests.servers.unity_contract import API
 
 EXAMPLE = Path(__file__).parents[3] / "examples/unity/lancens.yaml"
 PAGE = EXAMPLE.parents[2] / "docs/catalogs/unity.md"
@@ -34,27 +36,67 @@ def manifest(unity: Unity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     return Path(shutil.copy(EXAMPLE, tmp_path / "lancens.yaml"))
 
 
-def planned(manifest: Path) -> Plan:
-    return reconciler.plan(reconciler.load(manifest))
+@pytest.fixture
+def example(unity: Unity, manifest: Path, tmp_path: Path) -> Example:
+    """What each stage comes to on Unity, which changes no table in place: only schemas are edited."""
+    lake = tmp_path / "my lake"
+
+    def look(path: str) -> Mapping[str, Any] | None:
+        names = path.split("/")
+        kind = "schemas" if len(names) == 2 else "tables"
+        answer = unity.contract.answer("GET", f"{API}/{kind}/{'.'.join(names)}", {}, None, TOKEN)
+        if answer.status == 404:
+            return None
+        assert isinstance(answer.body, Mapping)
+        return answer.body.get("properties") or {}
+
+    return Example(
+        manifest=manifest,
+        look=look,
+        open=lambda path: opened(unity.connect(), path),
+        raw=lake / "raw",
+        data=lake,
+        first=Stage(
+            [
+                ("main/features", Action.CREATE_NAMESPACE),
+                ("main/staging", Action.CREATE_NAMESPACE),
+                ("main/features/clicks", Action.REGISTER_TABLE),
+                ("main/features/users", Action.CREATE_TABLE),
+                ("main/staging/events", Action.DECLARE_TABLE),
+            ],
+            shown={
+                "main/features": {"owner": "ml-platform"},
+                "main/features/users": {"tier": "gold", "lancens.managed-by": "feature-store/governed"},
+                "main/staging": {},
+            },
+            rows={"main/features/clicks": 2, "main/features/users": 0},
+        ),
+        edited=Stage(
+            [("main/features", Action.UPDATE_NAMESPACE)],
+            lambda: edit(manifest, ("{owner: ml-platform}", "{team: ml}")),
+            shown={"main/features": {"owner": None, "team": "ml"}},
+        ),
+        drift=Stage(
+            [("main/features/users", Action.REGISTER_TABLE)],
+            lambda: unity.contract.remove(*FEATURES, "users"),
+            shown={"main/features/users": {"tier": "gold"}},
+            rows={"main/features/users": 0},
+        ),
+        removed=Stage(
+            [("main/staging/events", Action.DEREGISTER_TABLE), ("main/staging", Action.DROP_NAMESPACE)],
+            lambda: cut(manifest, "          staging:"),
+            shown={"main/staging": None},
+        ),
+        returned=[("main/staging", Action.CREATE_NAMESPACE), ("main/staging/events", Action.DECLARE_TABLE)],
+        fill=lambda: unity.fill(120, 1),
+        imported=["t0119"],
+        hidden=[TOKEN],
+        tables=["main/features/users", "main/features/clicks"],
+    )
 
 
-def apply(manifest: Path) -> Plan:
-    """Apply what is planned, and see that nothing is left to do."""
-    made = planned(manifest)
-    report = reconciler.apply(made, reconciler.load(manifest))
-    assert report.ok, report
-    assert planned(manifest).changes == ()
-    return made
-
-
-def edit(manifest: Path, old: str, new: str) -> None:
-    text = manifest.read_text()
-    assert old in text
-    manifest.write_text(text.replace(old, new))
-
-
-def actions(plan: Plan) -> list[tuple[str, Action]]:
-    return [("/".join(change.identifier), change.action) for change in plan.changes]
+class TestExample(EndToEnd):
+    """The suite, over Unity."""
 
 
 def test_the_first_apply_makes_everything_and_the_second_nothing(unity: Unity, manifest: Path, tmp_path: Path) -> None:
@@ -88,7 +130,7 @@ def test_what_is_gone_from_the_manifest_is_deregistered_and_its_data_stays(manif
     apply(manifest)
     text = manifest.read_text()
     manifest.write_text(text[: text.index("          staging:")])
-    edit(manifest, "              clicks:\n", "              moved:\n")
+    edit(manifest, ("              clicks:\n", "              moved:\n"))
     assert actions(apply(manifest)) == [
         ("main/features/clicks", Action.DEREGISTER_TABLE),
         ("main/features/moved", Action.REGISTER_TABLE),
@@ -96,15 +138,6 @@ def test_what_is_gone_from_the_manifest_is_deregistered_and_its_data_stays(manif
         ("main/staging", Action.DROP_NAMESPACE),
     ]
     assert lance.dataset(str(tmp_path / "my lake/raw/clicks.lance")).count_rows() == 2
-
-
-def test_a_schemas_properties_are_changed_in_place(unity: Unity, manifest: Path) -> None:
-    apply(manifest)
-    edit(manifest, "{owner: ml-platform}", "{tier: gold}")
-    assert actions(apply(manifest)) == [("main/features", Action.UPDATE_NAMESPACE)]
-    properties = unity.connect().load_namespace(FEATURES).properties
-    assert properties["tier"] == "gold"
-    assert "owner" not in properties
 
 
 @pytest.mark.parametrize(
@@ -119,7 +152,7 @@ def test_the_plan_says_that_a_table_cannot_be_changed(
 ) -> None:
     apply(manifest)
     lance.write_dataset(pa.table({"url": ["a"]}), tmp_path / "my lake/raw/other.lance")
-    edit(manifest, old, new)
+    edit(manifest, (old, new))
     assert_blocked(planned(manifest), match=said)
 
 
@@ -127,7 +160,7 @@ def test_the_page_shows_this_example_and_what_it_answers(manifest: Path) -> None
     page = PAGE.read_text()
     assert EXAMPLE.read_text() in page
     apply(manifest)
-    edit(manifest, "{tier: gold}", "{tier: silver}")
+    edit(manifest, ("{tier: gold}", "{tier: silver}"))
     [blocked] = planned(manifest).blocked
     assert blocked.reason in page
     assert blocked.remedy in page
@@ -142,28 +175,8 @@ def test_the_page_lists_every_key_and_its_default() -> None:
             assert str(field.default).removesuffix(".0") in row
 
 
-def test_drift_is_seen_and_mended(unity: Unity, manifest: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    apply(manifest)
-    assert lancens(capsys, "drift").code == 0
-    unity.contract.remove(*FEATURES, "users")
-    drift = lancens(capsys, "drift")
-    assert drift.code == 2
-    assert "main/features/users" in drift.out
-    assert actions(apply(manifest)) == [("main/features/users", Action.REGISTER_TABLE)]
-
-
-def test_an_imported_manifest_plans_to_nothing(unity: Unity, manifest: Path, tmp_path: Path) -> None:
-    unity.fill(120, 1)
-    apply(manifest)
-    imported = tmp_path / "imported.yaml"
-    imported.write_text(reconciler.import_(reconciler.load(manifest)))
-    assert planned(imported).changes == ()
-    assert "t0119" in imported.read_text()
-    assert TOKEN not in imported.read_text()
-
-
 def test_a_catalog_that_is_missing_is_for_the_administrator(manifest: Path) -> None:
-    edit(manifest, "      main:\n", "      absent:\n")
+    edit(manifest, ("      main:\n", "      absent:\n"))
     assert_blocked(planned(manifest), match="made outside lancens")
 
 
@@ -176,3 +189,19 @@ def test_the_command_line_shows_the_error_and_no_secret(
     assert "governed (unity): list the schemas of `main`: 403: PERMISSION_DENIED" in failed.err
     assert TOKEN not in failed.out + failed.err
     assert "Traceback" not in failed.err
+
+
+def test_a_plan_that_adds_columns_says_that_the_entry_keeps_the_old_ones(unity: Unity, manifest: Path) -> None:
+    apply(manifest)
+    shown = unity.contract.table(*FEATURES, "users")["columns"]
+    embedding = '- {name: embedding, type: "fixed_size_list<float32>[8]"}'
+    edit(manifest, (embedding, f"{embedding}\n                  - {{name: age, type: int32}}"))
+    edit(manifest, ("                schema:", "                evolve: additive\n                schema:"))
+    assert [note.message for note in planned(manifest).notes if "entry" in note.message] == [
+        (
+            "governed/main/features/users gets other columns, and its entry keeps showing the old ones: "
+            "this catalog cannot change them."
+        )
+    ]
+    apply(manifest)
+    assert unity.contract.table(*FEATURES, "users")["columns"] == shown

@@ -38,7 +38,7 @@ _schemas = st.lists(
         name=names,
         type=st.sampled_from(("int64", "string", "struct<a: int64>")) | hostile_text,
         nullable=st.booleans(),
-        metadata=st.lists(st.tuples(names, hostile_text), max_size=2).map(tuple),
+        metadata=st.dictionaries(names, hostile_text, max_size=2),
     ),
     max_size=4,
 ).map(tuple)

@@ -14,7 +14,7 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkRuntimeError, PySparkValueError
 
-from reconciler.errors import LancensError
+from reconciler.errors import LancensError, installed_as
 from reconciler.pipeline import requirements, session
 from reconciler.pipeline.failures import quiet, spark_errors
 from tests.cli.running import Ran, lancens
@@ -74,14 +74,16 @@ def test_a_missing_package_names_the_pip_command(
     monkeypatch.setitem(sys.modules, package, None)
     ran = inventory()
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err.endswith("Spark needs packages that are not installed: pip install 'lancens[spark]'\n")
+    assert ran.err.endswith(f"Spark needs packages that are not installed: pip install '{installed_as()}[spark]'\n")
 
 
 def test_an_old_pyspark_is_not_enough(inventory: Inventory, monkeypatch: pytest.MonkeyPatch) -> None:
     old: Any = ModuleType("pyspark")
     old.__version__, old.__spec__ = "4.0.1", SimpleNamespace()
     monkeypatch.setitem(sys.modules, "pyspark", old)
-    assert inventory().err.endswith("PySpark 4.0.1 is too old, lancens needs 4.1: pip install -U 'lancens[spark]'\n")
+    assert inventory().err.endswith(
+        f"PySpark 4.0.1 is too old, lancens needs 4.1: pip install -U '{installed_as()}[spark]'\n"
+    )
 
 
 def test_spark_connect_needs_packages_of_its_own(inventory: Inventory, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,28 @@
+"""``lancens runs``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from reconciler.cli.options import journal_option, say
+
+
+@click.command("runs")
+@journal_option
+def command(journal: str) -> None:
+    """List the applies that were run here, the newest first. No catalog is read.
+
+    \b
+    Examples:
+      lancens runs
+      lancens show 2f9c1e07
+    """
+    from reconciler.applier import list_runs
+
+    found = list_runs(Path(journal))
+    for line in found:
+        say(line)
+    if not found:
+        say(f"There is no journal in {journal}.", err=True)

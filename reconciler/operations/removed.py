@@ -1,0 +1,51 @@
+"""What is lost from sight with each table that a plan deregisters: shown beside the plan, and no part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from reconciler import storage
+from reconciler.concurrency import in_parallel
+from reconciler.display import count
+from reconciler.operations.connections import open_connections, places_of
+from reconciler.planner.entries import Action, Change, Key
+from reconciler.planner.places import show_places
+from reconciler.planner.plan import Plan
+from reconciler.state import DEFAULT_PARALLELISM, StorageKind
+
+if TYPE_CHECKING:
+    from reconciler.manifest import Manifest
+
+__all__ = ["look_at_removed"]
+
+_MOST = 1_000
+_OTHERWISE = {StorageKind.NOTHING: "nothing is stored there", StorageKind.NOT_LANCE: "no Lance dataset is there"}
+
+
+def look_at_removed(plan: Plan, manifest: Manifest, *, parallelism: int = DEFAULT_PARALLELISM) -> Mapping[Key, str]:
+    """Return what is to be said of the data of the tables that ``plan`` deregisters, by table.
+
+    The first thousand of them are opened, ``parallelism`` at a time; what cannot be opened is said so.
+
+    Raises:
+        ManifestError, CatalogError: as when planning; no catalog is read.
+    """
+    going = [change for change in plan.changes if change.action is Action.DEREGISTER_TABLE][:_MOST]
+    if not going:
+        return {}
+    with open_connections(manifest, {change.catalog for change in going}, parallelism=parallelism) as connections:
+        options = {name: connection.backend.storage_options() for name, connection in connections.items()}
+        shown = show_places(plan, places_of(connections.values())).changes
+    going = [change for change in shown if change.action is Action.DEREGISTER_TABLE][:_MOST]
+    said = in_parallel(lambda change: _said(change, options[change.catalog]), going, parallelism)
+    return {change.key: text for change, text in zip(going, said, strict=True) if text}
+
+
+def _said(change: Change, options: Mapping[str, str]) -> str:
+    if change.before is None or change.before.location is None:
+        return ""
+    found = storage.contents_of(change.before.location, options)
+    if isinstance(found, storage.Contents):
+        return f"{count(found.rows, 'row')}, last written {found.written:%Y-%m-%d %H:%M} UTC"
+    return _OTHERWISE.get(found.kind, "its data cannot be opened")

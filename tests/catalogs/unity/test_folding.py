@@ -1,0 +1,141 @@
+"""A service that folds names to lower case, as Databricks' own does by its page on the names of objects.
+
+The reference server keeps names as they are, so the stand-in is made to fold them here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+import reconciler
+from reconciler.backends.unity import UnityBackend, config
+from reconciler.errors import CatalogError, InvalidInputError, UnsupportedOperationError
+from tests.catalogs.unity.conftest import CATALOG
+from tests.plans import assert_blocked
+from tests.servers.unity_contract import API, Answer, Contract
+from tests.servers.unity_contract_server import UnityServer, serving
+
+_NAMES = ("name", "catalog_name", "schema_name")
+
+
+class Folding(Contract):
+    """Takes every name in lower case, and answers so."""
+
+    def answer(self, method: str, path: str, query: Mapping[str, str], body: object, token: str | None) -> Answer:
+        folded = {key: value.lower() if key in _NAMES else value for key, value in query.items()}
+        if isinstance(body, dict):
+            body = {key: value.lower() if key in _NAMES else value for key, value in body.items()}
+        return super().answer(method, API + path.removeprefix(API).lower(), folded, body, token)
+
+
+@pytest.fixture
+def folding() -> Iterator[UnityServer]:
+    contract = Folding()
+    contract.add_catalog(CATALOG)
+    with serving(contract) as server:
+        yield server
+
+
+def manifest(folder: Path, server: UnityServer, schema: str, table: str) -> reconciler.Manifest:
+    reach = f"{{endpoint: '{server.url}', catalog: {CATALOG}, root: '{folder}/lake'}}"
+    path = folder / "lancens.yaml"
+    path.write_text(
+        f"version: 1\nname: shop\ncatalogs:\n  uc:\n    impl: unity\n    config: {reach}\n"
+        f"    namespaces: {{{CATALOG}: {{namespaces: {{{schema}: {{tables: {{{table}: {{}}}}}}}}}}}}\n"
+    )
+    return reconciler.load(path)
+
+
+def applied(wanted: reconciler.Manifest, folder: Path) -> list[str]:
+    """Return the messages of what failed."""
+    report = reconciler.apply(reconciler.plan(wanted), wanted, journal=folder / "journal")
+    return [result.message for result in report.results if result.message]
+
+
+def test_a_schema_that_the_service_renames_is_taken_back_and_the_error_says_what_to_write(
+    folding: UnityServer, tmp_path: Path
+) -> None:
+    wanted = manifest(tmp_path, folding, "Sales", "orders")
+    assert applied(wanted, tmp_path)[0] == (
+        "unity: the service keeps `main$Sales` as `main$sales`: write `sales` in place of `Sales`"
+    )
+    assert UnityBackend(endpoint=folding.url, catalog=CATALOG).child_namespaces((CATALOG,)) == []
+
+
+def test_a_table_that_the_service_renames_is_taken_back_and_the_error_says_what_to_write(
+    folding: UnityServer, tmp_path: Path
+) -> None:
+    wanted = manifest(tmp_path, folding, "sales", "Orders")
+    assert applied(wanted, tmp_path) == [
+        "unity: the service keeps `main$sales$Orders` as `main$sales$orders`: write `orders` in place of `Orders`"
+    ]
+    assert set(reconciler.plan(wanted).changes[0].identifier) == {CATALOG, "sales", "Orders"}
+
+
+def test_what_is_there_under_its_folded_name_stays_and_the_plan_says_what_to_write(
+    folding: UnityServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a table was deregistered and entered again by every apply."""
+    monkeypatch.chdir(tmp_path)
+    assert applied(manifest(tmp_path, folding, "sales", "orders"), tmp_path) == []
+    with pytest.raises(CatalogError) as caught:
+        reconciler.plan(manifest(tmp_path, folding, "Sales", "Orders"))
+    assert str(caught.value) == (
+        "uc (unity): the service keeps `main/Sales` as `main/sales` (lancens.yaml:7), `main/Sales/Orders` as "
+        "`main/sales/orders` (lancens.yaml:7): write the names in the manifest as the service does"
+    )
+    assert reconciler.plan(manifest(tmp_path, folding, "sales", "orders")).changes == ()
+
+
+def test_names_that_differ_in_capitals_are_two_where_the_service_keeps_them(tmp_path: Path) -> None:
+    contract = Contract()
+    contract.add_catalog(CATALOG)
+    with serving(contract) as server:
+        assert applied(manifest(tmp_path, server, "sales", "orders"), tmp_path) == []
+        plan = reconciler.plan(manifest(tmp_path, server, "sales", "Orders"))
+        assert [(change.action.value, change.identifier[-1]) for change in plan.changes] == [
+            ("declare-table", "Orders"),
+            ("deregister-table", "orders"),
+        ]
+
+
+def test_reading_by_another_name_is_refused_as_well(folding: UnityServer) -> None:
+    backend = UnityBackend(endpoint=folding.url, catalog=CATALOG)
+    backend.insert_namespace((CATALOG, "sales"), {})
+    with pytest.raises(InvalidInputError, match="write `sales` in place of `SALES`"):
+        backend.load_namespace((CATALOG, "SALES"))
+
+
+def test_databricks_makes_no_lance_tables_and_the_plan_says_so(
+    folding: UnityServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Databricks' SDK says of CreateTable: external tables are of the format DELTA only. The schema can be made."""
+    monkeypatch.setattr(config, "_DATABRICKS", ("127.0.0.1",))
+    wanted = manifest(tmp_path, folding, "sales", "orders")
+    plan = reconciler.plan(wanted)
+    assert_blocked(
+        plan,
+        match=r"uc/main/sales/orders: Databricks makes external tables in the format DELTA only.* -> take its block",
+    )
+    assert [change.action.value for change in plan.changes] == ["create-namespace"]
+    backend = UnityBackend(endpoint=folding.url, catalog=CATALOG)
+    backend.insert_namespace((CATALOG, "sales"), {})
+    with pytest.raises(UnsupportedOperationError, match="DELTA only"):
+        backend.insert_table((CATALOG, "sales", "orders"), (tmp_path / "t").as_uri(), {})
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "databricks"),
+    [
+        ("https://dbc-a1b2345c-d6e7.cloud.databricks.com", True),
+        ("https://adb-5555555555555555.19.azuredatabricks.net", True),
+        ("https://1234567890123456.7.gcp.databricks.com", True),
+        ("https://azuredatabricks.net.example.com", False),
+        ("http://127.0.0.1:8080", False),
+    ],
+)
+def test_a_workspace_is_known_by_its_address(endpoint: str, *, databricks: bool) -> None:
+    assert bool(UnityBackend(endpoint=endpoint, catalog=CATALOG).capabilities.makes_no_tables) is databricks

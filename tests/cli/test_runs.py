@@ -1,0 +1,120 @@
+"""What was run, what it did, and how it comes back; and what is said of what goes."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+import reconciler
+from tests.cli.running import lancens
+
+HEAD = "version: 1\nname: shop\ncatalogs:\n  lake:\n    impl: dir\n    config: {root: ./lake}\n"
+BLOCKS = (
+    "    namespaces:\n      a/b:\n        properties: {team: ml, api_token: s3cret-value}\n        tables:\n"
+    "          t: {schema: [{name: id, type: int64}], properties: {tier: gold, api_token: s3cret-value}}\n"
+    "          kept: {}\n"
+)
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A table with ten rows that was made, and is not in the manifest any more."""
+    monkeypatch.chdir(tmp_path)
+    manifest = tmp_path / "lancens.yaml"
+    manifest.write_text(HEAD + BLOCKS.replace("a/b", "a b"))
+    assert lancens(capsys, "apply", "--auto-approve").code == 0
+    [place] = (tmp_path / "lake").glob("*$t")
+    lance.write_dataset(pa.table({"id": range(10)}), str(place), mode="append")
+    manifest.write_text(HEAD + re.sub(r"          t: .*\n", "", BLOCKS.replace("a/b", "a b")))
+    return manifest
+
+
+def _shown(page: str) -> str:
+    """Return what a reader sees; Markdown has a joiner beside what could become a link."""
+    return unescape(page).replace("\u2060", "")
+
+
+def test_a_removal_says_what_the_table_holds_and_the_plan_is_the_same(
+    shop: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = r"10 rows, last written 20\d\d-\d\d-\d\d \d\d:\d\d UTC"
+    for form in ("text", "markdown", "html"):
+        assert re.search(said, _shown(lancens(capsys, "plan", "--format", form, "-o", "looked.json").out)), form
+        assert not re.search(said, lancens(capsys, "plan", "--no-probe", "--format", form, "-o", "plain.json").out)
+    assert Path("looked.json").read_bytes() == Path("plain.json").read_bytes()
+    assert "last written" not in Path("looked.json").read_text()
+    assert re.search(said, lancens(capsys, "apply", "looked.json", "--auto-approve").out)
+
+
+def test_data_that_cannot_be_opened_keeps_no_removal_from_being_shown(
+    shop: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [place] = (shop.parent / "lake").glob("*$t")
+    for part in (place / "_versions").iterdir():
+        part.write_bytes(b"broken")
+    shown = lancens(capsys, "plan")
+    assert shown.code == 0
+    assert "its data cannot be opened" in shown.out
+
+
+def test_runs_are_listed_and_what_one_removed_comes_back(
+    shop: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert lancens(capsys, "apply", "--auto-approve").code == 0
+    newest, oldest = lancens(capsys, "runs").out.splitlines()
+    assert "1 done of 1 changes" in newest
+    run = newest.split()[0]
+    assert "lake/a b/t  deregister-table: done" in lancens(capsys, "show", run).out
+    assert lancens(capsys, "show", f".lancens/{run}.jsonl").out == lancens(capsys, "show", run).out
+    blocks = lancens(capsys, "show", run, "--manifest").out
+    assert "s3cret" not in blocks
+    [variable] = re.findall(r"\$\{env:(\w+)\}", blocks)
+    monkeypatch.setenv(variable, "s3cret-value")
+    Path("back.yaml").write_text(blocks)
+    shop.write_text(shop.read_text().replace("name: shop", "name: shop\ninclude: [back.yaml]"))
+    plan = reconciler.plan(reconciler.load(shop))
+    assert [(change.action.value, change.address) for change in plan.changes] == [("register-table", "lake/a b/t")]
+    nothing = lancens(capsys, "show", oldest.split()[0], "--manifest")
+    assert (nothing.code, "this run removed nothing" in nothing.err) == (1, True)
+
+
+def test_bad_input_is_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str], shop: Path) -> None:
+    for arguments, said in {
+        ("show", "nope"): "nope is neither a file nor a run in .lancens; `lancens runs` lists the runs",
+        ("runs", "--journal", "elsewhere"): "There is no journal in elsewhere.",
+    }.items():
+        ran = lancens(capsys, *arguments)
+        assert (ran.out, ran.err.strip()) == ("", said)
+    lancens(capsys, "plan", "-o", "plan.json")
+    assert "--manifest goes with a run" in lancens(capsys, "show", "plan.json", "--manifest").err
+    Path(".lancens/bad.jsonl").write_text("{}\n")
+    assert "not a line of a journal" in lancens(capsys, "runs").out
+    [journal] = [path for path in Path(".lancens").glob("*.jsonl") if path.stem != "bad"]
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    assert {"catalog", "identifier", "before"} <= next(line for line in lines if line["entry"] == "intent").keys()
+
+
+def test_drift_fails_on_what_nobody_manages_when_asked_to(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert lancens(capsys, "apply", "--auto-approve").code == 0
+    assert lancens(capsys, "drift", "--fail-on", "unmanaged").code == 0
+    lance.write_dataset(pa.table({"id": [1]}), str(shop.parent / "lake" / "stray.lance"))
+    assert lancens(capsys, "drift").code == 0
+    failed = lancens(capsys, "drift", "--fail-on", "unmanaged")
+    assert (failed.code, "1 table managed by no manifest." in failed.err) == (2, True)
+    assert failed.out.rstrip().endswith("match the manifest; 1 more table only in the catalogs.")
+
+
+def test_a_plan_shows_itself(shop: Path) -> None:
+    plan = reconciler.plan(reconciler.load(shop))
+    assert str(plan).splitlines()[-1].startswith("Plan: ")
+    page = plan._repr_html_()
+    assert page is not None
+    assert page.startswith('<iframe srcdoc="&lt;!doctype html&gt;')
+    assert page.count('"') == 6, "what is in the page ends no attribute"
+    assert re.match(r"\d+\.\d+", reconciler.__version__)
