@@ -96,7 +96,8 @@ class ExtraColumns(Enum):
 class DesiredNamespace:
     """One namespace block.
 
-    A block that is not ``claimed`` is a *path*: it is created where absent and otherwise left alone.
+    A block that is not ``claimed`` is a *path*: it is created where absent and otherwise left alone. The values of
+    ``secret_keys`` in ``properties`` come from the environment or a file, and are hidden as those of passwords are.
     """
 
     id: Identifier
@@ -106,11 +107,15 @@ class DesiredNamespace:
     absent: bool = False
     protect: bool | None = None
     kind: str | None = None
+    secret_keys: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class DesiredTable:
-    """One table block. ``location`` None leaves the place to the catalog; ``schema`` None leaves it to the data."""
+    """One table block. ``location`` None leaves the place to the catalog; ``schema`` None leaves it to the data.
+
+    The values of ``secret_keys`` in ``properties`` come from the environment or a file.
+    """
 
     id: Identifier
     source: Source
@@ -122,6 +127,7 @@ class DesiredTable:
     absent: bool = False
     protect: bool | None = None
     extra_columns: ExtraColumns = ExtraColumns.KEEP
+    secret_keys: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,7 +196,7 @@ def _replace(target: Target[LiveTable]) -> Outcome:
     try:
         backend.remove_table(target.identifier)
     except (TableNotFoundError, NamespaceNotFoundError):
-        raise StaleError(stale_text(target.change.before, None)) from None
+        raise StaleError(stale_text(target.change, target.change.before, None)) from None
     try:
         made = backend.insert_table(target.identifier, location, properties)
     except TableAlreadyExistsError as error:

@@ -180,7 +180,7 @@ class _CatalogWriter:
         reason = check_name(name) or _cannot_hold(name)
         if reason is None and len(parent) >= _MOST_LEVELS:
             reason = f"it is more than {_MOST_LEVELS} levels deep"
-        return None if reason is None else f"# {kind} {json.dumps(name)} is left out: {reason}"
+        return None if reason is None else f"# {kind} {display.message(json.dumps(name))} is left out: {reason}"
 
     def _namespace(self, parent: Identifier, name: str, indent: str) -> Iterator[str]:
         comment = self._left_out("namespace", parent, name)
@@ -235,7 +235,7 @@ class _CatalogWriter:
             elif key_fault is None and is_owned:
                 written += self._placeholder(key, [*live.id, key], inner)
             else:
-                shown = json.dumps(key[:_LONGEST_KEY])
+                shown = display.message(json.dumps(key[:_LONGEST_KEY]))
                 yield f"{indent}# property {shown} is left out: {key_fault or value_fault}"
         if written:
             yield f"{indent}properties:"

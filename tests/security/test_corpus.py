@@ -171,15 +171,15 @@ def _spoiled(sound: Say, watch: Watch) -> Iterator[tuple[str, list[bytes]]]:
             value = sound(self.command, self.path, dict(self.headers.items()), body)
             with lock:
                 dice = watch.dice
-                status = dice.choice([200] * 8 + [201, 204, 302, 400, 401, 403, 404, 409, 500, 600])
-                if len(said) > 500 or dice.randrange(3):
+                status = dice.choice([200] * 16 + [201, 204, 302, 400, 401, 403, 404, 409, 500, 600])
+                if len(said) > 500 or dice.randrange(8):
                     status, content = 200, json.dumps(value).encode()
                 elif dice.randrange(2):
                     content = json.dumps(mutated_json(dice, value)).encode()
                 else:
                     content = mutated(dice, json.dumps(value).encode())
                 said.append(content)
-                length = dice.choice([len(content)] * 9 + [len(content) + 5])
+                length = dice.choice([len(content)] * 80 + [len(content) + 5])
             with suppress(OSError):
                 self.send_response(status)
                 self.send_header("Content-Type", watch.dice.choice(["application/json"] * 5 + ["text/html", ""]))
@@ -315,7 +315,7 @@ def _metastore(watch: Watch) -> Iterator[tuple[int, list[bytes]]]:
                 names = b"".join(struct.pack(">i", len(name)) + name for name in (b"a", b"default"))
                 success = b"\x0f" + struct.pack(">hbi", 0, 11, 2) + names + b"\x00"
                 reply = b"\x80\x01\x00\x02" + asked[4 : 12 + length] + success
-                if not watch.dice.randrange(3):
+                if not watch.dice.randrange(5):
                     reply = mutated(watch.dice, reply)
                 said.append(reply)
                 connection.sendall(reply)

@@ -11,7 +11,7 @@ import pytest
 from reconciler.errors import BlockedError, CatalogError, ErrorCode, InternalError, ManifestError, Problem
 from tests.cli.running import Ran, lancens, shell
 from tests.security.hostile import EVIL, FORGED, HostileCatalog, assert_harmless
-from tests.servers.lance_rest import scripted
+from tests.servers.lance_rest import Request, scripted
 
 
 @pytest.fixture
@@ -85,6 +85,20 @@ def test_what_a_service_says_of_its_failure_is_one_line(
     assert_harmless(ran.err)
     assert ran.code == 1
     assert "forged" in ran.err
+
+
+def test_what_an_import_leaves_out_is_named_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+    """No manifest holds such a key; found by the corpus."""
+
+    def answer(request: Request) -> tuple[int, object]:
+        names: dict[str, list[str]] = {"namespaces": []} if request.path.endswith("/list") else {"operations": []}
+        if "/table/list" in request.path:
+            return 200, {"tables": ["t"]}
+        return 200, {**names, "location": "s3://lake/t", "properties": {f"{EVIL} ##[error]": "v"}}
+
+    with scripted(answer) as server:
+        ran = _check(lancens(capsys, "import", "--impl", "rest", "--config", f"uri={server.url}"))
+    assert "is left out" in ran.out
 
 
 def test_conformance_shows_what_a_hostile_service_answers_as_text(
