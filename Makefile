@@ -9,7 +9,7 @@ SYSTEM := $(VENV)/.system
 # With this set, every Python that a test starts would compile all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help system install demo test lint types uncounted unit servers coverage soak bench schemas docs lock dist thrift clean
+.PHONY: help system install demo test lint types uncounted unit servers coverage soak torture bench schemas docs lock dist thrift clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -66,7 +66,7 @@ unit: $(INSTALLED)
 # so that no two groups of JVMs stand side by side; the others run beside them.
 SERVER_FOLDERS = $(filter-out $(addprefix tests/,applier catalogs cli servers unit),\
 	$(patsubst %/,%,$(sort $(dir $(wildcard tests/*/test_*.py tests/catalogs/*/test_*.py)))))
-JVM_FOLDERS = $(filter %/hive %/iceberg %/unity %/pipeline %/server,$(SERVER_FOLDERS))
+JVM_FOLDERS = $(filter %/hive %/iceberg %/unity %/pipeline %/server %/torture,$(SERVER_FOLDERS))
 servers: $(INSTALLED)
 	@$(MAKE) --no-print-directory --jobs 2 COUNTED=$(COUNTED) jvm-servers other-servers
 
@@ -84,6 +84,10 @@ shown = out=$$($(1) 2>&1) && status=0 || status=$$?; printf '%s\n%s\n' '$(1)' "$
 ## make soak       the long checks in full: kills, proxies, fuzzing, big tables; seeds are printed
 soak: $(INSTALLED)
 	LANCENS_SOAK=1 $(BIN)/pytest -m soak -s --timeout 14400 tests
+
+## make torture    every server under faults, kills and races, against what it truly holds (docs/reliability.md)
+torture: $(INSTALLED)
+	$(BIN)/python -m tests.torture
 
 ## make bench      benchmarks: side by side, as ratios and call counts
 bench: $(INSTALLED)

@@ -96,7 +96,8 @@ class ExtraColumns(Enum):
 class DesiredNamespace:
     """One namespace block.
 
-    A block that is not ``claimed`` is a *path*: it is created where absent and otherwise left alone.
+    A block that is not ``claimed`` is a *path*: it is created where absent and otherwise left alone. The values of
+    ``secret_keys`` in ``properties`` come from the environment or a file, and are hidden as those of passwords are.
     """
 
     id: Identifier
@@ -106,11 +107,15 @@ class DesiredNamespace:
     absent: bool = False
     protect: bool | None = None
     kind: str | None = None
+    secret_keys: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class DesiredTable:
-    """One table block. ``location`` None leaves the place to the catalog; ``schema`` None leaves it to the data."""
+    """One table block. ``location`` None leaves the place to the catalog; ``schema`` None leaves it to the data.
+
+    The values of ``secret_keys`` in ``properties`` come from the environment or a file.
+    """
 
     id: Identifier
     source: Source
@@ -122,6 +127,7 @@ class DesiredTable:
     absent: bool = False
     protect: bool | None = None
     extra_columns: ExtraColumns = ExtraColumns.KEEP
+    secret_keys: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +290,7 @@ class Capabilities:
     ``name_rule``, ``folds_case``: the catalog's own rules for names.
     ``one_name_space``: whether a table and a namespace beside each other cannot have the same name.
     ``location_policy``, ``ignores_location``: which locations it takes, and whether it may answer another one.
+    ``lists_root``: whether data directly under the root is a table without an entry of its own.
     ``longest_property``: how many UTF-16 code units a property's key or value has at most, None for no limit.
     ``namespace_markers``, ``table_markers``: whether properties written at creation are kept and read back.
     ``alter_namespace``, ``alter_table``: whether properties can be changed in place.
@@ -309,6 +316,7 @@ class Capabilities:
     one_name_space: bool = False
     location_policy: LocationPolicy = LocationPolicy.ANY
     ignores_location: bool = False
+    lists_root: bool = False
     longest_property: int | None = None
     namespace_markers: bool = True
     table_markers: bool = True

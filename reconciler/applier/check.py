@@ -20,6 +20,7 @@ from reconciler.names import Identifier
 from reconciler.planner.entries import Change, Fingerprint, Kind
 from reconciler.planner.plan import Plan
 from reconciler.planner.views import ObjectView, view_of
+from reconciler.redaction import scrub
 from reconciler.state import DEFAULT_PARALLELISM, LiveNamespace, LiveTable
 
 __all__ = ["check_plan"]
@@ -73,7 +74,7 @@ def check_plan(
         found = dict(zip(touched, pool.map(moved, touched), strict=True))
     stale = {key: fields for key, fields in found.items() if fields}
     if stale:
-        raise StalePlanError(*_lines(stale, len(touched)))
+        raise StalePlanError(*(scrub(line, secrets) for line in _lines(stale, len(touched))))
 
 
 def _touched(plan: Plan) -> dict[_Key, _Touched]:
@@ -104,7 +105,8 @@ def _moved(touched: _Touched, backend: Backend, kind: Kind, identifier: Identifi
     if any(precondition_of(change, view) is not Precondition.STALE for change, view in views):
         return ()
     keys = fingerprint.managed_keys if fingerprint else touched.changes[0].managed_keys
-    return differences(touched.planned_on(), view_of(live, keys, safeguard)) or [
+    about = fingerprint or touched.changes[0]
+    return differences(about, touched.planned_on(), view_of(live, keys, safeguard)) or [
         Difference("state", "what the plan's fingerprint was taken of", "something else")
     ]
 

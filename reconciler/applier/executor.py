@@ -22,7 +22,7 @@ from reconciler.backends.base import Backend
 from reconciler.errors import ApplyError, BackendError, ErrorCode
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
-from reconciler.redaction import REDACTED, is_sensitive_key, is_stand_in, scrub
+from reconciler.redaction import REDACTED, is_stand_in, scrub
 from reconciler.state import DEFAULT_PARALLELISM
 
 __all__ = ["StopSignal", "execute"]
@@ -107,7 +107,7 @@ def _refuse_unusable(plan: Plan, backends: Mapping[str, Backend]) -> None:
                 "manifest instead. Nothing was changed."
             )
         for key, value in (change.after.properties if change.after else {}).items():
-            if is_sensitive_key(key) and is_stand_in(value):
+            if is_stand_in(value):
                 raise ApplyError(
                     f"{change.address}: the value of `{key}` is not in the plan, which keeps no secrets, "
                     "and was not given again. Nothing was changed."

@@ -84,7 +84,7 @@ class Journal:
         Raises:
             ApplyError: the line did not reach the disk; the change must not go on.
         """
-        self._write("intent", {**_subject(position, change), "before": _whole(live)})
+        self._write("intent", {**_subject(position, change), "before": _whole(change, live)})
 
     def outcome(self, position: int, result: Result) -> None:
         """Record how the change at ``position`` ended.
@@ -161,11 +161,11 @@ def _subject(position: int, change: Change) -> dict[str, object]:
     }
 
 
-def _whole(live: LiveNamespace | LiveTable | None) -> dict[str, object] | None:
+def _whole(change: Change, live: LiveNamespace | LiveTable | None) -> dict[str, object] | None:
     """Return everything the catalog said of an object, managed or not; sensitive values as stand-ins."""
     if live is None:
         return None
-    whole: dict[str, object] = {"properties": redact_properties(live.properties)}
+    whole: dict[str, object] = {"properties": redact_properties(live.properties, change.address, change.secret_keys)}
     if isinstance(live, LiveTable):
         whole["location"] = locations.redact(live.location)
     elif live.kind is not None:

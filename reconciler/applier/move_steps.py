@@ -9,7 +9,7 @@ from itertools import product
 
 from reconciler import locations
 from reconciler.applier.live import load_table
-from reconciler.applier.precondition import Precondition, precondition_of, shown, stale_text
+from reconciler.applier.precondition import Precondition, precondition_of, stale_text
 from reconciler.applier.report import Status
 from reconciler.applier.step import Outcome, StaleError, Target
 from reconciler.applier.table_steps import step_of_table
@@ -63,12 +63,12 @@ class Move:
         origin, live = self.origin, self.live
         if origin is None:
             if live is None:
-                raise StaleError(f"moved: {self._origin_name}: {stale_text(self.change.before, None)}")
+                raise StaleError(f"moved: {self._origin_name}: {stale_text(self.change, self.change.before, None)}")
             self._expect_ours(live)
             return live
         if not is_as_planned(self.change, origin, self.backend):
             view = view_of(origin, self.change.managed_keys, self.backend.capabilities.safeguard)
-            raise StaleError(f"moved: {self._origin_name}: {stale_text(self.change.before, view)}")
+            raise StaleError(f"moved: {self._origin_name}: {stale_text(self.change, self.change.before, view)}")
         if live is not None:
             self._expect_ours(live)
             if not locations.same(origin.location, live.location) or owner_of(live.properties) != self._owner:
@@ -89,7 +89,9 @@ class Move:
                 self.backend.alter_table(self.origin_id, PropertyChanges({MANAGED_BY: owner}))
             return self.backend.rename_table(self.origin_id, self.identifier)
         except TableNotFoundError:
-            raise StaleError(f"moved: {self._origin_name}: {stale_text(self.change.before, None)}") from None
+            raise StaleError(
+                f"moved: {self._origin_name}: {stale_text(self.change, self.change.before, None)}"
+            ) from None
 
     def _made_anew(self, origin: LiveTable) -> LiveTable:
         """Make an entry at the same location, with every property of the old one."""
@@ -144,7 +146,9 @@ class Move:
         """
         if not has_moved(self.change, live, self.backend):
             view = view_of(live, self.change.managed_keys, self.backend.capabilities.safeguard)
-            raise StaleError(f"someone else made it in the meantime: {stale_text(self.change.after, view)}")
+            raise StaleError(
+                f"someone else made it in the meantime: {stale_text(self.change, self.change.after, view)}"
+            )
 
 
 def move_of(change: Change, backend: Backend) -> Move:
@@ -157,23 +161,23 @@ def has_moved(change: Change, live: LiveTable, backend: Backend) -> bool:
     """Return whether ``live``, which has the new name, is the table of a move, whatever part of it is done."""
     safeguard = backend.capabilities.safeguard
     view = view_of(live, change.managed_keys, safeguard)
-    if precondition_of(change, view) is not Precondition.STALE or _is_like(change, _shown(view)):
+    if precondition_of(change, view) is not Precondition.STALE or _is_like(change, _shown(change, view)):
         return True
     if change.found is None:
         return False
     keys = {*change.found.properties, *(change.after.properties if change.after else ())}
     found = view_of(live, keys, safeguard)
-    return found is not None and shown(found).digest() == shown(change.found).digest()
+    return found is not None and change.concealed(found).digest() == change.concealed(change.found).digest()
 
 
 def is_as_planned(change: Change, origin: LiveTable, backend: Backend) -> bool:
     """Return whether ``origin``, with the old name, is as a move was planned on, or as its first part leaves it."""
-    return _is_like(change, _shown(view_of(origin, change.managed_keys, backend.capabilities.safeguard)))
+    return _is_like(change, _shown(change, view_of(origin, change.managed_keys, backend.capabilities.safeguard)))
 
 
-def _shown(view: ObjectView | None) -> ObjectView:
+def _shown(change: Change, view: ObjectView | None) -> ObjectView:
     """Return a view in the form in which a saved plan keeps it; an empty one where there is nothing."""
-    return shown(view or ObjectView())
+    return change.concealed(view or ObjectView())
 
 
 def _is_like(change: Change, found: ObjectView) -> bool:
@@ -182,6 +186,6 @@ def _is_like(change: Change, found: ObjectView) -> bool:
 
 def _on_the_way(change: Change) -> Iterator[ObjectView]:
     """Yield the states of an entry before it is renamed: mark and what keeps its data safe may be there already."""
-    before, after = _shown(change.before), _shown(change.after)
+    before, after = _shown(change, change.before), _shown(change, change.after)
     for managed_by, safeguards in product((before.managed_by, after.managed_by), (before.safeguards, after.safeguards)):
         yield before.model_copy(update={"managed_by": managed_by, "safeguards": safeguards})

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from reconciler import locations
-from reconciler.planner.entries import Change
+from reconciler.planner.entries import Change, Fingerprint
 from reconciler.planner.views import ObjectView
-from reconciler.redaction import redact_properties
 
-__all__ = ["Difference", "Precondition", "differences", "precondition_of", "shown", "stale_text"]
+__all__ = ["Difference", "Precondition", "differences", "precondition_of", "stale_text"]
 
 
 class Precondition(Enum):
@@ -32,22 +31,6 @@ class Precondition(Enum):
     STALE = "stale"
 
 
-def shown(view: ObjectView) -> ObjectView:
-    """Return ``view`` with every sensitive value replaced."""
-    return view.model_copy(
-        update={
-            "location": _redacted(view.location),
-            "requested_location": _redacted(view.requested_location),
-            "chosen_location": _redacted(view.chosen_location),
-            "properties": redact_properties(view.properties),
-        }
-    )
-
-
-def _redacted(location: str | None) -> str | None:
-    return None if location is None else locations.redact(location)
-
-
 def precondition_of(change: Change, live: ObjectView | None) -> Precondition:
     """Return how ``live``, the view over the change's managed keys, meets what ``change`` expects.
 
@@ -57,10 +40,10 @@ def precondition_of(change: Change, live: ObjectView | None) -> Precondition:
         if change.after is None:
             return Precondition.APPLIED
         return Precondition.PENDING if change.before is None or change.replace else Precondition.STALE
-    found = shown(live)
-    if change.after is not None and found.satisfies(shown(change.after)):
+    found = change.concealed(live)
+    if change.after is not None and found.satisfies(change.concealed(change.after)):
         return Precondition.APPLIED if found.is_request_true else Precondition.UNSETTLED
-    if change.before is not None and found.digest() == shown(change.before).digest():
+    if change.before is not None and found.digest() == change.concealed(change.before).digest():
         return Precondition.PENDING
     return Precondition.STALE
 
@@ -77,12 +60,12 @@ class Difference:
         return f"planned on {self.planned or 'nothing'}, now {self.now or 'nothing'}"
 
 
-def differences(planned: ObjectView | None, live: ObjectView | None) -> list[Difference]:
-    """Return what moved between the two states of one object; None is an object that is not there."""
+def differences(one: Change | Fingerprint, planned: ObjectView | None, live: ObjectView | None) -> list[Difference]:
+    """Return what moved between two states of the object that ``one`` is about; None is one that is not there."""
     if planned is None or live is None:
         there = [Difference("existence", None if planned is None else "there", None if live is None else "there")]
         return [] if planned is live else there
-    before, now = dict(_fields(shown(planned))), dict(_fields(shown(live)))
+    before, now = dict(_fields(one.concealed(planned))), dict(_fields(one.concealed(live)))
     return [
         Difference(field, before.get(field), now.get(field))
         for field in dict.fromkeys((*before, *now))
@@ -90,9 +73,9 @@ def differences(planned: ObjectView | None, live: ObjectView | None) -> list[Dif
     ]
 
 
-def stale_text(planned: ObjectView | None, live: ObjectView | None) -> str:
-    """Return every difference on one line, such as ``location planned on a, now b``."""
-    return "; ".join(f"{moved.field} {moved}" for moved in differences(planned, live))
+def stale_text(change: Change, planned: ObjectView | None, live: ObjectView | None) -> str:
+    """Return on one line how ``live`` differs from a state that ``change`` has: ``location planned on a, now b``."""
+    return "; ".join(f"{moved.field} {moved}" for moved in differences(change, planned, live))
 
 
 def _same_place(field: str, one: str | None, other: str | None) -> bool:

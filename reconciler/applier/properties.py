@@ -28,13 +28,14 @@ def _request(change: Change, in_force: str | None, *, keeps_request: bool) -> di
     """Return what the marks of the location asked for are to say; None for one to take away.
 
     Where an entry is made or moved that is what holds if the service ignores the location: whoever reads the entry
-    next is not to ask for it again. Where it does not, the answer to the write tells.
+    next is not to ask for it again. Where it does not, the answer to the write tells; an entry that is there already,
+    as a run that was interrupted after that answer leaves it, tells itself.
     """
     before, after = change.before or ObjectView(), change.after or ObjectView()
     if locations.same(before.location, after.location):
         if after.requested_location is not None:
             return {} if in_force is None else {ownership.CHOSEN_LOCATION: in_force}
-    elif keeps_request:
+    elif keeps_request and not (in_force is not None and locations.same(in_force, after.location)):
         return {ownership.REQUESTED_LOCATION: after.location, ownership.CHOSEN_LOCATION: in_force}
     return dict.fromkeys((ownership.REQUESTED_LOCATION, ownership.CHOSEN_LOCATION))
 

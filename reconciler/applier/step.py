@@ -47,7 +47,7 @@ class Target(Generic[LiveT]):
     def existing(self) -> LiveT:
         """The live object, for the steps that are never taken without one."""
         if self.live is None:
-            raise StaleError(stale_text(self.change.before, None))
+            raise StaleError(stale_text(self.change, self.change.before, None))
         return self.live
 
     @property
@@ -67,7 +67,7 @@ class Target(Generic[LiveT]):
             StaleError: it is neither.
         """
         if self.precondition is Precondition.STALE:
-            raise StaleError(f"moved: {stale_text(self.change.before, self._view(self.live))}")
+            raise StaleError(f"moved: {stale_text(self.change, self.change.before, self._view(self.live))}")
 
     def accept(self, found: LiveT | None, error: BackendError) -> LiveT:
         """Return ``found``, which has the name that a creation was refused with ``error``, when it is equal.
@@ -103,7 +103,7 @@ class Target(Generic[LiveT]):
         return precondition_of(self.change, self._view(live))
 
     def _otherwise(self, live: LiveT) -> str:
-        others = differences(self.after, self._view(live))
+        others = differences(self.change, self.after, self._view(live))
         return ", ".join(f"{other.field} is {other.now or 'unset'}, not {other.planned or 'unset'}" for other in others)
 
 

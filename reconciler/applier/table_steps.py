@@ -42,8 +42,9 @@ def step_of_table(target: Target[LiveTable]) -> Step[LiveTable]:
 def _create(target: Target[LiveTable]) -> Outcome:
     """Write the empty dataset and make or mend the entry.
 
-    The dataset comes before a new entry, which so never points at nothing; only a service that chooses the location
-    itself has to be asked for it first.
+    The dataset comes before a new entry, which so never points at nothing. Only a service that chooses the location
+    itself has to be asked for it first; and where a dataset is a table without an entry, it would be nobody's until it
+    has got one.
     """
     backend, live, columns = target.backend, target.live, target.after.columns or ()
     if live is not None and _is_half_made(target):
@@ -56,7 +57,8 @@ def _create(target: Target[LiveTable]) -> Outcome:
         wrote = ensure_dataset(backend, live.location, columns, finished=target.precondition is Precondition.APPLIED)
         return replace(outcome, status=Status.DONE) if wrote else outcome
     location = _asked_location(target)
-    if backend.capabilities.ignores_location:
+    is_listed = backend.capabilities.lists_root and len(target.identifier) == 1
+    if backend.capabilities.ignores_location or is_listed:
         outcome, made = _insert(target, location)
         ensure_dataset(backend, made.location, columns, finished=False)
         return outcome
@@ -196,7 +198,7 @@ def _replace(target: Target[LiveTable]) -> Outcome:
     try:
         backend.remove_table(target.identifier)
     except (TableNotFoundError, NamespaceNotFoundError):
-        raise StaleError(stale_text(target.change.before, None)) from None
+        raise StaleError(stale_text(target.change, target.change.before, None)) from None
     try:
         made = backend.insert_table(target.identifier, location, properties)
     except TableAlreadyExistsError as error:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias, TypeVar, get_origin
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, get_origin
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
@@ -52,6 +52,10 @@ class BackendConfig(BaseModel):
         hide_input_in_errors=True,
         use_attribute_docstrings=True,
     )
+
+    credentials: ClassVar[frozenset[str]] = frozenset()
+    """The keys that say who speaks, beside those whose names or values tell by themselves: who plans with one role may
+    apply with another."""
 
     storage: dict[str, str] = Field(default_factory=dict, repr=False)
     """Options handed to pylance for opening and writing datasets; never shown."""

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.carrying_out import ask, carry_out
-from reconciler.cli.options import PlanFlags, full_option, journal_option, load_manifest, plan_flags, read_plan
+from reconciler.cli.options import (
+    PlanFlags,
+    full_option,
+    journal_option,
+    load_manifest,
+    plan_flags,
+    policy,
+    read_plan,
+)
 from reconciler.cli.showing import BLOCKED, make_plan, print_plan, what_goes
 from reconciler.errors import LancensError
 
@@ -85,7 +93,7 @@ def _manifest_of(plan: Plan, path: Path, flags: PlanFlags) -> Manifest:
     for folder in (Path(), path.parent):
         files = [folder / name for name in plan.manifest.files]
         if files and all(file.exists() for file in files):
-            return load(*files, variables=flags.variables)
+            return load(*files, variables=flags.variables, policy=policy())
     raise LancensError(
         f"{path} was made from {', '.join(plan.manifest.files)}, which is not here; run apply where the plan was made"
     )

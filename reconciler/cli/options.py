@@ -7,7 +7,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,7 +19,7 @@ from reconciler.errors import LancensError, PlanFileError
 from reconciler.state import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:
-    from reconciler.manifest import Manifest
+    from reconciler.manifest import Manifest, Policy
     from reconciler.planner.plan import Plan
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "pairs",
     "parallelism_option",
     "plan_flags",
+    "policy",
     "read_plan",
     "say",
     "select_option",
@@ -60,7 +61,65 @@ def pairs(context: click.Context, parameter: click.Parameter, given: tuple[str, 
     return found
 
 
-manifest_arguments = click.argument("manifests", nargs=-1, metavar="[MANIFEST]...", type=click.Path())
+_OUTSIDE, _HOSTS, _NAMES = "lancens.allow-outside", "lancens.allow-hosts", "lancens.allow-env"
+
+
+def _kept_as(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """Return a callback that keeps an option's value for :func:`policy`: every command that loads a manifest has it."""
+
+    def keep(context: click.Context, _: click.Parameter, value: Any) -> None:
+        context.meta[key] = value
+
+    return keep
+
+
+_MANIFEST_OPTIONS = (
+    click.argument("manifests", nargs=-1, metavar="[MANIFEST]...", type=click.Path()),
+    click.option(
+        "--allow-outside",
+        is_flag=True,
+        expose_value=False,
+        callback=_kept_as(_OUTSIDE),
+        help="Let includes and ${file:…} lead out of the manifest's folder.",
+    ),
+    click.option(
+        "--allow-host",
+        multiple=True,
+        metavar="HOST",
+        expose_value=False,
+        callback=_kept_as(_HOSTS),
+        help="Only let `config` name this host, or .example.com for all below one. Can be repeated.",
+    ),
+    click.option(
+        "--allow-env",
+        multiple=True,
+        metavar="NAME",
+        expose_value=False,
+        callback=_kept_as(_NAMES),
+        help="Only let ${env:…} read this variable, none where it is empty. Can be repeated.",
+    ),
+)
+
+
+def manifest_arguments(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the argument MANIFEST to a command, and the options that say what one may read and reach."""
+    for option in reversed(_MANIFEST_OPTIONS):
+        command = option(command)
+    return command
+
+
+def policy(*, checking: bool = False) -> Policy:
+    """Return what the command line lets a manifest read and reach; ``checking``: it is only looked at."""
+    from reconciler.manifest import CHECKING, OPEN
+
+    meta = click.get_current_context().meta
+    return replace(
+        CHECKING if checking else OPEN,
+        environment=meta.get(_NAMES) or None,
+        outside=bool(meta.get(_OUTSIDE)),
+        hosts=meta.get(_HOSTS) or None,
+    )
+
 
 _VAR_FILES = "reconciler.cli.var_files"
 
@@ -203,8 +262,10 @@ def plan_flags(command: Callable[..., None]) -> Callable[..., None]:
     return collected
 
 
-def load_manifest(manifests: tuple[str, ...], variables: Mapping[str, str]) -> Manifest:
+def load_manifest(manifests: tuple[str, ...], variables: Mapping[str, str], *, checking: bool = False) -> Manifest:
     """Return the manifest of the paths given; without one, of ``lancens.yaml`` here.
+
+    ``checking``: nothing of the environment and no file but its own is read for it.
 
     Raises:
         ManifestError: it cannot be used.
@@ -222,7 +283,7 @@ def load_manifest(manifests: tuple[str, ...], variables: Mapping[str, str]) -> M
         raise LancensError(
             f"{saved} is not a manifest; `lancens show {saved}` and `lancens apply {saved}` take saved plans"
         )
-    return load(*(manifests or (DEFAULT_MANIFEST,)), variables=variables)
+    return load(*(manifests or (DEFAULT_MANIFEST,)), variables=variables, policy=policy(checking=checking))
 
 
 def wants_color() -> bool:

@@ -13,15 +13,15 @@ from reconciler.cli.options import load_manifest, manifest_arguments, say, varia
 def command(manifests: tuple[str, ...], variables: dict[str, str]) -> None:
     """Check manifests without reading any catalog.
 
-    All errors of all files are printed at once, each as file:line:column. Placeholders in `config` may be unset, so
-    this runs where there are no credentials.
+    All errors of all files are printed at once, each as file:line:column. What ${env:…} and ${file:…} stand for is not
+    looked up, so this runs where there are no credentials.
 
     \b
     Examples:
       lancens validate
       lancens validate prod.yaml --var region=eu
     """
-    manifest = load_manifest(manifests, variables)
+    manifest = load_manifest(manifests, variables, checking=True)
     blocks = [catalog.desired for catalog in manifest.catalogs.values()]
     namespaces = sum(len(block.namespaces) for block in blocks)
     tables = sum(len(block.tables) for block in blocks)

@@ -14,12 +14,13 @@ from reconciler.github.api import GitHubError
 from reconciler.github.applying import apply
 from reconciler.github.auditing import audit
 from reconciler.github.context import read_context
+from reconciler.github.events import Trust
 from reconciler.github.failures import FailureReason, RefusedError, reason_of
 from reconciler.github.inputs import Command, CommentWhen, read_inputs
 from reconciler.github.job import Job
 from reconciler.github.outcome import Outcome, append_summary, write_outputs
 from reconciler.github.pages import fenced, labelled, plan_summary
-from reconciler.github.planning import comment_plan, drift, plan, validate, validate_fork
+from reconciler.github.planning import comment_plan, drift, plan, validate, validate_untrusted
 from reconciler.github.workflow import annotate, verbatim
 
 _COMMANDS: Mapping[Command, Callable[[Job], Outcome]] = {
@@ -64,31 +65,36 @@ def _run(job: Job) -> Outcome:
         outcome.plan = job.planned
         outcome.appendix = plan_summary(job.planned)
     outcome.page = job.secrets.scrub(outcome.page)
-    if outcome.failure is not FailureReason.GITHUB and (outcome.failure or job.inputs.command is Command.APPLY):
+    worth = outcome.failure or job.inputs.command is Command.APPLY
+    if worth and outcome.failure is not FailureReason.GITHUB and job.context.trust is Trust.FULL:
         _report(job, outcome)
     return outcome
 
 
 def _command(job: Job) -> Callable[[Job], Outcome]:
-    """Return what is to be done; a manifest from a fork is never let near a catalog or a secret.
+    """Return what is to be done; a manifest that is not trusted is never let near a catalog or a secret.
 
     Raises:
         RefusedError: it might be, or it was to be applied.
     """
-    context = job.context
-    if context.pull_request is None or not context.pull_request.from_fork:
-        return _COMMANDS[job.inputs.command]
-    if context.event == "pull_request_target":
-        raise RefusedError(
-            FailureReason.REFUSED,
-            "a workflow on `pull_request_target` runs with the repository's secrets, which a manifest from a fork must "
-            "not reach: use the event `pull_request`",
-        )
+    event = job.context.event
+    match job.context.trust:
+        case Trust.FULL:
+            return _COMMANDS[job.inputs.command]
+        case Trust.NONE:
+            raise RefusedError(
+                FailureReason.REFUSED,
+                f"a workflow on `{event}` runs with the repository's secrets, which a manifest from a fork must not "
+                "reach: use the event `pull_request` (docs/security.md has the events that are trusted)",
+            )
     if job.inputs.command is Command.APPLY:
         raise RefusedError(
-            FailureReason.NOT_APPROVED, "a pull request from a fork shows no plan, so there is none to apply"
+            FailureReason.NOT_APPROVED,
+            f"on `{event}` "
+            + ("with several heads" if job.context.pull_request is None else "of a pull request from a fork")
+            + " no plan is shown, so there is none to apply",
         )
-    return validate_fork
+    return validate_untrusted
 
 
 def _text(error: BaseException) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from reconciler import display
 from reconciler.applier import ApplyReport, Event, Finished, Status, result_line, summary_line
 from reconciler.errors import PlanFileError, StalePlanError
-from reconciler.github.approval import Approval, approval_in, marker
+from reconciler.github.approval import Approval, approval_in, marker, services_of
 from reconciler.github.comments import find_comment, is_untouched
 from reconciler.github.context import PullRequest
 from reconciler.github.failures import FailureReason, RefusedError
@@ -71,7 +71,12 @@ def _check_approved(job: Job, now: Plan) -> None:
     approval = _approval(job, pull_request)
     if approval.covers(now):
         return
-    moved = "the manifest" if now.manifest.digest != approval.manifest else "what the catalogs hold"
+    if now.manifest.digest != approval.manifest:
+        moved = "the manifest"
+    elif services_of(now) != approval.services:
+        moved = "which service or root a catalog's `config` stands for, by the environment, a variable or a file,"
+    else:
+        moved = "what the catalogs hold"
     raise RefusedError(
         FailureReason.PLAN_CHANGED,
         f"the plan is not the one that pull request {pull_request.number} showed (plan {approval.plan_digest[:12]} of "
@@ -90,6 +95,11 @@ def _approval(job: Job, pull_request: PullRequest) -> Approval:
         reason = f"the comment on pull request {pull_request.number} approves nothing: it was cut, or planning failed"
     elif not is_untouched(job.github, comment):
         reason = f"the comment on pull request {pull_request.number} was edited by someone else"
+    elif approval.commit != pull_request.head:
+        reason = (
+            f"the comment on pull request {pull_request.number} shows the plan of commit {approval.commit[:12]}, and "
+            f"what was merged is {pull_request.head[:12]}"
+        )
     else:
         return approval
     raise RefusedError(FailureReason.NOT_APPROVED, f"no approved plan: {reason}. Nothing was changed. {_HOW_ELSE}")

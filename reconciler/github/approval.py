@@ -1,8 +1,8 @@
 """What a comment approves: written into it where nobody sees it, and read again when the pull request is merged.
 
 A comment begins with a marker that says whose it is. When it shows the whole plan, the second line holds the digests
-of plan and manifest, and of each change. Where there is room, the last line holds the plan itself, so that what has
-changed since can be told in detail.
+of plan and manifest, of the resolved configuration of its catalogs, and of each change. Where there is room, the last
+line holds the plan itself, so that what has changed since can be told in detail.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from reconciler.errors import PlanFileError
 from reconciler.planner.entries import Change, Entry
 from reconciler.planner.plan import Plan
 
-__all__ = ["Approval", "approval_in", "approval_line", "essence", "marker", "packed"]
+__all__ = ["Approval", "approval_in", "approval_line", "essence", "marker", "packed", "services_of"]
 
 _LARGEST_PLAN_BYTES = 64 * 1024 * 1024
 _DIGEST_BYTES = 12
 _APPROVES = re.compile(
-    r"<!-- lancens approves plan=([0-9a-f]{64}) manifest=([0-9a-f]{64}) commit=([0-9a-f]{40,64}) "
+    r"<!-- lancens approves plan=([0-9a-f]{64}) manifest=([0-9a-f]{64}) services=([0-9a-f]{64}) "
+    r"commit=([0-9a-f]{40,64}) "
     r"changes=((?:[A-Za-z0-9+/]{16})*) -->"
 )
 _PACKED = re.compile(r"<!-- lancens plan\.json ([A-Za-z0-9+/=]+) -->")
@@ -36,6 +37,7 @@ class Approval:
 
     plan_digest: str
     manifest: str
+    services: str
     commit: str
     changes: frozenset[bytes]
     plan: Plan | None = None
@@ -45,7 +47,17 @@ class Approval:
 
         Its fingerprints are of now and are the applier's to check; what it does not touch may have moved.
         """
-        return plan.manifest.digest == self.manifest and all(_digest(change) in self.changes for change in plan.changes)
+        bound = (plan.manifest.digest, services_of(plan)) == (self.manifest, self.services)
+        return bound and all(_digest(change) in self.changes for change in plan.changes)
+
+
+def services_of(plan: Plan) -> str:
+    """Return a digest of which services ``plan`` is for, as each one's resolved configuration says.
+
+    It is taken of digests that are slow, so that it tells nothing about an address that could be guessed.
+    """
+    services = sorted((catalog.name, catalog.impl, catalog.service) for catalog in plan.catalogs)
+    return hashlib.sha256(json.dumps(services).encode()).hexdigest()
 
 
 def marker(kind: str, label: str) -> str:
@@ -66,8 +78,8 @@ def approval_line(plan: Plan, commit: str) -> str:
     """Return the second line of a comment that shows all of ``plan``."""
     changes = base64.b64encode(b"".join(map(_digest, plan.changes))).decode()
     return (
-        f"<!-- lancens approves plan={plan.digest()} manifest={plan.manifest.digest} commit={commit} "
-        f"changes={changes} -->"
+        f"<!-- lancens approves plan={plan.digest()} manifest={plan.manifest.digest} "
+        f"services={services_of(plan)} commit={commit} changes={changes} -->"
     )
 
 
@@ -83,10 +95,10 @@ def approval_in(body: str) -> Approval | None:
     found = _APPROVES.fullmatch(lines[1]) if len(lines) > 1 else None
     if found is None:
         return None
-    plan_digest, manifest, commit, listed = found.groups()
+    plan_digest, manifest, services, commit, listed = found.groups()
     joined = base64.b64decode(listed)
     changes = frozenset(joined[at : at + _DIGEST_BYTES] for at in range(0, len(joined), _DIGEST_BYTES))
-    return Approval(plan_digest, manifest, commit, changes, _unpacked(lines[-1], plan_digest))
+    return Approval(plan_digest, manifest, services, commit, changes, _unpacked(lines[-1], plan_digest))
 
 
 def _unpacked(line: str, digest: str) -> Plan | None:

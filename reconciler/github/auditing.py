@@ -54,6 +54,10 @@ def _run(job: Job, folder: Path) -> tuple[list[str], list[str], int]:
     command += ["--parallelism", str(inputs.parallelism)]
     for pair in inputs.variables.items():
         command += ["--var", "=".join(pair)]
+    command += [f"--allow-env={name}" for name in sorted(inputs.environment) or [""]]
+    command += [f"--allow-host={host}" for host in inputs.allow_hosts]
+    if inputs.allow_outside:
+        command.append("--allow-outside")
     if inputs.history:
         command += ["--history", inputs.history]
     problems: list[str] = []

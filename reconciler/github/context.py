@@ -11,16 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from reconciler.github.events import Trust, trust_of
 from reconciler.github.inputs import InputError
 
 __all__ = ["Context", "PullRequest", "read_context"]
 
-_PULL_REQUEST_EVENTS = ("pull_request", "pull_request_target")
-
 
 @dataclass(frozen=True, slots=True)
 class PullRequest:
-    """The part of a pull request that matters here; ``head`` is the commit that it proposes."""
+    """The part of a pull request that matters here.
+
+    ``head`` is the commit that it proposes, ``base`` the branch it is for, ``base_commit`` the commit there.
+    """
 
     number: int
     head: str
@@ -28,6 +30,7 @@ class PullRequest:
     from_fork: bool = False
     merged: bool = False
     merge_commit: str | None = None
+    base_commit: str = ""
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> PullRequest:
@@ -43,12 +46,16 @@ class PullRequest:
             from_fork=head_repository is None or head_repository != base_repository,
             merged=bool(document.get("merged") or document.get("merged_at")),
             merge_commit=document.get("merge_commit_sha"),
+            base_commit=str(base.get("sha") or base["ref"]),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One run of a step. ``branch`` is what was pushed; ``pull_request`` the one that the event is about."""
+    """One run of a step.
+
+    ``trust`` is what it may do, ``branch`` what was pushed, ``pull_request`` the one that the event is about.
+    """
 
     event: str
     repository: str
@@ -59,6 +66,7 @@ class Context:
     api_url: str
     graphql_url: str
     run_url: str
+    trust: Trust
     pull_request: PullRequest | None = None
 
     @property
@@ -82,6 +90,7 @@ def read_context(environment: Mapping[str, str]) -> Context:
         raise InputError(f"this is not a step of a workflow: {error.args[0]} is not set") from None
     server = environment.get("GITHUB_SERVER_URL", "https://github.com")
     api = environment.get("GITHUB_API_URL", "https://api.github.com")
+    document = _document(environment.get("GITHUB_EVENT_PATH", ""))
     return Context(
         event=event,
         repository=repository,
@@ -92,14 +101,24 @@ def read_context(environment: Mapping[str, str]) -> Context:
         api_url=api,
         graphql_url=environment.get("GITHUB_GRAPHQL_URL", f"{api}/graphql"),
         run_url=f"{server}/{repository}/actions/runs/{environment.get('GITHUB_RUN_ID', '')}",
-        pull_request=_pull_request(event, environment.get("GITHUB_EVENT_PATH", "")),
+        trust=trust_of(event, document, repository),
+        pull_request=_pull_request(event, document),
     )
 
 
-def _pull_request(event: str, path: str) -> PullRequest | None:
-    if event not in _PULL_REQUEST_EVENTS:
+def _document(path: str) -> Mapping[str, Any]:
+    """Return what came with the event; nothing where it cannot be read, which then says nobody's name."""
+    try:
+        document = json.loads(Path(path).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _pull_request(event: str, document: Mapping[str, Any]) -> PullRequest | None:
+    if not event.startswith("pull_request"):
         return None
     try:
-        return PullRequest.of(json.loads(Path(path).read_bytes())["pull_request"])
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return PullRequest.of(document["pull_request"])
+    except (ValueError, LookupError, TypeError, AttributeError):
         raise InputError(f"the event `{event}` has no pull request that can be read; see GITHUB_EVENT_PATH") from None

@@ -15,6 +15,11 @@ __all__ = ["DEFAULT_LABEL", "Command", "CommentWhen", "FailOn", "InputError", "I
 DEFAULT_LABEL = "default"
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# What the runner and this step hold themselves: inputs, tokens of the job, addresses that give out more of them.
+_RUNNERS_OWN = re.compile(
+    r"(?:INPUT|ACTIONS|GITHUB|RUNNER|LANCENS_ACTION)_|(?:LANCENS_PATH|LANCENS_PYTHON)$", re.IGNORECASE
+)
 _BOOLEANS = {"true": True, "false": False}
 _MOST_PARALLEL = 256
 
@@ -52,12 +57,18 @@ class FailOn(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What the workflow asks for; ``plan_file`` and ``history`` are empty where none is given."""
+    """What the workflow asks for; ``plan_file`` and ``history`` are empty where none is given.
+
+    ``environment`` holds the variables that a manifest may read, ``allow_hosts`` the hosts it may name, empty for any.
+    """
 
     command: Command
     manifests: tuple[str, ...] = ("lancens.yaml",)
     select: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    environment: frozenset[str] = frozenset()
+    allow_hosts: tuple[str, ...] = ()
+    allow_outside: bool = False
     plan_file: str = ""
     require_approved_plan: bool = True
     allow_mass_removal: bool = False
@@ -83,6 +94,9 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
         manifests=given.lines("manifest") or ("lancens.yaml",),
         select=given.lines("select"),
         variables=given.pairs("variables"),
+        environment=given.names("environment"),
+        allow_hosts=given.lines("allow-hosts"),
+        allow_outside=given.boolean("allow-outside", False),
         plan_file=given.text("plan-file"),
         require_approved_plan=given.boolean("require-approved-plan", True),
         allow_mass_removal=given.boolean("allow-mass-removal", False),
@@ -117,6 +131,16 @@ class _Given:
 
     def lines(self, name: str) -> tuple[str, ...]:
         return tuple(line.strip() for line in self.text(name).splitlines() if line.strip())
+
+    def names(self, name: str) -> frozenset[str]:
+        """Return the names of environment variables, one a line or separated by commas or spaces."""
+        found = frozenset(self.text(name).replace(",", " ").split())
+        for one in sorted(found):
+            if not _VARIABLE.fullmatch(one):
+                raise InputError(f"input `{name}`: expected names of environment variables, and no values")
+            if _RUNNERS_OWN.match(one):
+                raise InputError(f"input `{name}`: {one} is the runner's own, and no manifest gets it")
+        return found
 
     def choice(self, name: str, choices: list[str], default: str) -> str:
         text = self.text(name) or default

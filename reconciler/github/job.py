@@ -14,14 +14,15 @@ from reconciler.github.api import GitHub
 from reconciler.github.approval import marker
 from reconciler.github.comments import put_comment
 from reconciler.github.context import Context, PullRequest
-from reconciler.github.inputs import CommentWhen, Inputs
+from reconciler.github.events import Trust
+from reconciler.github.inputs import Command, CommentWhen, Inputs
 from reconciler.github.leaks import Secrets
 from reconciler.github.workflow import mask, verbatim
 from reconciler.planner.entries import Key
 from reconciler.planner.plan import Plan
 
 if TYPE_CHECKING:
-    from reconciler.manifest import Manifest
+    from reconciler.manifest import Manifest, Policy
 
 __all__ = ["Job"]
 
@@ -63,7 +64,9 @@ class Job:
         """
         from reconciler.manifest import load
 
-        manifest = load(*self.inputs.manifests, variables=self.inputs.variables)
+        manifest = load(*self.inputs.manifests, variables=self.inputs.variables, policy=self._policy())
+        if not self._resolves:
+            return manifest
         for catalog in manifest.catalogs.values():
             try:
                 hidden = catalog.resolve_config().secrets
@@ -72,6 +75,20 @@ class Job:
             for secret in sorted(hidden):
                 mask(secret)
         return manifest
+
+    @property
+    def _resolves(self) -> bool:
+        """Whether the manifest's values may be looked up at all."""
+        return self.context.trust is Trust.FULL and self.inputs.command is not Command.VALIDATE
+
+    def _policy(self) -> Policy:
+        from reconciler.manifest import CHECKING, UNTRUSTED, Policy
+
+        if self.context.trust is not Trust.FULL:
+            return UNTRUSTED
+        inputs = self.inputs
+        schemes = Policy().schemes if self._resolves else CHECKING.schemes
+        return Policy(schemes, inputs.environment, inputs.allow_outside, inputs.allow_hosts or None)
 
     def plan(self) -> Plan:
         """Return the plan of now, whatever it removes, after showing it in the log and beside the manifest's lines.

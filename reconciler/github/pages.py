@@ -40,14 +40,22 @@ def fenced(lines: Iterable[str], language: str = "") -> str:
     return markdown_text.fenced(kept, language)
 
 
-def plan_comment(plan: Plan, *, label: str, commit: str, run_url: str, removed: Mapping[Key, str] | None = None) -> str:
+def plan_comment(
+    plan: Plan,
+    *,
+    label: str,
+    commit: str,
+    run_url: str,
+    removed: Mapping[Key, str] | None = None,
+    first: str = "",
+) -> str:
     """Return the comment, without its marker, for a pull request that would apply ``plan`` when merged.
 
-    ``removed`` is what to say of the data of tables that are deregistered. A plan too long for a comment is cut: the
-    comment then says what was left out and approves nothing.
+    ``removed`` is what to say of the data of tables that are deregistered, ``first`` what stands before the plan. A
+    plan too long for a comment is cut: the comment then says what was left out and approves nothing.
     """
     tail = f"\n<sub>{labelled(label)}[the whole plan is an artifact of this run]({run_url})</sub>\n"
-    used = len(marker("plan", label)) + 1 + len(tail)
+    used = len(marker("plan", label)) + 1 + len(tail) + length_of(first)
     head = approval_line(plan, commit) + "\n\n"
     held = removed or {}
     whole = pull_request_comment(plan, commit=commit, limit=_NO_LIMIT, removed=held)
@@ -55,9 +63,9 @@ def plan_comment(plan: Plan, *, label: str, commit: str, run_url: str, removed: 
     if room < 0:
         # Shorter than the whole in any case: only a cut comment says that it approves nothing.
         limit = min(COMMENT_LIMIT - used - 1, length_of(whole) - 1)
-        return "\n" + pull_request_comment(plan, commit=commit, limit=limit, removed=held) + tail
+        return "\n" + first + pull_request_comment(plan, commit=commit, limit=limit, removed=held) + tail
     kept = packed(plan)
-    return head + whole + tail + (f"\n{kept}" if len(kept) < room else "")
+    return head + first + whole + tail + (f"\n{kept}" if len(kept) < room else "")
 
 
 def labelled(label: str) -> str:

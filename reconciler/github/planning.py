@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from reconciler.display import count
 from reconciler.github.approval import marker
+from reconciler.github.config_changes import config_changes
 from reconciler.github.failures import FailureReason
 from reconciler.github.inputs import CommentWhen
 from reconciler.github.issues import close_issue, put_issue
@@ -14,21 +15,27 @@ from reconciler.github.workflow import annotate
 from reconciler.planner.plan import Plan
 from reconciler.planner.safety import check_removals
 
-__all__ = ["comment_plan", "drift", "plan", "validate", "validate_fork"]
+__all__ = ["comment_plan", "drift", "plan", "validate", "validate_untrusted"]
 
 _FORK = (
     "This pull request comes from a fork. It gets no secrets, so only the manifest was checked: no catalog was read, "
     "and nothing is approved. To plan it, push its commits to a branch of this repository."
 )
 
+_QUEUE = (
+    "A merge queue joins the commits of several pull requests, perhaps of forks, so only the manifest was checked: no "
+    "catalog was read, and nothing is approved. Plan on the event `pull_request`."
+)
+
 
 def plan(job: Job) -> Outcome:
     """Plan; on a pull request, show the plan there."""
     pull_request = job.context.pull_request
+    first = config_changes(job)
     made = job.plan()
     if not job.inputs.allow_mass_removal:
         check_removals(made)
-    outcome = Outcome(page=plan_summary(made), plan=made, exit_code=_exit_code(made))
+    outcome = Outcome(page=first + plan_summary(made), plan=made, exit_code=_exit_code(made))
     if pull_request is not None:
         text = plan_comment(
             made,
@@ -36,8 +43,10 @@ def plan(job: Job) -> Outcome:
             commit=pull_request.head,
             run_url=job.context.run_url,
             removed=job.removed,
+            first=first,
         )
-        outcome.comment_url = comment_plan(job, text, worth=not made.is_empty or bool(made.blocked))
+        worth = bool(first or made.blocked) or not made.is_empty
+        outcome.comment_url = comment_plan(job, text, worth=worth)
     return outcome
 
 
@@ -75,11 +84,12 @@ def validate(job: Job) -> Outcome:
     return Outcome(page=f"### lancens: {code(manifest.name)} is valid\n\n{', '.join(parts)}.\n")
 
 
-def validate_fork(job: Job) -> Outcome:
+def validate_untrusted(job: Job) -> Outcome:
     """Validate, and say why there is no more than that."""
-    annotate("notice", _FORK, title="lancens: validated only")
+    why = _QUEUE if job.context.pull_request is None else _FORK
+    annotate("notice", why, title="lancens: validated only")
     outcome = validate(job)
-    outcome.page += f"\n{_FORK}\n"
+    outcome.page += f"\n{why}\n"
     return outcome
 
 

@@ -6,12 +6,17 @@ from reconciler.manifest.adhoc import manifest_of_service
 from reconciler.manifest.config import ResolvedConfig
 from reconciler.manifest.loading import load
 from reconciler.manifest.manifest import Manifest, ManifestCatalog, check_services
+from reconciler.manifest.policy import CHECKING, OPEN, UNTRUSTED, Policy
 from reconciler.manifest.schema import json_schema
 from reconciler.manifest.variable_files import read_variables
 
 __all__ = [
+    "CHECKING",
+    "OPEN",
+    "UNTRUSTED",
     "Manifest",
     "ManifestCatalog",
+    "Policy",
     "ResolvedConfig",
     "check_services",
     "json_schema",

@@ -9,6 +9,7 @@ from reconciler.errors import ConfigError
 from reconciler.manifest.config import ConfigEntry, ConfigText
 from reconciler.manifest.digests import digest_of
 from reconciler.manifest.manifest import Manifest, ManifestCatalog
+from reconciler.manifest.variables import Resolver
 from reconciler.state import DesiredCatalog, Source, Thresholds
 
 __all__ = ["manifest_of_service"]
@@ -39,5 +40,5 @@ def manifest_of_service(impl: str, properties: Mapping[str, str], catalog: str =
         files=(),
         folder=folder,
         thresholds=thresholds,
-        catalogs={catalog: ManifestCatalog(catalog, impl, desired, config, {})},
+        catalogs={catalog: ManifestCatalog(catalog, impl, desired, config, Resolver())},
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from collections.abc import Mapping as MappingOf
 from typing import TypeAlias, TypeVar
 
 from pydantic import ValidationError
@@ -12,7 +11,14 @@ from pydantic_core import ErrorDetails
 from reconciler.manifest.faults import Faults, expected_keys
 from reconciler.manifest.models import Block, ColumnBlock, ColumnError, MovedBlock, Nothing
 from reconciler.manifest.nodes import Mapping, Node, Place, Scalar, Sequence
-from reconciler.manifest.variables import Placeholder, Template, TemplateError, parse_template, value_of
+from reconciler.manifest.variables import (
+    Placeholder,
+    Resolver,
+    Template,
+    TemplateError,
+    is_from_outside,
+    parse_template,
+)
 
 __all__ = ["BlockReader", "entries_of"]
 
@@ -28,7 +34,9 @@ _SHAPES = {
     "string_type": "text",
 }
 # Values of these keys are never templates: `config` is resolved when a connection is made.
-_VERBATIM = ("version", "name", "impl", "config")
+_VERBATIM = frozenset({"version", "name", "impl", "config"})
+# Values of these keys are shown, and are names rather than values: none of them can be a secret.
+_SHOWN = frozenset({"expect", "kind", "mirror", "moved", "schema", "schemas", "scope"})
 
 
 def entries_of(node: Node | None) -> dict[str, Node]:
@@ -37,11 +45,12 @@ def entries_of(node: Node | None) -> dict[str, Node]:
 
 
 class BlockReader:
-    """Reads blocks; ``variables`` are what ``${var:…}`` stands for."""
+    """Reads blocks; ``resolver`` looks up what placeholders stand for."""
 
-    def __init__(self, faults: Faults, variables: MappingOf[str, str]) -> None:
+    def __init__(self, faults: Faults, resolver: Resolver) -> None:
         self.faults = faults
-        self._variables = variables
+        self.policy = resolver.policy
+        self._resolver = resolver
         self._unresolved: set[Place] = set()
         self.used: set[str] = set()
         """The names of the variables that templates use, given or not."""
@@ -57,7 +66,7 @@ class BlockReader:
         if not isinstance(node, Mapping):
             self.faults.at(node.place, f"{what} is {_shape(node)}, expected a block of keys")
             return None
-        plain = {key: self._plain(value, key in _VERBATIM) for key, value in node.entries.items() if key not in apart}
+        plain = {key: self._plain(value, key) for key, value in node.entries.items() if key not in apart}
         try:
             return model.model_validate(plain)
         except ValidationError as error:
@@ -67,9 +76,14 @@ class BlockReader:
         faulty = {str(detail["loc"][0]) for detail in details}
         return model.model_validate({key: value for key, value in plain.items() if key not in faulty})
 
-    def text(self, node: Scalar) -> str:
-        """Return the text at ``node`` with its placeholders resolved."""
-        return self._resolved(node) if "${" in node.text else node.text
+    def text(self, node: Scalar, key: str) -> str | None:
+        """Return the text at ``node``, the value of ``key``, with placeholders resolved; None where it is unknown."""
+        text = self._resolved(node, key) if "${" in node.text else node.text
+        return text if self.is_known(node) else None
+
+    def is_known(self, node: Node) -> bool:
+        """Return whether what stands at ``node`` is known: its placeholders may be looked up and stand for a text."""
+        return node.place not in self._unresolved
 
     def children(self, node: Node, key: str, what: str) -> dict[str, Node]:
         """Return the blocks below ``key``, by name; a fault when there is something else."""
@@ -79,28 +93,32 @@ class BlockReader:
         self.faults.at(child.place, f"`{key}` in {what} is {_shape(child)}, expected a block of keys")
         return {}
 
-    def _plain(self, node: Node, verbatim: bool) -> Plain:
+    def _plain(self, node: Node, key: str) -> Plain:
+        """Return the value of ``key``, or of a key below it, as plain values."""
         if isinstance(node, Mapping):
-            return {key: self._plain(value, verbatim) for key, value in node.entries.items()}
+            return {child: self._plain(value, key) for child, value in node.entries.items()}
         if isinstance(node, Sequence):
-            return [self._plain(item, verbatim) for item in node.items]
+            return [self._plain(item, key) for item in node.items]
         if node.is_null:
             return Nothing(node.text)
-        if verbatim or "${" not in node.text:
+        if "${" not in node.text or key in _VERBATIM:
             return node.text
-        return self._resolved(node)
+        return self._resolved(node, key)
 
-    def _resolved(self, node: Scalar) -> str:
+    def _resolved(self, node: Scalar, key: str) -> str:
         try:
-            folder = self.faults.folder(node.place)
-            return "".join(
-                value_of(part, self._variables, folder) if isinstance(part, Placeholder) else part
-                for part in self.template(node.text)
-            )
+            template = self.template(node.text)
+            if key in _SHOWN and is_from_outside(node.text):
+                raise TemplateError(
+                    f"`{key}` is `{node.text}`, and what comes from the environment or a file is a secret, which "
+                    f"`{key}` cannot be; give it with `${{var:name}}`"
+                )
+            if self._resolver.knows(template):
+                return self._resolver.text(template, self.faults.folder(node.place))
         except TemplateError as error:
             self.faults.at(node.place, str(error))
-            self._unresolved.add(node.place)
-            return node.text
+        self._unresolved.add(node.place)
+        return node.text
 
     def template(self, text: str) -> Template:
         """Return the template in ``text``, taking note of the variables it uses.

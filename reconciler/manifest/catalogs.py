@@ -10,10 +10,12 @@ from reconciler.backends.identifiers import folded, name_problem, property_probl
 from reconciler.manifest.blocks import BlockReader, entries_of
 from reconciler.manifest.columns import NamedSchemas, read_columns
 from reconciler.manifest.defaults import Defaults
+from reconciler.manifest.hosts import hosts_in
 from reconciler.manifest.models import NamespaceBlock, TableBlock
 from reconciler.manifest.nodes import Node, Place, Scalar, Sequence
+from reconciler.manifest.variables import is_from_outside
 from reconciler.names import EVERYTHING, Identifier, Scope, address
-from reconciler.redaction import is_sensitive_key, is_stand_in
+from reconciler.redaction import is_stand_in
 from reconciler.state import (
     Capabilities,
     DesiredNamespace,
@@ -45,6 +47,7 @@ class CatalogReader:
     namespaces: dict[Identifier, DesiredNamespace] = field(default_factory=dict)
     tables: dict[Identifier, DesiredTable] = field(default_factory=dict)
     relative: dict[Identifier, str] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
     schemas: NamedSchemas = field(default_factory=NamedSchemas)
     _places: dict[tuple[str, Identifier], tuple[Place, str]] = field(default_factory=dict)
 
@@ -132,6 +135,7 @@ class CatalogReader:
                 absent=absent,
                 protect=block.protect,
                 kind=block.kind,
+                secret_keys=self._secret_keys(node),
             )
         self._below(node, identifier, what, defaults, absent=absent)
 
@@ -199,6 +203,7 @@ class CatalogReader:
             probe=block.probe,
             absent=block.absent,
             protect=block.protect,
+            secret_keys=self._secret_keys(node),
         )
 
     def _check_absent(self, node: Node, block: TableBlock, what: str) -> None:
@@ -213,16 +218,28 @@ class CatalogReader:
         if block.location is None:
             return None
         value = entries_of(node)["location"]
+        if not self.blocks.is_known(value):
+            return block.location
         reason = locations.check(block.location)
         if reason is not None:
             self._at(value.place, f"`location` in {what}: {reason}")
             return None
+        strange = [host for host in hosts_in("location", block.location) if not self.blocks.policy.admits(host)]
+        if strange:
+            self._at(
+                value.place,
+                f"`location` in {what} names a host that is not allowed; --allow-host names those that are",
+            )
+            return None
         location = locations.absolute(block.location, self.blocks.faults.folder(value.place))
         if location != block.location:
             self.relative[identifier] = location
+        if isinstance(value, Scalar) and is_from_outside(value.text):
+            self.places[location] = value.text
         under_root = self.capabilities.location_policy is LocationPolicy.UNDER_ROOT
         if under_root and self.root is not None and not locations.is_under(self.root, location):
-            shown = locations.redact(location)
+            written = value.text if isinstance(value, Scalar) else ""
+            shown = written if is_from_outside(written) else locations.redact(location)
             self._at(value.place, f"`location` in {what} is {shown}, expected a place under {self.catalog}'s root")
         return location
 
@@ -232,6 +249,13 @@ class CatalogReader:
         return read_columns(self.blocks.faults, block.schema_, entries_of(node)["schema"], what)
 
     # ---- properties
+
+    def _secret_keys(self, node: Node) -> frozenset[str]:
+        """Return the properties whose values come from the environment or a file."""
+        written = entries_of(entries_of(node).get("properties"))
+        return frozenset(
+            key for key, value in written.items() if isinstance(value, Scalar) and is_from_outside(value.text)
+        )
 
     def _properties(self, properties: MappingOf[str, str] | None, node: Node, what: str) -> MappingOf[str, str]:
         if not properties:
@@ -249,7 +273,7 @@ class CatalogReader:
             return f"property `{key}` in {what} is reserved: catalogs or lancens write it themselves"
         if not key:
             return f"a property of {what} has no name"
-        if is_sensitive_key(key) and is_stand_in(value):
+        if is_stand_in(value):
             # A saved plan holds no secret, so that apply could not tell this from one that is left out.
             return (
                 f"property `{key}` in {what} is `{value}`, which lancens shows in the place of a secret; "

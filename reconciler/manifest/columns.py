@@ -55,7 +55,9 @@ class NamedSchemas:
         """Return the schema that ``node`` names; a fault where there is none of this name."""
         if self.by_name is None:
             return None
-        name = blocks.text(node)
+        name = blocks.text(node, "schema")
+        if name is None:
+            return None
         if name not in self.by_name:
             known = expected_keys(name, self.by_name) if self.by_name else "expected a list of columns, or a name there"
             blocks.faults.at(node.place, f"`schema` in {what} is `{name}`, which is not in `schemas`; {known}")

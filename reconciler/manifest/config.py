@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from reconciler import locations
 from reconciler.backends.config import check_config, known_keys, parse_config
 from reconciler.errors import ManifestError, Problem
-from reconciler.manifest.variables import Placeholder, Template, TemplateError, escape, is_literal, value_of
+from reconciler.manifest.hosts import hosts_in
+from reconciler.manifest.variables import Placeholder, Resolver, Template, TemplateError, escape, is_literal
 from reconciler.redaction import is_sensitive_key
 from reconciler.state import Source
 
@@ -29,10 +30,12 @@ class ResolvedConfig:
     """A ``config`` with every placeholder replaced.
 
     ``secrets`` are the values that no output may hold: what environment and files gave, and what sensitive keys say.
+    ``places`` are locations of which a part comes from there, and what the manifest says in their place.
     """
 
     properties: dict[str, str] = field(repr=False)
     secrets: frozenset[str] = field(repr=False)
+    places: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ class ConfigText:
 
     # ---- later
 
-    def resolve(self, variables: Mapping[str, str]) -> ResolvedConfig:
+    def resolve(self, resolver: Resolver) -> ResolvedConfig:
         """Return the values of now.
 
         Raises:
@@ -93,13 +96,19 @@ class ConfigText:
         properties: dict[str, str] = {}
         secrets: set[str] = set()
         problems: list[Problem] = []
+        places: dict[str, str] = {}
         for entry in self.entries:
             try:
-                text, hidden = _filled(entry, variables)
+                text, hidden = _filled(entry, resolver)
             except TemplateError as error:
                 problems.append(_problem(entry.source, f"config `{entry.key}`: {error}"))
                 continue
+            strange = [host for host in hosts_in(self.plain_key(entry), text) if not resolver.policy.admits(host)]
+            if strange:
+                problems.append(_problem(entry.source, _not_allowed(entry, strange[0])))
             properties[entry.key] = self._absolute(entry, text)
+            if hidden and self.plain_key(entry) in _PATH_KEYS:
+                places[properties[entry.key]] = _literal(entry.template)
             secrets |= hidden
             if is_sensitive_key(entry.key):
                 secrets.add(text)
@@ -111,7 +120,7 @@ class ConfigText:
             ]
         if problems:
             raise ManifestError(problems)
-        return ResolvedConfig(properties, frozenset(secrets - {""}))
+        return ResolvedConfig(properties, frozenset(secrets - {""}), places)
 
     def _absolute(self, entry: ConfigEntry, text: str) -> str:
         is_path = self.plain_key(entry) in _PATH_KEYS
@@ -159,17 +168,23 @@ def _relative(path: str, moved: str) -> str:
     return plain if plain.startswith("..") else f"./{plain}" if plain != "." else "."
 
 
-def _filled(entry: ConfigEntry, variables: Mapping[str, str]) -> tuple[str, set[str]]:
+def _filled(entry: ConfigEntry, resolver: Resolver) -> tuple[str, set[str]]:
     text, hidden = "", set()
     for part in entry.template:
         if isinstance(part, str):
             text += part
             continue
-        value = value_of(part, variables, entry.folder)
+        value = resolver.value(part, entry.folder)
         if part.scheme != "var" and value != part.default:
             hidden.add(value)
         text += value
     return text, hidden
+
+
+def _not_allowed(entry: ConfigEntry, host: str) -> str:
+    # A host that comes from the environment or a file is as secret as anything else from there.
+    named = f"the host `{host}`" if is_literal(entry.template) else "a host"
+    return f"config `{entry.key}` names {named} that is not allowed; --allow-host names those that are"
 
 
 def _problem(source: Source, message: str) -> Problem:

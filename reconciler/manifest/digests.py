@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 
 from reconciler import locations
 from reconciler.manifest.manifest import ManifestCatalog
-from reconciler.names import Identifier
+from reconciler.names import Identifier, address
+from reconciler.redaction import redact_properties, slow_digest
 from reconciler.state import DesiredNamespace, DesiredTable, Thresholds
 
 __all__ = ["digest_of"]
@@ -23,7 +24,8 @@ def digest_of(
 ) -> str:
     """Return the SHA-256 over what the manifest means.
 
-    Beside each catalog stand the tables whose location was written relative: they count as seen from ``folder``.
+    Beside each catalog stand the tables whose location was written relative: they count as seen from ``folder``. Values
+    that are secrets count by a slow digest, so that this one does not tell whether a guess is right.
     """
     digest = hashlib.sha256()
 
@@ -38,34 +40,38 @@ def digest_of(
         config = sorted((catalog.config.plain_key(entry), texts[entry.key]) for entry in catalog.config.entries)
         add("catalog", catalog.name, catalog.impl, config, desired.prune.value, sorted(desired.scope.patterns))
         for _, namespace in sorted(desired.namespaces.items()):
-            add("namespace", *_namespace_parts(namespace))
+            add("namespace", *_namespace_parts(catalog.name, namespace))
         for identifier, table in sorted(desired.tables.items()):
             location = table.location
+            if location is not None and location in catalog.places:
+                add("table", *_table_parts(catalog.name, table, slow_digest(location, address(catalog.name, table.id))))
+                continue
             if identifier in relative:
                 inside = relative[identifier].removeprefix(f"{folder}/")
                 location = os.path.relpath(inside, folder) if inside.startswith("/") else inside
-            add("table", *_table_parts(table, location))
+            add("table", *_table_parts(catalog.name, table, location))
         for move in sorted(desired.moves, key=lambda move: (move.to, move.is_table)):
             add("moved", move.origin, move.to, move.is_table)
     return digest.hexdigest()
 
 
-def _namespace_parts(namespace: DesiredNamespace) -> tuple[object, ...]:
+def _namespace_parts(catalog: str, namespace: DesiredNamespace) -> tuple[object, ...]:
     if not namespace.claimed:
         return (namespace.id, namespace.kind)
-    properties = sorted(namespace.properties.items())
-    return (namespace.id, properties, namespace.absent, namespace.protect, namespace.kind)
+    return (namespace.id, _properties(catalog, namespace), namespace.absent, namespace.protect, namespace.kind)
 
 
-def _table_parts(table: DesiredTable, location: str | None) -> tuple[object, ...]:
+def _table_parts(catalog: str, table: DesiredTable, location: str | None) -> tuple[object, ...]:
     schema = None
     if table.schema is not None:
+        where = address(catalog, table.id)
         schema = [
-            (column.name, column.type, column.nullable, sorted(column.metadata.items())) for column in table.schema
+            (column.name, column.type, column.nullable, sorted(redact_properties(column.metadata, where).items()))
+            for column in table.schema
         ]
     return (
         table.id,
-        sorted(table.properties.items()),
+        _properties(catalog, table),
         None if location is None else locations.normalise(location),
         schema,
         table.evolve.value,
@@ -74,3 +80,8 @@ def _table_parts(table: DesiredTable, location: str | None) -> tuple[object, ...
         table.absent,
         table.protect,
     )
+
+
+def _properties(catalog: str, desired: DesiredNamespace | DesiredTable) -> list[tuple[str, str]]:
+    where = address(catalog, desired.id)
+    return sorted(redact_properties(desired.properties, where, desired.secret_keys).items())

@@ -8,11 +8,12 @@ import sys
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 from glob import has_magic, iglob
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 
 from reconciler.manifest.faults import Faults, SourceFile
 from reconciler.manifest.nodes import Mapping, Node, Place, Scalar, Sequence
+from reconciler.manifest.policy import Policy
 from reconciler.manifest.reader import MAX_FILE_BYTES, read_document
 
 __all__ = ["Content", "read_files"]
@@ -27,31 +28,40 @@ _REPEATABLE = ("version", "name")
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The merged content of all files. Not ``complete``: a file could not be read, so what is missing may be in it."""
+    """The merged content of all files. Not ``complete``: a file could not be read, so what is missing may be in it.
+
+    ``folder`` is that of the first path, ``folders`` those of all, links resolved.
+    """
 
     folder: str
+    folders: tuple[str, ...]
     root: Mapping
     complete: bool
 
 
-def read_files(paths: SequenceOf[str | os.PathLike[str]], faults: Faults) -> Content:
+def read_files(paths: SequenceOf[str | os.PathLike[str]], faults: Faults, policy: Policy) -> Content:
     """Return the merged content of ``paths`` and all they include; the folder is that of the first path.
 
     A folder stands for the YAML files directly in it, ``-`` for standard input. A file that is reached twice is read
-    once. Every fault goes to ``faults``; ``faults.files`` then lists the files in the order they were read.
+    once. Every fault goes to ``faults``; ``faults.files`` then lists the files in the order they were read. What is
+    included lies beneath the folders of ``paths``, unless ``policy`` lets it lie elsewhere.
     """
-    first = Path(paths[0])
-    folder = os.path.realpath(first if _is_dir(first) else first.parent)
-    reading = _Reading(folder, faults)
+    folders = tuple(dict.fromkeys(map(_folder_of, map(Path, paths))))
+    reading = _Reading(folders, faults, policy)
     for path in paths:
         reading.add(os.fspath(path))
-    return Content(folder, reading.merged, reading.complete)
+    return Content(folders[0], folders, reading.merged, reading.complete)
+
+
+def _folder_of(path: Path) -> str:
+    return os.path.realpath(path if _is_dir(path) else path.parent)
 
 
 class _Reading:
-    def __init__(self, folder: str, faults: Faults) -> None:
-        self._folder = folder
+    def __init__(self, folders: tuple[str, ...], faults: Faults, policy: Policy) -> None:
+        self._folders = folders
         self._faults = faults
+        self._policy = policy
         self._seen: set[str] = set()
         self._open: list[str] = []
         self.merged = Mapping(0, 0)
@@ -131,6 +141,9 @@ class _Reading:
         found = self._matches(pattern, is_pattern, place, folder)
         for name in found:
             path = os.path.realpath(folder / name)
+            if not self._policy.may_read(path, self._folders):
+                self._leads_out(pattern, place)
+                return
             if path in self._open:
                 if not is_pattern:
                     chain = " -> ".join(Path(step).name for step in [*self._open[self._open.index(path) :], path])
@@ -141,7 +154,16 @@ class _Reading:
             else:
                 self._read(path, name)
 
+    def _leads_out(self, pattern: str, place: Place) -> None:
+        self._faults.at(
+            place, f"include `{pattern}` leads out of the manifest's folder; --allow-outside lets it be read"
+        )
+
     def _matches(self, pattern: str, is_pattern: bool, place: Place, folder: Path) -> list[str]:
+        if not self._policy.may_read(os.path.realpath(folder / _fixed_part(pattern)), self._folders):
+            # Not even whether something is there is told of what may not be read.
+            self._leads_out(pattern, place)
+            return []
         if not is_pattern:
             if _is_file(folder / pattern):
                 return [pattern]
@@ -176,6 +198,11 @@ class _Reading:
                 self._faults.at(
                     node.key_place, f"`{label}` is a duplicate, first at {self._faults.shown(there.key_place)}"
                 )
+
+
+def _fixed_part(pattern: str) -> str:
+    """Return the path below which everything is that ``pattern`` matches, links left aside."""
+    return os.path.join(*takewhile(lambda part: not has_magic(part), Path(os.path.normpath(pattern)).parts), "")  # noqa: PTH118
 
 
 def _is_file(path: Path) -> bool:

@@ -21,8 +21,9 @@ from reconciler.manifest.files import Content, read_files
 from reconciler.manifest.manifest import Manifest, ManifestCatalog, service_problems
 from reconciler.manifest.models import CatalogBlock, ManifestFile
 from reconciler.manifest.moves import read_moves
-from reconciler.manifest.nodes import Mapping, Node, Scalar
-from reconciler.manifest.variables import TemplateError
+from reconciler.manifest.nodes import Mapping, Node, Scalar, Sequence
+from reconciler.manifest.policy import OPEN, Policy
+from reconciler.manifest.variables import Resolver, TemplateError
 from reconciler.names import EVERYTHING, Scope, check_name
 from reconciler.state import Capabilities, DesiredCatalog, Thresholds
 
@@ -32,22 +33,26 @@ _BELOW_CATALOG = ("config", "defaults", "namespaces", "tables")
 
 
 def load(
-    path: str | os.PathLike[str], /, *paths: str | os.PathLike[str], variables: MappingOf[str, str] | None = None
+    path: str | os.PathLike[str],
+    /,
+    *paths: str | os.PathLike[str],
+    variables: MappingOf[str, str] | None = None,
+    policy: Policy = OPEN,
 ) -> Manifest:
     """Return the manifest in the given files and folders, all that they include merged in.
 
     Placeholders in a catalog's ``config`` are checked for their form and left unresolved; all others are resolved
-    with the environment, ``variables`` and files of now.
+    with the environment, ``variables`` and files of now, as far as ``policy`` lets them.
 
     Raises:
         ManifestError: with every fault of every file.
     """
     faults = Faults()
     with _collector_paused():
-        content = read_files([path, *paths], faults)
+        content = read_files([path, *paths], faults, policy)
         if not faults.files:
             faults.raise_if_any()
-        manifest = _Loading(faults, dict(variables or {}), content).manifest()
+        manifest = _Loading(faults, Resolver(policy, dict(variables or {}), content.folders), content).manifest()
     faults.raise_if_any()
     if manifest is None:
         raise AssertionError("a manifest without faults has everything")
@@ -67,12 +72,12 @@ def _collector_paused() -> Iterator[None]:
 
 
 class _Loading:
-    def __init__(self, faults: Faults, variables: dict[str, str], content: Content) -> None:
+    def __init__(self, faults: Faults, resolver: Resolver, content: Content) -> None:
         self._faults = faults
-        self._variables = variables
+        self._resolver = resolver
         self._content = content
         self._folder = content.folder
-        self._blocks = BlockReader(faults, variables)
+        self._blocks = BlockReader(faults, resolver)
         self._schemas = NamedSchemas()
 
     def manifest(self) -> Manifest | None:
@@ -110,7 +115,7 @@ class _Loading:
     def _check_variables(self) -> None:
         """A variable that nothing uses is a slip of the pen, and what was meant has another value."""
         used = sorted(self._blocks.used)
-        for name in sorted(set(self._variables).difference(used)):
+        for name in sorted(set(self._resolver.variables).difference(used)):
             nearest = get_close_matches(name, used, n=1)
             hint = f"; did you mean `{nearest[0]}`?" if nearest else ""
             self._faults.in_file(self._faults.files[0].name, f"variable `{name}` is given, but nothing uses it{hint}")
@@ -172,7 +177,7 @@ class _Loading:
             tables=reader.tables,
             moves=read_moves(reader, block.moved, node),
         )
-        return ManifestCatalog(name, config.impl, desired, config, self._variables), reader
+        return ManifestCatalog(name, config.impl, desired, config, self._resolver, reader.places), reader
 
     def _config(self, name: str, node: Mapping) -> ConfigText | None:
         from reconciler.backends import registry
@@ -211,11 +216,15 @@ class _Loading:
     def _scope(self, block: CatalogBlock | None, node: Mapping, what: str, capabilities: Capabilities) -> Scope:
         if block is None or block.scope is None:
             return EVERYTHING
+        written = node.entries["scope"]
+        if not all(map(self._blocks.is_known, written.items if isinstance(written, Sequence) else ())):
+            return EVERYTHING
         patterns = []
         for pattern in block.scope:
             if "" in pattern.split("/"):
-                place = node.entries["scope"].place
-                self._faults.at(place, f"scope `{pattern}` in {what} has an empty name; expected such as analytics/**")
+                self._faults.at(
+                    written.place, f"scope `{pattern}` in {what} has an empty name; expected such as analytics/**"
+                )
             patterns.append(pattern.lower() if capabilities.folds_case else pattern)
         return Scope(tuple(patterns))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from reconciler.errors import ManifestError, Problem
 from reconciler.manifest.config import ConfigText, ResolvedConfig
+from reconciler.manifest.variables import Resolver
 from reconciler.state import DesiredCatalog, Thresholds
 
 __all__ = ["Manifest", "ManifestCatalog", "check_services", "service_problems"]
@@ -20,7 +21,9 @@ class ManifestCatalog:
     impl: str
     desired: DesiredCatalog = field(repr=False)
     config: ConfigText = field(repr=False)
-    _variables: Mapping[str, str] = field(repr=False)
+    _resolver: Resolver = field(repr=False)
+    places: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The locations that come from the environment or a file, and what the manifest says in their place."""
 
     def resolve_config(self) -> ResolvedConfig:
         """Return the ``config`` with the environment, variables and files of now.
@@ -28,7 +31,7 @@ class ManifestCatalog:
         Raises:
             ManifestError: a placeholder stands for nothing, or a value cannot be used.
         """
-        return self.config.resolve(self._variables)
+        return self.config.resolve(self._resolver)
 
 
 @dataclass(frozen=True, slots=True)

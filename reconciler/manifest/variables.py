@@ -9,12 +9,23 @@ import os
 import re
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeAlias
 
-__all__ = ["Placeholder", "Template", "TemplateError", "escape", "is_literal", "parse_template", "value_of"]
+from reconciler.manifest.policy import OPEN, Policy
+
+__all__ = [
+    "Placeholder",
+    "Resolver",
+    "Template",
+    "TemplateError",
+    "escape",
+    "is_from_outside",
+    "is_literal",
+    "parse_template",
+]
 
 _SCHEMES = ("env", "var", "file")
 _TOKEN = re.compile(r"\$\$\{|\$\{")
@@ -42,6 +53,17 @@ Template: TypeAlias = tuple[str | Placeholder, ...]
 def is_literal(template: Template) -> bool:
     """Return whether nothing has to be looked up."""
     return not any(isinstance(part, Placeholder) for part in template)
+
+
+def is_from_outside(text: str) -> bool:
+    """Return whether the template in ``text`` takes from the environment or a file what is then a secret."""
+    if "${env:" not in text and "${file:" not in text:
+        return False
+    try:
+        template = parse_template(text)
+    except TemplateError:
+        return False  # it stands for nothing
+    return any(isinstance(part, Placeholder) and part.scheme != "var" for part in template)
 
 
 def escape(text: str) -> str:
@@ -90,58 +112,95 @@ def _placeholder(body: str) -> Placeholder:
     return Placeholder(scheme, name, default if has_default else None)
 
 
-def value_of(placeholder: Placeholder, variables: Mapping[str, str], folder: str) -> str:
-    """Return what ``placeholder`` stands for; files are relative to ``folder``.
+@dataclass(frozen=True, slots=True)
+class Resolver:
+    """Looks up what placeholders stand for.
 
-    As in a shell, the default is taken for what is not set or empty.
-
-    Raises:
-        TemplateError: there is nothing, and no default.
+    Args:
+        policy: what may be looked up.
+        variables: what ``${var:…}`` stands for.
+        folders: where the manifest's files are, with no links in them.
     """
-    if placeholder.scheme == "file":
-        value = _file_text(placeholder, folder)
-    else:
-        known = os.environ if placeholder.scheme == "env" else variables
-        value = known.get(placeholder.name)
-        if value is None and placeholder.default is None:
-            raise TemplateError(_missing(placeholder, known))
-    if not value and placeholder.default is not None:
-        return placeholder.default
-    return value or ""
 
+    policy: Policy = OPEN
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    folders: tuple[str, ...] = ()
 
-def _missing(placeholder: Placeholder, known: Mapping[str, str]) -> str:
-    name = placeholder.name
-    nearest = get_close_matches(name, known, n=1, cutoff=0.8 if placeholder.scheme == "env" else 0.6)
-    if placeholder.scheme == "env":
-        what = f"environment variable `{name}` is not set"
-        otherwise = f"set it, or write `${{env:{name}:-default}}`"
-    else:
-        what = f"variable `{name}` is not given"
-        otherwise = f"give it with `--var {name}=value`, or write `${{var:{name}:-default}}`"
-    return f"{what}; " + (f"did you mean `{nearest[0]}`?" if nearest else otherwise)
+    def knows(self, template: Template) -> bool:
+        """Return whether everything in ``template`` may be looked up."""
+        return all(isinstance(part, str) or part.scheme in self.policy.schemes for part in template)
 
+    def text(self, template: Template, folder: str) -> str:
+        """Return ``template`` with all its values; files are relative to ``folder``.
 
-def _file_text(placeholder: Placeholder, folder: str) -> str | None:
-    """Return a file's text without its last line break; None when it is not there and a default is."""
-    path = Path(folder) / placeholder.name
-    shown = f"file `{placeholder.name}`"
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise TemplateError(f"{shown} is not a regular file")
-        with path.open("rb") as opened:
-            data = opened.read(_MAX_FILE_BYTES + 1)
-    except FileNotFoundError:
-        if placeholder.default is not None:
-            return None
-        raise TemplateError(f"{shown} is not there; the path is relative to the file it stands in") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it has no valid name"
-        raise TemplateError(f"{shown} cannot be read: {reason}") from None
-    if len(data) > _MAX_FILE_BYTES:
-        raise TemplateError(f"{shown} is larger than {_MAX_FILE_BYTES // 2**20} MB")
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise TemplateError(f"{shown} is not UTF-8 text") from None
-    return text.removesuffix("\n").removesuffix("\r")
+        Raises:
+            TemplateError: a placeholder stands for nothing, and has no default.
+        """
+        return "".join(part if isinstance(part, str) else self.value(part, folder) for part in template)
+
+    def value(self, placeholder: Placeholder, folder: str) -> str:
+        """Return what ``placeholder`` stands for.
+
+        As in a shell, the default is taken for what is not set or empty.
+
+        Raises:
+            TemplateError: there is nothing, and no default, or it may not be looked up.
+        """
+        name = placeholder.name
+        if placeholder.scheme == "file":
+            value = self._file_text(placeholder, folder)
+        else:
+            if placeholder.scheme == "env" and not self._may_read_variable(name):
+                raise TemplateError(
+                    f"environment variable `{name}` is not one that this manifest may read; whoever runs it allows "
+                    "that, in the Action by the input `environment`"
+                )
+            known = os.environ if placeholder.scheme == "env" else self.variables
+            value = known.get(name)
+            if value is None and placeholder.default is None:
+                raise TemplateError(self._missing(placeholder))
+        if not value and placeholder.default is not None:
+            return placeholder.default
+        return value or ""
+
+    def _may_read_variable(self, name: str) -> bool:
+        allowed = self.policy.environment
+        return allowed is None or name in allowed
+
+    def _missing(self, placeholder: Placeholder) -> str:
+        name = placeholder.name
+        if placeholder.scheme == "env":
+            nearest = get_close_matches(name, filter(self._may_read_variable, os.environ), n=1, cutoff=0.8)
+            what = f"environment variable `{name}` is not set"
+            otherwise = f"set it, or write `${{env:{name}:-default}}`"
+        else:
+            nearest = get_close_matches(name, self.variables, n=1, cutoff=0.6)
+            what = f"variable `{name}` is not given"
+            otherwise = f"give it with `--var {name}=value`, or write `${{var:{name}:-default}}`"
+        return f"{what}; " + (f"did you mean `{nearest[0]}`?" if nearest else otherwise)
+
+    def _file_text(self, placeholder: Placeholder, folder: str) -> str | None:
+        """Return a file's text without its last line break; None when it is not there and a default is."""
+        shown = f"file `{placeholder.name}`"
+        path = Path(os.path.realpath(Path(folder) / placeholder.name))
+        if not self.policy.may_read(str(path), self.folders):
+            raise TemplateError(f"{shown} is outside of the manifest's folder; --allow-outside lets it be read")
+        try:
+            if not stat.S_ISREG(path.stat().st_mode):
+                raise TemplateError(f"{shown} is not a regular file")
+            with path.open("rb") as opened:
+                data = opened.read(_MAX_FILE_BYTES + 1)
+        except FileNotFoundError:
+            if placeholder.default is not None:
+                return None
+            raise TemplateError(f"{shown} is not there; the path is relative to the file it stands in") from None
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else "it has no valid name"
+            raise TemplateError(f"{shown} cannot be read: {reason}") from None
+        if len(data) > _MAX_FILE_BYTES:
+            raise TemplateError(f"{shown} is larger than {_MAX_FILE_BYTES // 2**20} MB")
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError:
+            raise TemplateError(f"{shown} is not UTF-8 text") from None
+        return text.removesuffix("\n").removesuffix("\r")

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from reconciler.errors import StalePlanError
 from reconciler.names import Identifier
-from reconciler.operations.connections import Connection, open_connections
+from reconciler.operations.connections import Connection, open_connections, places_of
 from reconciler.operations.facts import ask_places, problem_of
 from reconciler.operations.plan import plan_options, reference, selection_of
 from reconciler.planner.catalog import LEFTOVER
 from reconciler.planner.entries import Action
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.integrity import Place, Recorded, check_catalogs, follow, recorded
+from reconciler.planner.places import show_places
 from reconciler.planner.plan import Plan
 from reconciler.planner.safety import check_blocked, check_removals
 from reconciler.state import DEFAULT_PARALLELISM, Snapshot
@@ -78,6 +79,7 @@ def apply(
         check_removals(plan)
     with open_connections(manifest, plan.concerned, parallelism=parallelism) as connections:
         _check_services(plan, connections)
+        saved, plan = plan, show_places(plan, places_of(connections.values()))
         states = [_recorded(plan, connection) for connection in connections.values()]
         places = [_places(one, connections[one.source.desired.name], parallelism) for one in states]
         whole = follow(plan, reference(manifest), manifest.thresholds, zip(states, places, strict=True))
@@ -86,7 +88,7 @@ def apply(
         backends = {name: connection.backend for name, connection in connections.items()}
         secrets = [secret for connection in connections.values() for secret in connection.spec.secrets]
         check_plan(whole, backends, parallelism=parallelism, secrets=secrets)
-        with Journal.open(journal, whole) as opened:
+        with Journal.open(journal, saved) as opened:
             return execute(
                 whole,
                 backends,

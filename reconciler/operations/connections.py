@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from reconciler.backends.faults import catalog_errors
 from reconciler.errors import ManifestError, Problem, SelectionError
 from reconciler.names import EVERYTHING, Scope
+from reconciler.redaction import is_sensitive, slow_digest
 from reconciler.state import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from reconciler.manifest import Manifest, ResolvedConfig
     from reconciler.state import DesiredCatalog
 
-__all__ = ["CatalogSpec", "Connection", "catalog_specs", "open_connections", "read_all"]
+__all__ = ["CatalogSpec", "Connection", "catalog_specs", "open_connections", "places_of", "read_all"]
 
 ResultT = TypeVar("ResultT")
 
@@ -37,6 +38,7 @@ class CatalogSpec:
         scope: the part of the catalog that the manifest covers.
         outermost_names: the names on the outermost level that the manifest uses, in ``scope`` too.
         parallelism: how many requests a connection has in flight.
+        places: locations that a plan shows as the manifest says them, and that.
     """
 
     name: str
@@ -46,6 +48,7 @@ class CatalogSpec:
     scope: Scope = EVERYTHING
     outermost_names: frozenset[str] = frozenset()
     parallelism: int = DEFAULT_PARALLELISM
+    places: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def errors(self) -> AbstractContextManager[None]:
         """Raise whatever the backend raises in the block as a CatalogError with the catalog's name and no secrets."""
@@ -86,9 +89,12 @@ class Connection:
 
     @property
     def service(self) -> str:
-        """A digest that tells this service and root from others, without naming a machine or a path."""
-        text = f"{self.spec.impl} {self.backend.config.identity()}"
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        """A slow digest of the resolved configuration without its credentials, which names no machine and no path."""
+        credentials = self.backend.config.credentials
+        plain = {key.removeprefix(f"{self.spec.impl}."): value for key, value in self.spec.properties.items()}
+        bound = {key: plain[key] for key in sorted(plain) if not (key in credentials or is_sensitive(key, plain[key]))}
+        text = json.dumps([self.backend.config.identity(), bound])
+        return slow_digest(text, f"{self.desired.owner} {self.spec.impl}")[:16]
 
 
 def catalog_specs(
@@ -105,7 +111,8 @@ def catalog_specs(
             name=name,
             impl=manifest.catalogs[name].impl,
             properties=config.properties,
-            secrets=tuple(config.secrets),
+            secrets=(*config.secrets, *manifest.catalogs[name].places),
+            places={**config.places, **manifest.catalogs[name].places},
             scope=manifest.catalogs[name].desired.scope,
             outermost_names=_outermost_names(manifest.catalogs[name].desired),
             parallelism=parallelism,
@@ -162,6 +169,11 @@ def _resolve_configs(manifest: Manifest, names: Collection[str]) -> dict[str, Re
         raise ManifestError(problems)
     check_services(manifest, configs)
     return configs
+
+
+def places_of(connections: Iterable[Connection]) -> dict[str, str]:
+    """Return the locations that a plan shows as the manifest says them, and that."""
+    return {place: said for connection in connections for place, said in connection.spec.places.items()}
 
 
 def read_all(

@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reconciler.names import EVERYTHING, Scope
-from reconciler.operations.connections import Connection, open_connections, read_all
+from reconciler.operations.connections import Connection, open_connections, places_of, read_all
 from reconciler.operations.facts import ask_occupants, ask_storage, check_names, check_selection, schemas_to_show
 from reconciler.planner import make_plan
 from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, storage_questions
 from reconciler.planner.live_tables import TablesInMemory
+from reconciler.planner.places import hide_places
 from reconciler.planner.plan import ManifestRef, Options, Plan
 from reconciler.planner.safety import check_removals
 from reconciler.state import DEFAULT_PARALLELISM
@@ -61,7 +62,7 @@ def plan(
     made = make_plan(reference(manifest), manifest.thresholds, inputs, asked)
     if not allow_mass_removal:
         check_removals(made)
-    return made
+    return hide_places(made, places_of(connections.values()))
 
 
 def read_catalog(connection: Connection, options: PlanOptions, parallelism: int) -> CatalogInput:

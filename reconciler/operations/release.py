@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from reconciler import ownership
 from reconciler.errors import SelectionError
-from reconciler.names import Scope
+from reconciler.names import Scope, address
 from reconciler.operations.apply import ignore_event
 from reconciler.operations.connections import Connection, open_connections, read_all
 from reconciler.operations.plan import reference, selected_catalogs
@@ -134,7 +134,7 @@ def _change(connection: Connection, live: LiveNamespace | LiveTable) -> Change:
         action=Action.UPDATE_TABLE if is_table else Action.UPDATE_NAMESPACE,
         before=before,
         after=after,
-        fields=explain(before, after),
+        fields=explain(before, after, address(connection.spec.name, live.id)),
         reason=_REASON,
     )
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from reconciler import storage
 from reconciler.concurrency import in_parallel
 from reconciler.display import count
-from reconciler.operations.connections import open_connections
+from reconciler.operations.connections import open_connections, places_of
 from reconciler.planner.entries import Action, Change, Key
+from reconciler.planner.places import show_places
 from reconciler.planner.plan import Plan
 from reconciler.state import DEFAULT_PARALLELISM, StorageKind
 
@@ -35,6 +36,8 @@ def look_at_removed(plan: Plan, manifest: Manifest, *, parallelism: int = DEFAUL
         return {}
     with open_connections(manifest, {change.catalog for change in going}, parallelism=parallelism) as connections:
         options = {name: connection.backend.storage_options() for name, connection in connections.items()}
+        shown = show_places(plan, places_of(connections.values())).changes
+    going = [change for change in shown if change.action is Action.DEREGISTER_TABLE][:_MOST]
     said = in_parallel(lambda change: _said(change, options[change.catalog]), going, parallelism)
     return {change.key: text for change, text in zip(going, said, strict=True) if text}
 

@@ -5,14 +5,13 @@ The values here are redacted and otherwise as they are: each renderer escapes th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from reconciler import locations
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.views import ObjectView
-from reconciler.redaction import is_sensitive_key, redact_properties, redact_value
+from reconciler.redaction import redact_properties, redact_value
 from reconciler.state import Column
 
 __all__ = ["ColumnDifference", "Difference", "columns", "differences", "place", "settings"]
@@ -22,7 +21,6 @@ _SAFEGUARD = "safeguards."
 _LOCATIONS = frozenset({"location", "requested-location", "chosen-location"})
 _SCHEMA = "schema"
 _OWN_FIELDS = _LOCATIONS | {"protect", "managed-by", "kind"}
-_STAND_IN = re.compile(r"\(redacted [0-9a-f]{8}\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +47,8 @@ def differences(change: Change) -> tuple[Difference, ...]:
     return tuple(
         Difference(
             _label(field.path),
-            _redacted(field.path, field.before),
-            _redacted(field.path, field.after),
+            _redacted(change, field.path, field.before),
+            _redacted(change, field.path, field.after),
             is_location=field.path == "location",
         )
         for field in change.fields
@@ -61,18 +59,18 @@ def differences(change: Change) -> tuple[Difference, ...]:
 def settings(change: Change) -> tuple[Difference, ...]:
     """Return what a creation sets, or what goes with a removal; nothing for an update."""
     if change.before is None and change.after is not None:
-        return tuple(Difference(label, None, text) for label, text in _settings_of(change.after))
+        return tuple(Difference(label, None, text) for label, text in _settings_of(change, change.after))
     if change.after is None and change.before is not None:
-        return tuple(Difference(label, text, None) for label, text in _settings_of(change.before))
+        return tuple(Difference(label, text, None) for label, text in _settings_of(change, change.before))
     return ()
 
 
-def _settings_of(view: ObjectView) -> Iterator[tuple[str, str]]:
+def _settings_of(change: Change, view: ObjectView) -> Iterator[tuple[str, str]]:
     if view.kind is not None:
         yield "kind", view.kind
     if view.protect:
         yield "protect", "true"
-    for key, value in sorted(redact_properties(view.properties).items()):
+    for key, value in sorted(redact_properties(view.properties, change.address, change.secret_keys).items()):
         yield _label(_PROPERTY + key), value
 
 
@@ -103,17 +101,19 @@ def columns(change: Change) -> tuple[ColumnDifference, ...]:
     for name, column in after.items():
         there = before.get(name)
         if there is None:
-            found.append(ColumnDifference("+", name, _column_text(column)))
+            found.append(ColumnDifference("+", name, _column_text(change, column)))
         elif there != column:
-            found.append(ColumnDifference("~", name, f"{_column_text(there)} -> {_column_text(column)}"))
-    found += [ColumnDifference("-", name, _column_text(column)) for name, column in before.items() if name not in after]
-    return tuple(found)
+            found.append(
+                ColumnDifference("~", name, f"{_column_text(change, there)} -> {_column_text(change, column)}")
+            )
+    gone = (column for name, column in before.items() if name not in after)
+    return (*found, *(ColumnDifference("-", column.name, _column_text(change, column)) for column in gone))
 
 
-def _column_text(column: Column) -> str:
+def _column_text(change: Change, column: Column) -> str:
     text = column.type if column.nullable else f"{column.type} not null"
     if column.metadata:
-        metadata = sorted(redact_properties(column.metadata).items())
+        metadata = sorted(redact_properties(column.metadata, change.address).items())
         text += " {" + ", ".join(f"{key}: {value}" for key, value in metadata) + "}"
     return text
 
@@ -126,12 +126,10 @@ def _label(path: str) -> str:
     return path if key in _OWN_FIELDS or key.startswith(_PROPERTY) else key
 
 
-def _redacted(path: str, value: str | None) -> str | None:
+def _redacted(change: Change, path: str, value: str | None) -> str | None:
     if value is None:
         return None
     if path in _LOCATIONS:
         return locations.redact(value)
     key = path.removeprefix(_PROPERTY)
-    if key == path or not is_sensitive_key(key) or _STAND_IN.fullmatch(value):
-        return value
-    return redact_value(key, value)
+    return value if key == path else redact_value(key, value, change.address, change.secret_keys)

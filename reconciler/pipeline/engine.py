@@ -21,7 +21,7 @@ from reconciler import locations
 from reconciler.display import count
 from reconciler.errors import CatalogError
 from reconciler.names import Identifier, split
-from reconciler.operations.connections import CatalogSpec, Connection, open_connections
+from reconciler.operations.connections import CatalogSpec, Connection, open_connections, places_of
 from reconciler.operations.facts import ask_occupants, ask_storage, check_selection, schemas_to_show
 from reconciler.operations.plan import plan_options, reference, selected_catalogs
 from reconciler.pipeline import rows
@@ -36,6 +36,7 @@ from reconciler.planner.entries import Action
 from reconciler.planner.facts import CatalogInput, Facts, StorageQuestion, TableFacts, storage_question
 from reconciler.planner.live_tables import LiveTables, TablesInMemory
 from reconciler.planner.moves import Pair, pairs
+from reconciler.planner.places import hide_places
 from reconciler.planner.plan import Options, Plan
 from reconciler.planner.safety import check_removals
 from reconciler.state import DEFAULT_PARALLELISM, Capabilities, LiveTable, Schema
@@ -133,7 +134,7 @@ def plan_on_spark(
     )
     if not allow_mass_removal:
         check_removals(made)
-    return made
+    return hide_places(made, places_of(connections.values()))
 
 
 def _capabilities(connection: Connection) -> Capabilities:

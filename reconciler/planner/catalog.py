@@ -116,10 +116,18 @@ def _states(one: Change | Blocked) -> Iterator[Fingerprint]:
     elif one.moved_from is not None:
         here, origin = one.found, one.before
         keys = frozenset(key for view in (here, one.after) if view is not None for key in view.properties)
-    yield Fingerprint.of(one.catalog, one.kind, one.identifier, here, keys)
+    yield Fingerprint.of(one.catalog, one.kind, one.identifier, here, keys, secret_keys=one.secret_keys)
     if one.moved_from is not None:
         keys = one.managed_keys if isinstance(one, Change) else frozenset(origin.properties if origin else ())
-        yield Fingerprint.of(one.catalog, one.kind, one.moved_from, origin, keys)
+        yield Fingerprint.of(
+            one.catalog,
+            one.kind,
+            one.moved_from,
+            origin,
+            keys,
+            secret_keys=one.secret_keys,
+            moved_to=one.identifier,
+        )
 
 
 def _summary(source: CatalogInput, outcomes: Outcomes, comparison: Comparison, settled: Settled) -> CatalogSummary:
@@ -217,4 +225,5 @@ def _fingerprints(source: CatalogInput, comparison: Comparison, settled: Settled
         keys = {*(block.properties if block else ()), *(recorded_keys(live.properties) if live else ())}
         occupied = kind == "namespace" and identifier in settled.occupied
         view = comparison.context.view(block, live)
-        yield Fingerprint.of(source.desired.name, kind, identifier, view, keys, occupied=occupied)
+        secret = block.secret_keys if block else ()
+        yield Fingerprint.of(source.desired.name, kind, identifier, view, keys, secret_keys=secret, occupied=occupied)

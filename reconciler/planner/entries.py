@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, overload
 
-from pydantic import Field, field_serializer
+from pydantic import Field, SerializerFunctionWrapHandler, field_serializer
 
 from reconciler import locations
 from reconciler.names import Identifier, address
-from reconciler.planner.views import Columns, Document, FieldChange, ObjectView
-from reconciler.state import Source, StorageKind
+from reconciler.planner.views import Columns, Document, FieldChange, ObjectView, concealed_columns
+from reconciler.state import Schema, Source, StorageKind
 
 __all__ = ["Action", "Blocked", "Change", "Entry", "Fingerprint", "Guard", "Key", "Kind", "Note"]
 
@@ -77,14 +77,12 @@ _SYMBOLS: Mapping[Action, str] = {
 }
 
 
-class Entry(Document):
-    """What a plan says of one object; ``source`` is where the manifest asks for it."""
+class _Subject(Document):
+    """Something about one object."""
 
     catalog: str
     kind: Kind
     identifier: tuple[str, ...]
-    reason: str
-    source: Source | None = None
 
     @property
     def address(self) -> str:
@@ -97,7 +95,40 @@ class Entry(Document):
         return self.catalog, self.kind, self.identifier
 
 
-class Change(Entry):
+class Entry(_Subject):
+    """What a plan says of one object; ``source`` is where the manifest asks for it."""
+
+    reason: str
+    source: Source | None = None
+
+
+class _Shown(_Subject):
+    """Something that shows states of one object, whose secrets have stand-ins in the saved form."""
+
+    secret_keys: tuple[str, ...] = Field(
+        default=(),
+        description="The properties whose values come from the environment or a file: stand-ins are in their place.",
+    )
+
+    @field_serializer("before", "after", "found", "moved", "view", mode="wrap", check_fields=False)
+    def _concealed(self, view: ObjectView | None, write: SerializerFunctionWrapHandler) -> Any:
+        return write(self.concealed(view))
+
+    @overload
+    def concealed(self, view: ObjectView) -> ObjectView: ...
+    @overload
+    def concealed(self, view: None) -> None: ...
+    def concealed(self, view: ObjectView | None) -> ObjectView | None:
+        """Return a state of the object as the saved form shows it."""
+        return None if view is None else view.concealed(self.stand_ins_of, self.secret_keys)
+
+    @property
+    def stand_ins_of(self) -> str:
+        """The address that the stand-ins are made with."""
+        return self.address
+
+
+class Change(Entry, _Shown):
     """One step of a plan.
 
     ``before`` None: nothing is there; ``after`` None: nothing will be. ``replace``: done by deregister and declare.
@@ -150,7 +181,7 @@ class Guard(Entry):
     symbol: ClassVar[str] = "!"
 
 
-class Blocked(Entry):
+class Blocked(Entry, _Shown):
     """An object that cannot be made what the manifest asks for; it stays as it is.
 
     ``reason`` says why, and ``remedy`` what to write or to run. The rest is what that was decided by: ``before`` is the
@@ -172,6 +203,10 @@ class Blocked(Entry):
     def _redacted(self, location: str | None) -> str | None:
         return locations.redact(location)
 
+    @field_serializer("columns", mode="wrap")
+    def _concealed_columns(self, columns: Schema | None, write: SerializerFunctionWrapHandler) -> Any:
+        return write(concealed_columns(columns, self.address))
+
     @property
     def managed_keys(self) -> frozenset[str]:
         """The property keys it was decided by."""
@@ -185,15 +220,14 @@ class Note(Document):
     message: str
 
 
-class Fingerprint(Document):
+class Fingerprint(_Shown):
     """The state in which an object was when the plan was made; ``view`` None: it was not there.
 
-    ``occupied``: a namespace that would be dropped were it empty, and stays because of what it holds.
+    ``occupied``: a namespace that would be dropped were it empty, and stays because of what it holds. ``moved_to``: the
+    name that a table is to have, with which the stand-ins of both its states are made.
     """
 
-    catalog: str
-    kind: Kind
-    identifier: tuple[str, ...]
+    moved_to: tuple[str, ...] | None = None
     managed_keys: tuple[str, ...] = ()
     view: ObjectView | None = None
     digest: str | None = None
@@ -208,19 +242,32 @@ class Fingerprint(Document):
         view: ObjectView | None,
         managed_keys: Iterable[str],
         *,
+        secret_keys: Iterable[str] = (),
         occupied: bool = False,
+        moved_to: Identifier | None = None,
     ) -> Fingerprint:
         """Return the fingerprint of ``view``."""
-        return cls(
+        of = cls(
             catalog=catalog,
             kind=kind,
             identifier=identifier,
             managed_keys=tuple(sorted(managed_keys)),
+            secret_keys=tuple(sorted(secret_keys)),
             view=view,
-            digest=None if view is None else view.digest(),
             occupied=occupied,
+            moved_to=moved_to,
         )
+        return of.model_copy(update={"digest": of.digest_of(view)})
+
+    @property
+    def stand_ins_of(self) -> str:
+        """The address that the stand-ins are made with."""
+        return self.address if self.moved_to is None else address(self.catalog, self.moved_to)
+
+    def digest_of(self, view: ObjectView | None) -> str | None:
+        """Return the digest of a state of the object; None where it is not there."""
+        return None if view is None else self.concealed(view).digest()
 
     def is_of(self, view: ObjectView | None) -> bool:
         """Return whether ``view`` is still the state that was planned on."""
-        return self.digest == (None if view is None else view.digest())
+        return self.digest == self.digest_of(view)

@@ -6,6 +6,7 @@ that unchanged ones, however many, never reach it.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from reconciler import locations
@@ -16,10 +17,13 @@ from reconciler.state import Column
 __all__ = ["explain"]
 
 
-def explain(before: ObjectView | None, after: ObjectView | None) -> tuple[FieldChange, ...]:
+def explain(
+    before: ObjectView | None, after: ObjectView | None, address: str, secret: Collection[str] = ()
+) -> tuple[FieldChange, ...]:
     """Return the fields in which two views differ, in order of their paths, with sensitive values replaced.
 
-    Views of a creation or removal (one side None) have no fields to compare.
+    Views of a creation or removal (one side None) have no fields to compare. ``address`` is the object's, ``secret``
+    the property keys whose values are secrets whatever they are called.
     """
     if before is None or after is None:
         return ()
@@ -29,8 +33,8 @@ def explain(before: ObjectView | None, after: ObjectView | None) -> tuple[FieldC
     # Left to itself DeepDiff takes dictionaries with little in common as one value, secrets and all, and skips keys
     # that start with two underscores.
     difference = DeepDiff(
-        _plain(before, stays=stays),
-        _plain(after, stays=stays),
+        _plain(before, address, stays=stays),
+        _plain(after, address, stays=stays),
         view="tree",
         threshold_to_diff_deeper=0,
         ignore_private_variables=False,
@@ -43,20 +47,24 @@ def explain(before: ObjectView | None, after: ObjectView | None) -> tuple[FieldC
             found.append(
                 FieldChange(
                     path=".".join(map(str, path)),
-                    before=None if kind == "dictionary_item_added" else redact_value(key, str(item.t1)),
-                    after=None if kind == "dictionary_item_removed" else redact_value(key, str(item.t2)),
+                    before=None
+                    if kind == "dictionary_item_added"
+                    else redact_value(key, str(item.t1), address, secret),
+                    after=None
+                    if kind == "dictionary_item_removed"
+                    else redact_value(key, str(item.t2), address, secret),
                 )
             )
     return tuple(sorted(found, key=lambda field: field.path))
 
 
-def _plain(view: ObjectView, *, stays: bool) -> dict[str, Any]:
+def _plain(view: ObjectView, address: str, *, stays: bool) -> dict[str, Any]:
     """Return ``view`` as it is compared; ``stays``: the entry is not moved, which changes what is recorded of it."""
     plain: dict[str, Any] = {
         "properties": view.properties,
         "safeguards": view.safeguards,
         "protect": str(view.protect).lower(),
-        "schema": {column.name: _column_text(column) for column in view.columns or ()},
+        "schema": {column.name: _column_text(column, address) for column in view.columns or ()},
     }
     if view.location is not None:
         plain["location"] = locations.redact(view.location)
@@ -69,8 +77,10 @@ def _plain(view: ObjectView, *, stays: bool) -> dict[str, Any]:
     return plain
 
 
-def _column_text(column: Column) -> str:
+def _column_text(column: Column, address: str) -> str:
     text = column.type if column.nullable else f"{column.type} not null"
     if column.metadata:
-        text += " " + " ".join(f"{key}={value}" for key, value in sorted(redact_properties(column.metadata).items()))
+        text += " " + " ".join(
+            f"{key}={value}" for key, value in sorted(redact_properties(column.metadata, address).items())
+        )
     return text

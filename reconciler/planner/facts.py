@@ -66,8 +66,8 @@ class Facts:
 class CatalogInput:
     """Everything that the plan of one catalog is a function of.
 
-    ``impl`` is for display; ``service`` tells the service and root apart from others, so that a plan reviewed for one
-    is not carried out on another.
+    ``impl`` is for display; ``service`` tells the service and its configuration apart from others, so that a plan
+    reviewed for one is not carried out on another.
     """
 
     desired: DesiredCatalog

@@ -128,18 +128,18 @@ def recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Identifier]
     desired = source.desired
     own = [one for one in plan.fingerprints if one.catalog == desired.name]
     for one in own:
-        if one.digest != (None if one.view is None else one.view.digest()):
+        if not one.is_of(one.view):
             raise _edited(
                 f"the fingerprint of {address(one.catalog, one.identifier)} is not that of the state beside it"
             )
     aside = [one for one in own if one.identifier in leftovers]
-    tables = {one.identifier: one.view for one in own if one.kind == "table" and one not in aside}
-    namespaces = {one.identifier: one.view for one in own if one.kind == "namespace" and one not in aside}
+    tables = {one.identifier: one for one in own if one.kind == "table" and one not in aside}
+    namespaces = {one.identifier: one for one in own if one.kind == "namespace" and one not in aside}
     moves = moves_of(desired)
     wanted_as = {key: key if key in desired.tables else moves.target_of(key) or key for key in tables}
     live = Snapshot(
-        {key: _live_namespace(key, view, desired.namespaces.get(key)) for key, view in namespaces.items() if view},
-        {key: _live_table(key, view, desired.tables.get(wanted_as[key])) for key, view in tables.items() if view},
+        {key: _live_namespace(one, desired.namespaces.get(key)) for key, one in namespaces.items() if one.view},
+        {key: _live_table(one, desired.tables.get(wanted_as[key])) for key, one in tables.items() if one.view},
     )
     found = pairs(moves, _blocks(desired, tables), live.tables)
     questions = [storage_question(pair, source.options.select) for pair in found]
@@ -148,7 +148,7 @@ def recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Identifier]
         replace(source, live=live, facts=Facts(occupants=occupants, leftovers=[*_leftovers(aside)])),
         tuple(tables),
         tuple(namespaces),
-        {wanted_as[key]: view.columns for key, view in tables.items() if view and view.columns is not None},
+        {wanted_as[key]: one.view.columns for key, one in tables.items() if one.view and one.view.columns is not None},
         [question for question in questions if question is not None],
     )
 
@@ -193,6 +193,7 @@ def _planned_again(
     source, live = one.source, one.source.live.tables
     facts = {
         question.table.id: _facts(
+            source.desired.name,
             question,
             places[question.table.id],
             seen.get((source.desired.name, "table", question.table.id)),
@@ -207,7 +208,7 @@ def _planned_again(
 
 
 def _facts(
-    question: StorageQuestion, place: Place, entry: Change | Blocked | None, columns: Schema | None
+    catalog: str, question: StorageQuestion, place: Place, entry: Change | Blocked | None, columns: Schema | None
 ) -> TableFacts:
     """Return what storage held, as far as it is recorded: data without columns beside it had those of the block.
 
@@ -222,7 +223,7 @@ def _facts(
     schema = None
     if kind is StorageKind.DATASET:
         declared = question.table.schema
-        schema = declared if columns is None else _schema(columns, declared or ())
+        schema = declared if columns is None else _schema(columns, declared or (), address(catalog, question.table.id))
     if question.otherwise is not None and not _is_to_move(entry, question):
         place = Place(question.otherwise)
     return TableFacts(place.location, Storage(kind, schema, detail), place.problem)
@@ -241,22 +242,24 @@ def _is_to_move(entry: Change | Blocked | None, question: StorageQuestion) -> bo
 def _leftovers(recorded_as: Iterable[Fingerprint]) -> Iterator[LiveNamespace | LiveTable]:
     for one in recorded_as:
         if one.view is not None and one.kind == "table":
-            yield _live_table(one.identifier, one.view, None)
+            yield _live_table(one, None)
         elif one.view is not None:
-            yield _live_namespace(one.identifier, one.view, None)
+            yield _live_namespace(one, None)
 
 
-def _live_table(identifier: Identifier, view: ObjectView, desired: DesiredTable | None) -> LiveTable:
-    return LiveTable(identifier, view.location or "", _properties(view, desired.properties if desired else {}))
+def _live_table(one: Fingerprint, desired: DesiredTable | None) -> LiveTable:
+    view = one.view or ObjectView()
+    return LiveTable(one.identifier, view.location or "", _properties(one, view, desired.properties if desired else {}))
 
 
-def _live_namespace(identifier: Identifier, view: ObjectView, desired: DesiredNamespace | None) -> LiveNamespace:
-    return LiveNamespace(identifier, _properties(view, desired.properties if desired else {}), view.kind)
+def _live_namespace(one: Fingerprint, desired: DesiredNamespace | None) -> LiveNamespace:
+    view = one.view or ObjectView()
+    return LiveNamespace(one.identifier, _properties(one, view, desired.properties if desired else {}), view.kind)
 
 
-def _properties(view: ObjectView, desired: Mapping[str, str]) -> dict[str, str]:
+def _properties(one: Fingerprint, view: ObjectView, desired: Mapping[str, str]) -> dict[str, str]:
     """Return properties of which ``view`` is the view."""
-    properties = {**view.safeguards, **_restored(view.properties, desired)}
+    properties = {**view.safeguards, **_restored(view.properties, desired, one.stand_ins_of, one.secret_keys)}
     if view.managed_by is not None:
         properties[ownership.MANAGED_BY] = view.managed_by
     if view.keys:
@@ -270,18 +273,20 @@ def _properties(view: ObjectView, desired: Mapping[str, str]) -> dict[str, str]:
     return properties
 
 
-def _schema(columns: Schema, desired: Schema) -> Schema:
+def _schema(columns: Schema, desired: Schema, where: str) -> Schema:
     metadata = {column.name: column.metadata for column in desired}
     return tuple(
-        replace(column, metadata=_restored(column.metadata, metadata.get(column.name, {}))) for column in columns
+        replace(column, metadata=_restored(column.metadata, metadata.get(column.name, {}), where)) for column in columns
     )
 
 
-def _restored(shown: Mapping[str, str], desired: Mapping[str, str]) -> dict[str, str]:
+def _restored(
+    shown: Mapping[str, str], desired: Mapping[str, str], address: str, secret: Collection[str] = ()
+) -> dict[str, str]:
     """Return ``shown`` with the real value in the place of every stand-in for one that is desired."""
     return {
         key: desired[key]
-        if is_stand_in(value) and key in desired and redact_value(key, desired[key]) == value
+        if is_stand_in(value) and key in desired and redact_value(key, desired[key], address, secret) == value
         else value
         for key, value in shown.items()
     }

@@ -57,7 +57,7 @@ def diff_moved(context: Context, pair: Pair, facts: TableFacts | None) -> Outcom
         outcome.before if isinstance(outcome, Change) else view,
         outcome.after if isinstance(outcome, Change) else view,
         _reason(context, origin, pair.live, in_place=in_place),
-        source=line.source,
+        desired=replace(desired, source=line.source),
         probe=desired.probe,
         storage=facts.storage.kind if facts else None,
     )

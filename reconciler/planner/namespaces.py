@@ -62,9 +62,7 @@ def diff_namespace(
         return context.blocked(fault, desired, live)
     if live is None:
         after = context.marks(desired, {}, context.capabilities.namespace_markers).model_copy(update={"kind": kind})
-        return change_of(
-            context, Action.CREATE_NAMESPACE, identifier, None, after, "in the manifest", source=desired.source
-        )
+        return change_of(context, Action.CREATE_NAMESPACE, identifier, None, after, "in the manifest", desired=desired)
     return _claimed(context, desired, live) if desired.claimed else None
 
 
@@ -154,4 +152,4 @@ def _claimed(context: Context, desired: DesiredNamespace, live: LiveNamespace) -
         reason = "adopted"
     else:
         reason = "marks to renew"
-    return change_of(context, Action.UPDATE_NAMESPACE, live.id, before, after, reason, source=desired.source)
+    return change_of(context, Action.UPDATE_NAMESPACE, live.id, before, after, reason, desired=desired)

@@ -120,6 +120,7 @@ class Context:
             storage=storage.kind if storage else None,
             columns=storage.schema if storage else None,
             detail=storage.detail if storage else "",
+            secret_keys=tuple(sorted(desired.secret_keys)) if desired else (),
         )
 
     def view(
@@ -163,12 +164,13 @@ def change_of(
     after: ObjectView | None,
     reason: str,
     *,
-    source: Source | None = None,
+    desired: DesiredNamespace | DesiredTable | None = None,
     replace: bool = False,
     probe: bool = True,
     storage: StorageKind | None = None,
 ) -> Change:
-    """Return the change from ``before`` to ``after``, with the fields that differ."""
+    """Return the change from ``before`` to ``after``, which ``desired`` asks for, with the fields that differ."""
+    secret_keys = desired.secret_keys if desired else frozenset()
     return Change(
         catalog=context.catalog,
         kind=action.kind,
@@ -176,12 +178,13 @@ def change_of(
         action=action,
         before=before,
         after=after,
-        fields=explain(before, after),
+        fields=explain(before, after, context.address(identifier), secret_keys),
         reason=reason,
-        source=source,
+        source=desired.source if desired else None,
         replace=replace,
         probe=probe,
         storage=storage,
+        secret_keys=tuple(sorted(secret_keys)),
     )
 
 
@@ -193,10 +196,9 @@ def removal(
     desired: DesiredNamespace | DesiredTable | None,
 ) -> Change | Guard:
     """Return the change that takes ``live`` out of the catalog, or the guard that keeps a protected one."""
-    source = desired.source if desired else None
     if ownership.is_protected(live.properties) and not (desired and desired.protect is False):
-        return guard_of(context, action, live.id, reason, source)
-    return change_of(context, action, live.id, context.view(None, live), None, reason, source=source)
+        return guard_of(context, action, live.id, reason, desired.source if desired else None)
+    return change_of(context, action, live.id, context.view(None, live), None, reason, desired=desired)
 
 
 def guard_of(context: Context, would: Action, identifier: Identifier, reason: str, source: Source | None) -> Guard:

@@ -3,7 +3,8 @@
 A plan is data. It is made by ``reconciler.planner``, shown by ``reconciler.output``, saved as JSON (schema in
 ``schemas/plan.schema.json``) and carried out by ``reconciler.applier``. It holds no time and no machine name: the
 same states give the same bytes. Sensitive property values are in memory only; the JSON form holds stand-ins, and
-digests are taken over what that form shows, so that a plan read back has the digests it was saved with.
+digests are taken over what that form shows, so that a plan read back has the digests it was saved with. A stand-in
+depends on the object (see ``reconciler.redaction``), so it is an entry or a fingerprint that makes it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class CatalogSummary(Document):
 
     ``removable_tables`` is how many tables pruning may touch, ``removed_tables`` how many of those the plan removes;
     ``unnamed_tables`` is how many the manifest does not name, ``unmanaged_tables`` how many of those nobody manages;
-    ``service`` is a digest that two catalogs share only when they are the same service and root.
+    ``service`` is a slow digest of the resolved configuration without its credentials: of the service and its root.
     """
 
     name: str

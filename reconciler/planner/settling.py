@@ -113,6 +113,7 @@ def _blocked(clash: _Clash) -> Blocked:
         moved=change.before if change.moved_from else None,
         location=change.after.location if change.after else None,
         storage=change.storage,
+        secret_keys=change.secret_keys,
     )
 
 

@@ -108,13 +108,13 @@ def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> O
         reason = "data found at its location"
         after = after.model_copy(update={"columns": _found(desired, facts)})
         return change_of(
-            context, Action.REGISTER_TABLE, desired.id, None, after, reason, source=desired.source, storage=storage.kind
+            context, Action.REGISTER_TABLE, desired.id, None, after, reason, desired=desired, storage=storage.kind
         )
     if desired.schema is not None and storage.kind is StorageKind.NOTHING:
         after = after.model_copy(update={"columns": desired.schema})
         reason = "in the manifest, no data yet"
         return change_of(
-            context, Action.CREATE_TABLE, desired.id, None, after, reason, source=desired.source, storage=storage.kind
+            context, Action.CREATE_TABLE, desired.id, None, after, reason, desired=desired, storage=storage.kind
         )
     reason = (
         "in the manifest, no data yet" if storage.kind is StorageKind.NOTHING else "in the manifest, storage not opened"
@@ -126,7 +126,7 @@ def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> O
         None,
         after,
         reason,
-        source=desired.source,
+        desired=desired,
         probe=desired.probe,
         storage=storage.kind,
     )
@@ -356,7 +356,7 @@ def _update(
             before,
             after,
             reason,
-            source=desired.source,
+            desired=desired,
             probe=desired.probe,
             storage=storage,
         )
@@ -365,9 +365,7 @@ def _update(
     if desired.protect or (before.protect and desired.protect is not False):
         return guard_of(context, action, desired.id, "would be replaced", desired.source)
     reason = f"replaced: {reason}"
-    return change_of(
-        context, action, desired.id, before, after, reason, source=desired.source, replace=True, storage=storage
-    )
+    return change_of(context, action, desired.id, before, after, reason, desired=desired, replace=True, storage=storage)
 
 
 def _unalterable(what: str) -> Fault:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Annotated, Any, TypeAlias
 
@@ -14,7 +14,7 @@ from reconciler import locations, ownership
 from reconciler.redaction import redact_properties
 from reconciler.state import Column, LiveNamespace, LiveTable, Safeguard, Schema
 
-__all__ = ["Columns", "Document", "FieldChange", "ObjectView", "view_of"]
+__all__ = ["Columns", "Document", "FieldChange", "ObjectView", "concealed_columns", "view_of"]
 
 
 class Document(BaseModel):
@@ -29,6 +29,13 @@ def _without_secrets(columns: Schema, write: SerializerFunctionWrapHandler) -> A
 
 Columns: TypeAlias = Annotated[tuple[Column, ...], WrapSerializer(_without_secrets)]
 """The columns of a table, whose metadata is shown without sensitive values."""
+
+
+def concealed_columns(columns: Schema | None, address: str) -> Schema | None:
+    """Return the columns of the object at ``address`` with stand-ins for the sensitive values of their metadata."""
+    if columns is None or not any(column.metadata for column in columns):
+        return columns
+    return tuple(replace(column, metadata=redact_properties(column.metadata, address)) for column in columns)
 
 
 class ObjectView(Document):
@@ -78,8 +85,23 @@ class ObjectView(Document):
         """What lancens keeps for itself."""
         return self.managed_by, self.keys
 
+    def concealed(self, address: str, secret: Collection[str] = ()) -> ObjectView:
+        """Return the view as the saved form shows it: stand-ins for sensitive values, locations without credentials.
+
+        ``address`` is that of the object, ``secret`` the property keys whose values are secrets whatever their name.
+        """
+        return self.model_copy(
+            update={
+                "location": locations.redact(self.location),
+                "requested_location": locations.redact(self.requested_location),
+                "chosen_location": locations.redact(self.chosen_location),
+                "properties": redact_properties(self.properties, address, secret),
+                "columns": concealed_columns(self.columns, address),
+            }
+        )
+
     def digest(self) -> str:
-        """Return a SHA-256 over what is compared, as the saved form shows it, with the location normalised."""
+        """Return a SHA-256 over what is compared of a view that is concealed, with the location normalised."""
         parts = (
             None if self.location is None else locations.place(self.location),
             locations.redact(self.requested_location),

@@ -78,9 +78,17 @@ def _write_new(location: str, table: pa.Table, options: Mapping[str, str]) -> in
             raise TableAlreadyExistsError(f"{shown} already holds a Lance dataset")
         if found.kind is StorageKind.NOT_LANCE:
             raise InvalidTableStateError(f"{shown} is taken: {found.detail}")
-        dataset = lance.write_dataset(
-            table, locations.pylance_uri(location), mode="create", storage_options=dict(options) or None
-        )
+        uri, given = locations.pylance_uri(location), dict(options) or None
+        fragments = lance.fragment.write_fragments(table, uri, storage_options=given) if table.num_rows else []
+        operation = lance.LanceOperation.Overwrite(table.schema, fragments)
+        try:
+            # `write_dataset(mode="create")` looks whether a dataset is there and then overwrites what has come since:
+            # of two at once, the slower one hides the rows of the faster. This commits as the first version or not.
+            dataset = lance.LanceDataset.commit(uri, operation, read_version=0, max_retries=0, storage_options=given)
+        except OSError:
+            if probe(location, options).kind is not StorageKind.DATASET:
+                raise
+            raise TableAlreadyExistsError(f"{shown} holds a Lance dataset that somebody made just now") from None
     return int(dataset.version)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.action.runner import Repository
-from tests.action.step import Workspace
+from tests.action.step import MANIFEST, Workspace
 from tests.servers.github_api import GitHubApi, github_api
 from tests.servers.go_tools import act
 
@@ -34,4 +34,5 @@ def workspace(
     monkeypatch.chdir(path)
     made = Workspace(path, api, capsys)
     made.write()
+    api.files["lancens.yaml"] = MANIFEST.encode()
     return made

@@ -65,7 +65,7 @@ class Step:
 
 @dataclass
 class Workspace:
-    """A checkout with a manifest, and the events that run the Action in it."""
+    """A checkout with a manifest, and the events that run the Action in it; ``api.files`` are those of the base."""
 
     path: Path
     api: GitHubApi

@@ -152,11 +152,11 @@ def test_no_secret_is_shown_anywhere(workspace: Workspace, api: GitHubApi, monke
             "tier: gold", "tier: gold, password: opensesame"
         )
     )
-    planned = workspace.pull_request()
+    planned = workspace.pull_request(environment="STORAGE_KEY")
     assert planned.code == 0, planned.log
     assert "::add-mask::hunter2-hunter2" in planned.log.splitlines()
     api.merge(7, MERGE)
-    applied = workspace.push(command="apply")
+    applied = workspace.push(command="apply", environment="STORAGE_KEY")
     assert applied.code == 0, applied.log
     for step in (planned, applied):
         seen = everything(workspace, api, step.log, step.summary)
@@ -170,11 +170,31 @@ def test_a_plan_that_would_show_a_secret_of_the_job_is_refused(
     secret = 'very"secret\\value'
     monkeypatch.setenv("DB_PASSWORD", secret)
     workspace.environment["DB_PASSWORD"] = secret
-    workspace.edit("tier: gold", 'tier: "${env:DB_PASSWORD}"')
-    refused = workspace.pull_request()
+    workspace.edit("tier: gold", 'tier: "${var:tier}"')
+    refused = workspace.pull_request(variables=f"tier={secret}")
     assert (refused.code, refused.outputs["failure-reason"]) == (1, "refused")
     assert "DB_PASSWORD" in refused.log
     assert "very" not in everything(workspace, api, refused.log, refused.summary)
+
+
+def test_a_manifest_reads_the_variables_that_the_workflow_lists_and_no_others(
+    workspace: Workspace, api: GitHubApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DB_PASSWORD", "hunter2-hunter2")
+    monkeypatch.setenv("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "swordfish")
+    workspace.edit("tier: gold", 'tier: "${env:DB_PASSWORD}"')
+    refused = workspace.pull_request()
+    assert refused.outputs["failure-reason"] == "invalid-manifest"
+    assert "`DB_PASSWORD` is not one that this manifest may read" in refused.summary
+    planned = workspace.pull_request(environment="DB_PASSWORD, LAKE_ROOT")
+    assert planned.code == 0, planned.log
+    assert "hunter2" not in everything(workspace, api, planned.log, planned.summary)
+    for own in ("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "GITHUB_TOKEN", "INPUT_TOKEN", "RUNNER_TEMP"):
+        workspace.write(f"version: 1\nname: x\ncatalogs: {{c: {{impl: dir, config: {{root: './${{env:{own}}}'}}}}}}\n")
+        for listed, reason in (("", "invalid-manifest"), (own, "invalid-input"), (own.lower(), "invalid-input")):
+            ended = workspace.pull_request(environment=listed)
+            assert ended.outputs["failure-reason"] == reason
+            assert "swordfish" not in everything(workspace, api, ended.log, ended.summary)
 
 
 def test_the_token_is_in_no_error(workspace: Workspace, api: GitHubApi) -> None:

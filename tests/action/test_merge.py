@@ -302,3 +302,57 @@ def test_a_cancelled_apply_finishes_what_is_in_flight_and_can_be_gone_on_with(wo
     assert resumed.code == 0, resumed.log
     assert 0 < len(resumed.result["results"]) < 153
     assert workspace.push(command="drift", comment="never").outputs["has-changes"] == "false"
+
+
+# ---- what an approval binds ------------------------------------------------------------------------------------------
+
+
+def test_an_approval_for_one_root_does_not_cover_another(workspace: Workspace, api: GitHubApi) -> None:
+    workspace.edit("{root: ./lake}", '{root: "${file:root.txt}"}')
+    (workspace.path / "root.txt").write_text("./lake\n")
+    reviewed(workspace)
+    (workspace.path / "root.txt").write_text("./elsewhere\n")
+    refused = workspace.push(command="apply")
+    assert refused.outputs["failure-reason"] == "plan-changed"
+    assert "which service or root a catalog's `config` stands for" in refused.log
+    assert not (workspace.path / "elsewhere").exists()
+    (workspace.path / "root.txt").write_text("./lake\n")
+    assert workspace.push(command="apply").code == 0
+
+
+def test_an_approval_for_one_endpoint_of_the_storage_does_not_cover_another(
+    workspace: Workspace, api: GitHubApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace.edit(
+        "{root: ./lake}", '{root: ./lake, storage.endpoint: "${env:ENDPOINT}", storage.secret: "${env:KEY}"}'
+    )
+    monkeypatch.setenv("ENDPOINT", "https://one.example")
+    monkeypatch.setenv("KEY", "who-plans")
+    assert workspace.pull_request(environment="ENDPOINT KEY").code == 0
+    api.merge(7, MERGE)
+    monkeypatch.setenv("KEY", "who-applies")
+    monkeypatch.setenv("ENDPOINT", "https://two.example")
+    refused = workspace.push(command="apply", environment="ENDPOINT KEY")
+    assert refused.outputs["failure-reason"] == "plan-changed"
+    monkeypatch.setenv("ENDPOINT", "https://one.example")
+    assert workspace.push(command="apply", environment="ENDPOINT KEY").code == 0
+
+
+def test_an_approval_is_for_the_commit_that_was_planned(workspace: Workspace, api: GitHubApi) -> None:
+    assert workspace.pull_request().code == 0
+    api.pulls[7]["head"]["sha"] = "d" * 40  # pushed, and merged before it was planned
+    api.merge(7, MERGE)
+    refused = workspace.push(command="apply")
+    assert refused.outputs["failure-reason"] == "not-approved"
+    assert "shows the plan of commit aaaaaaaaaaaa, and what was merged is dddddddddddd" in refused.log
+
+
+def test_what_binds_the_services_cannot_be_guessed_from(workspace: Workspace, api: GitHubApi) -> None:
+    from hashlib import sha256
+
+    assert workspace.pull_request().code == 0
+    [comment] = api.comments_on(7)
+    root = str(workspace.path / "lake")
+    for guess in (root, f"dir {root}", f"file://{root}"):
+        digest = sha256(guess.encode()).hexdigest()
+        assert digest[:16] not in comment

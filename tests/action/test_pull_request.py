@@ -220,6 +220,51 @@ def test_mass_removal_is_shown_and_refused(workspace: Workspace, api: GitHubApi)
     assert workspace.pull_request(allow_mass_removal="true").code == 0
 
 
+# ---- how catalogs are reached ---------------------------------------------------------------------------------------
+
+
+def test_a_change_of_config_is_shown_before_everything_else(workspace: Workspace, api: GitHubApi) -> None:
+    assert workspace.pull_request().code == 0
+    [comment] = api.comments_on(7)
+    assert "How catalogs are reached" not in comment
+    (workspace.path / "more.yaml").write_text("catalogs: {other: {impl: memory, config: {name: x}}}\n")
+    workspace.edit("{root: ./lake}", "{root: ./elsewhere, storage.aws_secret_access_key: hunter2-hunter2}")
+    workspace.edit("name: store", "name: store\ninclude: [more.yaml]")
+    planned = workspace.pull_request()
+    [comment] = api.comments_on(7)
+    for page in (comment, planned.summary):
+        assert "-   root: ./lake\n+   root: ./elsewhere\n" in page
+        assert "+   storage.aws_secret_access_key: (redacted)" in page
+        assert "! catalog other, which is new\n+   impl: memory\n+   name: x\n" in page
+        assert page.index("How catalogs are reached") < page.index("features")
+        assert "hunter2" not in page
+    assert "Merging applies exactly this plan." in comment
+
+
+def test_a_config_that_changes_in_an_included_file_is_shown_as_well(workspace: Workspace, api: GitHubApi) -> None:
+    whole = (workspace.path / "lancens.yaml").read_text()
+    head, _, tail = whole.partition("    config: {root: ./lake}\n")
+    part = "catalogs: {lake: {config: {root: ./lake}}}\n"
+    workspace.write(head.replace("name: store", "name: store\ninclude: [part.yaml]") + tail)
+    workspace.write(part, "part.yaml")
+    api.files = {path.name: path.read_bytes() for path in workspace.path.glob("*.yaml")}
+    assert "How catalogs are reached" not in workspace.pull_request().summary
+    workspace.write(part.replace("./lake", '"${env:ROOT:-./x}"'), "part.yaml")
+    assert "-   root: ./lake\n+   root: ${env:ROOT:-./x}\n" in workspace.pull_request(environment="ROOT").summary
+
+
+def test_a_base_that_cannot_be_read_makes_every_config_new(workspace: Workspace, api: GitHubApi) -> None:
+    api.files = {}
+    assert "so every `config` counts as new: there is none" in workspace.pull_request().summary
+    api.files["lancens.yaml"] = b"version: 2\n"
+    assert "errors in it" in workspace.pull_request().summary
+    api.denied.add("contents")
+    planned = workspace.pull_request()
+    assert planned.code == 0
+    assert "the base of the pull request could not be read" in planned.summary
+    assert "+   root: ./lake" not in planned.summary
+
+
 # ---- forks ----------------------------------------------------------------------------------------------------------
 
 

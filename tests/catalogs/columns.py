@@ -5,6 +5,7 @@ Rows, versions and files are pylance's own view, past lancens.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,7 @@ __all__ = ["change_columns"]
 
 ROWS = 1000
 _KEY = "{name: user_id, type: int64, nullable: false}"
+_PLACEHOLDER = re.compile(r"\$\{env:(\w+)\}")
 _CALL = re.compile(r"`((?:ds = )?lance\.dataset\(.*?\))`(?=;|$)")
 
 
@@ -115,8 +117,9 @@ def _blocked(manifest: Path, path: str) -> Blocked:
 
 
 def _run(blocked: Blocked, call: str) -> None:
-    """Run the call that the remedy shows."""
+    """Run the call that the remedy shows, with the values of the environment that a plan keeps to itself."""
     [code] = _CALL.findall(blocked.remedy)
+    code = _PLACEHOLDER.sub(lambda found: os.environ[found[1]], code)
     assert call in code
     exec(code, {"lance": lance, "pa": pa})  # noqa: S102 - what a person is told to run
 

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
 import pytest
 
+import reconciler
+from reconciler.applier import table_steps
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.dir.listing import Directory
 from reconciler.backends.dir.manifest import Contents, Manifest, Row
 from reconciler.backends.directory_places import Places
+from reconciler.errors import LancensError
+from reconciler.server import OneCatalog
 from reconciler.state import PropertyChanges
+from tests.servers.lance_rest import served
 
 
 @pytest.fixture
@@ -47,6 +54,41 @@ def test_an_insert_cut_off_after_its_commit_can_be_made_again(
     assert backend.scan().tables == {}
     backend.insert_table(("users",), "users.lance", {"tier": "third"})
     assert backend.load_table(("users",)).properties == {"tier": "third"}
+
+
+@pytest.mark.parametrize("apply_saved", [False, True])
+@pytest.mark.parametrize("done", [False, True])
+@pytest.mark.parametrize(("owner", "step"), [(table_steps, "ensure_dataset"), (DirBackend, "insert_table")])
+@pytest.mark.parametrize("impl", ["dir", "rest"])
+def test_a_create_of_a_root_table_cut_off_at_any_step_goes_on_and_is_marked(
+    lake: Path, monkeypatch: pytest.MonkeyPatch, impl: str, owner: object, step: str, done: bool, apply_saved: bool
+) -> None:
+    """A dataset directly under the root is a table without an entry, and without a mark it would be nobody's."""
+    monkeypatch.chdir(lake.parent)
+    with served(OneCatalog(DirBackend(root=str(lake)))) as url:
+        uri = f"uri: {url}, " if impl == "rest" else ""
+        (lake.parent / "lancens.yaml").write_text(
+            f"{{version: 1, name: store, catalogs: {{lake: {{impl: {impl}, config: {{{uri}root: {lake}}}, "
+            "tables: {users: {schema: [{name: id, type: int64}]}}}}}"
+        )
+        manifest = reconciler.load("lancens.yaml")
+        plan = reconciler.plan(manifest)
+        genuine = getattr(owner, step)
+
+        def die(*arguments: Any, **more: Any) -> None:
+            if done:
+                genuine(*arguments, **more)
+            raise _Killed
+
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, step, die)
+            with suppress(_Killed, LancensError):
+                assert not reconciler.apply(plan, manifest).ok
+        assert reconciler.apply(plan if apply_saved else reconciler.plan(manifest), manifest).ok
+        assert reconciler.plan(manifest).is_empty
+    live = DirBackend(root=str(lake)).load_table(("users",))
+    assert live.properties["lancens.managed-by"] == "store/lake"
+    assert lance.dataset(live.location).version == 1
 
 
 def test_a_removal_cut_off_before_its_commit_is_a_removal(

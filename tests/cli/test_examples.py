@@ -15,4 +15,4 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 def test_the_demo_ends_in_no_changes() -> None:
     done = subprocess.run([sys.executable, EXAMPLES / "quickstart/demo.py"], capture_output=True, text=True, check=True)
     assert "Applied 5 of 5 changes" in done.stdout
-    assert done.stdout.rstrip().splitlines()[-1].startswith("No changes. 2 namespaces and 3 tables in 1 catalog match")
+    assert done.stdout.rstrip().splitlines()[-1].startswith("No changes. 5 objects in 1 catalog match")

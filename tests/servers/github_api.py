@@ -7,6 +7,8 @@ calls fail.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
 import threading
@@ -17,14 +19,20 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-__all__ = ["BOT", "REPOSITORY", "TOKEN", "GitHubApi", "github_api"]
+__all__ = ["BASE", "BOT", "REPOSITORY", "TOKEN", "GitHubApi", "github_api"]
 
 REPOSITORY = "acme/tables"
 BOT = "github-actions[bot]"
+BASE = "e" * 40
+"""The commit that every pull request is based on."""
 TOKEN = "token-of-the-workflow-tests"
 
 _LONGEST_BODY = 65_536
 _DEFAULT_PAGE, _LARGEST_PAGE = 30, 100
+
+
+def _blob_name(data: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
 class _AnswerError(Exception):
@@ -53,6 +61,7 @@ class GitHubApi:
     pulls: dict[int, dict[str, Any]] = field(default_factory=dict)
     comments: list[dict[str, Any]] = field(default_factory=list)
     issues: list[dict[str, Any]] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
     users: dict[str, str] = field(default_factory=lambda: {TOKEN: BOT})
     denied: set[str] = field(default_factory=set)
     calls: list[str] = field(default_factory=list)
@@ -77,7 +86,7 @@ class GitHubApi:
             "merged_at": None if merge_commit is None else "2026-01-01T00:00:00Z",
             "merge_commit_sha": merge_commit,
             "head": {"sha": head, "ref": "change", "repo": {"full_name": "mallory/tables" if fork else REPOSITORY}},
-            "base": {"ref": base, "repo": {"full_name": REPOSITORY}},
+            "base": {"ref": base, "sha": BASE, "repo": {"full_name": REPOSITORY}},
         }
         return self.pulls[number]
 
@@ -152,6 +161,8 @@ class GitHubApi:
     def _route(self, method: str, path: str, query: Mapping[str, str], body: dict[str, Any], login: str) -> Any:
         routes: list[tuple[str, str, str, Callable[..., Any]]] = [
             ("GET", r"/pulls/(\d+)", "", lambda number: self._one(self.pulls.get(int(number)))),
+            ("GET", r"/git/trees/(\w+)", "contents", lambda sha: self._tree(sha, query)),
+            ("GET", r"/git/blobs/(\w+)", "contents", self._blob),
             ("GET", r"/commits/([0-9a-f]+)/pulls", "", self._pulls_of),
             ("GET", r"/issues/(\d+)/comments", "", self._comments_of),
             ("POST", r"/issues/(\d+)/comments", "comments", lambda number: self._create(int(number), body, login)),
@@ -167,6 +178,17 @@ class GitHubApi:
                     raise _AnswerError(403, "Resource not accessible by integration")
                 return action(*found.groups())
         raise _AnswerError(404, "Not Found")
+
+    def _tree(self, sha: str, query: Mapping[str, str]) -> Any:
+        """Return what is in the base: ``files``."""
+        if sha != BASE or query.get("recursive") != "1":
+            raise _AnswerError(404, "Not Found")
+        tree = [{"path": path, "type": "blob", "sha": _blob_name(data)} for path, data in self.files.items()]
+        return {"sha": sha, "tree": tree, "truncated": False}
+
+    def _blob(self, sha: str) -> Any:
+        data = next((data for data in self.files.values() if _blob_name(data) == sha), None)
+        return {"sha": sha, "encoding": "base64", "content": base64.encodebytes(self._one(data)).decode()}
 
     def _one(self, found: Any) -> Any:
         if found is None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import re
 import shutil
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -397,3 +400,28 @@ def test_an_error_names_what_could_not_be_used_not_what_it_lies_in(tmp_path: Pat
     said = re.escape(f"{inside}: Permission denied")
     with pytest.raises(PermissionDeniedError, match=said), storage.translated(str(tmp_path), {}):
         raise PermissionError(13, "Permission denied", str(inside))
+
+
+def test_of_many_creates_at_once_one_makes_the_dataset_and_none_overwrites(tmp_path: Path) -> None:
+    """pylance's own create lets the slower one overwrite: rows that came in between would be out of sight."""
+    for number in range(20):
+        place = str(tmp_path / f"{number}.lance")
+        together = threading.Barrier(4, timeout=60)
+
+        def create(rows: int, place: str = place, together: threading.Barrier = together) -> bool:
+            sink = io.BytesIO()
+            data = pa.table({"id": pa.array(range(rows), pa.int64())})
+            with pa.ipc.new_stream(sink, data.schema) as stream:
+                stream.write_table(data)
+            together.wait()
+            try:
+                storage.write_stream(place, sink.getvalue(), {})
+            except (TableAlreadyExistsError, InvalidTableStateError):  # the latter before the winner's commit
+                return False
+            return True
+
+        with ThreadPoolExecutor(4) as pool:
+            made = dict(zip((3, 0, 1, 2), pool.map(create, (3, 0, 1, 2)), strict=True))
+        [winner] = [rows for rows, was_made in made.items() if was_made]
+        dataset = lance.dataset(place)
+        assert (len(dataset.versions()), dataset.count_rows()) == (1, winner)

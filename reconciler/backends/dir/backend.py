@@ -70,7 +70,11 @@ class DirBackend(Backend):
     is_its_root = True
     config: DirConfig
     capabilities = Capabilities(
-        location_policy=LocationPolicy.UNDER_ROOT, one_name_space=True, rename_within=0, pinned_root_tables=True
+        location_policy=LocationPolicy.UNDER_ROOT,
+        one_name_space=True,
+        rename_within=0,
+        pinned_root_tables=True,
+        lists_root=True,
     )
 
     def __init__(self, **properties: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 
@@ -10,6 +9,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from reconciler.backends.config import BackendConfig
 from reconciler.backends.http import endpoint_problem
+from reconciler.redaction import slow_digest
 
 __all__ = ["GlueConfig"]
 
@@ -29,6 +29,16 @@ class GlueConfig(BackendConfig):
     Without keys and without a role, the default credential chain of AWS speaks; with a role, whoever would speak
     otherwise assumes it.
     """
+
+    credentials = frozenset(
+        {
+            "assume_role_arn",
+            "assume_role_external_id",
+            "assume_role_region",
+            "assume_role_session_name",
+            "assume_role_timeout_sec",
+        }
+    )
 
     catalog_id: str | None = None
     """The catalog to start from, ``ACCOUNT`` or ``ACCOUNT:name``; the caller's account when left out."""
@@ -123,5 +133,5 @@ class GlueConfig(BackendConfig):
         if self.assume_role_arn:
             return f"catalog {self.assume_role_arn.split(':')[4]}"
         if self.access_key_id:
-            return f"the account of key {hashlib.sha256(self.access_key_id.encode()).hexdigest()[:8]}"
+            return f"the account of key {slow_digest(self.access_key_id, 'glue')[:8]}"
         return "the caller's account"

@@ -45,6 +45,8 @@ def _addresses(value: object) -> object:
 class HiveConfig(BackendConfig):
     """The keys of ``hive2`` and ``hive3``. Times are in seconds."""
 
+    credentials = frozenset({"ugi"})
+
     uri: Annotated[tuple[Address, ...], BeforeValidator(_addresses)]
     """The metastores of one installation: the first that answers is used, the others are for when it is gone."""
     root: Root | None = None

@@ -5,7 +5,7 @@ is a decoded JSON object or an error of ours whose text names the call, the caus
 holds a secret. The vendor's own error bodies are read by the ``translate`` function the backend hands in.
 """
 
-from reconciler.backends.http.address import Endpoint, endpoint_problem
+from reconciler.backends.http.address import Endpoint, endpoint_problem, plain_http_problem
 from reconciler.backends.http.client import HttpClient, Tagged, path
 from reconciler.backends.http.clock import server_time
 from reconciler.backends.http.limits import HttpLimits, Limits
@@ -27,5 +27,6 @@ __all__ = [
     "VendorError",
     "endpoint_problem",
     "path",
+    "plain_http_problem",
     "server_time",
 ]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from typing import Annotated, TypeAlias
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator
 
-__all__ = ["Endpoint", "endpoint_problem"]
+__all__ = ["Endpoint", "endpoint_problem", "plain_http_problem"]
 
 
 def endpoint_problem(endpoint: str) -> str | None:
@@ -24,6 +25,29 @@ def endpoint_problem(endpoint: str) -> str | None:
     if parts.query or parts.fragment:
         return "cannot hold a query or fragment"
     return None
+
+
+def plain_http_problem(key: str, address: str, *, has_secret: bool, allowed: bool) -> str | None:
+    """Return why no secret can be sent to the ``address`` that the configuration ``key`` holds, or None when it can.
+
+    Whoever is on the way reads what goes over plain http; only this machine's own addresses are not on any way.
+    """
+    parts = urlsplit(address)
+    if allowed or not has_secret or parts.scheme != "http" or _is_loopback(parts.hostname or ""):
+        return None
+    return (
+        f"`{key}` is a plain http:// address, and what it is called with, such as a token, can be read on the way: use "
+        "https://, or set `allow_http` to true where the network is trusted"
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _address(value: str) -> str:

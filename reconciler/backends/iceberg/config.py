@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 
 from reconciler.backends.config import BackendConfig, Root
-from reconciler.backends.http import Endpoint, HttpLimits
+from reconciler.backends.http import Endpoint, HttpLimits, plain_http_problem
 
 __all__ = ["DEFAULT_SCOPE", "IcebergConfig"]
 
@@ -45,6 +45,8 @@ class IcebergConfig(HttpLimits, BackendConfig):
     """How often a request that is safe to repeat is repeated."""
     root: Root | None = None
     """Where tables go that name no location."""
+    allow_http: bool = False
+    """Whether secrets may go over plain http to other machines."""
     warehouses: str = ""
     """Warehouses to read beside those the manifest names, separated by commas."""
 
@@ -74,6 +76,15 @@ class IcebergConfig(HttpLimits, BackendConfig):
             raise ValueError("`auth_token` and `credential` are two ways to authenticate; give one")
         if self.credential is None and self.oauth2_server_uri is not None:
             raise ValueError("`oauth2-server-uri` needs a `credential` to send there")
+        return self
+
+    @model_validator(mode="after")
+    def _is_safe_on_the_way(self) -> IcebergConfig:
+        has_secret = self.auth_token is not None or self.credential is not None
+        for key, address in (("endpoint", self.endpoint), ("oauth2_server_uri", self.token_address)):
+            problem = plain_http_problem(key, address, has_secret=has_secret, allowed=self.allow_http)
+            if problem is not None:
+                raise ValueError(problem)
         return self
 
     @cached_property

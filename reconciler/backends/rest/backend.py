@@ -106,6 +106,7 @@ class RestBackend(Backend):
             alter_namespace=alters,
             alter_table=alters,
             relocate_table=alters,
+            lists_root=alters,  # as lancens' server over a directory; RestAdapter shows no entry without data there
             rename_within=0 if offered >= _RENAMING else None,
             lost_on_move="what the server keeps beside its location and properties",
         )

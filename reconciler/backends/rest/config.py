@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from reconciler.backends.config import BackendConfig, Root
-from reconciler.backends.http import Endpoint, HttpLimits
+from reconciler.backends.http import Endpoint, HttpLimits, plain_http_problem
 from reconciler.names import DELIMITER
+from reconciler.redaction import is_sensitive, slow_digest
 
 __all__ = ["RestConfig"]
 
@@ -35,6 +35,8 @@ class RestConfig(HttpLimits, BackendConfig):
     max_retries: int = Field(default=3, ge=0, le=100)
     """How often a request that is safe to repeat is repeated."""
     root: Root | None = None
+    allow_http: bool = False
+    """Whether secrets may go over plain http to other machines."""
     """Where tables go that name no location; where the server keeps a directory, that directory."""
     table_properties: bool = True
     """Whether the server keeps the properties of tables; pylance's own adapter loses most of them."""
@@ -46,6 +48,16 @@ class RestConfig(HttpLimits, BackendConfig):
             raise ValueError("is empty; leave it out for a server without authentication")
         return value
 
+    @model_validator(mode="after")
+    def _is_safe_on_the_way(self) -> RestConfig:
+        has_secret = self.auth_token is not None or any(
+            name.lower() in _CREDENTIAL_HEADERS or is_sensitive(name, value) for name, value in self.headers.items()
+        )
+        problem = plain_http_problem("uri", self.uri, has_secret=has_secret, allowed=self.allow_http)
+        if problem is not None:
+            raise ValueError(problem)
+        return self
+
     def identity(self) -> str:
         """Return the server's address, and a digest of the headers that can choose another catalog there."""
         address = urlsplit(self.uri)
@@ -55,5 +67,5 @@ class RestConfig(HttpLimits, BackendConfig):
         }
         if not choosing:
             return text
-        digest = hashlib.sha256(json.dumps(choosing, sort_keys=True).encode()).hexdigest()
+        digest = slow_digest(json.dumps(choosing, sort_keys=True), "rest")
         return f"{text} with headers {digest[:12]}"

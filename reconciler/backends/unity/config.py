@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from reconciler.backends.config import BackendConfig, Root
-from reconciler.backends.http import Endpoint, HttpLimits
+from reconciler.backends.http import Endpoint, HttpLimits, plain_http_problem
 from reconciler.backends.unity.names import name_problem
 
 __all__ = ["UnityConfig"]
@@ -35,6 +35,8 @@ class UnityConfig(HttpLimits, BackendConfig):
     """How often a request that is safe to repeat is repeated."""
     root: Root | None = None
     """Where tables go that name no location."""
+    allow_http: bool = False
+    """Whether secrets may go over plain http to other machines."""
 
     @field_validator("catalog")
     @classmethod
@@ -59,6 +61,14 @@ class UnityConfig(HttpLimits, BackendConfig):
         if not token:
             raise ValueError("is empty; leave it out for a service without authentication")
         return SecretStr(token)
+
+    @model_validator(mode="after")
+    def _is_safe_on_the_way(self) -> UnityConfig:
+        has_secret = self.auth_token is not None
+        problem = plain_http_problem("endpoint", self.endpoint, has_secret=has_secret, allowed=self.allow_http)
+        if problem is not None:
+            raise ValueError(problem)
+        return self
 
     @property
     def is_databricks(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from reconciler import locations, ownership
@@ -43,14 +43,14 @@ def _property_drift(record: TableRecord, _: Times) -> Iterator[Verdict]:
 
 def _differences(desired: DesiredTable, live: LiveTable) -> Iterator[tuple[str, str]]:
     """Yield what plan would change of the entry, each with the live and the desired value."""
-    properties = live.properties
+    properties, secret = live.properties, desired.secret_keys
     for key, value in desired.properties.items():
         if properties.get(key) != value:
-            yield key, f"{_value(key, properties)}, in the manifest {redact_value(key, value)!r}"
+            yield key, f"{_value(key, properties, secret)}, in the manifest {redact_value(key, value, secret=secret)!r}"
     if ownership.owner_of(properties) is not None:
         for key in ownership.recorded_keys(properties) - desired.properties.keys():
             if key in properties:
-                yield key, f"{_value(key, properties)}, not in the manifest any more"
+                yield key, f"{_value(key, properties, secret)}, not in the manifest any more"
         if desired.protect is not None and desired.protect != ownership.is_protected(properties):
             yield "protect", f"{not desired.protect}, in the manifest {desired.protect}"
     if is_relocated(desired, live):
@@ -63,8 +63,8 @@ def _differences(desired: DesiredTable, live: LiveTable) -> Iterator[tuple[str, 
         yield "requested-location", f"{asked}, which is out of date: the entry is at {locations.redact(live.location)}"
 
 
-def _value(key: str, properties: Mapping[str, str]) -> str:
-    return repr(redact_value(key, properties[key])) if key in properties else "not there"
+def _value(key: str, properties: Mapping[str, str], secret: Collection[str]) -> str:
+    return repr(redact_value(key, properties[key], secret=secret)) if key in properties else "not there"
 
 
 PROPERTY_DRIFT = Rule(

@@ -20,7 +20,7 @@ from reconciler.manifest import Manifest
 from reconciler.names import Identifier
 from tests.catalogs.hive.files import digests, write_dataset
 from tests.catalogs.hive.raw import entries, raw
-from tests.servers.cutting_proxy import CuttingProxy, cutting_proxy
+from tests.servers.fault_proxy import FaultProxy, fault_proxy
 from tests.servers.hive import Metastore
 from tests.servers.spark_sql import spark_sql
 from tests.soak import count, seeded
@@ -30,8 +30,8 @@ CREATES = 100
 
 
 @pytest.fixture
-def proxy(server: Metastore) -> Iterator[CuttingProxy]:
-    with cutting_proxy(server.port) as running:
+def proxy(server: Metastore) -> Iterator[FaultProxy]:
+    with fault_proxy(server.port, "thrift") as running:
         yield running
 
 
@@ -40,12 +40,12 @@ class Round:
     """One catalog where there are catalogs, one database and three tables, of which two have data already."""
 
     server: Metastore
-    proxy: CuttingProxy
+    proxy: FaultProxy
     folder: Path
     name: str
 
     @classmethod
-    def begin(cls, server: Metastore, proxy: CuttingProxy, folder: Path) -> Round:
+    def begin(cls, server: Metastore, proxy: FaultProxy, folder: Path) -> Round:
         """Write a manifest with names of its own, and data at the places it names."""
         made = cls(server, proxy, folder, f"r_{uuid.uuid4().hex[:12]}")
         for place in (made.database / "users", made.database / "landing" / "clicks.lance", made.above / "stray.lance"):
@@ -138,7 +138,7 @@ catalogs:
         return 1 if self.server.impl == "hive2" else 2
 
 
-def _calls_of_an_apply(server: Metastore, proxy: CuttingProxy, folder: Path) -> int:
+def _calls_of_an_apply(server: Metastore, proxy: FaultProxy, folder: Path) -> int:
     """Return how many calls it takes to make everything when nothing goes wrong."""
     folder.mkdir()
     clean = Round.begin(server, proxy, folder)
@@ -151,7 +151,7 @@ def _calls_of_an_apply(server: Metastore, proxy: CuttingProxy, folder: Path) -> 
 
 
 @pytest.mark.soak
-def test_creates_that_are_cut_off_at_any_call(server: Metastore, proxy: CuttingProxy, tmp_path: Path) -> None:
+def test_creates_that_are_cut_off_at_any_call(server: Metastore, proxy: FaultProxy, tmp_path: Path) -> None:
     dice = seeded(f"cut off on {server.version}")
     calls = _calls_of_an_apply(server, proxy, tmp_path / "clean")
     cuts = [(number, reply_lost) for number in range(calls) for reply_lost in (False, True)]
@@ -166,7 +166,7 @@ def test_creates_that_are_cut_off_at_any_call(server: Metastore, proxy: CuttingP
         before, files = frozenset(entries(server.uri)), digests(folder / "lake")
         plan = reconciler.plan(creating.manifest)
 
-        proxy.reset(number, reply_lost=reply_lost)
+        proxy.cut_at(number, reply_lost=reply_lost)
         with suppress(LancensError):  # cut off before the first write
             assert not creating.apply(plan).ok
         creating.check_no_danger(before)
@@ -182,7 +182,7 @@ def test_creates_that_are_cut_off_at_any_call(server: Metastore, proxy: CuttingP
 
 
 def test_what_a_cut_off_create_leaves_can_be_dropped_by_anybody(
-    server: Metastore, proxy: CuttingProxy, tmp_path: Path
+    server: Metastore, proxy: FaultProxy, tmp_path: Path
 ) -> None:
     """Spark SQL, or the call it sends where it cannot speak to the metastore, loses no file over it."""
     calls = _calls_of_an_apply(server, proxy, tmp_path / "clean")
@@ -193,7 +193,7 @@ def test_what_a_cut_off_create_leaves_can_be_dropped_by_anybody(
         proxy.reset()
         rounds.append(Round.begin(server, proxy, tmp_path / str(number)))
         plan = reconciler.plan(rounds[-1].manifest)
-        proxy.reset(number, reply_lost=True)
+        proxy.cut_at(number, reply_lost=True)
         with suppress(LancensError):
             rounds[-1].apply(plan)
     files = digests(tmp_path)

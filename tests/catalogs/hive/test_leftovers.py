@@ -22,7 +22,7 @@ from reconciler.planner.plan import Plan
 from reconciler.state import PropertyChanges
 from tests.catalogs.hive.files import digests, write_dataset
 from tests.catalogs.hive.raw import database_name, entries, plain_table, put, raw
-from tests.servers.cutting_proxy import cutting_proxy
+from tests.servers.fault_proxy import fault_proxy
 from tests.servers.hive import Metastore
 
 
@@ -169,12 +169,12 @@ def test_an_apply_cut_off_at_any_call_goes_on_with_the_same_plan(
 ) -> None:
     """And whatever of it is left by then can be dropped with its data, where the metastore moves databases."""
     before = digests(Path(lake))
-    with cutting_proxy(server.port) as proxy:
+    with fault_proxy(server.port, "thrift") as proxy:
         file = _manifest(server, tmp_path, lake, helper_in[:-1], port=proxy.port)
         plan = _plan(file)
         cut_at = 0
         while {helper, helper_in} & set(entries(server.uri)):
-            proxy.reset(cut_at, reply_lost=True)
+            proxy.cut_at(cut_at, reply_lost=True)
             with suppress(LancensError):
                 _apply(plan, file)
             cut_at += 1

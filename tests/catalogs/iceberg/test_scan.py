@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from functools import partial
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -22,8 +24,11 @@ from reconciler.names import EVERYTHING, ChildrenOf, Identifier, Only, Scope
 from reconciler.state import Snapshot
 from tests.catalogs.iceberg.conftest import Catalog
 from tests.catalogs.iceberg.scripted import Answer, Request, Scripted, error, scripted, table
-from tests.servers.faulty_proxy import FAULTS, faulty_proxy
+from tests.servers.fault_proxy import HTTP_FAULTS, Call, Decide, Fault, fault_proxy
 from tests.soak import count
+
+_FAULTS = [fault for fault in HTTP_FAULTS if fault not in (Fault.TIME_OUT, Fault.SILENT, Fault.SLOW)]
+_PAGE_SIZE = re.compile(rb"(?<=pageSize=)\d+")
 
 
 @pytest.fixture
@@ -175,10 +180,12 @@ def _run_faulty(catalog: Catalog, runs: int, monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(server, "RetryPolicy", partial(RetryPolicy, sleep=lambda _: None))
     dice = random.Random(7)
+    happened: set[Fault] = set()
     complete, failures = 0, []
-    with faulty_proxy(catalog.config["endpoint"], page=4) as proxy:
+    port = urlsplit(catalog.config["endpoint"]).port or 0
+    with fault_proxy(port, "http", lambda request: _PAGE_SIZE.sub(b"4", request)) as proxy:
         for number in range(runs):
-            proxy.rate, proxy.dice = dice.choice((0.02, 0.1, 0.3)), random.Random(number)
+            proxy.reset(_weather(random.Random(number), dice.choice((0.02, 0.1, 0.3)), happened))
             backend = catalog.connect(endpoint=proxy.url, max_retries=str(dice.randrange(4)))
             try:
                 assert backend.scan() == whole, f"run {number}"
@@ -190,7 +197,20 @@ def _run_faulty(catalog: Catalog, runs: int, monkeypatch: pytest.MonkeyPatch) ->
     assert complete > runs / 10
     assert len(failures) > runs / 10
     assert not [text for text in failures if "secret" in text or "Traceback" in text]
-    assert set(proxy.happened) == set(FAULTS)
+    assert happened == set(_FAULTS)
+
+
+def _weather(dice: random.Random, rate: float, happened: set[Fault]) -> Decide:
+    """Return what goes wrong with so many of the calls."""
+
+    def decide(_: Call) -> Fault | None:
+        if dice.random() >= rate:
+            return None
+        fault = dice.choice(_FAULTS)
+        happened.add(fault)
+        return fault
+
+    return decide
 
 
 @pytest.mark.soak

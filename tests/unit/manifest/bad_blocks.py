@@ -157,6 +157,10 @@ BAD_BLOCKS: list[tuple[str, str, list[str]]] = [
                 f"{L}:7:31: property `api_token` in table lake/t is `(redacted 0a1b2c3d)`, which lancens shows in the "
                 "place of a secret; expected the value itself, such as `${env:NAME}`"
             ),
+            (
+                f"{L}:7:65: property `shown` in table lake/t is `(redacted 0a1b2c3d)`, which lancens shows in the "
+                "place of a secret; expected the value itself, such as `${env:NAME}`"
+            ),
         ],
     ),
     (

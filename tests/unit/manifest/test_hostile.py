@@ -100,7 +100,7 @@ def test_an_included_device_is_not_opened(write: Write) -> None:
     path = write(lancens=manifest("").replace("catalogs", "include: [/dev/zero]\ncatalogs", 1))
 
     assert problems_of(path) == [
-        "lancens.yaml:3:11: include `/dev/zero` is not there; paths are relative to this file",
+        "lancens.yaml:3:11: include `/dev/zero` leads out of the manifest's folder; --allow-outside lets it be read",
     ]
 
 

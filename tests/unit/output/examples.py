@@ -34,7 +34,7 @@ def change(
         action=action,
         before=before,
         after=after,
-        fields=explain(before, after),
+        fields=explain(before, after, f"{catalog}/{path}"),
         reason=reason,
         source=None if line is None else at(line),
         replace=replace,

@@ -1,0 +1,117 @@
+"""What a pull request changes of how catalogs are reached: shown first, since credentials go where ``config`` says.
+
+The manifest of the base is put together from GitHub's API: the tree of its commit tells which files are as they are
+here, and only the others are fetched. No placeholder of either manifest is looked up.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from reconciler.errors import ManifestError
+from reconciler.github.api import GitHubError
+from reconciler.github.job import Job
+from reconciler.github.pages import fenced
+from reconciler.manifest import UNTRUSTED, Manifest, load
+from reconciler.redaction import redact_value
+
+__all__ = ["config_changes"]
+
+_SUFFIXES = (".yaml", ".yml")
+_MOST_FETCHED = 200
+_INTRODUCTION = (
+    "### ! How catalogs are reached changes\n\nCredentials go where `config` says. Check these lines before anything "
+    "else:\n\n"
+)
+
+
+def config_changes(job: Job) -> str:
+    """Return, as Markdown, every ``config`` that differs from the base of the pull request; empty where none does.
+
+    What cannot be compared is said, and stops nothing.
+
+    Raises:
+        ManifestError: the manifest itself cannot be used.
+    """
+    pull_request = job.context.pull_request
+    if pull_request is None:
+        return ""
+    manifest = job.manifest
+    try:
+        lines = list(_compared(job, manifest, pull_request.base_commit))
+    except (GitHubError, OSError) as error:
+        lines = [f"! the base of the pull request could not be read, so every `config` may be new: {error}"]
+    return f"{_INTRODUCTION}{fenced(lines, 'diff')}\n\n" if lines else ""
+
+
+def _compared(job: Job, manifest: Manifest, commit: str) -> Iterator[str]:
+    answer = job.github.get(f"/git/trees/{commit}?recursive=1")
+    tree = {str(one["path"]): str(one["sha"]) for one in answer.get("tree", []) if one.get("type") == "blob"}
+    with tempfile.TemporaryDirectory() as folder:
+        base = "it has too many files" if answer.get("truncated") else _base(job, tree, Path(folder))
+        if isinstance(base, str):
+            yield f"! the manifest of the base could not be read, so every `config` counts as new: {base}"
+        before = {} if isinstance(base, str) else _texts(base)
+        for name, now in sorted(_texts(manifest).items()):
+            lines = [*_differing(before.get(name, {}), now)]
+            if lines:
+                yield f"! catalog {name}" + ("" if name in before else ", which is new")
+                yield from lines
+
+
+def _texts(manifest: Manifest) -> dict[str, dict[str, str]]:
+    return {
+        name: {"impl": catalog.impl, **catalog.config.texts(manifest.folder)}
+        for name, catalog in manifest.catalogs.items()
+    }
+
+
+def _differing(was: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
+    for key in sorted({*was, *now}):
+        if was.get(key) != now.get(key):
+            if key in was:
+                yield f"-   {key}: {redact_value(key, was[key])}"
+            if key in now:
+                yield f"+   {key}: {redact_value(key, now[key])}"
+
+
+def _base(job: Job, tree: Mapping[str, str], folder: Path) -> Manifest | str:
+    """Return the manifest of the base, put together in ``folder``, or why there is none."""
+    workspace = Path(os.path.realpath(job.context.workspace))
+    paths = [Path(os.path.relpath(os.path.realpath(path), workspace)) for path in job.inputs.manifests]
+    if any(path.parts[:1] == ("..",) for path in paths):
+        return "it lies outside of the checkout"
+    roots = [path if (workspace / path).is_dir() else path.parent for path in paths]
+    fetched = 0
+    for name, sha in tree.items():
+        path = Path(name)
+        if path.suffix not in _SUFFIXES or ".." in path.parts or not any(path.is_relative_to(root) for root in roots):
+            continue
+        here = workspace / path
+        data = here.read_bytes() if here.is_file() else b""
+        if _blob(data) != sha:
+            fetched += 1
+            if fetched > _MOST_FETCHED:
+                return f"more than {_MOST_FETCHED} of its files differ"
+            data = base64.b64decode(job.github.get(f"/git/blobs/{sha}")["content"])
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+    try:
+        return load(*(folder / path for path in paths), policy=UNTRUSTED)
+    except ManifestError as error:
+        return (
+            f"{len(error.problems)} errors in it"
+            if all((folder / path).exists() for path in paths)
+            else "there is none"
+        )
+
+
+def _blob(data: bytes) -> str:
+    """Return the name that git gives to a file with this content."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()

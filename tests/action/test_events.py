@@ -1,0 +1,121 @@
+"""What each event of GitHub may do, from the side of who wants a fork's manifest planned with the secrets of a job.
+
+The table in the code, the one in the documentation and the conditions of ``action.yml`` are held together here.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from reconciler.github.events import EVENTS, Trust, trust_of
+from tests.action.runner import ROOT, Ran, Repository
+from tests.action.step import HEAD, Workspace
+from tests.servers.github_api import REPOSITORY, GitHubApi
+
+UNKNOWN = ["issue_comment", "issues", "discussion", "fork", "watch", "deployment", "check_run", "create", "status", ""]
+STEALING = """\
+version: 1
+name: store
+catalogs:
+  lake:
+    impl: dir
+    config: {root: "./${env:LAKE}"}
+    tables: {t: {schema: [{name: id, type: int64}], properties: {a: "${env:DB_PASSWORD}", b: "${file:secret.txt}"}}}
+"""
+
+
+def document_of(event: str, repository: str | None) -> dict[str, Any]:
+    """Return what GitHub sends with an event about a commit of ``repository``, None for a fork that is gone."""
+    named = None if repository is None else {"full_name": repository}
+    if event == "workflow_run":
+        return {"workflow_run": {"head_repository": named}}
+    if not event.startswith("pull_request"):
+        return {}
+    head = {"sha": HEAD, "repo": named}
+    return {"pull_request": {"number": 7, "head": head, "base": {"ref": "main", "repo": {"full_name": REPOSITORY}}}}
+
+
+@pytest.mark.parametrize("event", [*EVENTS, *UNKNOWN])
+@pytest.mark.parametrize("repository", ["mallory/tables", None])
+def test_nothing_of_a_fork_is_resolved_on_any_event(
+    workspace: Workspace, api: GitHubApi, monkeypatch: pytest.MonkeyPatch, event: str, repository: str | None
+) -> None:
+    monkeypatch.setenv("DB_PASSWORD", "hunter2-hunter2")
+    monkeypatch.setenv("LAKE", "stolen")
+    workspace.write(STEALING)
+    (workspace.path / "secret.txt").write_text("swordfish-swordfish")
+    trust = trust_of(event, document_of(event, repository), REPOSITORY)
+    if event in ("push", "schedule", "workflow_dispatch", "repository_dispatch", "release"):
+        assert trust is Trust.FULL  # it is about no head; only who may write starts it
+        return
+    for command in ("plan", "drift", "validate", "apply"):
+        environment = workspace.event(
+            event, document_of(event, repository), command=command, environment="DB_PASSWORD\nLAKE"
+        )
+        said = f"{environment.log}{environment.summary}{environment.outputs}"
+        assert "hunter2" not in said
+        assert "swordfish" not in said
+        assert "stolen" not in said
+        if trust is Trust.NONE:
+            assert environment.outputs["failure-reason"] == "refused"
+        elif command == "apply":
+            assert environment.outputs["failure-reason"] == "not-approved"
+        else:
+            assert environment.outputs["failure-reason"] == ""
+            assert "only the manifest was checked" in environment.summary
+    assert not (workspace.path / "stolen").exists()
+    assert api.calls == []
+
+
+@pytest.mark.parametrize("event", [event for event in EVENTS if event != "merge_group"])
+def test_the_repositorys_own_commits_are_planned(workspace: Workspace, event: str) -> None:
+    planned = workspace.event(event, document_of(event, REPOSITORY.upper()), command="plan", comment="never")
+    assert planned.outputs["to-create"] == "2", planned.log
+
+
+@pytest.mark.parametrize(
+    "document", [{}, {"pull_request": None}, {"pull_request": {"head": "x"}}, {"pull_request": []}]
+)
+def test_a_document_that_names_no_head_is_about_a_fork(document: dict[str, Any]) -> None:
+    for event in ("pull_request", "pull_request_review", "pull_request_target", "workflow_run"):
+        assert trust_of(event, document, REPOSITORY) is not Trust.FULL
+
+
+def test_the_documentation_has_the_same_table() -> None:
+    text = (ROOT / "docs/security.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| (\w+)[^|]* \| (\w+)[^|]* \|", text, re.MULTILINE)
+    said = {"everything": Trust.FULL, "validated": Trust.VALIDATE, "refused": Trust.NONE}
+    assert {event: (said[own], said[fork]) for event, own, fork in rows} == EVENTS
+
+
+def test_the_action_knows_the_same_events() -> None:
+    condition = (ROOT / "action.yml").read_text().partition("- id: event")[2]
+    known = re.findall(r"\"(\w+)\"", condition.partition("]')")[0])
+    assert set(known) == set(EVENTS)
+
+
+def ran(repository: Repository, event: str, command: str, head: str | None) -> Ran:
+    """Run the Action itself on an event about a commit of ``head``, in a workflow that would install lancens."""
+    steps = f"steps:\n      - uses: acme/lancens@v1\n        with: {{command: {command}, version: '0.0.0'}}\n"
+    workflow = repository.path / ".github/workflows/event.yml"
+    trigger = "{workflow_run: {workflows: [x]}}" if event == "workflow_run" else f"[{event}]"
+    workflow.write_text(f"on: {trigger}\njobs:\n  one:\n    runs-on: ubuntu-latest\n    {steps}")
+    repository.commit("this: is: not read")
+    return repository.run(event, "event", document_of(event, head))
+
+
+@pytest.mark.parametrize("event", [*EVENTS, *(event for event in UNKNOWN if event not in ("", "status"))])
+def test_a_real_runner_refuses_what_is_not_trusted_before_anything_is_installed(
+    repository: Repository, event: str
+) -> None:
+    ended = ran(repository, event, "apply", "mallory/tables")
+    assert not ended.ok
+    refused = "::error title=lancens: " in ended.log and "install.py" not in ended.log
+    is_trusted = trust_of(event, document_of(event, "mallory/tables"), REPOSITORY) is Trust.FULL
+    assert refused is not is_trusted, ended.log
+    if refused:
+        own = EVENTS.get(event, (Trust.NONE, Trust.NONE))[1]
+        assert ended.output("failure-reason") == ("refused" if own is Trust.NONE else "not-approved")

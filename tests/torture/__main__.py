@@ -1,0 +1,100 @@
+"""``make torture``: every server under faults, kills and races.
+
+python -m tests.torture                                  # all of it
+python -m tests.torture hive-4.1 --runs 10 --kills 2     # less of it
+python -m tests.torture unity --races 1 --seed 81723     # one seed again
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from tests.torture.faulted import run_faults
+from tests.torture.killed import run_kill
+from tests.torture.raced import run_race
+from tests.torture.tally import Tally, Violation, again, table
+from tests.torture.targets import SERVERS
+from tests.torture.targets.base import Target
+from tests.torture.workers import workers
+
+Run = Callable[[Target, int, Tally], None]
+
+
+def tortured(name: str, seeds: Mapping[str, Sequence[int]], tally: Tally, until: float) -> None:
+    """Run the seeds on one server; none begins after ``until``."""
+    with (
+        tempfile.TemporaryDirectory(prefix=f"torture-{name}-") as folder,
+        workers(Path(folder)) as ready,
+        SERVERS[name](Path(folder)) as target,
+    ):
+        runs: dict[str, Run] = {
+            **({"runs": run_faults} if target.faults else {}),
+            "kills": partial(run_kill, ready=ready),
+            "races": partial(run_race, ready=ready),
+        }
+        for what, seed in _mixed({what: seeds[what] for what in runs}):
+            at = time.monotonic()
+            if at > until:
+                return
+            ended = _played(name, what, partial(runs[what], target, seed, tally), tally, seed)
+            print(f"{name} {what} seed {seed}: {time.monotonic() - at:.1f} s {ended}", flush=True)
+
+
+def _mixed(seeds: Mapping[str, Sequence[int]]) -> list[tuple[str, int]]:
+    """Return every kind of run with its seeds, evenly mixed, so that less time is less of each."""
+    return [
+        (what, seed)
+        for _, what, seed in sorted(
+            ((number + 0.5) / len(some), what, seed) for what, some in seeds.items() for number, seed in enumerate(some)
+        )
+    ]
+
+
+def _played(name: str, what: str, run: Callable[[], None], tally: Tally, seed: int) -> str:
+    """Play one run, and return how it ended."""
+    try:
+        run()
+    except Violation as violation:
+        ended = f"VIOLATION {violation}"
+        tally.violations.append(f"{again(name, what, seed)}: {violation}")
+    except Exception as error:  # noqa: BLE001 - a harness that breaks down has shown nothing
+        ended = f"BROKE DOWN {''.join(traceback.format_exception(error))}"
+        tally.violations.append(f"{again(name, what, seed)}: the harness broke down: {error!r}")
+    else:
+        tally.converged += 1
+        ended = "ok"
+    tally.runs[what] += 1
+    return ended
+
+
+def main() -> int:
+    """Run what the command line says; return 1 after a violation."""
+    parser = argparse.ArgumentParser(prog="python -m tests.torture")
+    parser.add_argument("servers", nargs="*", choices=[*SERVERS, []], metavar="SERVER", help=", ".join(SERVERS))
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--races", type=int, default=12)
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no run on a server after so many")
+    told = parser.parse_args()
+    counts = {"runs": told.runs, "kills": told.kills, "races": told.races}
+    print(f"seed {told.seed}")
+    seeds = {what: list(range(told.seed, told.seed + number)) for what, number in counts.items()}
+    tallies = [Tally(name) for name in told.servers or SERVERS]
+    for tally in tallies:
+        tortured(tally.server, seeds, tally, time.monotonic() + told.minutes * 60)
+    print(table(tallies))
+    return 1 if any(tally.violations for tally in tallies) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,196 @@
+"""Planning and applying in a room, and what has to hold after every step: the oracle."""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import reconciler
+from reconciler.errors import LancensError
+from reconciler.manifest import Manifest
+from reconciler.planner.plan import Plan
+from tests.torture.scenario import Scenario, Wanted, set_up, write_manifest
+from tests.torture.tally import Violation, difference
+from tests.torture.targets.base import Room, Target, plain_state
+
+__all__ = ["IMPATIENT_SECONDS", "LONGEST_SECONDS", "Play", "failures", "is_unclean", "within"]
+
+LONGEST_SECONDS = 180
+"""What takes longer counts as hanging: many times what the worst schedule of faults can cost."""
+IMPATIENT_SECONDS = 2
+_PATIENT, _IMPATIENT = "60", str(IMPATIENT_SECONDS)
+_UNCLEAN = ("Traceback (most recent call last)", "fault of lancens")
+
+ResultT = TypeVar("ResultT")
+
+
+def is_unclean(text: str) -> bool:
+    """Return whether a text shows the insides of lancens."""
+    return any(part in text for part in _UNCLEAN)
+
+
+@dataclass
+class Play:
+    """A room of a server on which a scenario is played.
+
+    ``faulty_port`` is where the proxy in front of the server listens; without one, nothing is disturbed.
+    """
+
+    target: Target
+    scenario: Scenario
+    faulty_port: int = 0
+    room: Room = field(init=False)
+    files: dict[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.room = self.target.room()
+        set_up(self.target, self.room, self.scenario)
+        self.files = dict(self.target.files(self.room))
+
+    def write(self, wanted: Wanted) -> Path:
+        """Write the manifest that comes next."""
+        return write_manifest(self.target, self.room, wanted)
+
+    def variables(self, *, faulty: bool, patient: bool = True) -> dict[str, str]:
+        """Return the values of the manifest's variables."""
+        port = self.faulty_port if faulty else self.target.port
+        values = {"port": str(port), "patience": _PATIENT if patient else _IMPATIENT}
+        text = (self.room.folder / "lancens.yaml").read_text("utf-8")
+        return {name: value for name, value in values.items() if f"${{var:{name}}}" in text}
+
+    def manifest(self, *, faulty: bool) -> Manifest:
+        return reconciler.load(
+            self.room.folder / "lancens.yaml", variables=self.variables(faulty=faulty, patient=not faulty)
+        )
+
+    # ---- what lancens does ---------------------------------------------------------------------------------------
+
+    def plan(self, *, faulty: bool = False, parallelism: int = 4) -> Plan:
+        manifest = self.manifest(faulty=faulty)
+        return within(lambda: reconciler.plan(manifest, allow_mass_removal=True, parallelism=parallelism))
+
+    def apply(self, plan: Plan, *, faulty: bool = False, parallelism: int = 4) -> reconciler.ApplyReport:
+        manifest = self.manifest(faulty=faulty)
+        report = within(
+            lambda: reconciler.apply(
+                plan,
+                manifest,
+                journal=self.room.folder / "journal",
+                allow_mass_removal=True,
+                parallelism=parallelism,
+            )
+        )
+        unclean = [result.message for result in report.results if is_unclean(result.message)]
+        if unclean:
+            raise Violation(f"not a message for people: {unclean}")
+        return report
+
+    def calm(self) -> None:
+        """Apply what there is to do with nothing in the way."""
+        report = self.apply(self.plan())
+        if not report.ok:
+            raise Violation(f"a calm apply fails: {failures(report)}")
+        self.expect_no_more_to_do()
+
+    # ---- what has to hold ----------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Return what the server itself says is in the room."""
+        return dict(self.target.state(self.room))
+
+    def expect_files(self) -> None:
+        """Check that no file of data has gone or changed since the last look."""
+        found = self.target.files(self.room)
+        for name, digest in self.files.items():
+            if found.get(name) != digest:
+                raise Violation(f"data lost or changed: {name}")
+        self.files = {
+            name: digest for name, digest in found.items() if not name.rpartition("/")[2].startswith(".lance-")
+        }
+
+    def expect_complete(self, plan: Plan) -> None:
+        """Check that a plan that was made under faults is the plan that is made without."""
+        truth = self.plan()
+        made, expected = _changes(plan), _changes(truth)
+        if made != expected:
+            raise Violation(f"a plan made of less than all:\n{difference(expected, made)}")
+
+    def expect_only_planned(self, plan: Plan, before: Mapping[str, Any]) -> None:
+        """Check that since ``before`` nothing has changed but what ``plan`` names."""
+        planned = {f"{change.kind} {'/'.join(change.identifier)}" for change in plan.changes}
+        planned |= self.target.implied(self.room, planned)
+        after = self.state()
+        others = {key for key in {*before, *after} if before.get(key) != after.get(key)} - planned
+        if others:
+            left = {key: value for key, value in before.items() if key in others}
+            right = {key: value for key, value in after.items() if key in others}
+            raise Violation(f"changed and not planned:\n{difference(left, right)}")
+
+    def expect_no_more_to_do(self) -> None:
+        plan = self.plan()
+        if not plan.is_empty:
+            raise Violation(f"after apply the plan is not empty:\n{difference({}, _changes(plan))}")
+
+    def expect_same(self, reference: Play) -> None:
+        """Check that a room holds what another one does in which nothing was disturbed."""
+        expected, found = (plain_state(play.room, play.state()) for play in (reference, self))
+        if expected != found:
+            raise Violation(f"the server does not hold what it does without faults:\n{difference(expected, found)}")
+        expected, found = (plain_state(play.room, play.target.data(play.room)) for play in (reference, self))
+        if expected != found:
+            raise Violation(f"storage does not hold what it does without faults:\n{difference(expected, found)}")
+
+    def forget(self) -> None:
+        self.target.forget(self.room)
+
+
+def _changes(plan: Plan) -> dict[str, str]:
+    """Return what a plan does, in a form that two plans of one state share."""
+    return {
+        f"{change.action.value} {'/'.join(change.identifier)}": f"{change.before} -> {change.after}"
+        for change in plan.changes
+    }
+
+
+def failures(report: reconciler.ApplyReport) -> str:
+    """Return what was said of the changes that did not go well."""
+    return "; ".join(
+        f"{'/'.join(result.change.identifier)}: {result.message}" for result in report.results if result.message
+    )
+
+
+def within(call: Callable[[], ResultT]) -> ResultT:
+    """Return what ``call`` returns.
+
+    Raises:
+        LancensError: what lancens reports.
+        Violation: it raises anything else, or does not end.
+    """
+    ended: list[ResultT] = []
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            ended.append(call())
+        except BaseException as error:  # noqa: BLE001 - told to whoever waits
+            raised.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    started = time.monotonic()
+    thread.start()
+    thread.join(LONGEST_SECONDS)
+    if thread.is_alive():
+        raise Violation(f"no end after {time.monotonic() - started:.0f} s")
+    if not raised:
+        return ended[0]
+    error = raised[0]
+    if not isinstance(error, LancensError):
+        raise Violation(f"not an error of lancens: {''.join(traceback.format_exception(error))}")
+    if is_unclean(str(error)):
+        raise Violation(f"not a message for people: {error}")
+    raise error

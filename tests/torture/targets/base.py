@@ -1,0 +1,222 @@
+"""What the harness asks of a server: where it is, how it is filled, and what is truly there, past lancens' backends."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, TypeAlias
+from unittest import mock
+
+from reconciler.backends.http import RetryPolicy
+from tests.catalogs.hive.files import digests, write_dataset
+from tests.servers.fault_proxy import HTTP_FAULTS, Fault, FaultProxy, Speaks, fault_proxy
+
+__all__ = ["OWNER", "Abilities", "Path_", "Room", "State", "Target", "datasets"]
+
+Path_: TypeAlias = tuple[str, ...]
+"""The names of an object below what stands above a room, as a scenario writes them."""
+
+State: TypeAlias = Mapping[str, Any]
+"""What a server holds of a room: ``table a/users`` and what is said of it. A name that is there twice has two keys."""
+
+OWNER = "torture/lake"
+_TOKEN = 9
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What a scenario may ask for on a server."""
+
+    depth: int = 1
+    """How deep namespaces nest below what stands above a room."""
+    updates: bool = True
+    """Whether properties of a table can be changed."""
+    relocates: bool = True
+    registers: bool = True
+    """Whether a table can be where its data is: not where the server chooses."""
+    names_locations: bool = False
+    """Whether every table has to name its location."""
+    foreign: bool = True
+    """Whether other sorts of tables can be there."""
+    root_tables: bool = False
+    """Whether tables can be directly under the root."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """A part of a server for one run, whose names are those of every other room but for ``token``.
+
+    ``folder`` is for the manifest and the journal, ``lake`` for data.
+    """
+
+    token: str
+    folder: Path
+    lake: Path
+
+    def plain(self, text: str) -> str:
+        """Return ``text`` as it would be in any other room."""
+        return text.replace(self.token, "ROOM")
+
+
+class Target(ABC):
+    """A running server."""
+
+    name: ClassVar[str]
+    impl: ClassVar[str]
+    speaks: ClassVar[Speaks] = "http"
+    faults: ClassVar[Sequence[Fault]] = HTTP_FAULTS
+    abilities: ClassVar[Abilities]
+    writes: ClassVar[re.Pattern[str]]
+    """What the calls that change something are named."""
+    retries_in: ClassVar[str | None] = None
+    """The module that says how often requests are sent again."""
+    limits: ClassVar[Mapping[str, str]] = {}
+    """Limits that are documented: what an error of them says, and their name."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @property
+    @abstractmethod
+    def port(self) -> int:
+        """Where the server listens."""
+
+    def room(self) -> Room:
+        """Make a room in which nothing is."""
+        token = f"r{uuid.uuid4().hex[:_TOKEN]}"
+        folder = self.folder / token
+        folder.mkdir()
+        made = Room(token, folder, self.lake_of(token))
+        made.lake.mkdir()
+        return made
+
+    def lake_of(self, token: str) -> Path:
+        """Return where the data of a room is to be."""
+        return self.folder / token / "lake"
+
+    @abstractmethod
+    def above(self, room: Room) -> Path_:
+        """Return the levels that stand above a room's own namespaces."""
+
+    def identifier(self, room: Room, path: Path_) -> Path_:
+        """Return what the object at ``path`` of a scenario is called in a room."""
+        return (*self.above(room), *path)
+
+    @abstractmethod
+    def config(self, room: Room) -> Mapping[str, Any]:
+        """Return the ``config`` block; ``${var:port}`` stands for the port, ``${var:patience}`` for seconds to wait."""
+
+    def scope(self, room: Room) -> Sequence[str]:
+        """Return the globs of what is a room's."""
+        above = "/".join(self.above(room))
+        return [above, f"{above}/**"]
+
+    def prepare(self, room: Room) -> None:
+        """Make what stands above a room where lancens does not."""
+        assert not self.above(room)
+
+    @abstractmethod
+    def add_namespace(self, room: Room, path: Path_, properties: Mapping[str, str]) -> None: ...
+
+    @abstractmethod
+    def add_lance(self, room: Room, path: Path_, location: str, properties: Mapping[str, str]) -> None:
+        """Make the entry of a Lance table as another client does."""
+
+    def add_foreign(self, room: Room, path: Path_) -> None:
+        """Make a table that is not a Lance table, where ``abilities`` say that there are any."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def state(self, room: Room) -> State:
+        """Return everything that the server has of a room."""
+
+    def implied(self, room: Room, planned: Collection[str]) -> set[str]:
+        """Return the keys of ``state`` that change with those that are planned."""
+        return set()
+
+    def forget(self, room: Room) -> None:
+        """Take a room out of the server again, so that it does not fill up."""
+        shutil.rmtree(room.folder)
+        shutil.rmtree(room.lake, ignore_errors=True)
+
+    # ---- data ----------------------------------------------------------------------------------------------------
+
+    def default_place(self, room: Room, path: Path_) -> str:
+        """Return where a scenario puts a table that has to name its location."""
+        return str(room.lake.joinpath("tables", *path)) + ".lance"
+
+    def write_dataset(self, room: Room, name: str, rows: int) -> str:
+        """Write a dataset that is there before lancens comes, and return where it is."""
+        place = self.raw_place(room, name)
+        if not Path(place).exists():
+            write_dataset(Path(place), rows)
+        return place
+
+    def raw_place(self, room: Room, name: str) -> str:
+        """Return where a dataset is that is there before."""
+        return str(room.lake / "raw" / f"{name}.lance")
+
+    def files(self, room: Room) -> Mapping[str, str]:
+        """Return a digest of every file of data."""
+        return {name: digest for name, digest in digests(room.lake).items() if self.is_data(name)}
+
+    def is_data(self, name: str) -> bool:
+        """Return whether the file ``name`` below the lake is data, and not the catalog's own."""
+        return True
+
+    def data(self, room: Room) -> Mapping[str, Any]:
+        """Return every dataset with its columns, rows and versions, and every file that is no dataset's."""
+        return datasets(str(room.lake), list(self.files(room)), {})
+
+    # ---- calls ---------------------------------------------------------------------------------------------------
+
+    def edit(self, request: bytes) -> bytes:
+        """Return what is sent to the server instead of ``request``."""
+        return request
+
+    def proxy(self) -> AbstractContextManager[FaultProxy]:
+        """Return a proxy in front of the server."""
+        return fault_proxy(self.port, self.speaks, self.edit)
+
+    @contextmanager
+    def impatient(self) -> Iterator[None]:
+        """Within this process, let lancens not wait before it sends a request again."""
+        if self.retries_in is None:
+            yield
+        else:
+            with mock.patch(f"{self.retries_in}.RetryPolicy", partial(RetryPolicy, sleep=lambda _: None)):
+                yield
+
+    def is_write(self, name: str) -> bool:
+        return self.writes.search(name) is not None
+
+
+def datasets(root: str, files: Sequence[str], options: Mapping[str, str]) -> dict[str, Any]:
+    """Return what lies below ``root``: datasets, read by pylance itself, and files that are of none."""
+    import lance
+
+    places = sorted({name.partition("/_versions/")[0] for name in files if "/_versions/" in name})
+    found: dict[str, Any] = {}
+    for place in places:
+        dataset = lance.dataset(f"{root}/{place}", storage_options=dict(options) or None)
+        found[f"dataset {place}"] = {
+            "columns": [f"{field.name}: {field.type}" for field in dataset.schema],
+            "rows": dataset.count_rows(),
+            "versions": len(dataset.versions()),
+        }
+    stray = [name for name in files if not any(name.startswith(f"{place}/") for place in places)]
+    return found | {f"file {name}": "" for name in stray}
+
+
+def plain_state(room: Room, state: State) -> dict[str, Any]:
+    """Return ``state`` as it would be in any other room."""
+    plain: dict[str, Any] = json.loads(room.plain(json.dumps(state, sort_keys=True)))
+    return plain

@@ -1,0 +1,229 @@
+"""``impl: dir``, on this machine and in an object store; read as the files it is, with pylance for the datasets."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tests.servers.fault_proxy import Fault
+from tests.servers.process import free_port, running, status_of
+from tests.torture.targets.base import Abilities, Path_, Room, State, Target, datasets
+
+__all__ = ["Directory", "DirectoryInS3", "directory", "directory_in_s3"]
+
+_MANIFEST = "__manifest"
+_NO_TABLE = ".lance-deregistered"
+_HASH = re.compile(r"\b[0-9a-f]{8}_(?=\S*\$)")
+_REQUIRED = ("object_id", "object_type", "location", "metadata")
+
+
+class Directory(Target):
+    """A directory on this machine, one for each room. Nothing stands between it and lancens: only kills disturb it."""
+
+    name: ClassVar[str] = "dir"
+    impl: ClassVar[str] = "dir"
+    faults: ClassVar[Sequence[Fault]] = ()
+    abilities: ClassVar[Abilities] = Abilities(depth=2, foreign=False, root_tables=True)
+    writes: ClassVar[re.Pattern[str]] = re.compile(r"^(PUT|POST|DELETE) ")
+
+    @property
+    def port(self) -> int:
+        return 0
+
+    def root(self, room: Room) -> str:
+        """Return where a room's catalog is."""
+        return str(room.lake)
+
+    def options(self) -> Mapping[str, str]:
+        """Return what pylance needs to reach it."""
+        return {}
+
+    def above(self, room: Room) -> Path_:
+        return ()
+
+    def config(self, room: Room) -> Mapping[str, Any]:
+        return {"root": self.root(room)}
+
+    def scope(self, room: Room) -> Sequence[str]:
+        return ["**"]
+
+    def add_namespace(self, room: Room, path: Path_, properties: Mapping[str, str]) -> None:
+        from lance_namespace import CreateNamespaceRequest
+
+        names = self.identifier(room, path)
+        self._namespace(room).create_namespace(CreateNamespaceRequest(id=list(names)))
+        self._set_properties(room, names, properties)
+
+    def add_lance(self, room: Room, path: Path_, location: str, properties: Mapping[str, str]) -> None:
+        from lance_namespace import RegisterTableRequest
+
+        names = self.identifier(room, path)
+        relative = location.removeprefix(self.root(room)).lstrip("/")
+        self._namespace(room).register_table(RegisterTableRequest(id=list(names), location=relative))
+        self._set_properties(room, names, properties)
+
+    def _namespace(self, room: Room) -> Any:
+        import lance_namespace
+
+        storage = {f"storage.{key}": value for key, value in self.options().items()}
+        return lance_namespace.connect("dir", {"root": self.root(room), **storage})
+
+    def _set_properties(self, room: Room, names: Path_, properties: Mapping[str, str]) -> None:
+        if properties:
+            told = json.dumps(properties).replace("'", "''")
+            self._rows(room).update({"metadata": f"'{told}'"}, where=f"object_id = '{'$'.join(names)}'")
+
+    def _rows(self, room: Room) -> Any:
+        import lance
+
+        return lance.dataset(f"{self.root(room)}/{_MANIFEST}", storage_options=dict(self.options()) or None)
+
+    def state(self, room: Room) -> State:
+        if not self._has_manifest(room):
+            return {}
+        found: dict[str, Any] = {}
+        for row in self._rows(room).to_table(columns=list(_REQUIRED)).to_pylist():
+            if not self._is_of(room, row["object_id"]):
+                continue
+            key = f"{row['object_type']} {row['object_id'].replace('$', '/')}"
+            while key in found:
+                key += " again"
+            metadata = json.loads(row["metadata"] or "{}")
+            found[key] = {"location": _HASH.sub("HASH_", row["location"] or ""), "properties": metadata}
+        return found
+
+    def _has_manifest(self, room: Room) -> bool:
+        return Path(self.root(room), _MANIFEST).is_dir()
+
+    def _is_of(self, room: Room, object_id: str) -> bool:
+        return True
+
+    def is_data(self, name: str) -> bool:
+        return not name.startswith(f"{_MANIFEST}/")
+
+    def data(self, room: Room) -> Mapping[str, Any]:
+        return self._plain(datasets(self.root(room), list(self.files(room)), self.options()))
+
+    @staticmethod
+    def _plain(found: Mapping[str, Any]) -> dict[str, Any]:
+        """Take out marks that a directory is no table where it is none anyway: order decides whether there are any."""
+        marks = {name for name in found if name.endswith(f"/{_NO_TABLE}") and not name.endswith(f".lance/{_NO_TABLE}")}
+        return {_HASH.sub("HASH_", name): value for name, value in found.items() if name not in marks}
+
+
+class DirectoryInS3(Directory):
+    """A directory in moto's S3, behind the proxy."""
+
+    name = "dir on S3"
+    faults = (
+        Fault.RESET,
+        Fault.LOST,
+        Fault.CUT,
+        Fault.SLOW,
+        Fault.THROTTLED,
+        Fault.UNAVAILABLE,
+        Fault.LATER,
+        Fault.BAD_GATEWAY,
+    )
+
+    def __init__(self, folder: Path, port: int) -> None:
+        super().__init__(folder)
+        self._port = port
+
+    @property
+    def port(self) -> int:
+        return self._port
+
+    def root(self, room: Room) -> str:
+        return f"s3://lake/{room.token}"
+
+    def options(self, port: str = "") -> Mapping[str, str]:
+        return {
+            "aws_endpoint": f"http://127.0.0.1:{port or self._port}",
+            "aws_access_key_id": "AKIDEXAMPLE",
+            "aws_secret_access_key": "torture-secret",
+            "aws_region": "us-east-1",
+            "allow_http": "true",
+            "client_max_retries": "1",
+        }
+
+    def config(self, room: Room) -> Mapping[str, Any]:
+        storage = {f"storage.{key}": value for key, value in self.options("${var:port}").items()}
+        return {**super().config(room), **storage}
+
+    def write_dataset(self, room: Room, name: str, rows: int) -> str:
+        import lance
+        import pyarrow as pa
+
+        place = self.raw_place(room, name)
+        if not any(key.startswith(f"{room.token}/raw/{name}.lance/") for key in self._keys(room)):
+            lance.write_dataset(pa.table({"id": list(range(rows))}), place, storage_options=dict(self.options()))
+        return place
+
+    def raw_place(self, room: Room, name: str) -> str:
+        return f"{self.root(room)}/raw/{name}.lance"
+
+    @cached_property
+    def _s3(self) -> Any:
+        import boto3
+
+        return boto3.client(
+            "s3",
+            endpoint_url=f"http://127.0.0.1:{self._port}",
+            region_name="us-east-1",
+            aws_access_key_id="AKIDEXAMPLE",
+            aws_secret_access_key="torture-secret",
+        )
+
+    def make_bucket(self) -> None:
+        self._s3.create_bucket(Bucket="lake")
+
+    def _keys(self, room: Room) -> Iterator[str]:
+        for page in self._s3.get_paginator("list_objects_v2").paginate(Bucket="lake", Prefix=f"{room.token}/"):
+            yield from (entry["Key"] for entry in page.get("Contents", ()))
+
+    def _has_manifest(self, room: Room) -> bool:
+        return any(f"/{_MANIFEST}/_versions/" in key for key in self._keys(room))
+
+    def files(self, room: Room) -> Mapping[str, str]:
+        found: dict[str, str] = {}
+        for key in self._keys(room):
+            name = key.partition("/")[2]
+            if self.is_data(name):
+                content = self._s3.get_object(Bucket="lake", Key=key)["Body"].read()
+                found[name] = hashlib.sha256(content).hexdigest()
+        return found
+
+    def default_place(self, room: Room, path: Path_) -> str:
+        return "/".join((self.root(room), "tables", *path)) + ".lance"
+
+    def forget(self, room: Room) -> None:
+        keys = list(self._keys(room))
+        for start in range(0, len(keys), 1000):
+            some: Any = {"Objects": [{"Key": key} for key in keys[start : start + 1000]]}
+            self._s3.delete_objects(Bucket="lake", Delete=some)
+        super().forget(room)
+
+
+@contextmanager
+def directory(folder: Path) -> Iterator[Directory]:
+    """A folder is all it takes."""
+    yield Directory(folder)
+
+
+@contextmanager
+def directory_in_s3(folder: Path) -> Iterator[DirectoryInS3]:
+    """Run the S3."""
+    port = free_port()
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    with running(command, folder / "s3.log", lambda: status_of("GET", f"http://127.0.0.1:{port}/moto-api/") == 200):
+        made = DirectoryInS3(folder, port)
+        made.make_bucket()
+        yield made

@@ -1,0 +1,111 @@
+"""The Glue of the tests, filled and read with boto3."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+from urllib.parse import urlsplit
+
+from tests.servers.glue import ACCESS_KEY, REGION, SECRET_KEY, GlueServer, glue_server
+from tests.torture.targets.base import Abilities, Path_, Room, State, Target
+
+__all__ = ["Glue", "glue"]
+
+_TIMES = ("CreateTime", "UpdateTime", "VersionId", "CatalogId", "CreatedBy", "IsRegisteredWithLakeFormation")
+
+
+class Glue(Target):
+    """Databases whose names begin with the room's."""
+
+    name = "glue"
+    impl = "glue"
+    abilities = Abilities(names_locations=True)
+    writes = re.compile(r"^(Create|Update|Delete|BatchDelete)")
+
+    def __init__(self, folder: Path, server: GlueServer) -> None:
+        super().__init__(folder)
+        self.server = server
+
+    @property
+    def port(self) -> int:
+        return urlsplit(self.server.endpoint).port or 0
+
+    def above(self, room: Room) -> Path_:
+        return ()
+
+    def identifier(self, room: Room, path: Path_) -> Path_:
+        return (f"{room.token}_{path[0]}", *path[1:])
+
+    def config(self, room: Room) -> Mapping[str, Any]:
+        return {
+            "endpoint": "http://127.0.0.1:${var:port}",
+            "region": REGION,
+            "access_key_id": ACCESS_KEY,
+            "secret_access_key": SECRET_KEY,
+        }
+
+    def scope(self, room: Room) -> list[str]:
+        return [f"{room.token}_*", f"{room.token}_*/**"]
+
+    def add_namespace(self, room: Room, path: Path_, properties: Mapping[str, str]) -> None:
+        given: Any = {"Name": self.identifier(room, path)[0], "Parameters": dict(properties)}
+        self.server.client.create_database(DatabaseInput=given)
+
+    def add_lance(self, room: Room, path: Path_, location: str, properties: Mapping[str, str]) -> None:
+        self._add(room, path, location, {"table_type": "LANCE", **properties})
+
+    def add_foreign(self, room: Room, path: Path_) -> None:
+        self._add(room, path, str(room.lake / "foreign" / path[-1]), {"classification": "csv"})
+
+    def _add(self, room: Room, path: Path_, location: str, parameters: Mapping[str, str]) -> None:
+        database, name = self.identifier(room, path)
+        given: Any = {
+            "Name": name,
+            "TableType": "EXTERNAL_TABLE",
+            "Parameters": dict(parameters),
+            "StorageDescriptor": {"Location": location, "Columns": [{"Name": "id", "Type": "bigint"}]},
+        }
+        self.server.client.create_table(DatabaseName=database, TableInput=given)
+
+    def state(self, room: Room) -> State:
+        found: dict[str, Any] = {}
+        for page in self.server.client.get_paginator("get_databases").paginate():
+            for database in page["DatabaseList"]:
+                if not database["Name"].startswith(room.token):
+                    continue
+                found[f"namespace {database['Name']}"] = _without_times(database)
+                for tables in self.server.client.get_paginator("get_tables").paginate(DatabaseName=database["Name"]):
+                    for table in tables["TableList"]:
+                        key = f"table {database['Name']}/{table['Name']}"
+                        found[key if key not in found else f"{key} again"] = _without_times(table)
+        return found
+
+    @contextmanager
+    def impatient(self) -> Iterator[None]:
+        """Let boto3 wait as long for an answer as the others do, which no configuration says here."""
+        with mock.patch("reconciler.backends.glue.client._READ_SECONDS", 2):
+            yield
+
+    def forget(self, room: Room) -> None:
+        for key in self.state(room):
+            if key.startswith("namespace "):
+                self.server.client.delete_database(Name=key.partition(" ")[2])
+        super().forget(room)
+
+
+def _without_times(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if key not in _TIMES}
+
+
+@contextmanager
+def glue(folder: Path) -> Iterator[Glue]:
+    """Run the server; botocore reads its model of Glue once, and not for every client of every run."""
+    import botocore.loaders
+
+    loader = botocore.loaders.create_loader()
+    with glue_server(folder) as server, mock.patch("botocore.loaders.create_loader", return_value=loader):
+        yield Glue(folder, server)

@@ -1,0 +1,133 @@
+"""Hive Metastores, filled and read over Thrift."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.catalogs.hive.raw import database_name, fetch, fetch_database, plain_table, put, raw
+from tests.servers.fault_proxy import THRIFT_FAULTS
+from tests.servers.hive import Metastore, Version, metastore
+from tests.torture.targets.base import Abilities, Path_, Room, State, Target
+
+__all__ = ["Hive", "hive"]
+
+_STATISTICS = re.compile(r"transient_lastDdlTime|numFiles.*|totalSize|bucketing_version")
+_HELPER = re.compile(r"lancens_[0-9a-f]{32}")
+_NEW_PLACE = re.compile(r"\.lancens_[0-9a-f]{32}")
+
+
+class Hive(Target):
+    """A metastore with catalogs: each room is one, which the manifest makes where nobody else has."""
+
+    impl = "hive3"
+    speaks = "thrift"
+    faults = THRIFT_FAULTS
+    abilities = Abilities()
+    writes = re.compile(r"^(create|alter|drop)_")
+
+    def __init__(self, folder: Path, server: Metastore) -> None:
+        super().__init__(folder)
+        self.server = server
+
+    @property
+    def port(self) -> int:
+        return self.server.port
+
+    def above(self, room: Room) -> Path_:
+        return (room.token,)
+
+    def config(self, room: Room) -> Mapping[str, Any]:
+        return {
+            "uri": "thrift://127.0.0.1:${var:port}",
+            "root": str(room.lake),
+            "client.timeout": "${var:patience}",
+        }
+
+    def prepare(self, room: Room) -> None:
+        from reconciler.backends.hive.gen.ttypes import Catalog, CreateCatalogRequest
+
+        with raw(self.server.uri) as client:
+            client.create_catalog(CreateCatalogRequest(Catalog(room.token, "", str(room.lake / room.token))))
+
+    def add_namespace(self, room: Room, path: Path_, properties: Mapping[str, str]) -> None:
+        from reconciler.backends.hive.gen.ttypes import Database
+
+        wire = database_name(self.identifier(room, path))
+        place = str(room.lake / room.token / f"{path[-1]}.db")
+        with raw(self.server.uri) as client:
+            client.create_database(
+                Database(name=wire.name, catalogName=wire.catalog, locationUri=place, parameters=dict(properties))
+            )
+
+    def add_lance(self, room: Room, path: Path_, location: str, properties: Mapping[str, str]) -> None:
+        marked = {"EXTERNAL": "TRUE", "table_type": "lance", **properties}
+        put(self.server.uri, plain_table(self.identifier(room, path), location, marked))
+
+    def add_foreign(self, room: Room, path: Path_) -> None:
+        place = str(room.lake / "foreign" / path[-1])
+        put(self.server.uri, plain_table(self.identifier(room, path), place, {"EXTERNAL": "TRUE"}))
+
+    def state(self, room: Room) -> State:
+        from reconciler.backends.hive.gen.ttypes import GetCatalogRequest
+
+        found: dict[str, Any] = {}
+        with raw(self.server.uri) as client:
+            everywhere = [
+                (name, database) for name in client.get_catalogs().names for database in _databases(client, name)
+            ]
+            found |= {f"helper {'/'.join(names)}": "" for names in everywhere if _HELPER.fullmatch(names[-1])}
+            if room.token not in client.get_catalogs().names:
+                return found
+            catalog = client.get_catalog(GetCatalogRequest(room.token)).catalog
+            found[f"namespace {room.token}"] = {"location": catalog.locationUri, "description": catalog.description}
+            for name in _databases(client, room.token):
+                identifier = (room.token, name)
+                database = fetch_database(self.server.uri, identifier)
+                found[f"namespace {room.token}/{name}"] = {
+                    "location": _NEW_PLACE.sub("NEW", database.locationUri or ""),
+                    "description": database.description,
+                    "properties": dict(database.parameters or {}),
+                }
+                for table in client.get_all_tables(database_name(identifier).wire):
+                    found[f"table {room.token}/{name}/{table}"] = self._table((*identifier, table))
+        return found
+
+    def _table(self, identifier: Path_) -> Mapping[str, Any]:
+        entry = fetch(self.server.uri, identifier)
+        properties = {key: value for key, value in entry.parameters.items() if not _STATISTICS.fullmatch(key)}
+        columns = [f"{column.name}: {column.type}" for column in entry.sd.cols]
+        return {
+            "location": entry.sd.location,
+            "type": entry.tableType,
+            "properties": properties,
+            "columns": columns,
+            "owner": entry.owner if identifier[-1].startswith("their") else None,
+        }
+
+    def implied(self, room: Room, planned: Collection[str]) -> set[str]:
+        """A catalog has a `default` from the start, and is pointed at its home before something is made in it."""
+        return {f"namespace {room.token}", f"namespace {room.token}/default"} if planned else set()
+
+    def forget(self, room: Room) -> None:
+        with raw(self.server.uri) as client:
+            if room.token in client.get_catalogs().names:
+                for name in _databases(client, room.token):
+                    client.drop_database(f"@{room.token}#{name}", False, True)
+                # The catalog itself stays, empty: to drop it deletes the directory it points at.
+        super().forget(room)
+
+
+def _databases(client: Any, catalog: str) -> list[str]:
+    return list(client.get_databases(f"@{catalog}#*"))
+
+
+@contextmanager
+def hive(version: Version, folder: Path) -> Iterator[Hive]:
+    """Run a metastore."""
+    (folder / "server").mkdir()
+    with metastore(version, folder / "server") as server:
+        yield Hive(folder, server)

@@ -1,0 +1,80 @@
+"""``lancens serve`` with ``impl: rest`` in front of it; what is behind it, a directory, is read as files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from reconciler.backends.dir import DirBackend
+from reconciler.server import OneCatalog, Settings, Tokens
+from tests.catalogs.hive.files import digests
+from tests.servers.fault_proxy import HTTP_FAULTS
+from tests.servers.lance_rest import served
+from tests.torture.targets.base import Path_, Room
+from tests.torture.targets.directory import Directory
+
+__all__ = ["Serve", "serve"]
+
+_TOKEN = "torture-token-8c21f0a7d4"
+
+
+class Serve(Directory):
+    """Namespaces of one root whose names begin with the room's."""
+
+    name = "serve + rest"
+    impl = "rest"
+    faults = HTTP_FAULTS
+    retries_in = "reconciler.backends.rest.backend"
+    writes = re.compile(r"^POST .*(/create|/declare|/register|/deregister|/drop|/alter|Alter\w+)($|\?)", re.IGNORECASE)
+
+    def __init__(self, folder: Path, root: Path, url: str) -> None:
+        super().__init__(folder)
+        self._root, self._url = root, url
+
+    @property
+    def port(self) -> int:
+        return urlsplit(self._url).port or 0
+
+    def lake_of(self, token: str) -> Path:
+        return self._root / f"{token}_data"
+
+    def root(self, room: Room) -> str:
+        return str(self._root)
+
+    def _is_of(self, room: Room, object_id: str) -> bool:
+        return object_id.startswith(room.token)
+
+    def is_data(self, name: str) -> bool:
+        return not name.startswith("__manifest/")
+
+    def files(self, room: Room) -> Mapping[str, str]:
+        """Return what is below the root in directories of the room's, wherever they stand."""
+        found = {name: digest for name, digest in digests(self._root).items() if self.is_data(name)}
+        return {name: digest for name, digest in found.items() if room.token in name}
+
+    def identifier(self, room: Room, path: Path_) -> Path_:
+        return (f"{room.token}_{path[0]}", *path[1:])
+
+    def scope(self, room: Room) -> list[str]:
+        return [f"{room.token}_*", f"{room.token}_*/**"]
+
+    def config(self, room: Room) -> Mapping[str, Any]:
+        return {
+            "uri": "http://127.0.0.1:${var:port}",
+            "auth_token": _TOKEN,
+            "root": str(self._root),
+            "read_timeout": "${var:patience}",
+        }
+
+
+@contextmanager
+def serve(folder: Path) -> Iterator[Serve]:
+    """Run lancens' server over a directory."""
+    root = folder / "root"
+    root.mkdir()
+    with served(OneCatalog(DirBackend(root=str(root))), Settings(tokens=Tokens(read_write=[_TOKEN]))) as url:
+        yield Serve(folder, root, url)

@@ -1,0 +1,87 @@
+"""A sample of `make torture` on every server. A seed that fails here is run again alone with the command it prints."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.torture.faulted import run_faults
+from tests.torture.killed import run_kill
+from tests.torture.raced import run_race
+from tests.torture.tally import Tally, Violation, again
+from tests.torture.targets import SERVERS
+from tests.torture.targets.base import Target
+from tests.torture.workers import Workers, workers
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+    with workers(tmp_path_factory.mktemp("workers")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Target]]:
+    name: str = request.param
+    with SERVERS[name](tmp_path_factory.mktemp(name)) as running:
+        yield name, running
+
+
+def _play(server: tuple[str, Target], what: str, run: Callable[[Target, int, Tally], None], seed: int = 0) -> Tally:
+    name, target = server
+    seed = seed or random.SystemRandom().randrange(1, 2**32)
+    tally = Tally(name)
+    try:
+        run(target, seed, tally)
+    except Violation as violation:
+        pytest.fail(f"{again(name, what, seed)}\n{violation}", pytrace=False)
+    return tally
+
+
+@pytest.mark.parametrize("round_", range(2))
+def test_under_faults_it_ends_as_without(server: tuple[str, Target], round_: int) -> None:
+    if not server[1].faults:
+        pytest.skip("nothing stands between lancens and a directory on this machine; it is killed below")
+    _play(server, "runs", run_faults)
+
+
+def test_killed_anywhere_it_ends_as_without(server: tuple[str, Target], ready: Workers) -> None:
+    _play(server, "kills", partial(run_kill, ready=ready))
+
+
+def test_many_at_once_end_as_one(server: tuple[str, Target], ready: Workers) -> None:
+    tally = _play(server, "races", partial(run_race, ready=ready, most=3))
+    assert set(tally.limits) <= set(server[1].limits.values())
+
+
+def test_what_is_lost_twice_or_not_planned_is_a_violation(tmp_path: Path) -> None:
+    """The oracle sees what it is there to see: without this it might be blind and say that all is well."""
+    from tests.torture.play import Play
+    from tests.torture.scenario import Existing, Scenario, Table, Wanted
+
+    wanted = Wanted({("a",): {"team": "ml"}}, {("a", "users"): Table("create"), ("a", "clicks"): Table("register")})
+    theirs = [Existing("namespace", ("theirs",)), Existing("lance", ("theirs", "data"))]
+    with SERVERS["dir"](tmp_path) as target:
+        clean, other = (Play(target, Scenario(False, theirs, (wanted,))) for _ in range(2))
+        clean.write(wanted)
+        clean.calm()
+        other.write(wanted)
+        plan, before = other.plan(), other.state()
+        other.calm()
+        other.expect_only_planned(plan, before)
+        other.expect_same(clean)
+
+        target.add_lance(other.room, ("a", "stray"), target.write_dataset(other.room, "stray", 1), {})
+        with pytest.raises(Violation, match="table a/stray: nothing -> "):
+            other.expect_same(clean)
+        with pytest.raises(Violation, match="changed and not planned:\n  table a/stray"):
+            other.expect_only_planned(plan, before)
+        other.expect_files()
+        [file, *_] = (other.room.lake / "raw/theirs-data.lance/data").iterdir()
+        file.write_bytes(file.read_bytes()[:-1])
+        with pytest.raises(Violation, match=r"data lost or changed: raw/theirs-data\.lance/data/"):
+            other.expect_files()

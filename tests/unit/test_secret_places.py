@@ -1,0 +1,87 @@
+"""A location from the environment or a file is shown as the manifest says it, and compared by value."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import reconciler
+from reconciler.output import render
+from reconciler.planner.plan import Plan
+from tests.cli.running import lancens
+
+MANIFEST = """\
+version: 1
+name: shop
+catalogs:
+  lake:
+    impl: dir
+    config: {root: "${env:LANCENS_TEST_ROOT}/lake"}
+    namespaces:
+      a:
+        tables:
+          t: {schema: [{name: id, type: int64}]}
+          u: {location: "${env:LANCENS_TEST_ROOT}/lake/own/u.lance", schema: [{name: id, type: int64}]}
+"""
+
+
+@pytest.fixture
+def manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LANCENS_TEST_ROOT", str(tmp_path / "swordfish"))
+    (tmp_path / "lancens.yaml").write_text(MANIFEST)
+    return tmp_path / "lancens.yaml"
+
+
+def pages(plan: Plan) -> str:
+    return "".join([plan.to_json(), *(render(plan, form, full=True) for form in ("text", "markdown", "html"))])
+
+
+def test_it_is_shown_as_it_is_written_and_carried_out_as_what_it_stands_for(manifest: Path) -> None:
+    loaded = reconciler.load(manifest)
+    plan = reconciler.plan(loaded)
+    assert "swordfish" not in pages(plan)
+    assert "at ${env:LANCENS_TEST_ROOT}/lake/own/u.lance" in render(plan, "text")
+    saved = Plan.from_json(plan.to_json())
+    assert reconciler.apply(saved, loaded, journal=manifest.parent / "journals").ok
+    assert (manifest.parent / "swordfish/lake/own/u.lance").exists()
+    assert reconciler.plan(loaded).is_empty
+
+    manifest.write_text(MANIFEST.replace("u: {location", "# u: {location"))
+    loaded = reconciler.load(manifest)
+    plan = reconciler.plan(loaded)
+    assert "swordfish" not in pages(plan)
+    assert "data stays at ${env:LANCENS_TEST_ROOT}/lake/own/u.lance" in render(plan, "text")
+    assert reconciler.apply(Plan.from_json(plan.to_json()), loaded, journal=manifest.parent / "journals").ok
+
+
+def test_a_plan_for_one_place_is_not_carried_out_at_another(manifest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = reconciler.plan(reconciler.load(manifest))
+    monkeypatch.setenv("LANCENS_TEST_ROOT", str(manifest.parent / "elsewhere"))
+    with pytest.raises(reconciler.StalePlanError):
+        reconciler.apply(plan, reconciler.load(manifest), journal=manifest.parent / "journals")
+    assert not (manifest.parent / "elsewhere").exists()
+
+
+def test_a_plan_that_was_edited_is_refused(manifest: Path) -> None:
+    loaded = reconciler.load(manifest)
+    text = reconciler.plan(loaded).to_json().replace("}/lake/own/u.lance", "}/lake/other/u.lance")
+    with pytest.raises(reconciler.PlanFileError):
+        Plan.from_json(text)
+
+
+def test_no_command_shows_it(
+    manifest: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(manifest.parent)
+    said = [
+        lancens(capsys, "validate"),
+        lancens(capsys, "plan", "-o", "plan.json"),
+        lancens(capsys, "show", "plan.json"),
+        lancens(capsys, "apply", "plan.json", "--auto-approve"),
+        lancens(capsys, "drift"),
+    ]
+    assert not [ran for ran in said if "swordfish" in ran.out + ran.err]
+    assert "swordfish" not in Path("plan.json").read_text()
+    assert os.environ["LANCENS_TEST_ROOT"].endswith("swordfish")
