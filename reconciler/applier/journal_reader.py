@@ -108,6 +108,10 @@ def _entries(path: Path, lines: Sequence[bytes]) -> Iterator[dict[str, Any]]:
             raise PlanFileError(f"{path}:{number}: not a line of a journal")
         if not all(isinstance(entry.get(key), kind) for key, kind in _KEYS.get(entry["entry"], {}).items()):
             raise PlanFileError(f"{path}:{number}: this {entry['entry']} is incomplete")
+        if entry["entry"] == "outcome" and entry["status"] not in frozenset(Status):
+            raise PlanFileError(
+                f"{path}:{number}: `{entry['status']}` is not a status; expected one of {', '.join(Status)}"
+            )
         yield entry
 
 

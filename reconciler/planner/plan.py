@@ -29,8 +29,9 @@ __all__ = ["FORMAT_VERSION", "CatalogSummary", "ManifestRef", "Options", "Plan",
 FORMAT_VERSION = "1.0"
 _DIGEST = "digest"
 
-# JSON takes these as they are; a terminal acts on them and a review does not show them, so they are written as escapes.
-_UNSEEN = re.compile("[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]")
+# JSON takes these as they are; a terminal or the runner of GitHub Actions (`##[`) acts on them and a review does not
+# show them, so they are written as escapes.
+_UNSEEN = re.compile("#(?=#\\[)|[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]")
 
 
 class CatalogSummary(Document):
