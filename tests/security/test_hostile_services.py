@@ -76,8 +76,6 @@ def _bomb(mebibytes: int) -> bytes:
 
 # Prints the most memory this process had, in kilobytes; `ru_maxrss` begins with the size of the one that started it.
 PEAK = "print(*(line for line in open('/proc/self/status') if line.startswith('VmHWM')), file=sys.stderr)"
-    r"print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')), file=sys.stderr)"
-)
 
 BOMB = f"""
 import sys

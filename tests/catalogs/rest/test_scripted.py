@@ -349,10 +349,10 @@ def test_headers_and_token_are_sent_and_shown_nowhere() -> None:
 
 def test_headers_that_choose_a_catalog_make_another_service() -> None:
     def identity(**headers: str) -> str:
-        return RestBackend(uri="http://Host/", **headers).namespace_id()
+        return RestBackend(uri="https://Host/", **headers).namespace_id()
 
     plain = identity()
-    assert plain == "rest: http://host"
+    assert plain == "rest: https://host"
     assert identity(**{"headers.Authorization": "Bearer a"}) == plain
     assert identity(**{"headers.x-lancedb-database": "a"}) != identity(**{"headers.x-lancedb-database": "b"})
 
