@@ -125,6 +125,9 @@ class Apache(_Iceberg):
     def above(self, room: Room) -> Path_:
         return (room.token,)
 
+    def prepare(self, room: Room) -> None:
+        """A warehouse is there once it is named."""
+
     def edit(self, request: bytes) -> bytes:
         """Ask for small pages, so that every list has some."""
         return _PAGE_SIZE.sub(b"2", request)
