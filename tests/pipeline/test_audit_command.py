@@ -108,7 +108,6 @@ def test_what_could_not_be_read_comes_first_and_fails_the_command(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "Missing option '--out'"),
         (["--out", "report", "--rule", "dangle"], "'dangle' is not one of 'dangling', 'orphan'"),
         (["--out", "report", "--rule", "stale", "--skip-rule", "stale"], "every rule is left out"),
         (["--out", "report", "--stale-after", "0"], "0 is not in the range x>=1"),
