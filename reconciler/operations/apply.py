@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from reconciler.applier import ApplyReport, Event, StopSignal
     from reconciler.manifest import Manifest
 
-__all__ = ["apply", "ignore_event"]
+__all__ = ["apply", "carry_out", "ignore_event"]
 
 
 def ignore_event(event: Event) -> None:
@@ -64,8 +64,6 @@ def apply(
         ApplyError: the journal cannot be written.
         CatalogError: a catalog could not be reached before the first write.
     """
-    from reconciler.applier import Journal, check_plan, execute
-
     if plan.manifest.digest != manifest.digest:
         raise StalePlanError(
             f"the manifest has changed since the plan was made (digest {plan.manifest.digest[:12]} then, "
@@ -85,19 +83,39 @@ def apply(
         whole = follow(plan, reference(manifest), manifest.thresholds, zip(states, places, strict=True))
         if not allow_mass_removal:
             _check_counts(whole, states, connections, parallelism)
-        backends = {name: connection.backend for name, connection in connections.items()}
-        secrets = [secret for connection in connections.values() for secret in connection.spec.secrets]
-        check_plan(whole, backends, parallelism=parallelism, secrets=secrets)
-        with Journal.open(journal, saved) as opened:
-            return execute(
-                whole,
-                backends,
-                parallelism=parallelism,
-                journal=opened,
-                on_event=on_event,
-                stop=stop or threading.Event(),
-                secrets=secrets,
-            )
+        return carry_out(whole, saved, connections, parallelism, journal, on_event, stop)
+
+
+def carry_out(
+    plan: Plan,
+    saved: Plan,
+    connections: Mapping[str, Connection],
+    parallelism: int,
+    journal: str | os.PathLike[str],
+    on_event: Callable[[Event], None],
+    stop: StopSignal | None,
+) -> ApplyReport:
+    """Check every object that ``plan`` touches, then make its changes; the journal is that of ``saved``.
+
+    Raises:
+        StalePlanError: an object is not as it was any more; nothing was written.
+        ApplyError: the journal cannot be written.
+    """
+    from reconciler.applier import Journal, check_plan, execute
+
+    backends = {name: connection.backend for name, connection in connections.items()}
+    secrets = [secret for connection in connections.values() for secret in connection.spec.secrets]
+    check_plan(plan, backends, parallelism=parallelism, secrets=secrets)
+    with Journal.open(journal, saved) as opened:
+        return execute(
+            plan,
+            backends,
+            parallelism=parallelism,
+            journal=opened,
+            on_event=on_event,
+            stop=stop or threading.Event(),
+            secrets=secrets,
+        )
 
 
 def _check_services(plan: Plan, connections: Mapping[str, Connection]) -> None:

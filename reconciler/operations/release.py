@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from reconciler import ownership
 from reconciler.errors import SelectionError
 from reconciler.names import Scope, address
-from reconciler.operations.apply import ignore_event
+from reconciler.operations.apply import carry_out, ignore_event
 from reconciler.operations.connections import Connection, open_connections, read_all
 from reconciler.operations.plan import reference, selected_catalogs
 from reconciler.planner.entries import Action, Change, Guard
@@ -85,23 +84,8 @@ def release(
         ApplyError: the journal cannot be written.
         CatalogError: a catalog could not be reached before the first write.
     """
-    from reconciler.applier import Journal, check_plan, execute
-
-    concerned = {change.catalog for change in plan.changes}
-    with open_connections(manifest, concerned, parallelism=parallelism) as connections:
-        backends = {name: connection.backend for name, connection in connections.items()}
-        secrets = [secret for connection in connections.values() for secret in connection.spec.secrets]
-        check_plan(plan, backends, parallelism=parallelism, secrets=secrets)
-        with Journal.open(journal, plan) as opened:
-            return execute(
-                plan,
-                backends,
-                parallelism=parallelism,
-                journal=opened,
-                on_event=on_event,
-                stop=stop or threading.Event(),
-                secrets=secrets,
-            )
+    with open_connections(manifest, plan.concerned, parallelism=parallelism) as connections:
+        return carry_out(plan, plan, connections, parallelism, journal, on_event, stop)
 
 
 def _marked(connection: Connection, snapshot: Snapshot, selection: Scope) -> list[LiveNamespace | LiveTable]:
@@ -124,14 +108,18 @@ def _views(connection: Connection, live: LiveNamespace | LiveTable) -> tuple[Obj
     return before, before.model_copy(update=without)
 
 
+def _action(live: LiveNamespace | LiveTable) -> Action:
+    return Action.UPDATE_TABLE if isinstance(live, LiveTable) else Action.UPDATE_NAMESPACE
+
+
 def _change(connection: Connection, live: LiveNamespace | LiveTable) -> Change:
     before, after = _views(connection, live)
-    is_table = isinstance(live, LiveTable)
+    action = _action(live)
     return Change(
         catalog=connection.spec.name,
-        kind="table" if is_table else "namespace",
+        kind=action.kind,
         identifier=live.id,
-        action=Action.UPDATE_TABLE if is_table else Action.UPDATE_NAMESPACE,
+        action=action,
         before=before,
         after=after,
         fields=explain(before, after, address(connection.spec.name, live.id)),
@@ -140,12 +128,12 @@ def _change(connection: Connection, live: LiveNamespace | LiveTable) -> Change:
 
 
 def _guard(connection: Connection, live: LiveNamespace | LiveTable) -> Guard:
-    is_table = isinstance(live, LiveTable)
+    action = _action(live)
     return Guard(
         catalog=connection.spec.name,
-        kind="table" if is_table else "namespace",
+        kind=action.kind,
         identifier=live.id,
-        would=Action.UPDATE_TABLE if is_table else Action.UPDATE_NAMESPACE,
+        would=action,
         reason=_GUARDED,
     )
 
