@@ -15,6 +15,8 @@ from reconciler.redaction import is_sensitive_key, scrub
 __all__ = ["Secrets"]
 
 _SHORTEST_SECRET = 8
+# The shell's current and previous folder, where a relative `root` of a manifest is.
+_FOLDERS = frozenset({"PWD", "OLDPWD"})
 
 
 class Secrets:
@@ -24,7 +26,7 @@ class Secrets:
         self._names = {
             value: name
             for name, value in environment.items()
-            if is_sensitive_key(name) and len(value) >= _SHORTEST_SECRET
+            if name not in _FOLDERS and is_sensitive_key(name) and len(value) >= _SHORTEST_SECRET
         }
 
     def scrub(self, text: str) -> str:
