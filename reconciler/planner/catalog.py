@@ -225,5 +225,5 @@ def _fingerprints(source: CatalogInput, comparison: Comparison, settled: Settled
         keys = {*(block.properties if block else ()), *(recorded_keys(live.properties) if live else ())}
         occupied = kind == "namespace" and identifier in settled.occupied
         view = comparison.context.view(block, live)
-        secret = block.secret_keys if block else ()
+        secret = {*(block.secret_keys if block else ()), *(view.secret_keys if view else ())}
         yield Fingerprint.of(source.desired.name, kind, identifier, view, keys, secret_keys=secret, occupied=occupied)

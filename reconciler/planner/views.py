@@ -51,6 +51,9 @@ class ObjectView(Document):
     managed_by: str | None = None
     protect: bool = False
     keys: tuple[str, ...] = Field(default=(), description="The property keys lancens has set, in order.")
+    secret_keys: tuple[str, ...] = Field(
+        default=(), description="Those of them whose values come from the environment or a file, in order."
+    )
     properties: dict[str, str] = Field(default_factory=dict)
     safeguards: dict[str, str] = Field(
         default_factory=dict, description="The properties that keep the catalog and its engines from deleting data."
@@ -81,21 +84,21 @@ class ObjectView(Document):
         return ownership.is_request_true(*self.request, self.location)
 
     @property
-    def marks(self) -> tuple[str | None, tuple[str, ...]]:
+    def marks(self) -> tuple[str | None, tuple[str, ...], tuple[str, ...]]:
         """What lancens keeps for itself."""
-        return self.managed_by, self.keys
+        return self.managed_by, self.keys, self.secret_keys
 
     def concealed(self, address: str, secret: Collection[str] = ()) -> ObjectView:
         """Return the view as the saved form shows it: stand-ins for sensitive values, locations without credentials.
 
-        ``address`` is that of the object, ``secret`` the property keys whose values are secrets whatever their name.
+        ``address`` is that of the object, ``secret`` more property keys whose values are secrets whatever their name.
         """
         return self.model_copy(
             update={
                 "location": locations.redact(self.location),
                 "requested_location": locations.redact(self.requested_location),
                 "chosen_location": locations.redact(self.chosen_location),
-                "properties": redact_properties(self.properties, address, secret),
+                "properties": redact_properties(self.properties, address, {*secret, *self.secret_keys}),
                 "columns": concealed_columns(self.columns, address),
             }
         )
@@ -110,6 +113,7 @@ class ObjectView(Document):
             self.managed_by,
             self.protect,
             self.keys,
+            self.secret_keys,
             sorted(redact_properties(self.properties).items()),
             sorted(self.safeguards.items()),
         )
@@ -154,6 +158,7 @@ def view_of(
         managed_by=ownership.owner_of(properties),
         protect=ownership.is_protected(properties),
         keys=tuple(sorted(ownership.recorded_keys(properties))),
+        secret_keys=tuple(sorted(ownership.recorded_secrets(properties))),
         properties={key: properties[key] for key in managed_keys if key in properties},
         safeguards=safeguard.state(properties) if safeguard and isinstance(live, LiveTable) else {},
     )
