@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,8 +50,7 @@ def catalog(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def tour(catalog: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Tour]:
     (tmp_path / "server").mkdir()
-    inside = None if _FULL else capsys
-    with SERVERS[catalog](tmp_path / "server") as target, touring(target, tmp_path / "home", inside) as made:
+    with SERVERS[catalog](tmp_path / "server") as target, touring(target, tmp_path / "home", capsys) as made:
         yield made
 
 
@@ -166,6 +166,7 @@ def _fail(tour: Tour) -> None:
 
 
 def _spark(tour: Tour) -> None:
+    tour = replace(tour, capsys=None)  # each session a process of its own
     tour.run("plan", "--engine", "spark", codes=(0, 3))
     tour.run("audit", "--out", "report", "--history", "history.lance", codes=(0, 1, 2))
     tour.run("audit", *tour.arguments(), codes=(0, 1, 2))

@@ -52,7 +52,7 @@ class Tour:
     """One catalog, another one in the same manifest, and what is sent to both.
 
     ``config`` is the block of the first; ``environment`` is that of every command. With ``capsys``, commands run in
-    this process, which is quicker; otherwise each has its own.
+    this process, which is quicker; otherwise each has one of its own.
     """
 
     target: Target
@@ -61,7 +61,7 @@ class Tour:
     wire: Wire
     other: MemoryBackend
     other_wire: Wire
-    capsys: pytest.CaptureFixture[str] | None = None
+    capsys: pytest.CaptureFixture[str] | None
     canaries: Canaries = field(default_factory=Canaries)
     environment: dict[str, str] = field(default_factory=dict)
     config: dict[str, str] = field(default_factory=dict)
@@ -236,7 +236,7 @@ class Tour:
 
 
 @contextmanager
-def touring(target: Target, home: Path, capsys: pytest.CaptureFixture[str] | None) -> Iterator[Tour]:
+def touring(target: Target, home: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Tour]:
     """Give a tour of a server, planted and filled."""
     room = target.room()
     other = MemoryBackend()
