@@ -184,6 +184,8 @@ class Tour:
         }
         for name, value in self.environment.items():
             given = {key: old.replace(f"${{env:{name}}}", value) for key, old in given.items()}
+        if self.target.impl == "iceberg":
+            given["warehouses"] = self.target.above(self.room)[0]
         options = [part for key, value in given.items() for part in ("--config", f"{key}={value}")]
         return ["--impl", self.target.impl, *options]
 
