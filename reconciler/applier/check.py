@@ -15,7 +15,7 @@ from reconciler.applier.precondition import Difference, Precondition, difference
 from reconciler.backends.base import Backend
 from reconciler.backends.faults import catalog_errors
 from reconciler.display import count
-from reconciler.errors import StalePlanError
+from reconciler.errors import NotLanceTableError, StalePlanError
 from reconciler.names import Identifier
 from reconciler.planner.entries import Change, Fingerprint, Kind
 from reconciler.planner.plan import Plan
@@ -35,6 +35,10 @@ class _Touched:
     fingerprint: Fingerprint | None = None
     changes: list[Change] = field(default_factory=list)
     leaving: Change | None = None
+
+    @property
+    def is_changed(self) -> bool:
+        return bool(self.changes) or self.leaving is not None
 
     def planned_on(self) -> ObjectView | None:
         return self.fingerprint.view if self.fingerprint else self.changes[0].before
@@ -90,8 +94,13 @@ def _touched(plan: Plan) -> dict[_Key, _Touched]:
 
 
 def _moved(touched: _Touched, backend: Backend, kind: Kind, identifier: Identifier) -> Sequence[Difference]:
-    live = load(backend, kind, identifier)
     fingerprint = touched.fingerprint
+    try:
+        live = load(backend, kind, identifier)
+    except NotLanceTableError:
+        if touched.is_changed or touched.planned_on() is not None:
+            raise
+        live = None  # the plan says what has the name, and leaves it alone
     safeguard = backend.capabilities.safeguard
     if fingerprint and fingerprint.is_of(view_of(live, fingerprint.managed_keys, safeguard)):
         return ()
