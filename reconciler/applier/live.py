@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from reconciler.backends.base import Backend
 from reconciler.concurrency import in_parallel
-from reconciler.errors import NamespaceNotFoundError, TableNotFoundError
+from reconciler.errors import NamespaceNotFoundError, NotLanceTableError, TableNotFoundError
 from reconciler.names import Identifier, Only
 from reconciler.planner.entries import Kind
 from reconciler.state import LiveNamespace, LiveTable
@@ -45,7 +45,7 @@ def load(backend: Backend, kind: Kind, identifier: Sequence[str]) -> LiveNamespa
 def load_all(
     backend: Backend, expected: Mapping[tuple[Kind, Identifier], bool], tables: int, parallelism: int
 ) -> dict[tuple[Kind, Identifier], LiveNamespace | LiveTable | None]:
-    """Return each object that is asked for, None for those that do not exist.
+    """Return each object that is asked for, None for those that do not exist or are not of Lance.
 
     They are read in a scan where that takes fewer calls than one for each, and what is in a namespace that does not
     exist is not asked for.
@@ -60,6 +60,15 @@ def load_all(
     Raises:
         BackendError: the catalog could not be asked.
     """
+
+    def read(key: tuple[Kind, Identifier]) -> LiveNamespace | LiveTable | None:
+        try:
+            return load(backend, *key)
+        except NotLanceTableError:
+            if expected[key]:
+                raise
+            return None  # as for a scan
+
     found: dict[tuple[Kind, Identifier], LiveNamespace | LiveTable | None] = {}
     todo = [*expected]
     if len(todo) > 1 and (backend.reads_by_name or len(todo) * _LISTED_AT_ONCE >= tables):
@@ -70,7 +79,7 @@ def load_all(
                 found[kind, identifier] = there
     for kind in ("namespace", "table"):
         asked = [key for key in todo if key[0] == kind and key not in found and not _is_in_nothing(key[1], found)]
-        found |= zip(asked, in_parallel(lambda key: load(backend, *key), asked, parallelism), strict=True)
+        found |= zip(asked, in_parallel(read, asked, parallelism), strict=True)
     return {key: found.get(key) for key in todo}
 
 

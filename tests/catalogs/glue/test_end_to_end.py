@@ -15,9 +15,9 @@ import pytest
 
 import reconciler
 from reconciler.planner.entries import Action
-from tests.catalogs.end_to_end import EndToEnd, Example, Stage, actions, apply, cut, edit, opened, planned
+from tests.catalogs.end_to_end import EndToEnd, Example, HeldNames, Stage, actions, apply, cut, edit, opened, planned
 from tests.catalogs.glue.conftest import Connect
-from tests.catalogs.glue.seeding import catalog_id, databases, lance_table
+from tests.catalogs.glue.seeding import catalog_id, databases, hold, lance_table
 from tests.cli.running import lancens
 from tests.plans import assert_blocked
 from tests.servers.glue import ACCESS_KEY, SECRET_KEY, GlueServer
@@ -76,7 +76,9 @@ def look(glue: GlueServer, path: str) -> Mapping[str, str] | None:
             case [database]:
                 return client.get_database(CatalogId=catalog, Name=database)["Database"].get("Parameters", {})
             case [database, table]:
-                return client.get_table(CatalogId=catalog, DatabaseName=database, Name=table)["Table"]["Parameters"]
+                return client.get_table(CatalogId=catalog, DatabaseName=database, Name=table)["Table"].get(
+                    "Parameters", {}
+                )
     except client.exceptions.EntityNotFoundException:
         return None
     raise AssertionError(path)
@@ -150,10 +152,11 @@ def example(glue: GlueServer, connect: Connect, manifest: Path, tmp_path: Path) 
         fill=fill,
         imported=["t119"],
         hidden=[SECRET_KEY],
+        hold=lambda path: hold(glue, tuple(path.split("/"))),
     )
 
 
-class TestExample(EndToEnd):
+class TestExample(EndToEnd, HeldNames):
     """The suite, over Glue."""
 
 
