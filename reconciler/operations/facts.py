@@ -38,26 +38,32 @@ __all__ = [
 ]
 
 _NOT_LOOKED_AT = Storage(StorageKind.UNKNOWN)
+_NOTHING_WRITTEN: Mapping[Identifier, Storage] = {}
 
 
 def ask_storage(
-    backend: Backend, questions: Iterable[StorageQuestion], parallelism: int
+    backend: Backend,
+    questions: Iterable[StorageQuestion],
+    parallelism: int,
+    written: Mapping[Identifier, Storage] = _NOTHING_WRITTEN,
 ) -> Mapping[Identifier, TableFacts]:
     """Return what storage holds for each table in question, where it is or would be.
+
+    ``written`` is what it will hold for some of them, by the plan of the catalog that they follow; they are not opened.
 
     Raises:
         BackendError: the catalog could not say where a table goes.
     """
     asked = list(questions)
     places = ask_places(backend, asked, parallelism)
-    probed = {question.table.id for question in asked if question.table.probe}
+    probed = {question.table.id for question in asked if question.table.probe} - written.keys()
     locations = {place for identifier, place in places.items() if place is not None and identifier in probed}
     found = storage.probe_many(locations, backend.storage_options(), parallelism)
     elsewhere = {
         question.table.id: question.otherwise
         for question in asked
         if question.otherwise is not None
-        and question.table.probe
+        and question.table.id in probed
         and found.get(places[question.table.id] or "", _NOT_LOOKED_AT).kind is StorageKind.NOTHING
     }
     if elsewhere:
@@ -66,7 +72,7 @@ def ask_storage(
     return {
         identifier: TableFacts(
             place,
-            found[place] if place in found and identifier in probed else _NOT_LOOKED_AT,
+            found[place] if place in found and identifier in probed else written.get(identifier, _NOT_LOOKED_AT),
             problem_of(backend, question, place),
         )
         for question in asked
@@ -116,7 +122,7 @@ def check_names(backend: Backend, desired: DesiredCatalog, live: Snapshot) -> No
         BackendError: the catalog could not be read.
     """
     blocks: list[DesiredNamespace | DesiredTable] = [*desired.namespaces.values(), *desired.tables.values()]
-    missing = [block for block in blocks if not block.absent and not _is_live(live, block)]
+    missing = [block for block in blocks if not (block.absent or _is_refused(block) or _is_live(live, block))]
     if not missing or backend.capabilities.folds_case:
         return
     known = {_lower(identifier): identifier for identifier in chain(live.namespaces, live.tables)}
@@ -129,6 +135,10 @@ def check_names(backend: Backend, desired: DesiredCatalog, live: Snapshot) -> No
         raise InvalidInputError(
             f"{backend.impl}: the service keeps {', '.join(wrong)}: write the names in the manifest as the service does"
         )
+
+
+def _is_refused(block: DesiredNamespace | DesiredTable) -> bool:
+    return isinstance(block, DesiredTable) and block.refused is not None
 
 
 def _is_live(live: Snapshot, block: DesiredNamespace | DesiredTable) -> bool:

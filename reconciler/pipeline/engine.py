@@ -35,11 +35,13 @@ from reconciler.planner.comparison import Comparison, Outcomes, comparison_of
 from reconciler.planner.entries import Action
 from reconciler.planner.facts import CatalogInput, Facts, StorageQuestion, TableFacts, storage_question
 from reconciler.planner.live_tables import LiveTables, TablesInMemory
+from reconciler.planner.mirrors import waves
 from reconciler.planner.moves import Pair, pairs
 from reconciler.planner.places import hide_places
 from reconciler.planner.plan import Options, Plan
+from reconciler.planner.planning import Planning
 from reconciler.planner.safety import check_removals
-from reconciler.state import DEFAULT_PARALLELISM, Capabilities, LiveTable, Schema
+from reconciler.state import DEFAULT_PARALLELISM, Capabilities, LiveTable, Schema, Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -97,44 +99,58 @@ def plan_on_spark(
         specs = [connection.spec for connection in connections.values()]
         live = stack.enter_context(LiveState(spark, specs))
         live.read(_catalogs(specs))
-        sources = {
-            name: CatalogInput(
-                connection.desired,
-                live.snapshot(name),
-                _capabilities(connection),
-                connection.spec.impl,
-                options=plan_options(connection, selection, adopt=adopt, take_over=take_over),
-                service=connection.service,
-            )
-            for name, connection in connections.items()
-        }
+        desired = {name: connection.desired for name, connection in connections.items()}
+        mirrored = {one.mirror.origin for one in desired.values() if one.mirror is not None}
+        planning, sources = Planning(), dict[str, CatalogInput]()
+        for names in waves(desired):
+            group = {
+                name: planning.with_mirror(
+                    CatalogInput(
+                        connections[name].desired,
+                        live.snapshot(name),
+                        _capabilities(connections[name]),
+                        connections[name].spec.impl,
+                        options=plan_options(connections[name], selection, adopt=adopt, take_over=take_over),
+                        service=connections[name].service,
+                    )
+                )
+                for name in names
+            }
+            for source, plan in _planned(spark, group, connections, live):
+                # What others mirror is paired here, so its tables have to be.
+                name = source.desired.name
+                tables = live.tables_of(name) if name in mirrored else {}
+                planning.add(replace(source, live=replace(source.live, tables=tables)), plan)
+            sources |= group
         nothing = TablesInMemory({})
         asked = [(source, TablesOnSpark(live, name, {}, nothing)) for name, source in sources.items()]
         check_selection(select, asked)
-        parts = _compare(spark, specs, sources, live)
-        for name, source in sources.items():
-            _compare_aside(source, connections[name], parts[name])
-        found = live.find({name: _lookup(source, parts[name]) for name, source in sources.items()})
-        plans = [
-            _conclude(
-                source,
-                connections[name],
-                parts[name],
-                TablesOnSpark(
-                    live, name, parts[name].counts, TablesInMemory({table.id: table for table in found[name]})
-                ),
-            )
-            for name, source in sources.items()
-        ]
     made = assemble(
         reference(manifest),
         manifest.thresholds,
-        plans,
+        planning.plans(),
         Options(select=tuple(select), adopt=adopt, take_over=take_over),
     )
     if not allow_mass_removal:
         check_removals(made)
     return hide_places(made, places_of(connections.values()))
+
+
+def _planned(
+    spark: SparkSession,
+    sources: Mapping[str, CatalogInput],
+    connections: Mapping[str, Connection],
+    live: LiveState,
+) -> Iterator[tuple[CatalogInput, CatalogPlan]]:
+    """Yield catalogs, none of which mirrors another of them, and their plans."""
+    parts = _compare(spark, [connections[name].spec for name in sources], sources, live)
+    for name, source in sources.items():
+        _compare_aside(source, connections[name], parts[name])
+    found = live.find({name: _lookup(source, parts[name]) for name, source in sources.items()})
+    for name, source in sources.items():
+        here = TablesInMemory({table.id: table for table in found[name]})
+        tables = TablesOnSpark(live, name, parts[name].counts, here)
+        yield source, _conclude(source, connections[name], parts[name], tables)
 
 
 def _capabilities(connection: Connection) -> Capabilities:
@@ -151,10 +167,14 @@ def _compare_aside(source: CatalogInput, connection: Connection, part: _Compared
     asked = [*_questions(comparison, together)]
     if asked:
         with connection.spec.errors():
-            found = ask_storage(backend, asked, backend.parallelism)
+            found = ask_storage(backend, asked, backend.parallelism, _written(source))
     else:
         found = {}
     _add(part, comparison, together, asked, found)
+
+
+def _written(source: CatalogInput) -> Mapping[Identifier, Storage]:
+    return source.mirrored.written if source.mirrored is not None else {}
 
 
 def _questions(comparison: Comparison, found: Iterable[Pair]) -> Iterator[StorageQuestion]:
@@ -222,9 +242,11 @@ def _compare(
     desired = [source.desired for source in sources.values()]
     tables_at_most = live.table_count + sum(len(catalog.tables) for catalog in desired)
     partitions = ceil(tables_at_most / _PAIRS_A_PARTITION) or 1
-    there = live.tables.selectExpr("catalog", f"{rows.KEY} AS key", "location", "properties")
+    own = live.tables.filter(live.tables.catalog.isin(*sources))
+    there = own.selectExpr("catalog", f"{rows.KEY} AS key", "location", "properties")
     comparisons = {name: comparison_of(source) for name, source in sources.items()}
-    comparer = _Comparer(comparisons, {spec.name: spec for spec in specs})
+    written = {name: _written(source) for name, source in sources.items()}
+    comparer = _Comparer(comparisons, {spec.name: spec for spec in specs}, written)
     tables = desired_tables(spark, desired).join(there, ["catalog", "key"], "full_outer")
     with _shuffling(spark, partitions):
         compared = tables.mapInArrow(comparer, spark_schema(_COMPARED)).persist(StorageLevel.DISK_ONLY)
@@ -261,6 +283,7 @@ class _Comparer:
 
     comparisons: Mapping[str, Comparison]
     specs: Mapping[str, CatalogSpec]
+    written: Mapping[str, Mapping[Identifier, Storage]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield what each batch came to, in the columns of ``_COMPARED``."""
@@ -294,7 +317,7 @@ class _Comparer:
             return {}
         spec = self.specs[catalog]
         with spec.connect() as backend:
-            return ask_storage(backend, asked, spec.parallelism)
+            return ask_storage(backend, asked, spec.parallelism, self.written[catalog])
 
 
 def _pair(row: Mapping[str, Any]) -> Pair:

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from reconciler.planner.views import ObjectView
 
-__all__ = ["ADOPTABLE", "EXTRA_COLUMNS", "SENTENCES", "STALE_COLUMNS", "UNMANAGED", "UNSAFE", "unmarkable"]
+__all__ = [
+    "ADOPTABLE",
+    "CANNOT_FOLLOW",
+    "EXTRA_COLUMNS",
+    "MIRRORED_BEFORE",
+    "SENTENCES",
+    "STALE_COLUMNS",
+    "UNMANAGED",
+    "UNSAFE",
+    "unmarkable",
+]
 
 UNMANAGED = "unmanaged"
 ADOPTABLE = "adoptable"
 UNSAFE = "unsafe"
 EXTRA_COLUMNS = "extra-columns"
 STALE_COLUMNS = "stale-columns"
+CANNOT_FOLLOW = "cannot-follow"
+MIRRORED_BEFORE = "mirrored-before"
 UNMARKABLE = "unmarkable"
 UNPROTECTABLE = "unprotectable"
 STAYS_PROTECTED = "stays-protected"
@@ -43,6 +55,23 @@ SENTENCES = {
         (
             "{count} tables in {where} get other columns, and their entries keep showing the old ones: "
             "this catalog cannot change them."
+        ),
+    ),
+    CANNOT_FOLLOW: (
+        "{where}/{name} differs from what it mirrors ({detail}) and stays so: this catalog cannot change an entry.",
+        (
+            "{count} tables in {where} differ from what they mirror and stay so ({name}: {detail}): "
+            "this catalog cannot change an entry."
+        ),
+    ),
+    MIRRORED_BEFORE: (
+        (
+            "{where}/{name} was mirrored from {detail}, and stays now that no `mirror` asks for it; "
+            "`lancens import --append` writes its block, one with `absent: true` removes it."
+        ),
+        (
+            "{count} tables in {where} were mirrored from {detail}, and stay now that no `mirror` asks for them; "
+            "`lancens import --append` writes their blocks, one with `absent: true` removes a table."
         ),
     ),
     UNMARKABLE: (

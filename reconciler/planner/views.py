@@ -51,6 +51,7 @@ class ObjectView(Document):
     managed_by: str | None = None
     protect: bool = False
     keys: tuple[str, ...] = Field(default=(), description="The property keys lancens has set, in order.")
+    mirror: str | None = Field(default=None, description="The catalog whose mirror made the entry.")
     properties: dict[str, str] = Field(default_factory=dict)
     safeguards: dict[str, str] = Field(
         default_factory=dict, description="The properties that keep the catalog and its engines from deleting data."
@@ -81,9 +82,9 @@ class ObjectView(Document):
         return ownership.is_request_true(*self.request, self.location)
 
     @property
-    def marks(self) -> tuple[str | None, tuple[str, ...]]:
+    def marks(self) -> tuple[str | None, tuple[str, ...], str | None]:
         """What lancens keeps for itself."""
-        return self.managed_by, self.keys
+        return self.managed_by, self.keys, self.mirror
 
     def concealed(self, address: str, secret: Collection[str] = ()) -> ObjectView:
         """Return the view as the saved form shows it: stand-ins for sensitive values, locations without credentials.
@@ -110,6 +111,7 @@ class ObjectView(Document):
             self.managed_by,
             self.protect,
             self.keys,
+            self.mirror,
             sorted(redact_properties(self.properties).items()),
             sorted(self.safeguards.items()),
         )
@@ -154,6 +156,7 @@ def view_of(
         managed_by=ownership.owner_of(properties),
         protect=ownership.is_protected(properties),
         keys=tuple(sorted(ownership.recorded_keys(properties))),
+        mirror=ownership.mirror_of(properties),
         properties={key: properties[key] for key in managed_keys if key in properties},
         safeguards=safeguard.state(properties) if safeguard and isinstance(live, LiveTable) else {},
     )
