@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from reconciler import locations, storage
@@ -19,6 +20,7 @@ from reconciler.state import (
     DesiredTable,
     ForeignTable,
     LiveNamespace,
+    LiveTable,
     Schema,
     Snapshot,
     Storage,
@@ -35,6 +37,7 @@ __all__ = [
     "ask_storage",
     "check_names",
     "check_selection",
+    "links_to",
     "missing_blocks",
     "problem_of",
     "schemas_to_show",
@@ -128,6 +131,15 @@ def ask_held(
 
 def _in_words(table: ForeignTable) -> str:
     return table.format if table.location is None else f"{table.format}, at {locations.redact(table.location)}"
+
+
+def links_to(wanted: Iterable[str | None], live: Iterable[LiveTable]) -> Mapping[str, str]:
+    """Return where symbolic links lead the locations of tables to be made and of live ones (see ``Facts.places``).
+
+    It is looked at on this machine only, and for live tables only where a new one is on it.
+    """
+    here = [location for location in wanted if location is not None and storage.local_path(location) is not None]
+    return storage.real_places(chain(here, (table.location for table in live))) if here else {}
 
 
 def schemas_to_show(questions: Iterable[StorageQuestion], found: Mapping[Identifier, TableFacts]) -> Iterator[Schema]:

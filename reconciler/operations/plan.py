@@ -15,6 +15,7 @@ from reconciler.operations.facts import (
     ask_storage,
     check_names,
     check_selection,
+    links_to,
     missing_blocks,
     schemas_to_show,
 )
@@ -94,7 +95,8 @@ def read_catalog(connection: Connection, options: PlanOptions, parallelism: int)
     occupants = ask_occupants(backend, source, parallelism)
     names = names_in_question(pairs(moves_of(desired), desired.tables, live.tables), options.select)
     held = ask_held(backend, names, live.namespaces, parallelism)
-    return replace(source, facts=Facts(found, occupants, backend.leftovers(desired.scope), held))
+    links = links_to((one.location for one in found.values()), live.tables.values())
+    return replace(source, facts=Facts(found, occupants, backend.leftovers(desired.scope), held, links))
 
 
 def plan_options(connection: Connection, selection: Scope, *, adopt: bool, take_over: bool) -> PlanOptions:

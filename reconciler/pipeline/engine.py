@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from reconciler import locations
 from reconciler.display import count
 from reconciler.errors import CatalogError
 from reconciler.names import Identifier, folded, split
@@ -28,6 +27,7 @@ from reconciler.operations.facts import (
     ask_storage,
     check_names,
     check_selection,
+    links_to,
     missing_blocks,
     schemas_to_show,
 )
@@ -133,20 +133,26 @@ def plan_on_spark(
         parts = _compare(spark, specs, sources, live)
         for name, source in sources.items():
             _compare_aside(source, connections[name], parts[name])
-        found = live.find({name: _lookup(source, parts[name]) for name, source in sources.items()})
+        links = {name: links_to(_places(part), ()) for name, part in parts.items()}
+        found = live.find({name: _lookup(source, parts[name], links[name]) for name, source in sources.items()})
         for name, source in sources.items():
             with connections[name].spec.errors():
                 missing = _missing(source, parts[name])
                 there = [*source.live.namespaces, *(table.id for table in found[name])]
                 check_names(connections[name].backend, missing, there)
+        links = {name: links_to(_places(part), found[name]) for name, part in parts.items()}
         plans = [
             _conclude(
                 source,
                 connections[name],
                 parts[name],
                 TablesOnSpark(
-                    live, name, parts[name].counts, TablesInMemory({table.id: table for table in found[name]})
+                    live,
+                    name,
+                    parts[name].counts,
+                    TablesInMemory({table.id: table for table in found[name]}, links[name]),
                 ),
+                links[name],
             )
             for name, source in sources.items()
         ]
@@ -222,13 +228,19 @@ def _missing(source: CatalogInput, part: _Compared) -> list[DesiredNamespace | D
     return [block for block in blocks if isinstance(block, DesiredNamespace) or block.id in part.missing]
 
 
-def _lookup(source: CatalogInput, part: _Compared) -> Lookup:
+def _places(part: _Compared) -> list[str | None]:
+    """Return where the tables of the plan will be."""
+    return [change.after.location for change in part.outcomes.changes if change.after]
+
+
+def _lookup(source: CatalogInput, part: _Compared, links: Mapping[str, str]) -> Lookup:
     """Return the live tables that new objects of the plan may clash with, or be in other capitals."""
     new = source.desired.namespaces.keys() - source.live.namespaces.keys()
+    place_of = Facts(places=links).place_of
     return Lookup(
         frozenset(new if source.capabilities.one_name_space else ()),
         frozenset(
-            locations.normalise(change.after.location)
+            place_of(change.after.location)
             for change in part.outcomes.changes
             if change.action in (Action.CREATE_TABLE, Action.REGISTER_TABLE) and change.after and change.after.location
         ),
@@ -236,7 +248,9 @@ def _lookup(source: CatalogInput, part: _Compared) -> Lookup:
     )
 
 
-def _conclude(source: CatalogInput, connection: Connection, part: _Compared, tables: LiveTables) -> CatalogPlan:
+def _conclude(
+    source: CatalogInput, connection: Connection, part: _Compared, tables: LiveTables, links: Mapping[str, str]
+) -> CatalogPlan:
     """Plan one catalog of what comparing its tables came to."""
     backend = connection.backend
     with connection.spec.errors():
@@ -246,7 +260,7 @@ def _conclude(source: CatalogInput, connection: Connection, part: _Compared, tab
     source = replace(
         source,
         live=replace(source.live, notes=(*source.live.notes, *notes)),
-        facts=Facts(occupants=occupants, leftovers=leftovers),
+        facts=Facts(occupants=occupants, leftovers=leftovers, places=links),
     )
     return conclude(source, part.outcomes, tables)
 

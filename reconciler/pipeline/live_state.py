@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from reconciler import locations
+from reconciler import storage
 from reconciler.display import count
 from reconciler.errors import CatalogError
 from reconciler.names import Identifier, Scope, folded, join
@@ -32,7 +32,7 @@ _KEYS = pa.schema([("keys", STRINGS)])
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Which live tables the driver has to know: by identifier, by normalised location, or by folded identifier."""
+    """Which live tables the driver has to know: by identifier, by place, or by folded identifier."""
 
     names: frozenset[Identifier]
     places: frozenset[str]
@@ -139,7 +139,7 @@ class TablesOnSpark:
         return self.found.named(identifiers)
 
     def at(self, places: Collection[str]) -> Iterable[LiveTable]:
-        """Return the tables whose location, normalised, is one of ``places``."""
+        """Return the tables whose location is one of ``places``."""
         return self.found.at(places)
 
     def any_in(self, scope: Scope) -> bool:
@@ -159,5 +159,5 @@ def _folded_key(identifier: Identifier) -> str:
 def _keys(batch: pa.RecordBatch) -> Iterator[Row]:
     """Yield the keys of each table: those of its name, as it is and folded, and that of its place."""
     for table in map(rows.table_of, batch.to_pylist()):
-        place = _place_key(locations.normalise(table.location))
+        place = _place_key(storage.place_of(table.location))
         yield {"keys": [join(table.id), place, _folded_key(folded(table.id))]}

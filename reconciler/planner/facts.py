@@ -56,13 +56,20 @@ class Facts:
     ``tables``: for each table of :func:`storage_questions`. ``occupants``: for namespaces that may be dropped, the
     names of what they hold beside the objects of the snapshot. ``leftovers``: entries of lancens' own that an
     interrupted run left, none of which is in the snapshot. ``held``: what has one of the names that
-    :func:`names_in_question` and is no Lance table, in words.
+    :func:`names_in_question` and is no Lance table, in words. ``places``: where symbolic links lead the locations that
+    they lead elsewhere; both normalised.
     """
 
     tables: Mapping[Identifier, TableFacts] = field(default_factory=dict)
     occupants: Mapping[Identifier, Sequence[str]] = field(default_factory=dict)
     leftovers: Sequence[LiveNamespace | LiveTable] = ()
     held: Mapping[Identifier, str] = field(default_factory=dict)
+    places: Mapping[str, str] = field(default_factory=dict)
+
+    def place_of(self, location: str) -> str:
+        """Return the form in which two locations of one place are equal, by whatever way they lead there."""
+        place = locations.normalise(location)
+        return self.places.get(place, place)
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,7 +209,7 @@ def _planned_again(
     comparison, outcomes = comparison_of(source), Outcomes()
     for pair in pairs(moves_of(source.desired), _blocks(source.desired, one.tables), live, held):
         comparison.add(outcomes, pair, facts.get(pair.desired.id) if pair.desired else None)
-    return conclude(source, outcomes, TablesInMemory(live), one.namespaces)
+    return conclude(source, outcomes, TablesInMemory(live, source.facts.places), one.namespaces)
 
 
 def _facts(
