@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from functools import lru_cache
 from typing import overload
 from urllib.parse import unquote
 
@@ -46,6 +47,7 @@ def _split(location: str) -> tuple[str, str]:
     return match[1].lower(), match[2]
 
 
+@lru_cache(maxsize=4096)  # each location of an apply is compared some twenty times
 def normalise(location: str) -> str:
     """Return the form in which two locations of the same place are equal.
 

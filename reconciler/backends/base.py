@@ -72,6 +72,10 @@ class Backend(ABC):
     parallelism: int = DEFAULT_PARALLELISM
     """How many requests a scan or a list has in flight; whoever connects may set another number."""
 
+    commits_together: ClassVar[int] = 1
+    """How many changes at once count as one against the parallelism of an apply, as the catalog takes all that come
+    while it commits into its next commit."""
+
     drops_missing: ClassVar[bool] = False
     """Whether DropNamespace without a mode takes a namespace that does not exist for dropped, by its specification."""
 

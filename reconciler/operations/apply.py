@@ -107,7 +107,7 @@ def carry_out(
 
     backends = {name: connection.backend for name, connection in connections.items()}
     secrets = [secret for connection in connections.values() for secret in connection.spec.secrets]
-    check_plan(plan, backends, parallelism=parallelism, secrets=secrets)
+    missing = check_plan(plan, backends, parallelism=parallelism, secrets=secrets)
     with Journal.open(journal, saved) as opened:
         return execute(
             plan,
@@ -117,6 +117,7 @@ def carry_out(
             on_event=on_event,
             stop=stop or threading.Event(),
             secrets=secrets,
+            missing=missing,
         )
 
 

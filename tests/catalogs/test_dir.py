@@ -17,7 +17,8 @@ import reconciler
 from reconciler import storage
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.dir import manifest as directory_manifest
-from reconciler.backends.dir.manifest import Contents, Manifest, Row
+from reconciler.backends.dir.contents import Contents, Row
+from reconciler.backends.dir.manifest import Manifest
 from reconciler.backends.directory_places import Places
 from reconciler.errors import (
     BackendError,

@@ -156,6 +156,7 @@ def test_a_place_that_may_not_be_read_is_denied(tmp_path: Path, monkeypatch: pyt
         raise PermissionError(13, "Permission denied", str(self))
 
     monkeypatch.setattr(Path, "iterdir", refuse)
+    (tmp_path / "hidden").mkdir()
     found = storage.probe(str(tmp_path / "hidden"), {})
     assert found == Storage(StorageKind.DENIED, detail="Permission denied")
 
