@@ -219,10 +219,10 @@ def _shared_locations(
         if change.kind == "table" and change.after and change.after.location:
             arriving[place_of(change.after.location)].append(change)
     for one in sorted(blocked, key=lambda one: one.identifier, reverse=True):
-        change = created.get(place_of(one.location)) if one.kind == "table" and one.location else None
-        if change is not None and change.key != one.key:
+        writing = created.get(place_of(one.location)) if one.kind == "table" and one.location else None
+        if writing is not None and writing.key != one.key:
             both = f"a dataset would be written where {one.address}, which is blocked, is to be"
-            yield _Clash(change, Fault(both, "write another `location:` in one of their blocks"))
+            yield _Clash(writing, Fault(both, "write another `location:` in one of their blocks"))
     for place in sorted(arriving.keys() & created.keys()):
         sharing = sorted(arriving[place], key=lambda change: change.identifier)
         for change in sharing if len(sharing) > 1 else ():
