@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from reconciler.errors import StalePlanError
 from reconciler.names import Identifier
 from reconciler.operations.connections import Connection, open_connections, places_of
-from reconciler.operations.facts import ask_places, problem_of
+from reconciler.operations.facts import ask_places, links_to, problem_of
 from reconciler.operations.plan import plan_options, reference, selection_of, with_sources_of
 from reconciler.operations.vanished import check_vanished
 from reconciler.planner.catalog import LEFTOVER
 from reconciler.planner.entries import Action
 from reconciler.planner.facts import CatalogInput
-from reconciler.planner.integrity import Place, Recorded, check_catalogs, follow
+from reconciler.planner.integrity import Place, Places, Recorded, check_catalogs, follow
 from reconciler.planner.places import show_places
 from reconciler.planner.plan import Plan
 from reconciler.planner.safety import check_blocked, check_removals
@@ -83,8 +83,10 @@ def apply(
         sources = {name: _source(plan, connection) for name, connection in connections.items()}
         known = {name: (source, _leftovers(plan, connections[name], source)) for name, source in sources.items()}
 
-        def places_in(one: Recorded) -> Mapping[Identifier, Place]:
-            return _places(one, connections[one.source.desired.name], parallelism)
+        def places_in(one: Recorded) -> Places:
+            places = _places(one, connections[one.source.desired.name], parallelism)
+            asked = (place.location for place in places.values())
+            return Places(places, links_to(asked, one.source.live.tables.values()))
 
         whole = follow(plan, reference(manifest), manifest.thresholds, known, places_in)
         mirrored = check_vanished(whole, sources, connections, parallelism)
@@ -112,7 +114,7 @@ def carry_out(
 
     backends = {name: connection.backend for name, connection in connections.items()}
     secrets = [secret for connection in connections.values() for secret in connection.spec.secrets]
-    check_plan(plan, backends, parallelism=parallelism, secrets=secrets)
+    missing = check_plan(plan, backends, parallelism=parallelism, secrets=secrets)
     with Journal.open(journal, saved) as opened:
         return execute(
             plan,
@@ -122,6 +124,7 @@ def carry_out(
             on_event=on_event,
             stop=stop or threading.Event(),
             secrets=secrets,
+            missing=missing,
         )
 
 

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from reconciler.names import EVERYTHING, Scope
 from reconciler.operations.connections import Connection, open_connections, places_of, read_all
-from reconciler.operations.facts import ask_occupants, ask_storage, check_names, check_selection, schemas_to_show
+from reconciler.operations.facts import (
+    ask_held,
+    ask_occupants,
+    ask_storage,
+    check_names,
+    check_selection,
+    links_to,
+    missing_blocks,
+    schemas_to_show,
+)
 from reconciler.planner import assemble
 from reconciler.planner.catalog import plan_catalog
-from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, storage_questions
+from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, names_in_question, storage_questions
 from reconciler.planner.live_tables import TablesInMemory
 from reconciler.planner.mirrors import waves, with_sources
+from reconciler.planner.moves import moves_of, pairs
 from reconciler.planner.places import hide_places
 from reconciler.planner.plan import ManifestRef, Options, Plan
 from reconciler.planner.planning import Planning
@@ -96,13 +107,16 @@ def read_catalog(
     if planning is not None:
         source = planning.with_mirror(source)
     desired, live = source.desired, source.live
-    check_names(backend, desired, live)
+    check_names(backend, missing_blocks(desired, live), chain(live.namespaces, live.tables))
     asked = list(storage_questions(desired, live, options.select))
     found = ask_storage(backend, asked, parallelism, source.mirrored.written if source.mirrored else {})
     notes = backend.schema_notes(schemas_to_show(asked, found))
     source = replace(source, live=replace(live, notes=(*live.notes, *notes)), facts=Facts(found))
     occupants = ask_occupants(backend, source, parallelism)
-    return replace(source, facts=Facts(found, occupants, backend.leftovers(scope)))
+    names = names_in_question(pairs(moves_of(desired), desired.tables, live.tables), options.select)
+    held = ask_held(backend, names, live.namespaces, parallelism)
+    links = links_to((one.location for one in found.values()), live.tables.values())
+    return replace(source, facts=Facts(found, occupants, backend.leftovers(scope), held, links))
 
 
 def plan_options(connection: Connection, selection: Scope, *, adopt: bool, take_over: bool) -> PlanOptions:

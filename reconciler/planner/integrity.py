@@ -43,7 +43,7 @@ from reconciler.state import (
     Thresholds,
 )
 
-__all__ = ["Place", "Recorded", "check_catalogs", "follow"]
+__all__ = ["Place", "Places", "Recorded", "check_catalogs", "follow"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,14 @@ class Place:
 
     location: str | None
     problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The place of each table in question, and where symbolic links lead now (see ``Facts.places``)."""
+
+    of: Mapping[Identifier, Place]
+    links: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +172,7 @@ def follow(
     manifest: ManifestRef,
     thresholds: Thresholds,
     catalogs: Mapping[str, tuple[CatalogInput, Collection[Identifier]]],
-    places_of: Callable[[Recorded], Mapping[Identifier, Place]],
+    places_of: Callable[[Recorded], Places],
 ) -> Plan:
     """Return ``plan`` with the changes that follow from its manifest, which are those it has.
 
@@ -187,7 +195,10 @@ def follow(
     for name in chain.from_iterable(waves({name: source.desired for name, (source, _) in catalogs.items()})):
         source, leftovers = catalogs[name]
         one = _recorded(plan, planning.with_mirror(source), leftovers)
-        planning.add(one.source, _planned_again(one, places_of(one), seen))
+        places = places_of(one)
+        facts = replace(one.source.facts, places=places.links)
+        one = replace(one, source=replace(one.source, facts=facts))
+        planning.add(one.source, _planned_again(one, places.of, seen))
     derived = assemble(manifest, thresholds, planning.plans(), plan.options)
     for fault in _faults(plan, derived):
         raise _edited(fault)
@@ -214,10 +225,15 @@ def _planned_again(
     for identifier, storage in mirrored.written.items() if mirrored else ():
         if identifier in facts:
             facts[identifier] = replace(facts[identifier], storage=storage)
+    held = {
+        identifier: entry.held_by
+        for (catalog, _, identifier), entry in seen.items()
+        if catalog == source.desired.name and isinstance(entry, Blocked) and entry.held_by
+    }
     comparison, outcomes = comparison_of(source), Outcomes()
-    for pair in pairs(moves_of(source.desired), _blocks(source.desired, one.tables), live):
+    for pair in pairs(moves_of(source.desired), _blocks(source.desired, one.tables), live, held):
         comparison.add(outcomes, pair, facts.get(pair.desired.id) if pair.desired else None)
-    return conclude(source, outcomes, TablesInMemory(live), one.namespaces)
+    return conclude(source, outcomes, TablesInMemory(live, source.facts.places), one.namespaces)
 
 
 def _facts(
