@@ -137,7 +137,8 @@ class Move:
         )
         target = Target(change, self.backend, self.identifier, live)
         outcome = step_of_table(target)(target)
-        return replace(outcome, status=Status.DONE) if outcome.status is Status.ALREADY else outcome
+        is_nothing = outcome.status is Status.ALREADY and self.origin is not None
+        return replace(outcome, status=Status.DONE) if is_nothing else outcome
 
     @property
     def _columns_before(self) -> Schema | None:

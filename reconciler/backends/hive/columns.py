@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
@@ -11,7 +12,7 @@ from reconciler.state import ShownColumn, ShownColumns
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ttypes import FieldSchema, Table
 
-__all__ = ["LONGEST_COLUMN", "columns_of", "with_columns", "with_leading_columns"]
+__all__ = ["LONGEST_COLUMN", "columns_of", "comments_of", "with_columns", "with_leading_columns"]
 
 LONGEST_COLUMN: Final = 767
 _PENDING: Final = "lancens.columns"
@@ -25,12 +26,16 @@ def columns_of(table: Table) -> ShownColumns | None:
     return tuple(ShownColumn(field.name, field.type or "") for field in table.sd.cols or ())
 
 
-def with_columns(table: Table, columns: ShownColumns) -> Table:
-    """Return a copy of ``table`` that shows ``columns``, each with the comment it has."""
+def comments_of(table: Table) -> dict[str, str | None]:
+    """Return the comment of each column that an entry shows, by its name."""
+    return {field.name: field.comment for field in table.sd.cols or ()}
+
+
+def with_columns(table: Table, columns: ShownColumns, comments: Mapping[str, str | None]) -> Table:
+    """Return a copy of ``table`` that shows ``columns``; ``comments`` has names as the server keeps them."""
     from reconciler.backends.hive.gen.ttypes import FieldSchema
 
     altered = deepcopy(table)
-    comments = {field.name.lower(): field.comment for field in table.sd.cols or ()}
     altered.sd.cols = [
         FieldSchema(name=column.name, type=column.type, comment=comments.get(column.name.lower())) for column in columns
     ]

@@ -10,7 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from reconciler.backends.hive.columns import with_columns, with_leading_columns
+from reconciler.backends.hive.columns import comments_of, with_columns, with_leading_columns
 from reconciler.backends.hive.directories import Directories
 from reconciler.backends.hive.entries import (
     EXTERNAL_TABLE,
@@ -257,11 +257,13 @@ class Tables:
             ConcurrentModificationError: somebody else keeps changing it, where the server tells.
             InvalidTableStateError: the server refuses the columns.
         """
+        comments: dict[str, str | None] = {}
         for _ in range(_TRIES):
             table = self.find(database, name)
             last_change = table.parameters.get(_LAST_CHANGE)
+            comments |= comments_of(table)
             try:
-                if self._write(database, name, with_columns(table, columns), last_change, stamped=True):
+                if self._write(database, name, with_columns(table, columns, comments), last_change, stamped=True):
                     return
             except InvalidTableStateError:
                 shorter = with_leading_columns(table, columns)
