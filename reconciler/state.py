@@ -78,6 +78,7 @@ class ShownColumn:
 
     name: str
     type: str
+    comment: str | None = None
 
     def shows(self, other: ShownColumn) -> bool:
         """Return whether both are one column to a catalog, which may write names and types in other letters."""

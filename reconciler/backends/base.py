@@ -331,9 +331,9 @@ class Backend(ABC):
         return None
 
     def show_columns(self, identifier: Identifier, columns: ShownColumns) -> None:
-        """Let the entry of a Lance table show ``columns``, from :meth:`columns_to_show` (optional).
+        """Let the entry of a Lance table show ``columns``, from one of the two above (optional).
 
-        Everything else of the entry stays, and so does what it says of columns beside their types.
+        Everything else of the entry stays, and so does what it says of a column that is given no comment.
 
         Raises:
             TableNotFoundError: it does not exist.

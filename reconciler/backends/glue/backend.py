@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -40,7 +41,6 @@ from reconciler.errors import (
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
     NotLanceTableError,
-    TableNotFoundError,
     UnsupportedOperationError,
 )
 from reconciler.names import EVERYTHING, Identifier, Scope, join
@@ -86,7 +86,7 @@ class GlueBackend(Backend):
         table_depths=(1, None),
         name_rule=NameRule(_NAME, "a name in Glue has at most 255 printable characters"),
         folds_case=True,
-        lost_on_move="its Lake Formation permissions, tags, version history and the comments of its columns",
+        lost_on_move="its Lake Formation permissions, tags and version history",
         namespace_kinds=KINDS,
         outer_kind_depth=_CATALOG_DEPTH,
     )
@@ -291,16 +291,23 @@ class GlueBackend(Backend):
         return altered
 
     def shown_columns(self, identifiers: Collection[Identifier]) -> dict[Identifier, ShownColumns]:
-        """Return the columns of the tables' entries, with a call each: Glue has none for several by their names."""
+        """Return the columns of the tables' entries, with a listing of about a hundred names a call."""
+        names: defaultdict[Identifier, set[str]] = defaultdict(set)
+        for identifier in identifiers:
+            names[identifier[:-1]].add(identifier[-1])
 
-        def read(identifier: Identifier) -> ShownColumns:
+        def read(database: Identifier) -> list[TableTypeDef]:
             try:
-                return shown_columns(self._table(identifier))
-            except (TableNotFoundError, NotLanceTableError):
-                return ()
+                return list(self._service.tables_named(self._place(database[:-1]), database[-1], names[database]))
+            except NamespaceNotFoundError:
+                return []
 
-        found = in_parallel(read, identifiers, self.parallelism)
-        return {identifier: shown for identifier, shown in zip(identifiers, found, strict=True) if shown}
+        return {
+            (*database, table["Name"]): shown
+            for database, tables in zip(names, in_parallel(read, names, self.parallelism), strict=True)
+            for table in tables
+            if table_oddity(table) is None and (shown := shown_columns(table))
+        }
 
     def columns_to_show(self, schema: Schema) -> ShownColumns | None:
         """Return the columns of data with ``schema`` in Hive's types, which Glue has taken over."""

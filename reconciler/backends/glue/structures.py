@@ -141,7 +141,7 @@ def shown_columns(table: TableTypeDef) -> ShownColumns:
     if table.get("PartitionKeys"):
         return ()
     columns = table.get("StorageDescriptor", {}).get("Columns") or []
-    return tuple(ShownColumn(column["Name"], column.get("Type", "")) for column in columns)
+    return tuple(ShownColumn(column["Name"], column.get("Type", ""), column.get("Comment")) for column in columns)
 
 
 def with_columns(table: TableTypeDef, columns: ShownColumns) -> TableTypeDef:
@@ -151,7 +151,10 @@ def with_columns(table: TableTypeDef, columns: ShownColumns) -> TableTypeDef:
     shown: list[ColumnOutputTypeDef] = []
     for column in columns:
         there = known.get(column.name.lower(), {"Name": column.name})
-        shown.append({**there, "Type": column.type})
+        altered: ColumnOutputTypeDef = {**there, "Type": column.type}
+        if column.comment is not None:
+            altered["Comment"] = column.comment
+        shown.append(altered)
     descriptor["Columns"] = shown
     return {**table, "StorageDescriptor": descriptor}
 

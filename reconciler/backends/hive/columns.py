@@ -23,7 +23,7 @@ def columns_of(table: Table) -> ShownColumns | None:
     """Return the columns that an entry shows; None for one that shows none, and for one with keys of partitions."""
     if table.partitionKeys or not (table.sd.cols or _PENDING in (table.parameters or {})):
         return None
-    return tuple(ShownColumn(field.name, field.type or "") for field in table.sd.cols or ())
+    return tuple(ShownColumn(field.name, field.type or "", field.comment) for field in table.sd.cols or ())
 
 
 def comments_of(table: Table) -> dict[str, str | None]:
@@ -37,7 +37,7 @@ def with_columns(table: Table, columns: ShownColumns, comments: Mapping[str, str
 
     altered = deepcopy(table)
     altered.sd.cols = [
-        FieldSchema(name=column.name, type=column.type, comment=comments.get(column.name.lower())) for column in columns
+        FieldSchema(column.name, column.type, column.comment or comments.get(column.name.lower())) for column in columns
     ]
     altered.parameters.pop(_PENDING, None)
     return altered
