@@ -12,6 +12,7 @@ import lance
 import pyarrow as pa
 import pytest
 
+from reconciler import locations
 from reconciler.backends.unity import UnityConfig
 from reconciler.namespace import CatalogNamespace
 from reconciler.planner.entries import Action
@@ -211,12 +212,13 @@ def test_a_plan_that_adds_columns_says_that_the_entry_keeps_the_old_ones(unity: 
 def test_every_plan_that_opens_the_data_says_that_the_entry_shows_other_columns(unity: Unity, manifest: Path) -> None:
     apply(manifest)
     table = unity.contract.table(*FEATURES, "users")
-    lance.dataset(table["storage_location"].removeprefix("file://")).add_columns({"score": "1.5"})
+    lance.dataset(locations.normalise(table["storage_location"])).add_columns({"score": "1.5"})
     for _ in range(2):
         made = planned(manifest)
         assert made.is_empty
-        assert [note.message for note in made.notes if "entry" in note.message] == [
-            "the entry of governed/main/features/users shows other columns than its data, and cannot be changed here: "
-            "`score` (double) is missing."
-        ]
+        [said] = [note.message for note in made.notes if "entry" in note.message]
+        assert said.startswith(
+            "the entry of governed/main/features/users shows other columns than its data, and cannot"
+        )
+        assert said.endswith("`score` (double) is missing.")
     assert unity.contract.table(*FEATURES, "users")["columns"] == table["columns"]
