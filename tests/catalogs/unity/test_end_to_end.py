@@ -220,5 +220,5 @@ def test_every_plan_that_opens_the_data_says_that_the_entry_shows_other_columns(
         assert said.startswith(
             "the entry of governed/main/features/users shows other columns than its data, and cannot"
         )
-        assert said.endswith("`score` (double) is missing.")
+        assert said.endswith("`score` (double not null) is missing.")
     assert unity.contract.table(*FEATURES, "users")["columns"] == table["columns"]
