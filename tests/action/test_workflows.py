@@ -79,7 +79,7 @@ def test_the_defaults_of_the_action_are_those_of_the_code() -> None:
 def test_every_output_is_set_and_documented(tmp_path: Path) -> None:
     write_outputs(Outcome(page=""), tmp_path / "files", {"GITHUB_OUTPUT": str(tmp_path / "output")})
     written = set(re.findall(r"^([a-z0-9-]+)<<", (tmp_path / "output").read_text(), re.MULTILINE))
-    assert set(ACTION["outputs"]) == (written - {"artifact", "folder"}) | {"plan-file"}
+    assert set(ACTION["outputs"]) == (written - {"folder"}) | {"plan-file"}
     for name, described in ACTION["outputs"].items():
         # These two are also set where the event is refused before anything is installed.
         before = f"steps.event.outputs.{name} || " if name in ("exit-code", "failure-reason") else ""
