@@ -18,7 +18,7 @@ _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # What the runner and this step hold themselves: inputs, tokens of the job, addresses that give out more of them.
 _RUNNERS_OWN = re.compile(
-    r"(?:INPUT|ACTIONS|GITHUB|RUNNER|LANCENS_ACTION)_|(?:LANCENS_PATH|LANCENS_PYTHON)$", re.IGNORECASE
+    r"(?:INPUT|ACTIONS|GITHUB|RUNNER|LANCENS_ACTION)_|LANCENS_(?:MATRIX|PATH|PYTHON|STARTED)$", re.IGNORECASE
 )
 _BOOLEANS = {"true": True, "false": False}
 _MOST_PARALLEL = 256

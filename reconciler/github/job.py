@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 from typing import TYPE_CHECKING
 
 from reconciler import display
@@ -33,6 +34,11 @@ __all__ = ["Job"]
 _DIGITS_IN_NAME = 8
 
 
+def _seconds(text: str) -> float | None:
+    """Return a time as the step that installs writes it; None where there was no such step."""
+    return float(text) if re.fullmatch(r"[0-9]+\.[0-9]+", text) else None
+
+
 class Job:
     """The inputs, the place it runs at, and what is made of them once."""
 
@@ -41,6 +47,7 @@ class Job:
         self.context = context
         self.key = PlanKey.of(inputs, context.workspace)
         self.secrets = Secrets(environment)
+        self._begun = _seconds(environment.get("LANCENS_STARTED", ""))
         self.planned: Plan | None = None
         """The plan of now, once it was made."""
         self.removed: Mapping[Key, str] = {}
@@ -146,6 +153,8 @@ class Job:
         self.removed = look_at_removed(made, self.manifest, parallelism=inputs.parallelism)
         with verbatim(closing_line(made)):
             print(f"{read_line(made)}  {monotonic() - started:.1f} s")
+            if self._begun is not None:
+                print(f"Seconds to the plan, with installing: {time() - self._begun:.1f}")
             print(render(made, "text", removed=self.removed))
         annotate_plan(made, self.manifest.folder, self.context.workspace)
         self.planned = made
