@@ -23,7 +23,17 @@ from reconciler.state import (
 )
 from tests.unit.planner.building import OTHER, OWNER, at, desired, marks
 
-__all__ = ["SAFEGUARD", "catalogs", "identifiers", "manifests", "moves", "option_sets", "safeguards", "situations"]
+__all__ = [
+    "SAFEGUARD",
+    "catalogs",
+    "held_names",
+    "identifiers",
+    "manifests",
+    "moves",
+    "option_sets",
+    "safeguards",
+    "situations",
+]
 
 names = st.sampled_from(["a", "b", "c"])
 identifiers = st.lists(names, min_size=1, max_size=3).map(tuple)
@@ -99,6 +109,16 @@ def catalogs(draw: st.DrawFn) -> Snapshot:
         {one: LiveNamespace(one, marked()) for one in sorted({*ancestors, *extra}, key=lambda one: (len(one), one))},
         {one: LiveTable(one, draw(places), {**marked(), **noted()}) for one in tables},
     )
+
+
+def held_names(wanted: DesiredCatalog, live: Snapshot) -> st.SearchStrategy[list[Identifier]]:
+    """Return names of wanted tables that are not there, for tables of another kind to have."""
+    free = sorted(
+        table.id
+        for table in wanted.tables.values()
+        if not table.absent and table.id not in live.tables and (len(table.id) == 1 or table.id[:-1] in live.namespaces)
+    )
+    return st.lists(st.sampled_from(free), max_size=2, unique=True) if free else st.just([])
 
 
 @st.composite

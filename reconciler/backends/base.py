@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar
@@ -71,6 +71,10 @@ class Backend(ABC):
 
     parallelism: int = DEFAULT_PARALLELISM
     """How many requests a scan or a list has in flight; whoever connects may set another number."""
+
+    commits_together: ClassVar[int] = 1
+    """How many changes at once count as one against the parallelism of an apply, as the catalog takes all that come
+    while it commits into its next commit."""
 
     drops_missing: ClassVar[bool] = False
     """Whether DropNamespace without a mode takes a namespace that does not exist for dropped, by its specification."""
@@ -279,15 +283,16 @@ class Backend(ABC):
         """
         return ()
 
-    def foreign_tables(self, namespace: Identifier) -> Sequence[ForeignTable]:
+    def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> Sequence[ForeignTable]:
         """Return the tables directly in ``namespace`` that are not entered as Lance tables are (optional).
 
         Those of other formats and views, and those that are marked as Lance tables and are of the wrong type, shown by
-        a scan or not: complete, with the location and the format that the catalog says. A namespace that cannot hold
-        tables has none.
+        a scan or not: complete, with the location and the format that the catalog says; where ``names`` are given,
+        those of them that have one. A namespace that cannot hold tables has none. A plan asks for the names of the
+        tables that it would make, so that none is planned where another table is in its way.
 
         Raises:
-            NamespaceNotFoundError: ``namespace`` does not exist.
+            NamespaceNotFoundError: ``namespace`` does not exist; where ``names`` are given, if the service tells.
         """
         return ()
 

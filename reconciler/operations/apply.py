@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from reconciler.errors import StalePlanError
 from reconciler.names import Identifier
 from reconciler.operations.connections import Connection, open_connections, places_of
-from reconciler.operations.facts import ask_places, problem_of
+from reconciler.operations.facts import ask_places, links_to, problem_of
 from reconciler.operations.plan import plan_options, reference, selection_of
 from reconciler.planner.catalog import LEFTOVER
 from reconciler.planner.entries import Action
@@ -80,6 +81,7 @@ def apply(
         saved, plan = plan, show_places(plan, places_of(connections.values()))
         states = [_recorded(plan, connection) for connection in connections.values()]
         places = [_places(one, connections[one.source.desired.name], parallelism) for one in states]
+        states = [_with_links(one, found) for one, found in zip(states, places, strict=True)]
         whole = follow(plan, reference(manifest), manifest.thresholds, zip(states, places, strict=True))
         if not allow_mass_removal:
             _check_counts(whole, states, connections, parallelism)
@@ -105,7 +107,7 @@ def carry_out(
 
     backends = {name: connection.backend for name, connection in connections.items()}
     secrets = [secret for connection in connections.values() for secret in connection.spec.secrets]
-    check_plan(plan, backends, parallelism=parallelism, secrets=secrets)
+    missing = check_plan(plan, backends, parallelism=parallelism, secrets=secrets)
     with Journal.open(journal, saved) as opened:
         return execute(
             plan,
@@ -115,6 +117,7 @@ def carry_out(
             on_event=on_event,
             stop=stop or threading.Event(),
             secrets=secrets,
+            missing=missing,
         )
 
 
@@ -186,6 +189,13 @@ def _places(states: Recorded, connection: Connection, parallelism: int) -> Mappi
             for question in states.questions
             for place in (found[question.table.id],)
         }
+
+
+def _with_links(states: Recorded, places: Mapping[Identifier, Place]) -> Recorded:
+    """Return what was recorded with where symbolic links lead now."""
+    source = states.source
+    links = links_to((place.location for place in places.values()), source.live.tables.values())
+    return replace(states, source=replace(source, facts=replace(source.facts, places=links)))
 
 
 def _check_counts(

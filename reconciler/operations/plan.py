@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from reconciler.names import EVERYTHING, Scope
 from reconciler.operations.connections import Connection, open_connections, places_of, read_all
-from reconciler.operations.facts import ask_occupants, ask_storage, check_names, check_selection, schemas_to_show
+from reconciler.operations.facts import (
+    ask_held,
+    ask_occupants,
+    ask_storage,
+    check_names,
+    check_selection,
+    links_to,
+    missing_blocks,
+    schemas_to_show,
+)
 from reconciler.planner import make_plan
-from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, storage_questions
+from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, names_in_question, storage_questions
 from reconciler.planner.live_tables import TablesInMemory
+from reconciler.planner.moves import moves_of, pairs
 from reconciler.planner.places import hide_places
 from reconciler.planner.plan import ManifestRef, Options, Plan
 from reconciler.planner.safety import check_removals
@@ -73,7 +84,7 @@ def read_catalog(connection: Connection, options: PlanOptions, parallelism: int)
     """
     desired, backend = connection.desired, connection.backend
     live = backend.scan(desired.scope)
-    check_names(backend, desired, live)
+    check_names(backend, missing_blocks(desired, live), chain(live.namespaces, live.tables))
     asked = list(storage_questions(desired, live, options.select))
     found = ask_storage(backend, asked, parallelism)
     notes = backend.schema_notes(schemas_to_show(asked, found))
@@ -82,7 +93,10 @@ def read_catalog(connection: Connection, options: PlanOptions, parallelism: int)
         desired, live, backend.asked_capabilities(), connection.spec.impl, Facts(found), options, connection.service
     )
     occupants = ask_occupants(backend, source, parallelism)
-    return replace(source, facts=Facts(found, occupants, backend.leftovers(desired.scope)))
+    names = names_in_question(pairs(moves_of(desired), desired.tables, live.tables), options.select)
+    held = ask_held(backend, names, live.namespaces, parallelism)
+    links = links_to((one.location for one in found.values()), live.tables.values())
+    return replace(source, facts=Facts(found, occupants, backend.leftovers(desired.scope), held, links))
 
 
 def plan_options(connection: Connection, selection: Scope, *, adopt: bool, take_over: bool) -> PlanOptions:

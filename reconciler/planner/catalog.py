@@ -54,7 +54,7 @@ def droppable_namespaces(source: CatalogInput) -> list[Identifier]:
 
 def plan_catalog(source: CatalogInput) -> CatalogPlan:
     """Return what has to happen in one catalog. Takes time linear in the number of objects."""
-    return conclude(source, compare_tables(source), TablesInMemory(source.live.tables))
+    return conclude(source, compare_tables(source), TablesInMemory(source.live.tables, source.facts.places))
 
 
 def conclude(

@@ -196,6 +196,7 @@ class Blocked(Entry, _Shown):
     storage: StorageKind | None = Field(default=None, description="What was found there, where it was looked at.")
     columns: Columns | None = Field(default=None, description="The columns of the data found there.")
     detail: str = Field(default="", description="What storage answered, where it did not say what is there.")
+    held_by: str = Field(default="", description="The table of another kind that has its name in the catalog.")
 
     symbol: ClassVar[str] = "!"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reconciler import locations
@@ -20,6 +20,7 @@ __all__ = [
     "has_true_request",
     "is_relocated",
     "is_unanswered",
+    "names_in_question",
     "storage_question",
     "storage_questions",
 ]
@@ -54,12 +55,21 @@ class Facts:
 
     ``tables``: for each table of :func:`storage_questions`. ``occupants``: for namespaces that may be dropped, the
     names of what they hold beside the objects of the snapshot. ``leftovers``: entries of lancens' own that an
-    interrupted run left, none of which is in the snapshot.
+    interrupted run left, none of which is in the snapshot. ``held``: what has one of the names that
+    :func:`names_in_question` and is no Lance table, in words. ``places``: where symbolic links lead the locations that
+    they lead elsewhere; both normalised.
     """
 
     tables: Mapping[Identifier, TableFacts] = field(default_factory=dict)
     occupants: Mapping[Identifier, Sequence[str]] = field(default_factory=dict)
     leftovers: Sequence[LiveNamespace | LiveTable] = ()
+    held: Mapping[Identifier, str] = field(default_factory=dict)
+    places: Mapping[str, str] = field(default_factory=dict)
+
+    def place_of(self, location: str) -> str:
+        """Return the form in which two locations of one place are equal, by whatever way they lead there."""
+        place = locations.normalise(location)
+        return self.places.get(place, place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +126,14 @@ def is_unanswered(desired: DesiredTable, live: LiveTable) -> bool:
     return (
         requested is not None and CHOSEN_LOCATION not in live.properties and locations.same(desired.location, requested)
     )
+
+
+def names_in_question(found: Iterable[Pair], select: Scope = EVERYTHING) -> Iterator[Identifier]:
+    """Yield the name of every table that would get one which may belong to a table of another kind."""
+    for pair in found:
+        desired = pair.desired
+        if desired is not None and not desired.absent and pair.live is None and pair.is_in(select):
+            yield desired.id
 
 
 def storage_question(pair: Pair, select: Scope = EVERYTHING) -> StorageQuestion | None:

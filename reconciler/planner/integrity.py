@@ -201,10 +201,15 @@ def _planned_again(
         )
         for question in one.questions
     }
+    held = {
+        identifier: entry.held_by
+        for (catalog, _, identifier), entry in seen.items()
+        if catalog == source.desired.name and isinstance(entry, Blocked) and entry.held_by
+    }
     comparison, outcomes = comparison_of(source), Outcomes()
-    for pair in pairs(moves_of(source.desired), _blocks(source.desired, one.tables), live):
+    for pair in pairs(moves_of(source.desired), _blocks(source.desired, one.tables), live, held):
         comparison.add(outcomes, pair, facts.get(pair.desired.id) if pair.desired else None)
-    return conclude(source, outcomes, TablesInMemory(live), one.namespaces)
+    return conclude(source, outcomes, TablesInMemory(live, source.facts.places), one.namespaces)
 
 
 def _facts(

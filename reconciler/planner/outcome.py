@@ -123,6 +123,14 @@ class Context:
             secret_keys=tuple(sorted(desired.secret_keys)) if desired else (),
         )
 
+    def held(self, by: str, desired: DesiredTable, facts: TableFacts | None = None) -> Blocked:
+        """Return the entry of a table whose name ``by``, a table of another kind, has."""
+        fault = Fault(
+            f"a table of another kind has the name in the catalog ({by})",
+            "write another name in its block, or take that table out of the catalog with the tool that made it",
+        )
+        return self.blocked(fault, desired, None, facts).model_copy(update={"held_by": by})
+
     def view(
         self, desired: DesiredNamespace | DesiredTable | None, live: LiveNamespace | LiveTable | None
     ) -> ObjectView | None:

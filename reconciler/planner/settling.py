@@ -83,7 +83,7 @@ def settle(
         clashes = {
             clash.change.key: clash
             for clash in (
-                *_shared_locations(planned, tables),
+                *_shared_locations(source, planned, tables, settled.blocked.values()),
                 *_taken_defaults(source, planned, tables),
                 *_namesakes(source, planned, tables),
             )
@@ -196,11 +196,14 @@ def _kept_notes(catalog: str, kept: Sequence[tuple[str, str]]) -> Iterator[Note]
     )
 
 
-def _shared_locations(changes: Collection[Change], tables: LiveTables) -> Iterator[_Clash]:
+def _shared_locations(
+    source: CatalogInput, changes: Collection[Change], tables: LiveTables, blocked: Collection[Blocked]
+) -> Iterator[_Clash]:
     """Yield every table that would be where a dataset is written for another one, or that would be written so."""
+    place_of = source.facts.place_of
     touched = {change.identifier for change in changes if change.kind == "table"}
     created = {
-        locations.normalise(change.after.location): change
+        place_of(change.after.location): change
         for change in changes
         if change.action is Action.CREATE_TABLE and change.after and change.after.location
     }
@@ -208,13 +211,18 @@ def _shared_locations(changes: Collection[Change], tables: LiveTables) -> Iterat
         return
     for table in sorted(tables.at(created), key=lambda table: table.id, reverse=True):
         if table.id not in touched:
-            change = created[locations.normalise(table.location)]
+            change = created[place_of(table.location)]
             taken = f"it would be written where {address(change.catalog, table.id)} is registered"
             yield _Clash(change, Fault(taken, "write another `location:` in its block"), table)
     arriving: defaultdict[str, list[Change]] = defaultdict(list)
     for change in changes:
         if change.kind == "table" and change.after and change.after.location:
-            arriving[locations.normalise(change.after.location)].append(change)
+            arriving[place_of(change.after.location)].append(change)
+    for one in sorted(blocked, key=lambda one: one.identifier, reverse=True):
+        writing = created.get(place_of(one.location)) if one.kind == "table" and one.location else None
+        if writing is not None and writing.key != one.key:
+            both = f"a dataset would be written where {one.address}, which is blocked, is to be"
+            yield _Clash(writing, Fault(both, "write another `location:` in one of their blocks"))
     for place in sorted(arriving.keys() & created.keys()):
         sharing = sorted(arriving[place], key=lambda change: change.identifier)
         for change in sharing if len(sharing) > 1 else ():
@@ -229,8 +237,9 @@ def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: L
 
     A table that was moved keeps its data at the place that is the default of its old name.
     """
+    place_of = source.facts.place_of
     found = {
-        locations.normalise(change.after.location): change
+        place_of(change.after.location): change
         for change in changes
         if change.action is Action.REGISTER_TABLE
         and change.after
@@ -242,7 +251,7 @@ def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: L
         return
     leaving = {change.identifier for change in changes if change.action is Action.DEREGISTER_TABLE}
     for table in sorted(tables.at(found), key=lambda table: table.id, reverse=True):
-        change = found[locations.normalise(table.location)]
+        change = found[place_of(table.location)]
         if table.id not in leaving and table.id != change.identifier:
             fault = Fault(
                 f"its default place, {locations.redact(table.location)}, holds the data of "

@@ -27,7 +27,11 @@ _REQUEST_ANSWERED = "not at the location asked for, and not noted that the servi
 
 
 def diff_table(
-    context: Context, desired: DesiredTable | None, live: LiveTable | None, facts: TableFacts | None = None
+    context: Context,
+    desired: DesiredTable | None,
+    live: LiveTable | None,
+    facts: TableFacts | None = None,
+    held: str = "",
 ) -> Outcome:
     """Return what has to happen to one table.
 
@@ -36,13 +40,14 @@ def diff_table(
         desired: the manifest's block, None where there is none.
         live: the catalog's entry, None where there is none.
         facts: what storage holds, for the tables of ``facts.storage_questions``.
+        held: what has the name of a new table, in words; empty where nothing does.
     """
     if desired is None:
         return None if live is None else _unnamed(context, live)
     if desired.absent:
         return None if live is None else _absent(context, desired, live)
     if live is None:
-        return _new(context, desired, facts)
+        return context.held(held, desired, facts) if held else _new(context, desired, facts)
     if facts is None and _is_settled(context, desired, live):
         return None
     return _existing(context, desired, live, facts)

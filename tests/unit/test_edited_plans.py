@@ -11,7 +11,7 @@ import json
 import random
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,11 +27,12 @@ from reconciler.backends import registry
 from reconciler.backends.memory import MemoryBackend
 from reconciler.errors import LancensError, SelectionError
 from reconciler.manifest import Manifest
+from reconciler.names import Identifier
 from reconciler.planner.plan import Plan
 from reconciler.state import DesiredCatalog, Snapshot
 from tests.plans import resealed
 from tests.soak import count, seeded
-from tests.states import manifests, situations
+from tests.states import held_names, manifests, situations
 from tests.unit.applier.world import FakeStorage, Ledger
 from tests.unit.planner.building import USERS
 
@@ -77,6 +78,7 @@ KNOWN: tuple[tuple[str, Any], ...] = (
     ("waiting", []),
     ("remedy", "run away"),
     ("detail", "no answer"),
+    ("held_by", "delta, at s3://lake/theirs"),
     ("nonsense", 1),
 )
 """Keys that a plan may have, which are put in where they may be missing."""
@@ -235,8 +237,10 @@ def selections(chance: random.Random) -> dict[str, Any]:
 # ---- in memory -------------------------------------------------------------------------------------------------------
 
 
-def fill(backend: MemoryBackend, state: Snapshot) -> None:
+def fill(backend: MemoryBackend, state: Snapshot, foreign: Sequence[Identifier]) -> None:
     """Make a catalog hold exactly this."""
+    for name in foreign:
+        backend.remove_foreign(name)
     there = backend.scan()
     for table in there.tables:
         backend.remove_table(table)
@@ -246,9 +250,17 @@ def fill(backend: MemoryBackend, state: Snapshot) -> None:
         backend.insert_namespace(one.id, one.properties)
     for entry in state.tables.values():
         backend.insert_table(entry.id, entry.location, entry.properties)
+    for name in foreign:
+        backend.add_foreign(name)
 
 
-def in_memory(folder: Path, wanted: dict[str, DesiredCatalog], live: dict[str, Snapshot], store: FakeStorage) -> Bench:
+def in_memory(
+    folder: Path,
+    wanted: dict[str, DesiredCatalog],
+    live: dict[str, Snapshot],
+    foreign: dict[str, list[Identifier]],
+    store: FakeStorage,
+) -> Bench:
     run = uuid.uuid4().hex
     manifest = manifest_of(folder, lambda name: f"impl: memory, config: {{name: {run}-{name}}}", wanted)
     backends = {name: MemoryBackend(name=f"{run}-{name}") for name in wanted}
@@ -258,7 +270,7 @@ def in_memory(folder: Path, wanted: dict[str, DesiredCatalog], live: dict[str, S
         store.datasets = dict(before)
         store.used.clear()
         for name, backend in backends.items():
-            fill(backend, live[name])
+            fill(backend, live[name], foreign[name])
 
     def state() -> object:
         return [backend.scan() for backend in backends.values()], dict(store.datasets)
@@ -282,13 +294,14 @@ def test_an_edited_plan_is_refused_or_does_what_the_plan_does(tmp_path: Path) ->
 
     @hypothesis.seed(seed)
     @settings(quick, max_examples=count(6, 60))
-    @given(st.tuples(situations(), situations()), chances)
-    def edited(found: tuple[tuple[DesiredCatalog, Snapshot], ...], chance: random.Random) -> None:
+    @given(st.tuples(situations(), situations()), chances, st.data())
+    def edited(found: tuple[tuple[DesiredCatalog, Snapshot], ...], chance: random.Random, data: st.DataObject) -> None:
         wanted, live = zip(*found, strict=True)
+        held = {name: data.draw(held_names(*one)) for name, one in zip(CATALOGS, found, strict=True)}
         store = FakeStorage(Ledger())
         with store.installed():
             blocks = {name: with_schemas(one, chance) for name, one in zip(CATALOGS, wanted, strict=True)}
-            bench = in_memory(tmp_path, blocks, dict(zip(CATALOGS, live, strict=True)), store)
+            bench = in_memory(tmp_path, blocks, dict(zip(CATALOGS, live, strict=True)), held, store)
             saved = plan_or_none(bench, **selections(chance))
             became.extend(check(bench, saved, chance, allow_mass_removal=chance.random() < 0.5))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -139,12 +139,12 @@ class GlueBackend(Backend):
         catalogs = (item for item in self._service.catalogs(place) if catalog_oddity(item) or name_fault(item["Name"]))
         return [*(item["Name"] for item in databases), *(item["Name"] for item in catalogs)]
 
-    def foreign_tables(self, namespace: Identifier) -> list[ForeignTable]:
+    def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
         """Return the tables of other formats, the views and the links to tables in a database; a catalog has none."""
         return [
             foreign_table((*namespace, table["Name"]), table)
             for table in self._tables(namespace)
-            if table_oddity(table) is not None
+            if table_oddity(table) is not None and (names is None or table["Name"] in names)
         ]
 
     def table_storage_options(self, table: LiveTable) -> dict[str, str]:

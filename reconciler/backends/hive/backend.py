@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -113,13 +113,13 @@ class HiveBackend(Backend):
         leftovers = self._leftovers.among(database, others)
         return [name for name in others if name not in leftovers]
 
-    def foreign_tables(self, namespace: Identifier) -> list[ForeignTable]:
+    def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
         """Return the tables of other formats, the views, and the Lance tables that are not EXTERNAL in a database."""
         if len(namespace) != self.capabilities.max_depth:
             self._require(namespace)
             return []
         database = self._database(namespace)
-        tables = self._tables.every_table(database)
+        tables = self._tables.every_table(database) if names is None else self._tables.named(database, names)
         if not tables:
             self._databases.fetch(database)  # a missing database lists as an empty one
         found = (foreign_table((*namespace, table.tableName), table) for table in tables if not is_helper_table(table))

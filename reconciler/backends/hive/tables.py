@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
@@ -92,6 +92,11 @@ class Tables:
     def every_table(self, database: DatabaseName) -> list[Table]:
         """Return all tables and views in ``database``, complete; none where it does not exist."""
         return self._loaded({database: self._names(database)})[database]
+
+    def named(self, database: DatabaseName, names: Collection[str]) -> list[Table]:
+        """Return those of the named tables and views that exist, one call a batch."""
+        batches = [(database, batch) for batch in _batches(sorted(names), self.batch_size)]
+        return [table for tables in in_parallel(self._load, batches, self.workers) for table in tables]
 
     def names_like_helpers(self, catalog: str | None) -> Iterator[tuple[DatabaseName, str]]:
         """Yield the tables of a catalog that have a name as :func:`~.entries.unique_name` makes it, with one call."""

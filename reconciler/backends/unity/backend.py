@@ -6,7 +6,7 @@ made by an administrator and never created, changed or dropped here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -140,7 +140,7 @@ class UnityBackend(Backend):
         tables = [info.name for info in self._service.tables(identifier) if not info.is_lance]
         return [*tables, *self._service.others(identifier)]
 
-    def foreign_tables(self, namespace: Identifier) -> list[ForeignTable]:
+    def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
         """Return a schema's tables of other formats, its views, and Lance tables that are not external."""
         if len(namespace) < 2:
             if namespace:
@@ -150,7 +150,7 @@ class UnityBackend(Backend):
         return [
             foreign_table((*namespace, info.name), info)
             for info in self._service.tables(namespace)
-            if not info.is_lance
+            if not info.is_lance and (names is None or info.name in names)
         ]
 
     def shown_schema(self, identifier: Identifier) -> Schema | None:

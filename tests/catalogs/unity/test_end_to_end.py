@@ -15,7 +15,7 @@ import pytest
 from reconciler.backends.unity import UnityConfig
 from reconciler.namespace import CatalogNamespace
 from reconciler.planner.entries import Action
-from tests.catalogs.end_to_end import EndToEnd, Example, Stage, actions, apply, cut, edit, opened, planned
+from tests.catalogs.end_to_end import EndToEnd, Example, HeldNames, Stage, actions, apply, cut, edit, opened, planned
 from tests.catalogs.unity.conftest import CATALOG, TOKEN, Unity
 from tests.cli.running import lancens
 from tests.plans import assert_blocked
@@ -93,10 +93,11 @@ def example(unity: Unity, manifest: Path, tmp_path: Path) -> Example:
         imported=["t0119"],
         hidden=[TOKEN],
         tables=["main/features/users", "main/features/clicks"],
+        hold=lambda path: unity.hold(*path.split("/")),
     )
 
 
-class TestExample(EndToEnd):
+class TestExample(EndToEnd, HeldNames):
     """The suite, over Unity."""
 
 
