@@ -207,9 +207,9 @@ class HiveBackend(Backend):
             names[self._database(identifier[:-1])].append(identifier[-1])
         return {
             (*database.identifier, table.tableName): shown
-            for database, tables in self._tables.named(names).items()
-            for table in tables
-            if (shown := columns_of(table)) is not None
+            for database, inside in names.items()
+            for table in self._tables.named(database, inside)
+            if is_lance(table) and (shown := columns_of(table)) is not None
         }
 
     def columns_to_show(self, schema: Schema) -> ShownColumns | None:

@@ -86,16 +86,10 @@ class Tables:
             return [name for name in (self._names(database) if picked is None else picked) if wanted(database, name)]
 
         listed = dict(zip(databases, in_parallel(names_in, databases, self.workers), strict=True))
-        return self.named(listed)
-
-    def named(self, listed: Mapping[DatabaseName, Sequence[str]]) -> dict[DatabaseName, list[Table]]:
-        """Return those of the named tables that are there and are Lance tables, one call a batch.
-
-        Raises:
-            BackendError: naming what could not be read.
-        """
-        loaded = self._loaded(listed)
-        return {database: [table for table in tables if is_lance(table)] for database, tables in loaded.items()}
+        return {
+            database: [table for table in tables if is_lance(table)]
+            for database, tables in self._loaded(listed).items()
+        }
 
     def every_table(self, database: DatabaseName) -> list[Table]:
         """Return all tables and views in ``database``, complete; none where it does not exist."""
