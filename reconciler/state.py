@@ -36,6 +36,8 @@ __all__ = [
     "Prune",
     "Safeguard",
     "Schema",
+    "ShownColumn",
+    "ShownColumns",
     "Snapshot",
     "Source",
     "Storage",
@@ -71,6 +73,26 @@ class Column:
 
 
 Schema: TypeAlias = tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownColumn:
+    """One column as the entry of a table shows it; ``type`` is what the catalog calls its type."""
+
+    name: str
+    type: str
+    comment: str | None = None
+
+    def shows(self, other: ShownColumn) -> bool:
+        """Return whether both are one column to a catalog, which may write names and types in other letters."""
+        return self._plain == other._plain
+
+    @property
+    def _plain(self) -> tuple[str, str]:
+        return self.name.casefold(), "".join(self.type.casefold().replace("`", "").split())
+
+
+ShownColumns: TypeAlias = tuple[ShownColumn, ...]
 
 
 class Prune(Enum):
@@ -357,7 +379,7 @@ class Capabilities:
     ``longest_property``: how many UTF-16 code units a property's key or value has at most, None for no limit.
     ``namespace_markers``, ``table_markers``: whether properties written at creation are kept and read back.
     ``alter_namespace``, ``alter_table``: whether properties can be changed in place.
-    ``keeps_first_columns``: whether entries show the columns that data had when it was registered, and cannot follow.
+    ``keeps_first_columns``: whether the columns that entries show are those of when it was made, and cannot follow.
     ``relocate_table``: whether a table's location can be changed in place.
     ``replace_table``: whether deregister followed by declare loses nothing, so that it can stand in for an update.
     ``rename_within``: how many outermost names two identifiers must share for a table to be renamed in place from one

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from reconciler import locations
 from reconciler.applier.datasets import ensure_dataset, evolve_dataset, expect_data, expect_no_data
+from reconciler.applier.entry_columns import show_columns
 from reconciler.applier.live import load_table
 from reconciler.applier.precondition import Precondition, stale_text
 from reconciler.applier.report import Status
@@ -30,11 +31,23 @@ _FORGET_REQUEST = PropertyChanges(remove=frozenset({REQUESTED_LOCATION, CHOSEN_L
 
 def step_of_table(target: Target[LiveTable]) -> Step[LiveTable]:
     """Return the step that carries out the change of a table."""
+    if target.after.shown_columns is not None:
+        return _then_show_columns
+    return _step_of_entry(target)
+
+
+def _step_of_entry(target: Target[LiveTable]) -> Step[LiveTable]:
     if _is_half_made(target) and target.change.action is not Action.CREATE_TABLE:
         return _settle
     if target.change.replace:
         return _replace
     return _STEPS[target.change.action]
+
+
+def _then_show_columns(target: Target[LiveTable]) -> Outcome:
+    """Take the step, and let the entry show the columns that the data has then."""
+    outcome = _step_of_entry(target)(target)
+    return replace(outcome, status=Status.DONE) if show_columns(target) else outcome
 
 
 # ---- new entries -----------------------------------------------------------------------------------------------------

@@ -65,6 +65,7 @@ def _plain(view: ObjectView, address: str, *, stays: bool) -> dict[str, Any]:
         "safeguards": view.safeguards,
         "protect": str(view.protect).lower(),
         "schema": {column.name: _column_text(column, address) for column in view.columns or ()},
+        "shown-columns": {column.name: column.type for column in view.shown_columns or ()},
     }
     if view.location is not None:
         plain["location"] = locations.redact(view.location)

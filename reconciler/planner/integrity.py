@@ -21,7 +21,7 @@ from reconciler.planner import assemble
 from reconciler.planner.catalog import CatalogPlan, conclude
 from reconciler.planner.comparison import Outcomes, comparison_of
 from reconciler.planner.entries import Action, Blocked, Change, Entry, Fingerprint, Key
-from reconciler.planner.facts import CatalogInput, Facts, StorageQuestion, TableFacts, storage_question
+from reconciler.planner.facts import CatalogInput, EntryColumns, Facts, StorageQuestion, TableFacts, storage_question
 from reconciler.planner.live_tables import TablesInMemory
 from reconciler.planner.mirrors import waves, with_sources
 from reconciler.planner.moves import moves_of, pairs
@@ -255,7 +255,18 @@ def _facts(
         schema = declared if columns is None else _schema(columns, declared or (), address(catalog, question.table.id))
     if question.otherwise is not None and not _is_to_move(entry, question):
         place = Place(question.otherwise)
-    return TableFacts(place.location, Storage(kind, schema, detail), place.problem)
+    return TableFacts(place.location, Storage(kind, schema, detail), place.problem, _entry_columns(entry))
+
+
+def _entry_columns(entry: Change | Blocked | None) -> EntryColumns | None:
+    """Return the columns that an entry shows and those that it is to show; where none are recorded they are the same.
+
+    Whether the data has them is asked when it is carried out.
+    """
+    if not isinstance(entry, Change) or entry.before is None or entry.after is None:
+        return None
+    shown, to_show = entry.before.shown_columns, entry.after.shown_columns
+    return None if shown is None or to_show is None else EntryColumns(shown, to_show)
 
 
 def _is_to_move(entry: Change | Blocked | None, question: StorageQuestion) -> bool:

@@ -51,10 +51,10 @@ SENTENCES = {
         "{count} tables in {where} have columns that their blocks do not name, and keep them; {name} has {detail}.",
     ),
     STALE_COLUMNS: (
-        "{where}/{name} gets other columns, and its entry keeps showing the old ones: this catalog cannot change them.",
+        "the entry of {where}/{name} shows other columns than its data, and cannot be changed here: {detail}.",
         (
-            "{count} tables in {where} get other columns, and their entries keep showing the old ones: "
-            "this catalog cannot change them."
+            "the entries of {count} tables in {where} show other columns than their data, and cannot be changed here; "
+            "in {name}: {detail}."
         ),
     ),
     CANNOT_FOLLOW: (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from reconciler import locations, ownership
-from reconciler.planner.entries import Action, Blocked, Change
+from reconciler.planner.entries import Action, Blocked
 from reconciler.planner.facts import TableFacts, has_true_request, is_relocated, is_unanswered
 from reconciler.planner.mending import remedy, rename_hint
 from reconciler.planner.outcome import Context, Fault, Outcome, Remark, change_of, guard_of, removal
@@ -31,6 +31,7 @@ _NO_PLACE = Fault(
 _NO_DIFFERENCE = SchemaDifference()
 _MOST_NAMED = 3
 _REQUEST_FORGOTTEN = "what is noted of the location asked for is out of date"
+_STALE_COLUMNS = "its entry shows other columns than the data has"
 _REQUEST_ANSWERED = "not at the location asked for, and not noted that the service chose another"
 
 
@@ -226,6 +227,7 @@ def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: T
 
     before = context.view(desired, live) or ObjectView()
     after = _after(context, desired, live, before, moved=moved)
+    before, after = _following(context, facts, before, after)
     grows = bool(difference.missing or difference.relaxed)
     if not moved and not without_data and not grows:
         if not _touches_entry(before, after):
@@ -264,14 +266,18 @@ def remarks_on(
     """Yield what is to be said of a table beside its ``outcome``."""
     if desired is None or desired.absent or isinstance(outcome, Blocked):
         return
-    grows = isinstance(outcome, Change) and outcome.action is Action.ALTER_TABLE
-    if grows and context.capabilities.keeps_first_columns:
-        yield Remark(STALE_COLUMNS, desired.id)
+    if facts is not None and facts.entry is not None and context.capabilities.keeps_first_columns:
+        yield Remark(STALE_COLUMNS, desired.id, _few(facts.entry.texts()))
     extra = _schema_difference(desired, facts).extra
     if extra:
-        names = [f"`{column.name}`" for column in extra]
-        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-        yield Remark(EXTRA_COLUMNS, desired.id, f"{', '.join(names[:_MOST_NAMED])}{more}")
+        yield Remark(EXTRA_COLUMNS, desired.id, _few(f"`{column.name}`" for column in extra))
+
+
+def _few(parts: Iterable[str]) -> str:
+    """Return the first of ``parts``, and how many more there are."""
+    found = list(parts)
+    more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+    return f"{', '.join(found[:_MOST_NAMED])}{more}"
 
 
 def _is_to_move(desired: DesiredTable, live: LiveTable, facts: TableFacts | None, *, can_move: bool) -> bool:
@@ -303,6 +309,18 @@ def _after(context: Context, desired: DesiredTable, live: LiveTable, before: Obj
     )
 
 
+def _following(
+    context: Context, facts: TableFacts | None, before: ObjectView, after: ObjectView
+) -> tuple[ObjectView, ObjectView]:
+    """Return both views with the columns that the entry shows, and is to show where the catalog can change them."""
+    if facts is None or facts.entry is None or context.capabilities.keeps_first_columns:
+        return before, after
+    return (
+        before.model_copy(update={"shown_columns": facts.entry.shown}),
+        after.model_copy(update={"shown_columns": facts.entry.to_show}),
+    )
+
+
 def _request(desired: DesiredTable, before: ObjectView) -> tuple[str | None, str | None]:
     """Return what the marks of the location asked for are to say of an entry that stays where it is.
 
@@ -326,6 +344,7 @@ def _touches_entry(before: ObjectView, after: ObjectView) -> bool:
             (before.marks, after.marks),
             (before.request, after.request),
             (before.safeguards, after.safeguards),
+            (before.shown_columns, after.shown_columns),
         )
     )
 
@@ -422,6 +441,8 @@ def _reason(context: Context, desired: DesiredTable, before: ObjectView, after: 
         return safeguard.danger
     if before.request != after.request:
         return _REQUEST_FORGOTTEN if after.requested_location is None else _REQUEST_ANSWERED
+    if before.marks == after.marks:
+        return _STALE_COLUMNS
     if before.managed_by is None:
         return "adopted"
     return "taken over" if before.managed_by != after.managed_by else "marks to renew"

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler
 
 from reconciler import locations, ownership
 from reconciler.redaction import redact_properties
-from reconciler.state import Column, LiveNamespace, LiveTable, Safeguard, Schema
+from reconciler.state import Column, LiveNamespace, LiveTable, Safeguard, Schema, ShownColumn
 
 __all__ = ["Columns", "Document", "FieldChange", "ObjectView", "concealed_columns", "view_of"]
 
@@ -57,6 +57,10 @@ class ObjectView(Document):
         default_factory=dict, description="The properties that keep the catalog and its engines from deleting data."
     )
     columns: Columns | None = None
+    shown_columns: tuple[ShownColumn, ...] | None = Field(
+        default=None,
+        description="The columns that the catalog's entry shows, in its own types, where they are not the data's.",
+    )
 
     @field_serializer("properties")
     def _redacted(self, properties: dict[str, str]) -> dict[str, str]:
