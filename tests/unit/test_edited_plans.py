@@ -334,9 +334,8 @@ def test_what_a_mirror_follows_is_settled_by_applying_saved_plans(tmp_path: Path
         with store.installed():
             found = dict(zip(CATALOGS, (source, target), strict=True))
             blocks = {name: with_schemas(one, chance) for name, (one, _) in found.items()}
-            bench = in_memory(
-                tmp_path, blocks, {name: live for name, (_, live) in found.items()}, dict.fromkeys(found, []), store
-            )
+            live = {name: there for name, (_, there) in found.items()}
+            bench = in_memory(tmp_path, blocks, live, {name: [] for name in found}, store)
             bench.reset()
             settle(bench, mirrored)
             blocks[CATALOGS[0]] = with_schemas(changed, chance)
