@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from reconciler.locations import pylance_uri
 from reconciler.storage.contents import Contents, contents_of
-from reconciler.storage.files import list_directories, list_directory, local_path
+from reconciler.storage.files import list_directories, list_directory, local_path, place_of, real_places
 from reconciler.storage.metadata import Metadata, Reference, describe, manifests, opened, require_version
 from reconciler.storage.probing import DEREGISTERED_MARKER, RESERVED_MARKER, examine, probe, probe_many
 from reconciler.storage.pylance import open_dataset, translated
@@ -37,9 +37,11 @@ __all__ = [
     "manifests",
     "open_dataset",
     "opened",
+    "place_of",
     "probe",
     "probe_many",
     "pylance_uri",
+    "real_places",
     "relax_columns",
     "require_version",
     "translated",

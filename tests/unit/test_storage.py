@@ -235,6 +235,25 @@ def test_the_three_names_of_s3_are_one_to_pylance() -> None:
     assert storage.pylance_uri("/data/s3a:x") == "/data/s3a:x"
 
 
+def test_a_place_is_where_symbolic_links_lead(tmp_path: Path) -> None:
+    real = tmp_path.resolve() / "real"
+    (real / "deep").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(real)
+    (tmp_path / "real" / "jump.lance").symlink_to(real / "deep")
+    for location, place in {
+        f"{tmp_path}/link/t.lance": f"{real}/t.lance",
+        f"file://{tmp_path}/link/t.lance": f"{real}/t.lance",
+        f"{tmp_path}/link/not/there.lance": f"{real}/not/there.lance",
+        f"{tmp_path}/real/jump.lance/": f"{real}/deep",
+        # As pylance reads it: `link/..` is where the link is, not where it leads.
+        f"{tmp_path}/link/../t.lance": f"{tmp_path.resolve()}/t.lance",
+        "s3://b/link/t.lance": "s3://b/link/t.lance",
+        "/": "/",
+    }.items():
+        assert storage.place_of(location) == place
+    assert storage.real_places([f"{real}/t.lance", "s3://b/x"]) == {}
+
+
 def test_many_places_are_probed_once_each(tmp_path: Path) -> None:
     _write(tmp_path / "a.lance")
     places = [str(tmp_path / name) for name in ("a.lance", "b.lance", "a.lance")]

@@ -54,7 +54,7 @@ class DirConfig(BackendConfig):
         local = storage.local_path(root)
         if local is not None:
             return os.path.normpath(Path.cwd() / local)
-        if ".." in locations.normalise(root).split("/"):
+        if ".." in locations.names_in(root):
             raise ValueError("expected a URI without `..`")
         return root.rstrip("/")
 
