@@ -1,13 +1,16 @@
 """Storage locations: comparing, checking and showing them.
 
-A location is written as given and compared normalised: the forms of ``file:``, doubled and trailing slashes and the
-three names of S3 (``s3``, ``s3a``, ``s3n``) do not make a difference. In a URI ``%20`` is a space, as storage reads it.
+A location is written as given and compared normalised: the forms of ``file:``, doubled and trailing slashes, ``.`` and
+``..`` and the three names of S3 (``s3``, ``s3a``, ``s3n``) do not make a difference. In a URI ``%20`` is a space, as
+storage reads it; and ``a/../b`` is ``b`` whatever ``a`` is, as pylance reads it. Symbolic links are for
+``storage.real_places``, which looks.
 """
 
 from __future__ import annotations
 
 import re
 import uuid
+from functools import lru_cache
 from typing import overload
 from urllib.parse import unquote
 
@@ -18,6 +21,7 @@ __all__ = [
     "is_new_place",
     "is_under",
     "join",
+    "names_in",
     "new_place_in",
     "normalise",
     "place",
@@ -43,20 +47,44 @@ def _split(location: str) -> tuple[str, str]:
     return match[1].lower(), match[2]
 
 
+@lru_cache(maxsize=4096)  # each location of an apply is compared some twenty times
 def normalise(location: str) -> str:
     """Return the form in which two locations of the same place are equal.
 
-    >>> normalise("file:///data//a.lance/"), normalise("s3a://bucket/a/")
+    >>> normalise("file:///data//a.lance/"), normalise("s3a://bucket/x/../a/")
     ('/data/a.lance', 's3://bucket/a')
     """
     scheme, rest = _split(location)
     if scheme in ("", "file"):
         path = rest.removeprefix("//localhost") if rest.startswith("//localhost/") else rest
-        path = re.sub(r"/{2,}", "/", unquote(path) if scheme else path)
-        return path.rstrip("/") or ("/" if path else "")
+        path = unquote(path) if scheme else path
+        return _collapsed(path) or ("/" if path.startswith("/") else path and ".")
     authority, slash, path = rest.removeprefix("//").partition("/")
-    path = re.sub(r"/{2,}", "/", slash + unquote(path)).rstrip("/")
+    path = _collapsed(slash + unquote(path))
     return f"{'s3' if scheme in _S3_SCHEMES else scheme}://{authority}{path}"
+
+
+def _collapsed(path: str) -> str:
+    """Return ``path`` without doubled and trailing slashes, ``.`` and ``..``; a relative one may begin with ``..``."""
+    if "//" not in path and "/." not in path and not path.startswith("."):
+        return path.removesuffix("/")
+    names: list[str] = []
+    for name in path.split("/"):
+        if name == ".." and names and names[-1] != "..":
+            names.pop()
+        elif name not in ("", ".") and not (name == ".." and path.startswith("/")):
+            names.append(name)
+    return ("/" if names and path.startswith("/") else "") + "/".join(names)
+
+
+def names_in(location: str) -> list[str]:
+    """Return what stands between the slashes of ``location``, ``.`` and ``..`` as they are written.
+
+    >>> names_in("file:///data/%2e%2e/a")[-3:]
+    ['data', '..', 'a']
+    """
+    scheme, rest = _split(location)
+    return (unquote(rest) if scheme else rest).split("/")
 
 
 def pylance_uri(location: str) -> str:
@@ -83,7 +111,7 @@ def same(one: str | None, other: str | None) -> bool:
 def is_under(root: str, location: str) -> bool:
     """Return whether ``location`` lies strictly below ``root``, with no way out of it by ``..``."""
     base, place = normalise(root), normalise(location)
-    return place.startswith(base.rstrip("/") + "/") and ".." not in place.split("/")
+    return place.startswith(base.rstrip("/") + "/") and ".." not in names_in(location)
 
 
 def join(root: str, *names: str) -> str:

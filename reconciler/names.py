@@ -22,6 +22,7 @@ __all__ = [
     "Scope",
     "address",
     "check_name",
+    "folded",
     "join",
     "split",
 ]
@@ -41,6 +42,11 @@ def join(identifier: Sequence[str]) -> str:
 def split(text: str) -> Identifier:
     """Return the identifier that :func:`join` made ``text`` of; the empty text is the root."""
     return tuple(text.split(DELIMITER)) if text else ()
+
+
+def folded(identifier: Sequence[str]) -> Identifier:
+    """Return the identifier as a service has it that folds names to lower case."""
+    return tuple(name.lower() for name in identifier)
 
 
 def address(catalog: str, identifier: Sequence[str]) -> str:

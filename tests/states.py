@@ -8,10 +8,11 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from reconciler import ownership
-from reconciler.names import Identifier
+from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.planner.facts import PlanOptions
 from reconciler.state import (
     DesiredCatalog,
+    DesiredMirror,
     DesiredMove,
     DesiredNamespace,
     DesiredTable,
@@ -23,7 +24,18 @@ from reconciler.state import (
 )
 from tests.unit.planner.building import OTHER, OWNER, at, desired, marks
 
-__all__ = ["SAFEGUARD", "catalogs", "identifiers", "manifests", "moves", "option_sets", "safeguards", "situations"]
+__all__ = [
+    "SAFEGUARD",
+    "catalogs",
+    "held_names",
+    "identifiers",
+    "manifests",
+    "mirrors",
+    "moves",
+    "option_sets",
+    "safeguards",
+    "situations",
+]
 
 names = st.sampled_from(["a", "b", "c"])
 identifiers = st.lists(names, min_size=1, max_size=3).map(tuple)
@@ -99,6 +111,40 @@ def catalogs(draw: st.DrawFn) -> Snapshot:
         {one: LiveNamespace(one, marked()) for one in sorted({*ancestors, *extra}, key=lambda one: (len(one), one))},
         {one: LiveTable(one, draw(places), {**marked(), **noted()}) for one in tables},
     )
+
+
+def held_names(wanted: DesiredCatalog, live: Snapshot) -> st.SearchStrategy[list[Identifier]]:
+    """Return names of wanted tables that are not there, for tables of another kind to have."""
+    free = sorted(
+        table.id
+        for table in wanted.tables.values()
+        if not table.absent and table.id not in live.tables and (len(table.id) == 1 or table.id[:-1] in live.namespaces)
+    )
+    return st.lists(st.sampled_from(free), max_size=2, unique=True) if free else st.just([])
+
+
+@st.composite
+def mirrors(draw: st.DrawFn, wanted: DesiredCatalog, live: Snapshot, of: str) -> tuple[DesiredCatalog, Snapshot]:
+    """Return ``wanted`` with a mirror of the catalog ``of``, and ``live`` with entries of this mirror or another."""
+    mirror = DesiredMirror(
+        of,
+        at(),
+        draw(st.sampled_from([EVERYTHING, Scope(("a/**",)), Scope(("*",))])),
+        draw(st.sampled_from([(), ("a",), ("d", "e")])),
+        draw(st.dictionaries(identifiers, identifiers, max_size=2)),
+        draw(st.dictionaries(st.just(()) | identifiers, identifiers.flatmap(defaults), max_size=2)),
+    )
+    marked = {
+        name: replace(table, properties={**table.properties, ownership.MIRROR: source})
+        for name, table in live.tables.items()
+        if (source := draw(st.sampled_from([None, None, of, of, "another"]))) is not None
+    }
+    return replace(wanted, mirror=mirror), replace(live, tables={**live.tables, **marked})
+
+
+@st.composite
+def defaults(draw: st.DrawFn, identifier: Identifier) -> DesiredTable:
+    return DesiredTable(identifier, at(), draw(properties), probe=draw(st.booleans()), protect=draw(protections))
 
 
 @st.composite

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from reconciler import display
-from reconciler.applier.live import load, load_table
+from reconciler.applier.live import load_all, load_table
 from reconciler.applier.move_steps import has_moved, is_as_planned
 from reconciler.applier.precondition import Difference, Precondition, differences, precondition_of
 from reconciler.backends.base import Backend
 from reconciler.backends.faults import catalog_errors
+from reconciler.concurrency import in_parallel
 from reconciler.display import count
 from reconciler.errors import StalePlanError
-from reconciler.names import Identifier
-from reconciler.planner.entries import Change, Fingerprint, Kind
+from reconciler.planner.entries import Change, Fingerprint, Key
 from reconciler.planner.plan import Plan
 from reconciler.planner.views import ObjectView, view_of
 from reconciler.redaction import scrub
@@ -25,7 +24,8 @@ from reconciler.state import DEFAULT_PARALLELISM, LiveNamespace, LiveTable
 
 __all__ = ["check_plan"]
 
-_Key: TypeAlias = tuple[str, Identifier, Kind]
+_Found: TypeAlias = Mapping[Key, tuple[bool, Sequence[Difference]]]
+"""Of each object whether it is missing, and in what it is not as it was."""
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ def check_plan(
     parallelism: int = DEFAULT_PARALLELISM,
     *,
     secrets: Collection[str] = (),
-) -> None:
+) -> Collection[Key]:
     """Return when every object that ``plan`` touches is as planned on, or as one of its changes leaves it.
 
     The latter is what an apply of the same plan leaves that was interrupted, so that it can be gone on with.
@@ -58,39 +58,49 @@ def check_plan(
         parallelism: how many objects are read at a time.
         secrets: texts that no message may show.
 
+    Returns:
+        those that do not exist.
+
     Raises:
         StalePlanError: naming each object that moved and the fields that did.
         CatalogError: an object could not be read.
     """
     touched = _touched(plan)
 
-    def moved(key: _Key) -> Sequence[Difference]:
-        catalog, identifier, kind = key
-        backend = backends[catalog]
-        with catalog_errors(catalog, backend.impl, secrets):
-            return _moved(touched[key], backend, kind, identifier)
+    tables = {summary.name: summary.tables for summary in plan.catalogs}
+    concerned = list(dict.fromkeys(key[0] for key in touched))
 
-    with ThreadPoolExecutor(max_workers=max(1, parallelism)) as pool:
-        found = dict(zip(touched, pool.map(moved, touched), strict=True))
-    stale = {key: fields for key, fields in found.items() if fields}
+    def read(catalog: str) -> _Found:
+        backend = backends[catalog]
+        own = {key[1:]: one.planned_on() is not None for key, one in touched.items() if key[0] == catalog}
+        with catalog_errors(catalog, backend.impl, secrets):
+            found = load_all(backend, own, tables.get(catalog, 0), parallelism)
+            return {
+                key: (live is None, _moved(touched[key], backend, live))
+                for (kind, identifier), live in found.items()
+                for key in ((catalog, kind, identifier),)
+            }
+
+    found = {key: one for part in in_parallel(read, concerned, parallelism) for key, one in part.items()}
+    stale = {key: fields for key in touched if (fields := found[key][1])}
     if stale:
         raise StalePlanError(*(scrub(line, secrets) for line in _lines(stale, len(touched))))
+    return frozenset(key for key, (is_missing, _) in found.items() if is_missing)
 
 
-def _touched(plan: Plan) -> dict[_Key, _Touched]:
+def _touched(plan: Plan) -> dict[Key, _Touched]:
     """Return the objects with a fingerprint or a change, in order."""
-    objects: defaultdict[_Key, _Touched] = defaultdict(_Touched)
+    objects: defaultdict[Key, _Touched] = defaultdict(_Touched)
     for fingerprint in plan.fingerprints:
-        objects[fingerprint.catalog, fingerprint.identifier, fingerprint.kind].fingerprint = fingerprint
+        objects[fingerprint.catalog, fingerprint.kind, fingerprint.identifier].fingerprint = fingerprint
     for change in plan.changes:
-        objects[change.catalog, change.identifier, change.kind].changes.append(change)
+        objects[change.key].changes.append(change)
         if change.moved_from is not None:
-            objects[change.catalog, change.moved_from, change.kind].leaving = change
-    return {key: objects[key] for key in sorted(objects)}
+            objects[change.catalog, change.kind, change.moved_from].leaving = change
+    return {key: objects[key] for key in sorted(objects, key=lambda key: (key[0], key[2], key[1]))}
 
 
-def _moved(touched: _Touched, backend: Backend, kind: Kind, identifier: Identifier) -> Sequence[Difference]:
-    live = load(backend, kind, identifier)
+def _moved(touched: _Touched, backend: Backend, live: LiveNamespace | LiveTable | None) -> Sequence[Difference]:
     fingerprint = touched.fingerprint
     safeguard = backend.capabilities.safeguard
     if fingerprint and fingerprint.is_of(view_of(live, fingerprint.managed_keys, safeguard)):
@@ -119,10 +129,10 @@ def _is_leaving(change: Change, live: LiveNamespace | LiveTable | None, backend:
     return moved is not None and has_moved(change, moved, backend)
 
 
-def _lines(stale: Mapping[_Key, Sequence[Difference]], total: int) -> Sequence[str]:
+def _lines(stale: Mapping[Key, Sequence[Difference]], total: int) -> Sequence[str]:
     rows = [
         (display.address(catalog, *identifier), display.printable(moved.field), display.printable(str(moved)))
-        for (catalog, identifier, _), fields in stale.items()
+        for (catalog, _, identifier), fields in stale.items()
         for moved in fields
     ]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]

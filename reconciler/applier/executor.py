@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from typing import Protocol
+from queue import Empty, SimpleQueue
+from typing import Protocol, TypeVar
 
 from reconciler.applier.journal import Journal
 from reconciler.applier.live import load_namespace, load_table
@@ -20,15 +22,21 @@ from reconciler.applier.step import LiveT, Outcome, StaleError, Step, Target
 from reconciler.applier.table_steps import step_of_table
 from reconciler.backends.base import Backend
 from reconciler.errors import ApplyError, BackendError, ErrorCode
-from reconciler.planner.entries import Action
+from reconciler.planner.entries import Action, Change, Key
 from reconciler.planner.plan import Plan
 from reconciler.redaction import REDACTED, is_stand_in, scrub
 from reconciler.state import DEFAULT_PARALLELISM
 
 __all__ = ["StopSignal", "execute"]
 
+ItemT = TypeVar("ItemT")
+
 _TAKEN_ANYWAY = frozenset({Action.CREATE_TABLE, Action.ALTER_TABLE, Action.DROP_NAMESPACE})
-"""Taken even where the entry is as it is to be: data may be missing, and a leftover may not count as there."""
+"""Taken even where the entry is as it is to be: data may be missing, and a leftover may not count as there.
+
+So is what changes the columns that an entry shows, which are read apart."""
+_IS_ITS_OWN_CHECK = frozenset({Action.CREATE_NAMESPACE, Action.DECLARE_TABLE, Action.REGISTER_TABLE})
+"""Refused by the catalog where the name is taken, and nothing is written before that."""
 _WORTH_REPEATING = frozenset({ErrorCode.CONCURRENT_MODIFICATION, ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.THROTTLING})
 
 
@@ -48,51 +56,74 @@ def execute(
     parallelism: int = DEFAULT_PARALLELISM,
     on_event: Callable[[Event], None] = lambda _: None,
     secrets: Collection[str] = (),
+    missing: Collection[Key] = (),
 ) -> ApplyReport:
     """Carry out every change of ``plan`` that can be, and return how each ended.
 
-    Each object is read again right before its own write. Nothing is rolled back and nothing is tried twice here:
-    backends repeat what is safe to repeat, and a second apply goes on where this one ended.
+    Each object is read again right before its own write, unless the write itself is refused where the object exists.
+    Nothing is rolled back and nothing is tried twice here: backends repeat what is safe to repeat, and a second apply
+    goes on where this one ended.
 
     Args:
         plan: with its sensitive values (see ``reconciler.planner.integrity`` for a plan read from a file).
         backends: the connection of every catalog of the plan, by the catalog's name.
         journal: where intents and outcomes are recorded.
         stop: once set, what is in flight ends and nothing new starts; the rest is skipped, without an event each.
-        parallelism: how many changes are in flight at most, over all catalogs.
+        parallelism: how many changes are in flight at most, over all catalogs; those that a catalog takes into one
+            commit count as one (``Backend.commits_together``).
         on_event: told of every start and end, in the calling thread.
         secrets: texts that no message may show.
+        missing: the objects that did not exist a moment ago (see ``check_plan``).
 
     Raises:
         ApplyError: the plan cannot be carried out at all; nothing was changed.
         PlanFileError: the plan has a dependency cycle; nothing was changed.
     """
     _refuse_unusable(plan, backends)
-    run = _Run(plan, backends, journal, tuple(secrets))
+    run = _Run(plan, backends, journal, tuple(secrets), frozenset(missing))
     schedule = Schedule(plan.changes)
-    with ThreadPoolExecutor(max_workers=max(1, parallelism), thread_name_prefix="apply") as pool:
+    widths = {name: backend.commits_together for name, backend in backends.items()}
+    most = max(1, parallelism)
+    with ThreadPoolExecutor(max_workers=most * max(widths.values(), default=1), thread_name_prefix="apply") as pool:
         in_flight: dict[Future[Result], int] = {}
+        started: Counter[str] = Counter()
+        ended: SimpleQueue[Future[Result]] = SimpleQueue()
+
+        def fits(position: int) -> bool:
+            mine = plan.changes[position].catalog
+            return sum(-(-(started[name] + (name == mine)) // width) for name, width in widths.items()) <= most
+
         while schedule:
-            while (
-                not stop.is_set() and len(in_flight) < max(1, parallelism) and (position := schedule.take()) is not None
-            ):
+            while not stop.is_set() and (position := schedule.take(fits)) is not None:
                 if obstacle := run.obstacle(position):
                     on_event(Finished(run.skip(position, obstacle)))
                     schedule.end(position)
-                else:
-                    on_event(Started(plan.changes[position]))
-                    in_flight[pool.submit(run.perform, position)] = position
-            if not in_flight and stop.is_set():
-                break
-            ended, _ = wait(in_flight, return_when=FIRST_COMPLETED)
-            for future in sorted(ended, key=in_flight.__getitem__):
+                    continue
+                on_event(Started(plan.changes[position]))
+                future = pool.submit(run.perform, position)
+                in_flight[future] = position
+                started[plan.changes[position].catalog] += 1
+                future.add_done_callback(ended.put)
+            if not in_flight:
+                break  # stopped, or the rest was skipped
+            for future in sorted(_all_in(ended), key=in_flight.__getitem__):
                 position = in_flight.pop(future)
+                started[plan.changes[position].catalog] -= 1
                 on_event(Finished(run.record(position, future.result())))
                 schedule.end(position)
     report = ApplyReport(run.in_order(), journal.path, interrupted=stop.is_set())
     with suppress(ApplyError):  # every change is recorded; without the last line the run reads as cut off
         journal.summary(report)
     return report
+
+
+def _all_in(queue: SimpleQueue[ItemT]) -> list[ItemT]:
+    """Return what is in ``queue``, after waiting until anything is."""
+    found = [queue.get()]
+    with suppress(Empty):
+        while True:
+            found.append(queue.get_nowait())
+    return found
 
 
 def _refuse_unusable(plan: Plan, backends: Mapping[str, Backend]) -> None:
@@ -117,11 +148,19 @@ def _refuse_unusable(plan: Plan, backends: Mapping[str, Backend]) -> None:
 class _Run:
     """The changes of one run and what became of them so far."""
 
-    def __init__(self, plan: Plan, backends: Mapping[str, Backend], journal: Journal, secrets: Collection[str]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        backends: Mapping[str, Backend],
+        journal: Journal,
+        secrets: Collection[str],
+        missing: Collection[Key],
+    ) -> None:
         self._changes = plan.changes
         self._backends = backends
         self._journal = journal
         self._secrets = secrets
+        self._missing = missing
         self._results: dict[int, Result] = {}
 
     def in_order(self) -> tuple[Result, ...]:
@@ -186,7 +225,9 @@ class _Run:
         backend = self._backends[change.catalog]
         if change.kind == "namespace":
             namespace_id = backend.namespace_id_of(change.identifier, root=False)
-            namespace = Target(change, backend, namespace_id, load_namespace(backend, namespace_id))
+            namespace = Target(
+                change, backend, namespace_id, None if self._is_new(change) else load_namespace(backend, namespace_id)
+            )
             return self._take(position, namespace, step_of_namespace)
         if change.moved_from is not None:
             move = move_of(change, backend)
@@ -195,12 +236,17 @@ class _Run:
             self._journal.intent(position, change, move.origin or move.live)
             return move.carry_out()
         table_id = backend.table_id(change.identifier)
-        table = Target(change, backend, table_id, load_table(backend, table_id))
+        table = Target(change, backend, table_id, None if self._is_new(change) else load_table(backend, table_id))
         return self._take(position, table, step_of_table)
+
+    def _is_new(self, change: Change) -> bool:
+        """Return whether the catalog itself will tell if the object of ``change`` has come to exist meanwhile."""
+        return change.is_new and change.action in _IS_ITS_OWN_CHECK and change.key in self._missing
 
     def _take(self, position: int, target: Target[LiveT], step_of: Callable[[Target[LiveT]], Step[LiveT]]) -> Outcome:
         target.expect_planned()
-        if target.precondition is Precondition.APPLIED and target.change.action not in _TAKEN_ANYWAY:
+        is_taken_anyway = target.change.action in _TAKEN_ANYWAY or target.after.shown_columns is not None
+        if target.precondition is Precondition.APPLIED and not is_taken_anyway:
             return Outcome(Status.ALREADY)
         step = step_of(target)
         self._journal.intent(position, target.change, target.live)

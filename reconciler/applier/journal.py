@@ -9,15 +9,14 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import threading
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
 
 from reconciler import locations
+from reconciler.applier.durable import DurableLines
 from reconciler.applier.report import ApplyReport, Result, Status
 from reconciler.errors import ApplyError
 from reconciler.names import address
@@ -37,8 +36,7 @@ class Journal:
     def __init__(self, run: str, path: Path, file: FileIO) -> None:
         self.run = run
         self.path = path
-        self._file = file
-        self._lock = threading.Lock()
+        self._lines = DurableLines(file)
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str], plan: Plan) -> Journal:
@@ -76,7 +74,7 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._file.close()
+        self._lines.close()
 
     def intent(self, position: int, change: Change, live: LiveNamespace | LiveTable | None) -> None:
         """Record that the change at ``position`` is about to write, and the whole object as it is before.
@@ -116,25 +114,10 @@ class Journal:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = json.dumps({"entry": entry, "at": now, **content}, ensure_ascii=True) + "\n"
         try:
-            with self._lock:
-                self._append(line.encode())
+            self._lines.append(line.encode())
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else error
             raise ApplyError(f"the journal {self.path} cannot be written: {reason}") from None
-
-    def _append(self, line: bytes) -> None:
-        """Put a line on the disk, whole or not at all: on a full one, what fitted is taken back."""
-        descriptor = self._file.fileno()
-        end = os.fstat(descriptor).st_size
-        try:
-            rest = line
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
-            os.fsync(descriptor)
-        except OSError:
-            with suppress(OSError):
-                os.ftruncate(descriptor, end)
-            raise
 
 
 def _new_file(folder: Path) -> tuple[str, Path, FileIO]:

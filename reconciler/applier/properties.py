@@ -20,6 +20,8 @@ def _marks(after: ObjectView, live: Mapping[str, str]) -> dict[str, str | None]:
     known = ownership.recorded_keys(live), ownership.recorded_secrets(live)
     if known != (frozenset(after.keys), frozenset(after.secret_keys)):
         marks[ownership.KEYS] = ownership.encode_keys(after.keys, after.secret_keys) if after.keys else None
+    if ownership.mirror_of(live) != after.mirror:
+        marks[ownership.MIRROR] = after.mirror
     if ownership.is_protected(live) != after.protect:
         marks[ownership.PROTECT] = "true" if after.protect else None
     return marks

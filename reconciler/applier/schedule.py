@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from reconciler.errors import PlanFileError
@@ -33,11 +33,14 @@ class Schedule:
     def __bool__(self) -> bool:
         return self._sorter.is_active()
 
-    def take(self) -> int | None:
-        """Return the first change that can start and has not been taken; None while all the rest have to wait."""
+    def take(self, fits: Callable[[int], bool]) -> int | None:
+        """Return the first change that can start and has not been taken.
+
+        None while that one does not fit, or all the rest have to wait.
+        """
         for position in self._sorter.get_ready():
             heapq.heappush(self._ready, position)
-        return heapq.heappop(self._ready) if self._ready else None
+        return heapq.heappop(self._ready) if self._ready and fits(self._ready[0]) else None
 
     def end(self, position: int) -> None:
         """Say that a change has ended, in whatever way."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar
@@ -24,6 +24,7 @@ from reconciler.state import (
     LiveTable,
     PropertyChanges,
     Schema,
+    ShownColumns,
     Snapshot,
 )
 
@@ -71,6 +72,10 @@ class Backend(ABC):
 
     parallelism: int = DEFAULT_PARALLELISM
     """How many requests a scan or a list has in flight; whoever connects may set another number."""
+
+    commits_together: ClassVar[int] = 1
+    """How many changes at once count as one against the parallelism of an apply, as the catalog takes all that come
+    while it commits into its next commit."""
 
     drops_missing: ClassVar[bool] = False
     """Whether DropNamespace without a mode takes a namespace that does not exist for dropped, by its specification."""
@@ -279,15 +284,16 @@ class Backend(ABC):
         """
         return ()
 
-    def foreign_tables(self, namespace: Identifier) -> Sequence[ForeignTable]:
+    def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> Sequence[ForeignTable]:
         """Return the tables directly in ``namespace`` that are not entered as Lance tables are (optional).
 
         Those of other formats and views, and those that are marked as Lance tables and are of the wrong type, shown by
-        a scan or not: complete, with the location and the format that the catalog says. A namespace that cannot hold
-        tables has none.
+        a scan or not: complete, with the location and the format that the catalog says; where ``names`` are given,
+        those of them that have one. A namespace that cannot hold tables has none. A plan asks for the names of the
+        tables that it would make, so that none is planned where another table is in its way.
 
         Raises:
-            NamespaceNotFoundError: ``namespace`` does not exist.
+            NamespaceNotFoundError: ``namespace`` does not exist; where ``names`` are given, if the service tells.
         """
         return ()
 
@@ -311,6 +317,34 @@ class Backend(ABC):
             TableNotFoundError, NotLanceTableError: see :meth:`load_table`.
         """
         return None
+
+    def shown_columns(self, identifiers: Collection[Identifier]) -> Mapping[Identifier, ShownColumns]:
+        """Return the columns that the entries of Lance tables show, of those that show any (optional).
+
+        Asked for tables whose storage is opened anyway; a table that has gone is left out.
+
+        Raises:
+            BackendError: an entry could not be read.
+        """
+        return {}
+
+    def columns_to_show(self, schema: Schema) -> ShownColumns | None:
+        """Return the columns that an entry shows of data with ``schema``; None where it cannot show them (optional).
+
+        It answers without a call, for a catalog that implements :meth:`shown_columns`.
+        """
+        return None
+
+    def show_columns(self, identifier: Identifier, columns: ShownColumns) -> None:
+        """Let the entry of a Lance table show ``columns``, from one of the two above (optional).
+
+        Everything else of the entry stays, and so does what it says of a column that is given no comment.
+
+        Raises:
+            TableNotFoundError: it does not exist.
+            ConcurrentModificationError: it was changed in between, where the service tells.
+        """
+        raise UnsupportedOperationError(f"{self.impl}: the columns that a table shows cannot be changed")
 
     def schema_notes(self, schemas: Iterable[Schema]) -> Sequence[str]:
         """Return, in sentences, what the catalog cannot show as it is of the tables about to be made (optional)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
@@ -132,11 +132,15 @@ class MemoryBackend(Backend):
         with self._store.lock:
             return [found[-1] for found in self._store.foreign if found[:-1] == identifier]
 
-    def foreign_tables(self, namespace: Identifier) -> list[ForeignTable]:
+    def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
         """Return what :meth:`add_foreign` put into a namespace."""
         with self._store.lock:
             self._require_namespace(namespace)
-            return [foreign for found, foreign in self._store.foreign.items() if found[:-1] == namespace]
+            return [
+                foreign
+                for found, foreign in self._store.foreign.items()
+                if found[:-1] == namespace and (names is None or found[-1] in names)
+            ]
 
     def insert_namespace(
         self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None

@@ -117,6 +117,9 @@ def foreign_tables_are_told_apart(context: CheckContext) -> None:
         found = [foreign.id for foreign in context.backend.foreign_tables(context.base)]
         need(bool(found), "the backend does not tell of foreign tables")
         equal("the foreign tables", found, [(*context.base, "theirs")])
+        for asked, expected in ((["ours", "theirs"], ["theirs"]), (["ours", "nobodys"], [])):
+            named = [foreign.id[-1] for foreign in context.backend.foreign_tables(context.base, asked)]
+            equal(f"the foreign tables named {asked}", named, expected)
     finally:
         take_away()
 

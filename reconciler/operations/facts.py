@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from reconciler import storage
+from reconciler import locations, storage
 from reconciler.concurrency import in_parallel
 from reconciler.errors import InvalidInputError, NamespaceNotFoundError, SelectionError, TableNotFoundError
-from reconciler.names import Identifier, Scope
+from reconciler.names import Identifier, Scope, folded
 from reconciler.planner.catalog import droppable_namespaces
-from reconciler.planner.facts import CatalogInput, StorageQuestion, TableFacts
+from reconciler.planner.facts import CatalogInput, EntryColumns, StorageQuestion, TableFacts
 from reconciler.planner.live_tables import LiveTables
+from reconciler.planner.schemas import planned
 from reconciler.state import (
     DesiredCatalog,
     DesiredNamespace,
     DesiredTable,
+    ForeignTable,
     LiveNamespace,
+    LiveTable,
     Schema,
+    ShownColumns,
     Snapshot,
     Storage,
     StorageKind,
@@ -28,50 +34,76 @@ if TYPE_CHECKING:
     from reconciler.backends.base import Backend
 
 __all__ = [
+    "ask_held",
     "ask_occupants",
     "ask_places",
     "ask_storage",
     "check_names",
     "check_selection",
+    "links_to",
+    "missing_blocks",
     "problem_of",
     "schemas_to_show",
 ]
 
 _NOT_LOOKED_AT = Storage(StorageKind.UNKNOWN)
+_NOTHING_WRITTEN: Mapping[Identifier, Storage] = {}
 
 
 def ask_storage(
-    backend: Backend, questions: Iterable[StorageQuestion], parallelism: int
+    backend: Backend,
+    questions: Iterable[StorageQuestion],
+    parallelism: int,
+    written: Mapping[Identifier, Storage] = _NOTHING_WRITTEN,
 ) -> Mapping[Identifier, TableFacts]:
     """Return what storage holds for each table in question, where it is or would be.
+
+    ``written`` is what it will hold for some of them, by the plan of the catalog that they follow; they are not opened.
 
     Raises:
         BackendError: the catalog could not say where a table goes.
     """
     asked = list(questions)
     places = ask_places(backend, asked, parallelism)
-    probed = {question.table.id for question in asked if question.table.probe}
+    probed = {question.table.id for question in asked if question.table.probe} - written.keys()
     locations = {place for identifier, place in places.items() if place is not None and identifier in probed}
     found = storage.probe_many(locations, backend.storage_options(), parallelism)
     elsewhere = {
         question.table.id: question.otherwise
         for question in asked
         if question.otherwise is not None
-        and question.table.probe
+        and question.table.id in probed
         and found.get(places[question.table.id] or "", _NOT_LOOKED_AT).kind is StorageKind.NOTHING
     }
     if elsewhere:
         places = {**places, **elsewhere}
         found |= storage.probe_many(elsewhere.values(), backend.storage_options(), parallelism)
-    return {
+    facts = {
         identifier: TableFacts(
             place,
-            found[place] if place in found and identifier in probed else _NOT_LOOKED_AT,
+            found[place] if place in found and identifier in probed else written.get(identifier, _NOT_LOOKED_AT),
             problem_of(backend, question, place),
         )
         for question in asked
         for identifier, place in ((question.table.id, places[question.table.id]),)
     }
+    stale = _stale_columns(backend, asked, facts)
+    return {identifier: replace(one, entry=stale.get(identifier)) for identifier, one in facts.items()}
+
+
+def _stale_columns(
+    backend: Backend, asked: Iterable[StorageQuestion], facts: Mapping[Identifier, TableFacts]
+) -> Mapping[Identifier, EntryColumns]:
+    """Return, for the tables in question whose entry shows other columns than their data is to have, both."""
+    to_show: dict[Identifier, tuple[Identifier, ShownColumns]] = {}
+    for question in asked:
+        schema = planned(question.table, facts[question.table.id].storage)
+        columns = backend.columns_to_show(schema) if schema and question.entry is not None else None
+        if columns is not None and question.entry is not None:
+            to_show[question.entry] = question.table.id, columns
+    shown = backend.shown_columns(to_show) if to_show else {}
+    both = {to_show[entry][0]: EntryColumns(columns, to_show[entry][1]) for entry, columns in shown.items()}
+    return {identifier: columns for identifier, columns in both.items() if columns}
 
 
 def problem_of(backend: Backend, question: StorageQuestion, place: str | None) -> str | None:
@@ -98,6 +130,44 @@ def ask_places(
     )
 
 
+def ask_held(
+    backend: Backend, names: Iterable[Identifier], spaces: Collection[Identifier], parallelism: int
+) -> Mapping[Identifier, str]:
+    """Return what has one of ``names`` in the catalog and is no Lance table, in words.
+
+    ``spaces`` are the namespaces that there are; of others nothing is asked.
+
+    Raises:
+        BackendError: the catalog could not say.
+    """
+    asked: defaultdict[Identifier, set[str]] = defaultdict(set)
+    for name in names:
+        if len(name) == 1 or name[:-1] in spaces:
+            asked[name[:-1]].add(name[-1])
+
+    def held_in(space: Identifier) -> Sequence[ForeignTable]:
+        try:
+            return backend.foreign_tables(space, asked[space])
+        except NamespaceNotFoundError:
+            return ()
+
+    found = in_parallel(held_in, sorted(asked), parallelism)
+    return {table.id: _in_words(table) for tables in found for table in tables}
+
+
+def _in_words(table: ForeignTable) -> str:
+    return table.format if table.location is None else f"{table.format}, at {locations.redact(table.location)}"
+
+
+def links_to(wanted: Iterable[str | None], live: Iterable[LiveTable]) -> Mapping[str, str]:
+    """Return where symbolic links lead the locations of tables to be made and of live ones (see ``Facts.places``).
+
+    It is looked at on this machine only, and for live tables only where a new one is on it.
+    """
+    here = [location for location in wanted if location is not None and storage.local_path(location) is not None]
+    return storage.real_places(chain(here, (table.location for table in live))) if here else {}
+
+
 def schemas_to_show(questions: Iterable[StorageQuestion], found: Mapping[Identifier, TableFacts]) -> Iterator[Schema]:
     """Yield the columns that the catalog will be told of: those of the tables that have no entry yet."""
     for question in questions:
@@ -106,37 +176,40 @@ def schemas_to_show(questions: Iterable[StorageQuestion], found: Mapping[Identif
             yield schema
 
 
-def check_names(backend: Backend, desired: DesiredCatalog, live: Snapshot) -> None:
+def missing_blocks(desired: DesiredCatalog, live: Snapshot) -> Iterator[DesiredNamespace | DesiredTable]:
+    """Yield the blocks of what should be there and is not."""
+    for namespace in desired.namespaces.values():
+        if not namespace.absent and namespace.id not in live.namespaces:
+            yield namespace
+    for table in desired.tables.values():
+        if not table.absent and table.refused is None and table.id not in live.tables:
+            yield table
+
+
+def check_names(
+    backend: Backend, missing: Iterable[DesiredNamespace | DesiredTable], there: Iterable[Identifier]
+) -> None:
     """Return when no name of the manifest is one that the service keeps in another form.
 
-    It is asked for those that a scan did not find, and that differ from one it found in capitals only.
+    It is asked for those of ``missing``, which a scan did not find, that differ from one in ``there`` in capitals only.
 
     Raises:
         InvalidInputError: naming each, and what to write.
         BackendError: the catalog could not be read.
     """
-    blocks: list[DesiredNamespace | DesiredTable] = [*desired.namespaces.values(), *desired.tables.values()]
-    missing = [block for block in blocks if not block.absent and not _is_live(live, block)]
-    if not missing or backend.capabilities.folds_case:
+    asked = [] if backend.capabilities.folds_case else list(missing)
+    if not asked:
         return
-    known = {_lower(identifier): identifier for identifier in chain(live.namespaces, live.tables)}
+    known = {folded(identifier): identifier for identifier in there}
     wrong: list[str] = []
-    for block in missing:
-        kept = known.get(_lower(block.id))
+    for block in asked:
+        kept = known.get(folded(block.id))
         if kept is not None and _answers(backend, block):
             wrong.append(f"`{'/'.join(block.id)}` as `{'/'.join(kept)}` ({block.source})")
     if wrong:
         raise InvalidInputError(
             f"{backend.impl}: the service keeps {', '.join(wrong)}: write the names in the manifest as the service does"
         )
-
-
-def _is_live(live: Snapshot, block: DesiredNamespace | DesiredTable) -> bool:
-    return block.id in (live.tables if isinstance(block, DesiredTable) else live.namespaces)
-
-
-def _lower(identifier: Identifier) -> Identifier:
-    return tuple(name.lower() for name in identifier)
 
 
 def _answers(backend: Backend, block: DesiredNamespace | DesiredTable) -> bool:

@@ -251,11 +251,11 @@ def _missing_root(live: _Live) -> str | None:
 
 def _search(lives: Sequence[_Live], specs: Mapping[str, CatalogSpec], parallelism: int) -> None:
     """Add the datasets that no catalog has to what is written of the catalog under whose root they are."""
-    claimed = {locations.normalise(table.location) for live in lives for table in live.snapshot.tables.values()}
+    claimed = {storage.place_of(table.location) for live in lives for table in live.snapshot.tables.values()}
     for live in lives:
         with specs[live.name].errors():
             live.found = find_unregistered(live.backend, claimed, live.snapshot, parallelism)
-        claimed.update(locations.normalise(table.location) for table in live.found.tables.values())
+        claimed.update(storage.place_of(table.location) for table in live.found.tables.values())
         live.chosen = replace(live.chosen, tables={**live.chosen.tables, **live.found.tables})
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reconciler import locations, storage
-from reconciler.backends.identifiers import folded, name_problem, table_depth_problem
 from reconciler.concurrency import in_parallel
+from reconciler.limits import folded, name_problem, table_depth_problem
 from reconciler.names import DELIMITER, Identifier
 from reconciler.state import LiveTable, Snapshot
 
@@ -36,7 +36,7 @@ def find_unregistered(backend: Backend, claimed: Collection[str], live: Snapshot
 
     Args:
         backend: the catalog.
-        claimed: the places, normalised, that tables of any catalog have.
+        claimed: the places (``storage.place_of``) that tables of any catalog have.
         live: what is in the catalog, whose names cannot be given again.
         parallelism: how many directories are listed at once.
 
@@ -61,7 +61,7 @@ def _datasets(root: str, options: Mapping[str, str], claimed: Collection[str], p
         level = [below for one in looked for below in one.below]
         if not level:
             break
-    return sorted(place for place in datasets if locations.normalise(place) not in claimed)
+    return sorted(place for place in datasets if storage.place_of(place) not in claimed)
 
 
 def _name(backend: Backend, root: str, place: str, live: Snapshot, found: Found) -> None:

@@ -9,20 +9,28 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from reconciler import locations
 from reconciler.display import count
 from reconciler.errors import CatalogError
-from reconciler.names import Identifier, split
+from reconciler.names import Identifier, folded, split
 from reconciler.operations.connections import CatalogSpec, Connection, open_connections, places_of
-from reconciler.operations.facts import ask_occupants, ask_storage, check_selection, schemas_to_show
+from reconciler.operations.facts import (
+    ask_held,
+    ask_occupants,
+    ask_storage,
+    check_names,
+    check_selection,
+    links_to,
+    missing_blocks,
+    schemas_to_show,
+)
 from reconciler.operations.plan import plan_options, reference, selected_catalogs
 from reconciler.pipeline import rows
 from reconciler.pipeline.desired import desired_tables
@@ -33,17 +41,35 @@ from reconciler.planner import assemble
 from reconciler.planner.catalog import CatalogPlan, conclude
 from reconciler.planner.comparison import Comparison, Outcomes, comparison_of
 from reconciler.planner.entries import Action
-from reconciler.planner.facts import CatalogInput, Facts, StorageQuestion, TableFacts, storage_question
+from reconciler.planner.facts import (
+    CatalogInput,
+    Facts,
+    StorageQuestion,
+    TableFacts,
+    names_in_question,
+    storage_question,
+)
 from reconciler.planner.live_tables import LiveTables, TablesInMemory
+from reconciler.planner.mirrors import waves
 from reconciler.planner.moves import Pair, pairs
 from reconciler.planner.places import hide_places
 from reconciler.planner.plan import Options, Plan
+from reconciler.planner.planning import Planning
 from reconciler.planner.safety import check_removals
-from reconciler.state import DEFAULT_PARALLELISM, Capabilities, LiveTable, Schema
+from reconciler.state import (
+    DEFAULT_PARALLELISM,
+    Capabilities,
+    DesiredNamespace,
+    DesiredTable,
+    LiveTable,
+    Schema,
+    Storage,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from reconciler.backends.base import Backend
     from reconciler.manifest import Manifest
 
 __all__ = ["plan_on_spark"]
@@ -58,19 +84,22 @@ class _Compared:
     """What comparing some tables of a catalog came to.
 
     ``aside`` are the tables that may have had another name: what they have under it is in another row. ``schemas`` are
-    those the catalog will be told of; ``counts`` says how many live tables are in each namespace.
+    those the catalog will be told of; ``counts`` says how many live tables are in each namespace; ``missing`` are the
+    wanted tables that no scan found.
     """
 
     outcomes: Outcomes = field(default_factory=Outcomes)
     aside: list[Pair] = field(default_factory=list)
     schemas: Counter[Schema] = field(default_factory=Counter)
     counts: Counter[Identifier] = field(default_factory=Counter)
+    missing: set[Identifier] = field(default_factory=set)
 
     def merge(self, other: _Compared) -> None:
         self.outcomes.merge(other.outcomes)
         self.aside += other.aside
         self.schemas.update(other.schemas)
         self.counts.update(other.counts)
+        self.missing |= other.missing
 
 
 def plan_on_spark(
@@ -97,44 +126,65 @@ def plan_on_spark(
         specs = [connection.spec for connection in connections.values()]
         live = stack.enter_context(LiveState(spark, specs))
         live.read(_catalogs(specs))
-        sources = {
-            name: CatalogInput(
-                connection.desired,
-                live.snapshot(name),
-                _capabilities(connection),
-                connection.spec.impl,
-                options=plan_options(connection, selection, adopt=adopt, take_over=take_over),
-                service=connection.service,
-            )
-            for name, connection in connections.items()
-        }
+        desired = {name: connection.desired for name, connection in connections.items()}
+        mirrored = {one.mirror.origin for one in desired.values() if one.mirror is not None}
+        planning, sources = Planning(), dict[str, CatalogInput]()
+        for names in waves(desired):
+            group = {
+                name: planning.with_mirror(
+                    CatalogInput(
+                        connections[name].desired,
+                        live.snapshot(name),
+                        _capabilities(connections[name]),
+                        connections[name].spec.impl,
+                        options=plan_options(connections[name], selection, adopt=adopt, take_over=take_over),
+                        service=connections[name].service,
+                    )
+                )
+                for name in names
+            }
+            for source, plan in _planned(spark, group, connections, live):
+                # What others mirror is paired here, so its tables have to be.
+                name = source.desired.name
+                tables = live.tables_of(name) if name in mirrored else {}
+                planning.add(replace(source, live=replace(source.live, tables=tables)), plan)
+            sources |= group
         nothing = TablesInMemory({})
         asked = [(source, TablesOnSpark(live, name, {}, nothing)) for name, source in sources.items()]
         check_selection(select, asked)
-        parts = _compare(spark, specs, sources, live)
-        for name, source in sources.items():
-            _compare_aside(source, connections[name], parts[name])
-        found = live.find({name: _lookup(source, parts[name]) for name, source in sources.items()})
-        plans = [
-            _conclude(
-                source,
-                connections[name],
-                parts[name],
-                TablesOnSpark(
-                    live, name, parts[name].counts, TablesInMemory({table.id: table for table in found[name]})
-                ),
-            )
-            for name, source in sources.items()
-        ]
     made = assemble(
         reference(manifest),
         manifest.thresholds,
-        plans,
+        planning.plans(),
         Options(select=tuple(select), adopt=adopt, take_over=take_over),
     )
     if not allow_mass_removal:
         check_removals(made)
     return hide_places(made, places_of(connections.values()))
+
+
+def _planned(
+    spark: SparkSession,
+    sources: Mapping[str, CatalogInput],
+    connections: Mapping[str, Connection],
+    live: LiveState,
+) -> Iterator[tuple[CatalogInput, CatalogPlan]]:
+    """Yield catalogs, none of which mirrors another of them, and their plans."""
+    parts = _compare(spark, [connections[name].spec for name in sources], sources, live)
+    for name, source in sources.items():
+        _compare_aside(source, connections[name], parts[name])
+    links = {name: links_to(_places(part), ()) for name, part in parts.items()}
+    found = live.find({name: _lookup(source, parts[name], links[name]) for name, source in sources.items()})
+    for name, source in sources.items():
+        with connections[name].spec.errors():
+            missing = _missing(source, parts[name])
+            there = [*source.live.namespaces, *(table.id for table in found[name])]
+            check_names(connections[name].backend, missing, there)
+    for name, source in sources.items():
+        leads = links_to(_places(parts[name]), found[name])
+        here = TablesInMemory({table.id: table for table in found[name]}, leads)
+        tables = TablesOnSpark(live, name, parts[name].counts, here)
+        yield source, _conclude(source, connections[name], parts[name], tables, leads)
 
 
 def _capabilities(connection: Connection) -> Capabilities:
@@ -144,17 +194,21 @@ def _capabilities(connection: Connection) -> Capabilities:
 
 def _compare_aside(source: CatalogInput, connection: Connection, part: _Compared) -> None:
     """Compare the tables that may have had another name, now that all their rows are together."""
-    backend, comparison = connection.backend, comparison_of(source)
+    comparison = comparison_of(source)
     blocks = {pair.desired.id: pair.desired for pair in part.aside if pair.desired is not None}
     live = {pair.live.id: pair.live for pair in part.aside if pair.live is not None}
     together = [*pairs(comparison.moves, blocks, live)]
-    asked = [*_questions(comparison, together)]
-    if asked:
+
+    @contextmanager
+    def connect() -> Iterator[Backend]:
         with connection.spec.errors():
-            found = ask_storage(backend, asked, backend.parallelism)
-    else:
-        found = {}
-    _add(part, comparison, together, asked, found)
+            yield connection.backend
+
+    _add(part, comparison, together, source.live.namespaces, _written(source), connect)
+
+
+def _written(source: CatalogInput) -> Mapping[Identifier, Storage]:
+    return source.mirrored.written if source.mirrored is not None else {}
 
 
 def _questions(comparison: Comparison, found: Iterable[Pair]) -> Iterator[StorageQuestion]:
@@ -167,31 +221,64 @@ def _questions(comparison: Comparison, found: Iterable[Pair]) -> Iterator[Storag
 def _add(
     part: _Compared,
     comparison: Comparison,
-    together: Iterable[Pair],
-    asked: Sequence[StorageQuestion],
-    found: Mapping[Identifier, TableFacts],
+    together: Sequence[Pair],
+    spaces: Collection[Identifier],
+    written: Mapping[Identifier, Storage],
+    connect: Callable[[], AbstractContextManager[Backend]],
 ) -> None:
-    """Add to ``part`` what comparing some tables comes to."""
+    """Add to ``part`` what comparing some tables comes to.
+
+    ``spaces`` are the live namespaces, ``written`` is what storage will hold by the plan of another catalog.
+    """
+    asked = [*_questions(comparison, together)]
+    names = [*names_in_question(together, comparison.select)]
+    found: Mapping[Identifier, TableFacts] = {}
+    held: Mapping[Identifier, str] = {}
+    if asked or names:
+        with connect() as backend:
+            found = ask_storage(backend, asked, backend.parallelism, written)
+            held = ask_held(backend, names, spaces, backend.parallelism)
     part.schemas.update(schemas_to_show(asked, found))
     for pair in together:
         part.counts.update(live.id[:-1] for live in (pair.live, pair.origin) if live is not None)
-        comparison.add(part.outcomes, pair, found.get(pair.desired.id) if pair.desired else None)
+        if pair.desired is None:
+            comparison.add(part.outcomes, pair, None)
+            continue
+        if pair.live is None and not pair.desired.absent:
+            part.missing.add(pair.desired.id)
+        name = pair.desired.id
+        comparison.add(part.outcomes, replace(pair, held=held.get(name, "")), found.get(name))
 
 
-def _lookup(source: CatalogInput, part: _Compared) -> Lookup:
-    """Return the live tables that new objects of the plan may clash with."""
+def _missing(source: CatalogInput, part: _Compared) -> list[DesiredNamespace | DesiredTable]:
+    """Return the blocks of what should be there and was not found."""
+    blocks = missing_blocks(source.desired, source.live)
+    return [block for block in blocks if isinstance(block, DesiredNamespace) or block.id in part.missing]
+
+
+def _places(part: _Compared) -> list[str | None]:
+    """Return where the tables of the plan will be."""
+    return [change.after.location for change in part.outcomes.changes if change.after]
+
+
+def _lookup(source: CatalogInput, part: _Compared, links: Mapping[str, str]) -> Lookup:
+    """Return the live tables that new objects of the plan may clash with, or be in other capitals."""
     new = source.desired.namespaces.keys() - source.live.namespaces.keys()
+    place_of = Facts(places=links).place_of
     return Lookup(
         frozenset(new if source.capabilities.one_name_space else ()),
         frozenset(
-            locations.normalise(change.after.location)
+            place_of(change.after.location)
             for change in part.outcomes.changes
             if change.action in (Action.CREATE_TABLE, Action.REGISTER_TABLE) and change.after and change.after.location
         ),
+        frozenset(() if source.capabilities.folds_case else map(folded, part.missing)),
     )
 
 
-def _conclude(source: CatalogInput, connection: Connection, part: _Compared, tables: LiveTables) -> CatalogPlan:
+def _conclude(
+    source: CatalogInput, connection: Connection, part: _Compared, tables: LiveTables, links: Mapping[str, str]
+) -> CatalogPlan:
     """Plan one catalog of what comparing its tables came to."""
     backend = connection.backend
     with connection.spec.errors():
@@ -201,7 +288,7 @@ def _conclude(source: CatalogInput, connection: Connection, part: _Compared, tab
     source = replace(
         source,
         live=replace(source.live, notes=(*source.live.notes, *notes)),
-        facts=Facts(occupants=occupants, leftovers=leftovers),
+        facts=Facts(occupants=occupants, leftovers=leftovers, places=links),
     )
     return conclude(source, part.outcomes, tables)
 
@@ -222,9 +309,12 @@ def _compare(
     desired = [source.desired for source in sources.values()]
     tables_at_most = live.table_count + sum(len(catalog.tables) for catalog in desired)
     partitions = ceil(tables_at_most / _PAIRS_A_PARTITION) or 1
-    there = live.tables.selectExpr("catalog", f"{rows.KEY} AS key", "location", "properties")
+    own = live.tables.filter(live.tables.catalog.isin(*sources))
+    there = own.selectExpr("catalog", f"{rows.KEY} AS key", "location", "properties")
     comparisons = {name: comparison_of(source) for name, source in sources.items()}
-    comparer = _Comparer(comparisons, {spec.name: spec for spec in specs})
+    spaces = {name: frozenset(source.live.namespaces) for name, source in sources.items()}
+    written = {name: _written(source) for name, source in sources.items()}
+    comparer = _Comparer(comparisons, {spec.name: spec for spec in specs}, spaces, written)
     tables = desired_tables(spark, desired).join(there, ["catalog", "key"], "full_outer")
     with _shuffling(spark, partitions):
         compared = tables.mapInArrow(comparer, spark_schema(_COMPARED)).persist(StorageLevel.DISK_ONLY)
@@ -257,10 +347,12 @@ def _shuffling(spark: SparkSession, partitions: int) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Comparer:
-    """Compares the tables of a partition; runs on the executors."""
+    """Compares the tables of a partition; runs on the executors. ``spaces`` are the live namespaces of catalogs."""
 
     comparisons: Mapping[str, Comparison]
     specs: Mapping[str, CatalogSpec]
+    spaces: Mapping[str, frozenset[Identifier]]
+    written: Mapping[str, Mapping[Identifier, Storage]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield what each batch came to, in the columns of ``_COMPARED``."""
@@ -285,16 +377,8 @@ class _Comparer:
             one = pair.desired or pair.live
             is_aside = one is not None and comparison.moves and comparison.moves.concerns(one.id)
             (part.aside if is_aside else together).append(pair)
-        asked = [*_questions(comparison, together)]
-        _add(part, comparison, together, asked, self._ask(catalog, asked))
+        _add(part, comparison, together, self.spaces[catalog], self.written[catalog], self.specs[catalog].connect)
         return part
-
-    def _ask(self, catalog: str, asked: Sequence[StorageQuestion]) -> Mapping[Identifier, TableFacts]:
-        if not asked:
-            return {}
-        spec = self.specs[catalog]
-        with spec.connect() as backend:
-            return ask_storage(backend, asked, spec.parallelism)
 
 
 def _pair(row: Mapping[str, Any]) -> Pair:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from reconciler import locations
+from reconciler import locations, storage
 from reconciler.names import Identifier, address, split
 from reconciler.pipeline.catalog_info import CatalogInfo, RootIndex
 from reconciler.pipeline.records import Severity, Stored, TableRecord
@@ -36,8 +36,8 @@ PLACES = pa.schema(
 )
 """Where a table is.
 
-``location`` is that as far as anybody says, and ``claimed`` the same normalised; ``scheme`` and ``place`` (normalised)
-are null for what is not a live Lance table at a place.
+``location`` is that as far as anybody says, and ``claimed`` the same normalised, wherever symbolic links lead;
+``scheme`` and ``place`` (like ``claimed``) are null for what is not a live Lance table at a place.
 """
 
 EVALUATED = pa.schema(
@@ -95,8 +95,8 @@ def _place(row: Mapping[str, Any]) -> Row:
         "address": address(row["catalog"], identifier),
         "location": location,
         "scheme": locations.scheme(live) if live else None,
-        "place": locations.normalise(live) if live else None,
-        "claimed": locations.normalise(location) if location else None,
+        "place": storage.place_of(live) if live else None,
+        "claimed": storage.place_of(location) if location else None,
     }
 
 
@@ -157,6 +157,7 @@ class Evaluator:
             schemes=tuple(row.get("schemes") or ()),
             inside=tuple(row.get("inside") or ()),
             safeguard=self.catalogs[catalog].safeguard,
+            shown=None if row.get("shown") is None else pickle.loads(row["shown"]),  # noqa: S301 - our own
         )
 
     def _is_unread(self, record: TableRecord) -> bool:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from reconciler import locations
+from reconciler import storage
 from reconciler.display import count
 from reconciler.errors import CatalogError
-from reconciler.names import Identifier, Scope, join
+from reconciler.names import Identifier, Scope, folded, join
 from reconciler.pipeline import rows
 from reconciler.pipeline.progress import stage
 from reconciler.pipeline.schemas import STRINGS, Row, spark_schema, with_columns
@@ -32,10 +32,11 @@ _KEYS = pa.schema([("keys", STRINGS)])
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Which live tables the driver has to know: by identifier, or by normalised location."""
+    """Which live tables the driver has to know: by identifier, by place, or by folded identifier."""
 
     names: frozenset[Identifier]
     places: frozenset[str]
+    folded: frozenset[Identifier]
 
 
 class LiveState:
@@ -86,6 +87,11 @@ class LiveState:
         notes = {row["message"] for row in own if row["kind"] == rows.NOTE}
         return Snapshot({found.id: found for found in namespaces}, notes=tuple(sorted(notes)))
 
+    def tables_of(self, catalog: str) -> Mapping[Identifier, LiveTable]:
+        """Return all tables of a catalog."""
+        own = self.tables.filter(self._rows.catalog == catalog).toLocalIterator()
+        return {table.id: table for table in (rows.table_of(row.asDict()) for row in own)}
+
     def any_in(self, catalog: str, scope: Scope) -> bool:
         """Return whether ``scope`` contains a table of the catalog."""
 
@@ -103,7 +109,9 @@ class LiveState:
         keys = [
             (catalog, key)
             for catalog, asked in lookups.items()
-            for key in sorted({*map(join, asked.names), *map(_place_key, asked.places)})
+            for key in sorted(
+                {*map(join, asked.names), *map(_place_key, asked.places), *map(_folded_key, asked.folded)}
+            )
         ]
         found: dict[str, list[LiveTable]] = {catalog: [] for catalog in lookups}
         if keys:
@@ -136,7 +144,7 @@ class TablesOnSpark:
         return self.found.named(identifiers)
 
     def at(self, places: Collection[str]) -> Iterable[LiveTable]:
-        """Return the tables whose location, normalised, is one of ``places``."""
+        """Return the tables whose location is one of ``places``."""
         return self.found.at(places)
 
     def any_in(self, scope: Scope) -> bool:
@@ -149,7 +157,12 @@ def _place_key(place: str) -> str:
     return join(("", place))
 
 
+def _folded_key(identifier: Identifier) -> str:
+    return join(("", "", *identifier))
+
+
 def _keys(batch: pa.RecordBatch) -> Iterator[Row]:
-    """Yield the keys of each table: that of its name, and that of its place."""
+    """Yield the keys of each table: those of its name, as it is and folded, and that of its place."""
     for table in map(rows.table_of, batch.to_pylist()):
-        yield {"keys": [join(table.id), _place_key(locations.normalise(table.location))]}
+        place = _place_key(storage.place_of(table.location))
+        yield {"keys": [join(table.id), place, _folded_key(folded(table.id))]}

@@ -55,12 +55,12 @@ def find_unregistered(
         spark: the session to work in.
         search: where to search.
         catalogs: all of them by name.
-        claims: each place, normalised, that an entry or a block names, as ``claimed``; and whether it is ``closed``,
-            so that nothing below it is searched.
+        claims: each place (``storage.place_of``) that an entry or a block names, as ``claimed``; and whether it is
+            ``closed``, so that nothing below it is searched.
     """
     lister = _Lister(
         {name: catalog.options for name, catalog in catalogs.items()},
-        frozenset(locations.normalise(place) for place in search.closed),
+        frozenset(map(storage.place_of, search.closed)),
     )
     found = Unregistered()
     level = [Place(root.catalog, storage.as_plain_path(root.location)) for root in search.roots]
@@ -99,7 +99,7 @@ def _search_level(
 class _Lister:
     """Lists directories; runs on the executors.
 
-    ``options`` are pylance's for each catalog; what is ``closed``, by its normalised location, is not gone into.
+    ``options`` are pylance's for each catalog; what is ``closed``, by its place, is not gone into.
     """
 
     options: Mapping[str, Mapping[str, str]] = field(repr=False)
@@ -121,9 +121,9 @@ class _Lister:
             yield {**place._asdict(), "kind": _FAILURE, "message": message}
             return
         if looked.is_dataset:
-            yield {**place._asdict(), "claimed": locations.normalise(directory), "kind": _DATASET}
+            yield {**place._asdict(), "claimed": storage.place_of(directory), "kind": _DATASET}
         for below in looked.below:
-            claimed = locations.normalise(below)
+            claimed = storage.place_of(below)
             if claimed not in self.closed:
                 yield {"catalog": place.catalog, "location": below, "claimed": claimed, "kind": _DIRECTORY}
 

@@ -96,7 +96,7 @@ class Comparison:
         if pair.line is not None and there:
             (outcomes.moved if pair.origin is None else outcomes.moving).add(pair.line)
         if pair.origin is None:
-            outcome = diff_table(self.context, pair.desired, pair.live, facts)
+            outcome = diff_table(self.context, pair.desired, pair.live, facts, pair.held)
         else:
             outcome = diff_moved(self.context, pair, facts)
         for live in there:
@@ -133,6 +133,7 @@ def comparison_of(source: CatalogInput) -> Comparison:
         capabilities=source.capabilities,
         adopt=options.adopt,
         take_over=options.take_over,
+        mirror=desired.mirror.origin if desired.mirror else None,
     )
     return Comparison(context, desired.scope, options.select, moves_of(desired))
 
@@ -140,6 +141,6 @@ def comparison_of(source: CatalogInput) -> Comparison:
 def compare_tables(source: CatalogInput) -> Outcomes:
     """Return what comparing every table of a catalog comes to."""
     comparison, outcomes = comparison_of(source), Outcomes()
-    for pair in pairs(comparison.moves, source.desired.tables, source.live.tables):
+    for pair in pairs(comparison.moves, source.desired.tables, source.live.tables, source.facts.held):
         comparison.add(outcomes, pair, source.facts.tables.get(pair.desired.id) if pair.desired else None)
     return outcomes

@@ -11,7 +11,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, field_serializer
 from reconciler import locations
 from reconciler.names import Identifier, address
 from reconciler.planner.views import Columns, Document, FieldChange, ObjectView, concealed_columns
-from reconciler.state import Schema, Source, StorageKind
+from reconciler.state import Origin, Schema, Source, StorageKind
 
 __all__ = ["Action", "Blocked", "Change", "Entry", "Fingerprint", "Guard", "Key", "Kind", "Note"]
 
@@ -149,6 +149,9 @@ class Change(Entry, _Shown):
     storage: StorageKind | None = Field(
         default=None, description="What was found where the table is or would be; absent where it made no difference."
     )
+    mirror_of: Origin | None = Field(
+        default=None, description="The table of another catalog that this one follows, and after whose change it comes."
+    )
     depends_on: tuple[int, ...] = ()
 
     @property
@@ -196,6 +199,7 @@ class Blocked(Entry, _Shown):
     storage: StorageKind | None = Field(default=None, description="What was found there, where it was looked at.")
     columns: Columns | None = Field(default=None, description="The columns of the data found there.")
     detail: str = Field(default="", description="What storage answered, where it did not say what is there.")
+    held_by: str = Field(default="", description="The table of another kind that has its name in the catalog.")
 
     symbol: ClassVar[str] = "!"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from reconciler import locations
@@ -24,7 +24,7 @@ class LiveTables(Protocol):
         """Return the tables among ``identifiers``."""
 
     def at(self, places: Collection[str]) -> Iterable[LiveTable]:
-        """Return the tables whose location, normalised, is one of ``places``."""
+        """Return the tables whose location is one of ``places`` (see ``Facts.place_of``)."""
 
     def any_in(self, scope: Scope) -> bool:
         """Return whether ``scope`` contains a table."""
@@ -32,9 +32,10 @@ class LiveTables(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TablesInMemory:
-    """Live tables that are at hand."""
+    """Live tables that are at hand; ``links`` are the ``Facts.places`` of their locations."""
 
     tables: Mapping[Identifier, LiveTable]
+    links: Mapping[str, str] = field(default_factory=dict)
 
     def count_in(self, namespaces: Collection[Identifier]) -> Mapping[Identifier, int]:
         """Return how many tables are directly in each of ``namespaces``."""
@@ -45,8 +46,9 @@ class TablesInMemory:
         return [self.tables[identifier] for identifier in identifiers if identifier in self.tables]
 
     def at(self, places: Collection[str]) -> Iterable[LiveTable]:
-        """Return the tables whose location, normalised, is one of ``places``."""
-        return [table for table in self.tables.values() if locations.normalise(table.location) in places]
+        """Return the tables whose location is one of ``places`` (see ``Facts.place_of``)."""
+        normalised = ((table, locations.normalise(table.location)) for table in self.tables.values())
+        return [table for table, place in normalised if self.links.get(place, place) in places]
 
     def any_in(self, scope: Scope) -> bool:
         """Return whether ``scope`` contains a table."""

@@ -55,6 +55,7 @@ class Moves:
 
 
 NO_MOVES = Moves({}, {}, ())
+_NOTHING_HELD: Mapping[Identifier, str] = {}
 
 
 def _longest(
@@ -79,13 +80,15 @@ def moves_of(desired: DesiredCatalog) -> Moves:
 class Pair:
     """A table: its block, its entry, and the entry it has under its old name, None for what there is not.
 
-    ``line`` is the one that says what the old name is, whether the table has it still or not.
+    ``line`` is the one that says what the old name is, whether the table has it still or not. ``held`` says what has
+    the name of the block that is no Lance table, in words; empty where nothing does.
     """
 
     desired: DesiredTable | None
     live: LiveTable | None
     origin: LiveTable | None = None
     line: DesiredMove | None = None
+    held: str = ""
 
     @property
     def standing(self) -> LiveTable | None:
@@ -93,6 +96,12 @@ class Pair:
         if self.live is None and self.origin is not None and self.desired is not None:
             return replace(self.origin, id=self.desired.id)
         return self.live
+
+    @property
+    def name_in_force(self) -> Identifier | None:
+        """The name under which the catalog has that entry now."""
+        entry = self.live or self.origin
+        return None if entry is None else entry.id
 
     def is_in(self, scope: Scope) -> bool:
         """Return whether ``scope`` contains the table, by its new name or its old one."""
@@ -103,21 +112,27 @@ class Pair:
 
 
 def pairs(
-    moves: Moves, blocks: Mapping[Identifier, DesiredTable], live: Mapping[Identifier, LiveTable]
+    moves: Moves,
+    blocks: Mapping[Identifier, DesiredTable],
+    live: Mapping[Identifier, LiveTable],
+    held: Mapping[Identifier, str] = _NOTHING_HELD,
 ) -> Iterator[Pair]:
-    """Yield every table of ``blocks`` and ``live`` once, what was moved or is to be with both its names."""
+    """Yield every table of ``blocks`` and ``live`` once, what was moved or is to be with both its names.
+
+    ``held``: what has the names of blocks that is no Lance table.
+    """
     taken: set[Identifier] = set()
     moves_any = bool(moves)  # asked once: there may be a million blocks
     for identifier, desired in blocks.items():
         found = moves.origin_of(identifier) if moves_any and not desired.absent else None
         if found is None:
-            yield Pair(desired, live.get(identifier))
+            yield Pair(desired, live.get(identifier), held=held.get(identifier, ""))
             continue
         before, line = found
         origin = live.get(before)
         if origin is not None:
             taken.add(before)
-        yield Pair(desired, live.get(identifier), origin, line)
+        yield Pair(desired, live.get(identifier), origin, line, held.get(identifier, ""))
     for identifier, table in live.items():
         if identifier not in blocks and identifier not in taken:
             yield Pair(None, table)

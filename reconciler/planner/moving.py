@@ -30,6 +30,8 @@ def diff_moved(context: Context, pair: Pair, facts: TableFacts | None) -> Outcom
     desired, origin, line, standing = pair.desired, pair.origin, pair.line, pair.standing
     if desired is None or origin is None or line is None or standing is None:
         raise ValueError("a table that is not both wanted and there is not moved")
+    if pair.held:
+        return _kept(context, context.held(pair.held, desired, facts), pair, desired, origin)
     in_place = context.capabilities.renames(origin.id, desired.id)
     fault = _fault(context, desired, origin, pair.live, line, in_place=in_place)
     if fault is not None:
@@ -63,8 +65,9 @@ def diff_moved(context: Context, pair: Pair, facts: TableFacts | None) -> Outcom
     )
     if pair.live is None:
         return change.model_copy(update={"moved_from": origin.id})
-    columns = change.before.columns if change.before else None
-    before = (context.view(desired, origin) or ObjectView()).model_copy(update={"columns": columns})
+    known = change.before or ObjectView()
+    columns = {"columns": known.columns, "shown_columns": known.shown_columns}
+    before = (context.view(desired, origin) or ObjectView()).model_copy(update=columns)
     return change.model_copy(update={"moved_from": origin.id, "before": before, "found": view})
 
 
@@ -119,6 +122,11 @@ def _fault(
         return Fault(
             f"{name} cannot be renamed: directly under the root a table is named by its directory",
             f"take out {said}; rename the directory with no writer at work, or move the data into a namespace",
+        )
+    if not in_place and live is None and able.makes_no_tables:
+        return Fault(
+            f"{name} cannot be renamed: that takes a new entry. {able.makes_no_tables}",
+            f"take out {said}, and rename the table with the service's own tools",
         )
     if not in_place and not able.table_markers:
         return Fault(

@@ -67,8 +67,9 @@ def settle(
     """
     settled = Settled(list(changes), blocked={one.key: one for one in blocked})
     candidates = list(drops)
+    held = source.mirrored.held if source.mirrored else frozenset[Identifier]()
     while True:
-        waits = _waits(settled)
+        waits = _waits(settled, held)
         while waits is not None:
             found = [change for change in (*settled.changes, *candidates) if waits(change)]
             if not found:
@@ -77,13 +78,13 @@ def settle(
             settled.waiting += found
             settled.changes = [change for change in settled.changes if change.key not in aside]
             candidates = [change for change in candidates if change.key not in aside]
-            waits = _waits(settled)
+            waits = _waits(settled, held)
         decided, settled.notes = _decide_drops(source, settled.changes, candidates, tables)
         planned = [*settled.changes, *decided]
         clashes = {
             clash.change.key: clash
             for clash in (
-                *_shared_locations(planned, tables),
+                *_shared_locations(source, planned, tables, settled.blocked.values()),
                 *_taken_defaults(source, planned, tables),
                 *_namesakes(source, planned, tables),
             )
@@ -117,9 +118,12 @@ def _blocked(clash: _Clash) -> Blocked:
     )
 
 
-def _waits(settled: Settled) -> Callable[[Change], bool] | None:
-    """Return what tells whether a change waits with something blocked; None where nothing can."""
-    if not settled.blocked:
+def _waits(settled: Settled, mirrors: Collection[Identifier]) -> Callable[[Change], bool] | None:
+    """Return what tells whether a change waits with something blocked; None where nothing can.
+
+    ``mirrors`` are the tables that wait with what they follow in another catalog.
+    """
+    if not settled.blocked and not mirrors:
         return None
     above = {one.identifier for one in settled.blocked.values() if one.kind == "namespace"}
     held: list[Blocked | Change] = [*settled.blocked.values(), *settled.waiting]
@@ -128,6 +132,8 @@ def _waits(settled: Settled) -> Callable[[Change], bool] | None:
 
     def waits(change: Change) -> bool:
         identifier = change.identifier
+        if change.kind == "table" and identifier in mirrors:
+            return True
         if above and any(identifier[:depth] in above for depth in range(1, len(identifier))):
             return True
         if not change.action.removes:
@@ -196,11 +202,14 @@ def _kept_notes(catalog: str, kept: Sequence[tuple[str, str]]) -> Iterator[Note]
     )
 
 
-def _shared_locations(changes: Collection[Change], tables: LiveTables) -> Iterator[_Clash]:
+def _shared_locations(
+    source: CatalogInput, changes: Collection[Change], tables: LiveTables, blocked: Collection[Blocked]
+) -> Iterator[_Clash]:
     """Yield every table that would be where a dataset is written for another one, or that would be written so."""
+    place_of = source.facts.place_of
     touched = {change.identifier for change in changes if change.kind == "table"}
     created = {
-        locations.normalise(change.after.location): change
+        place_of(change.after.location): change
         for change in changes
         if change.action is Action.CREATE_TABLE and change.after and change.after.location
     }
@@ -208,13 +217,18 @@ def _shared_locations(changes: Collection[Change], tables: LiveTables) -> Iterat
         return
     for table in sorted(tables.at(created), key=lambda table: table.id, reverse=True):
         if table.id not in touched:
-            change = created[locations.normalise(table.location)]
+            change = created[place_of(table.location)]
             taken = f"it would be written where {address(change.catalog, table.id)} is registered"
             yield _Clash(change, Fault(taken, "write another `location:` in its block"), table)
     arriving: defaultdict[str, list[Change]] = defaultdict(list)
     for change in changes:
         if change.kind == "table" and change.after and change.after.location:
-            arriving[locations.normalise(change.after.location)].append(change)
+            arriving[place_of(change.after.location)].append(change)
+    for one in sorted(blocked, key=lambda one: one.identifier, reverse=True):
+        writing = created.get(place_of(one.location)) if one.kind == "table" and one.location else None
+        if writing is not None and writing.key != one.key:
+            both = f"a dataset would be written where {one.address}, which is blocked, is to be"
+            yield _Clash(writing, Fault(both, "write another `location:` in one of their blocks"))
     for place in sorted(arriving.keys() & created.keys()):
         sharing = sorted(arriving[place], key=lambda change: change.identifier)
         for change in sharing if len(sharing) > 1 else ():
@@ -229,8 +243,9 @@ def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: L
 
     A table that was moved keeps its data at the place that is the default of its old name.
     """
+    place_of = source.facts.place_of
     found = {
-        locations.normalise(change.after.location): change
+        place_of(change.after.location): change
         for change in changes
         if change.action is Action.REGISTER_TABLE
         and change.after
@@ -242,7 +257,7 @@ def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: L
         return
     leaving = {change.identifier for change in changes if change.action is Action.DEREGISTER_TABLE}
     for table in sorted(tables.at(found), key=lambda table: table.id, reverse=True):
-        change = found[locations.normalise(table.location)]
+        change = found[place_of(table.location)]
         if table.id not in leaving and table.id != change.identifier:
             fault = Fault(
                 f"its default place, {locations.redact(table.location)}, holds the data of "

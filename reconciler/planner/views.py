@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler
 
 from reconciler import locations, ownership
 from reconciler.redaction import redact_properties
-from reconciler.state import Column, LiveNamespace, LiveTable, Safeguard, Schema
+from reconciler.state import Column, LiveNamespace, LiveTable, Safeguard, Schema, ShownColumn
 
 __all__ = ["Columns", "Document", "FieldChange", "ObjectView", "concealed_columns", "view_of"]
 
@@ -54,11 +54,16 @@ class ObjectView(Document):
     secret_keys: tuple[str, ...] = Field(
         default=(), description="Those of them whose values come from the environment or a file, in order."
     )
+    mirror: str | None = Field(default=None, description="The catalog whose mirror made the entry.")
     properties: dict[str, str] = Field(default_factory=dict)
     safeguards: dict[str, str] = Field(
         default_factory=dict, description="The properties that keep the catalog and its engines from deleting data."
     )
     columns: Columns | None = None
+    shown_columns: tuple[ShownColumn, ...] | None = Field(
+        default=None,
+        description="The columns that the catalog's entry shows, in its own types, where they are not the data's.",
+    )
 
     @field_serializer("properties")
     def _redacted(self, properties: dict[str, str]) -> dict[str, str]:
@@ -84,9 +89,9 @@ class ObjectView(Document):
         return ownership.is_request_true(*self.request, self.location)
 
     @property
-    def marks(self) -> tuple[str | None, tuple[str, ...], tuple[str, ...]]:
+    def marks(self) -> tuple[str | None, tuple[str, ...], tuple[str, ...], str | None]:
         """What lancens keeps for itself."""
-        return self.managed_by, self.keys, self.secret_keys
+        return self.managed_by, self.keys, self.secret_keys, self.mirror
 
     def concealed(self, address: str, secret: Collection[str] = ()) -> ObjectView:
         """Return the view as the saved form shows it: stand-ins for sensitive values, locations without credentials.
@@ -114,6 +119,7 @@ class ObjectView(Document):
             self.protect,
             self.keys,
             self.secret_keys,
+            self.mirror,
             sorted(redact_properties(self.properties).items()),
             sorted(self.safeguards.items()),
         )
@@ -159,6 +165,7 @@ def view_of(
         protect=ownership.is_protected(properties),
         keys=tuple(sorted(ownership.recorded_keys(properties))),
         secret_keys=tuple(sorted(ownership.recorded_secrets(properties))),
+        mirror=ownership.mirror_of(properties),
         properties={key: properties[key] for key in managed_keys if key in properties},
         safeguards=safeguard.state(properties) if safeguard and isinstance(live, LiveTable) else {},
     )

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from reconciler.locations import pylance_uri
 from reconciler.storage.contents import Contents, contents_of
-from reconciler.storage.files import list_directories, list_directory, local_path
-from reconciler.storage.metadata import Metadata, Reference, describe, require_version
+from reconciler.storage.files import list_directories, list_directory, local_path, place_of, real_places
+from reconciler.storage.metadata import Metadata, Reference, describe, manifests, opened, require_version
 from reconciler.storage.probing import DEREGISTERED_MARKER, RESERVED_MARKER, examine, probe, probe_many
 from reconciler.storage.pylance import open_dataset, translated
 from reconciler.storage.searching import DEEPEST, Looked, as_plain_path, look_into
@@ -34,10 +34,14 @@ __all__ = [
     "list_directory",
     "local_path",
     "look_into",
+    "manifests",
     "open_dataset",
+    "opened",
+    "place_of",
     "probe",
     "probe_many",
     "pylance_uri",
+    "real_places",
     "relax_columns",
     "require_version",
     "translated",

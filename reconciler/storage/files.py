@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from reconciler import locations
 
-__all__ = ["content_of", "list_directories", "list_directory", "local_path"]
+__all__ = ["content_of", "list_directories", "list_directory", "local_path", "place_of", "real_places"]
 
 
 def local_path(location: str) -> Path | None:
@@ -24,8 +24,38 @@ def local_path(location: str) -> Path | None:
     return Path(locations.normalise(location))
 
 
+def real_places(found: Iterable[str]) -> dict[str, str]:
+    """Return those of some locations on this machine that symbolic links lead elsewhere, each with where that is.
+
+    Both are normalised. Nothing has to be there: of what is missing, the directories above it count.
+    """
+    elsewhere: dict[str, str] = {}
+    directories: dict[str, str] = {}
+    for location in found:
+        place = locations.normalise(location)
+        if local_path(location) is None or not place.startswith("/"):
+            continue
+        above, _, name = place.rpartition("/")
+        if above not in directories:
+            directories[above] = os.path.realpath(above or "/")
+        real = Path(directories[above], name)
+        if real.is_symlink():
+            real = Path(os.path.realpath(real))
+        if str(real) != place:
+            elsewhere[place] = str(real)
+    return elsewhere
+
+
+def place_of(location: str) -> str:
+    """Return the place of one location, normalised, wherever symbolic links lead."""
+    place = locations.normalise(location)
+    return real_places([location]).get(place, place)
+
+
 def list_directory(location: str, options: Mapping[str, str]) -> list[str]:
     """Return the names directly in ``location``, files and directories; none when it does not exist.
+
+    The empty object ``location/``, by which consoles and other file systems show a directory in a bucket, has no name.
 
     Raises:
         OSError, ValueError, RuntimeError: as storage reports them; see :func:`translated`.
@@ -37,7 +67,7 @@ def list_directory(location: str, options: Mapping[str, str]) -> list[str]:
         except FileNotFoundError:
             return []
     listed = _listed(location, options)
-    return [_last_name(entry) for entry in (*listed.common_prefixes, *listed.objects)]
+    return [name for entry in (*listed.common_prefixes, *listed.objects) if (name := _last_name(entry))]
 
 
 def list_directories(location: str, options: Mapping[str, str]) -> list[str]:

@@ -6,6 +6,7 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 from reconciler import locations
@@ -67,6 +68,8 @@ def examine(location: str, options: Mapping[str, str], read: Callable[[Any], Rea
         path = local_path(location)
         if path is not None and path.is_file():
             return Storage(StorageKind.NOT_LANCE, detail="it is a file, not a directory")
+        if path is not None and _is_missing(path):
+            return Storage(StorageKind.NOTHING)  # pylance takes a millisecond to say so
         try:
             return read(open_dataset(location, options))
         except ValueError as error:
@@ -78,6 +81,14 @@ def examine(location: str, options: Mapping[str, str], read: Callable[[Any], Rea
             raise
         text = message_of(error, location, options)
         return Storage(StorageKind.DENIED if is_denied(error, text) else StorageKind.UNKNOWN, detail=text)
+
+
+def _is_missing(path: Path) -> bool:
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _without_dataset(location: str, options: Mapping[str, str]) -> Storage:

@@ -7,7 +7,8 @@ its folder, with the helpers of this module.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from tests.cli.running import lancens
 __all__ = [
     "EndToEnd",
     "Example",
+    "HeldNames",
     "Stage",
     "Step",
     "actions",
@@ -129,6 +131,7 @@ class Example:
         imported: what a manifest that is written from the catalog then holds; ``hidden`` is what it does not.
         tables: tables, by path, that such a manifest wants.
         note: what is said of each table whose location the service chose, None where it chooses none.
+        hold: makes a table of another kind at a path, past lancens, and returns what takes it away again.
     """
 
     manifest: Path
@@ -146,6 +149,7 @@ class Example:
     hidden: Sequence[str] = ()
     tables: Sequence[str] = ()
     note: str | None = None
+    hold: Callable[[str], Callable[[], object]] | None = None
 
     def see(self, stage: Stage) -> None:
         """See that the server shows what it has to after ``stage``."""
@@ -162,20 +166,36 @@ class Example:
         self.see(stage)
 
 
+@contextmanager
+def _edited(example: Example) -> Iterator[tuple[dict[str, Any], str, str]]:
+    """Yield the catalog's block to be edited, the path of a table in it that has data, and a place beside its data."""
+    path = next(iter(example.first.rows))
+    document = yaml.safe_load(example.manifest.read_text("utf-8"))
+    [catalog] = document["catalogs"].values()
+    yield catalog, path, example.open(path).uri.rstrip("/").rpartition("/")[0]
+    example.manifest.write_text(yaml.safe_dump(document), "utf-8")
+
+
+def _tables_beside(catalog: dict[str, Any], path: str) -> dict[str, Any]:
+    """Return the table blocks of the namespace that the table at ``path`` is in."""
+    block = catalog
+    for parent in path.split("/")[:-1]:
+        block = block["namespaces"][parent]
+    tables: dict[str, Any] = block["tables"]
+    return tables
+
+
+def _beside(path: str, name: str) -> str:
+    return "/".join((*path.split("/")[:-1], name))
+
+
 def _with_one_broken_and_one_new(example: Example) -> tuple[str, str]:
     """Ask for a column that a table's data does not have, and for a new table beside it; return the paths of both."""
-    path = next(iter(example.first.rows))
-    *above, name = path.split("/")
-    document = yaml.safe_load(example.manifest.read_text("utf-8"))
-    [block] = document["catalogs"].values()
-    for parent in above:
-        block = block["namespaces"][parent]
-    place = example.open(path).uri.rstrip("/").rpartition("/")[0]
-    wanted = [{"name": "not_there", "type": "int64"}]
-    block["tables"][name] = {**(block["tables"][name] or {}), "schema": wanted}
-    block["tables"]["brand_new"] = {"location": f"{place}/brand_new.lance", "probe": False}
-    example.manifest.write_text(yaml.safe_dump(document), "utf-8")
-    return path, "/".join((*above, "brand_new"))
+    with _edited(example) as (catalog, path, place):
+        tables, name = _tables_beside(catalog, path), path.rpartition("/")[2]
+        tables[name] = {**(tables[name] or {}), "schema": [{"name": "not_there", "type": "int64"}]}
+        tables["brand_new"] = {"location": f"{place}/brand_new.lance", "probe": False}
+    return path, _beside(path, "brand_new")
 
 
 class EndToEnd:
@@ -258,13 +278,68 @@ class EndToEnd:
         [catalog] = reconciler.load(imported).catalogs.values()
         assert {tuple(path.split("/")) for path in example.tables} <= catalog.desired.tables.keys()
         assert planned(imported).changes == ()
-        appended = import_module.imported(reconciler.load(example.manifest), _beside(example.manifest))
+        appended = import_module.imported(reconciler.load(example.manifest), _known(example.manifest))
         before = example.manifest.read_bytes()
         example.manifest.write_bytes(graft("lancens.yaml", before, appended.text))
         assert set(before.splitlines()) <= set(example.manifest.read_bytes().splitlines())
         assert planned(example.manifest).changes == ()
 
 
-def _beside(manifest: Path) -> import_module.ImportOptions:
+def _known(manifest: Path) -> import_module.ImportOptions:
     said = {name: one.desired for name, one in reconciler.load(manifest).catalogs.items()}
     return import_module.ImportOptions(beside=said)
+
+
+class HeldNames:
+    """Names that tables of other kinds have, on the catalogs that hold such tables."""
+
+    def test_a_name_that_another_table_holds_is_blocked_when_planning(
+        self, example: Example, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        apply(example.manifest)
+        with _edited(example) as (catalog, path, place):
+            held, good = _beside(path, "held"), _beside(path, "brand_new")
+            tables = _tables_beside(catalog, path)
+            tables["held"] = {"location": f"{place}/held.lance", "schema": [{"name": "n", "type": "int64"}]}
+            tables["brand_new"] = {"location": f"{place}/brand_new.lance", "probe": False}
+        assert example.hold is not None
+        take_away = example.hold(held)
+        try:
+            before, there = files(example.data), example.look(held)
+            shown = lancens(capsys, "plan", "-o", "plan.json")
+            assert shown.code == 3, shown
+            assert "a table of another kind has the name in the catalog" in shown.out
+            assert actions(planned(example.manifest)) == [(good, Action.DECLARE_TABLE)]
+            skipped = lancens(capsys, "apply", "plan.json", "--auto-approve", "--skip-blocked")
+            assert skipped.code == 0, skipped
+            assert example.look(good) is not None
+            assert example.look(held) == there
+            assert before.items() <= files(example.data).items()
+            assert actions(planned(example.manifest)) == []
+        finally:
+            take_away()
+        assert actions(apply(example.manifest)) == [(held, Action.CREATE_TABLE)]
+
+    def test_a_table_is_not_moved_to_a_name_that_another_table_holds(
+        self, example: Example, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        apply(example.manifest)
+        with _edited(example) as (catalog, path, _):
+            held, tables = _beside(path, "held"), _tables_beside(catalog, path)
+            tables["held"] = tables.pop(path.rpartition("/")[2])
+            catalog["moved"] = [{"from": path, "to": held}]
+        assert example.hold is not None
+        take_away = example.hold(held)
+        try:
+            there = example.look(held)
+            assert lancens(capsys, "plan", "-o", "plan.json").code == 3
+            skipped = lancens(capsys, "apply", "plan.json", "--auto-approve", "--skip-blocked")
+            assert skipped.code == 0, skipped
+            left = planned(example.manifest)
+            assert (actions(left), ["/".join(one.identifier) for one in left.blocked]) == ([], [held])
+            assert "a table of another kind has the name" in left.blocked[0].reason
+            assert (example.look(held), example.look(path) is None) == (there, False)
+        finally:
+            take_away()
+        assert actions(apply(example.manifest)) == [(held, Action.MOVE_TABLE)]
+        assert example.open(held).count_rows() == example.first.rows[path]

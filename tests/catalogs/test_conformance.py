@@ -11,7 +11,8 @@ import pytest
 
 from reconciler.backends import registry
 from reconciler.backends.base import Backend
-from reconciler.backends.dir.manifest import Manifest, Row
+from reconciler.backends.dir.contents import Row
+from reconciler.backends.dir.manifest import Manifest
 from reconciler.backends.directory_places import Places
 from reconciler.backends.memory import MemoryBackend
 from reconciler.conformance import Check, Outcome, checks, run, run_check, verify

@@ -13,10 +13,12 @@ import pyarrow as pa
 import pytest
 from lance_namespace import DescribeTableRequest, ListTablesRequest, TableExistsRequest, errors
 
+import reconciler
 from reconciler import storage
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.dir import manifest as directory_manifest
-from reconciler.backends.dir.manifest import Contents, Manifest, Row
+from reconciler.backends.dir.contents import Contents, Row
+from reconciler.backends.dir.manifest import Manifest
 from reconciler.backends.directory_places import Places
 from reconciler.errors import (
     BackendError,
@@ -30,6 +32,7 @@ from reconciler.errors import (
 from reconciler.names import Scope
 from reconciler.namespace import CatalogNamespace
 from reconciler.state import PropertyChanges
+from tests.plans import assert_blocked
 
 
 @pytest.fixture
@@ -413,3 +416,33 @@ def test_errors_hold_no_storage_option() -> None:
     assert "zz://bucket/lake/__manifest" in str(raised.value)
     assert "hunter2" not in str(raised.value)
     assert not isinstance(raised.value, InternalError)
+
+
+def test_two_tables_at_one_dataset_by_different_ways_are_blocked(
+    lake: Path, backend: DirBackend, tmp_path: Path
+) -> None:
+    (lake / "real").mkdir(parents=True)
+    (lake / "link").symlink_to(lake / "real")
+    blocks = "{location: lake/%s/t.lance, schema: [{name: id, type: int64}]}"
+    path = tmp_path / "lancens.yaml"
+
+    def planned(**places: str) -> reconciler.Plan:
+        tables = ", ".join(f"{name}: {blocks % place}" for name, place in places.items())
+        path.write_text(
+            f"version: 1\nname: store\ncatalogs: {{lake: {{impl: dir, config: {{root: {lake}}}, "
+            f"namespaces: {{a: {{tables: {{{tables}}}}}}}}}}}\n"
+        )
+        return reconciler.plan(reconciler.load(path))
+
+    both = planned(one="real", two="link")
+    assert_blocked(both, match="lake/a/one: it and lake/a/two would both be at .*/lake/real/t.lance")
+    assert [change.action.value for change in both.changes] == ["create-namespace"]
+    backend.insert_namespace(("theirs",), {})
+    backend.insert_table(("theirs", "declared"), f"{lake}/link/t.lance", {})
+    saved = planned(one="real", other="real/x")
+    assert_blocked(saved, match="lake/a/one: it would be written where lake/theirs/declared is registered")
+    journal = tmp_path / "journal"
+    kept = reconciler.Plan.from_json(saved.to_json())
+    assert reconciler.apply(kept, reconciler.load(path), skip_blocked=True, journal=journal).ok
+    assert not (lake / "real/t.lance").exists()
+    assert (lake / "real/x/t.lance").is_dir()

@@ -25,7 +25,8 @@ from lance_namespace import (
 )
 
 from reconciler.backends.dir import DirBackend
-from reconciler.backends.dir.manifest import Manifest, Row
+from reconciler.backends.dir.contents import Row
+from reconciler.backends.dir.manifest import Manifest
 from reconciler.backends.directory_places import Places
 from reconciler.namespace import CatalogNamespace
 from reconciler.state import PropertyChanges

@@ -14,8 +14,9 @@ import pytest
 import reconciler
 from reconciler.applier import table_steps
 from reconciler.backends.dir import DirBackend
+from reconciler.backends.dir.contents import Contents, Row
 from reconciler.backends.dir.listing import Directory
-from reconciler.backends.dir.manifest import Contents, Manifest, Row
+from reconciler.backends.dir.manifest import Manifest
 from reconciler.backends.directory_places import Places
 from reconciler.errors import LancensError
 from reconciler.server import OneCatalog

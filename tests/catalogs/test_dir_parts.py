@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.backends.dir import DirBackend
-from reconciler.backends.dir.manifest import Manifest, Row
+from reconciler.backends.dir.contents import Row
+from reconciler.backends.dir.manifest import Manifest
 from reconciler.backends.directory_places import Places
 from reconciler.backends.scoping import snapshot_within
 from reconciler.names import ChildrenOf, Identifier, Only, Scope, join

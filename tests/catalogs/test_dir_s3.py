@@ -7,13 +7,17 @@ import threading
 from collections.abc import Iterator
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import boto3
+import lance
+import pyarrow as pa
 import pytest
 from moto.server import ThreadedMotoServer
 
-from reconciler import storage
+import reconciler
+from reconciler import locations, storage
 from reconciler.backends import registry
 from reconciler.backends.dir import DirBackend
 from reconciler.conformance import Check, checks, verify
@@ -100,6 +104,37 @@ def test_what_a_prefix_holds(s3: Any, options: dict[str, str]) -> None:
         "it holds 1 file or directory and no version of a dataset",
     )
     assert storage.probe(f"s3://{BUCKET}/probed/absent", options).kind is StorageKind.NOTHING
+
+
+def test_the_empty_object_of_a_folder_is_nothing_and_a_table_is_made_there(
+    s3: Any, options: dict[str, str], tmp_path: Path
+) -> None:
+    """Consoles make ``folder/`` in a bucket, and Hadoop's file systems do."""
+    for key in ("marked/raw/t.lance/", "marked/mine/", "marked/mine/notes.txt"):
+        s3.put_object(Bucket=BUCKET, Key=key, Body=b"mine" if key.endswith("txt") else b"")
+    assert storage.probe(f"s3://{BUCKET}/marked/raw/t.lance", options).kind is StorageKind.NOTHING
+    assert storage.probe(f"s3://{BUCKET}/marked/mine", options).kind is StorageKind.NOT_LANCE
+    path = tmp_path / "lancens.yaml"
+    block = {"location": f"s3://{BUCKET}/marked/raw/t.lance", "schema": [{"name": "id", "type": "int64"}]}
+    catalog = {
+        "impl": "dir",
+        "config": _config(f"s3://{BUCKET}/marked", options),
+        "namespaces": {"a": {"tables": {"t": block}}},
+    }
+    path.write_text(json.dumps({"version": 1, "name": "store", "catalogs": {"lake": catalog}}))
+    plan = reconciler.plan(reconciler.load(path))
+    assert [change.action.value for change in plan.changes] == ["create-namespace", "create-table"]
+    assert reconciler.apply(plan, reconciler.load(path), journal=tmp_path / "journal").ok
+    assert reconciler.plan(reconciler.load(path)).is_empty
+    assert s3.get_object(Bucket=BUCKET, Key="marked/raw/t.lance/")["Body"].read() == b""
+
+
+def test_dots_in_a_uri_are_read_as_pylance_reads_them(options: dict[str, str]) -> None:
+    """Two spellings are one place to the plan, as they are to storage."""
+    place = f"s3://{BUCKET}/dots/x/../t.lance"
+    lance.write_dataset(pa.table({"id": [1]}), place, storage_options=options)
+    assert lance.dataset(locations.normalise(place), storage_options=options).count_rows() == 1
+    assert locations.normalise(place) == f"s3://{BUCKET}/dots/t.lance"
 
 
 @pytest.mark.parametrize(("mark", "kind"), [("lance", StorageKind.NOTHING), ("iceberg", StorageKind.NOT_LANCE)])

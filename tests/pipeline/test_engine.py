@@ -18,19 +18,31 @@ from reconciler.errors import LancensError
 from reconciler.manifest import Manifest
 from reconciler.names import Identifier
 from reconciler.pipeline.engine import plan_on_spark
-from reconciler.state import Capabilities, Column, DesiredCatalog, Evolve, ExtraColumns, Snapshot
+from reconciler.state import (
+    Capabilities,
+    Column,
+    DesiredCatalog,
+    Evolve,
+    ExtraColumns,
+    LiveNamespace,
+    LiveTable,
+    Snapshot,
+)
 from reconciler.storage import create_empty
 from tests.cli.running import shell
 from tests.pipeline.plugins.frozen_backend import freeze
 from tests.pipeline.troubled import SECRET, Troubled
 from tests.soak import count
-from tests.states import safeguards, situations
+from tests.states import held_names, mirrors, safeguards, situations
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CATALOGS = 12
 """So many random catalogs are in each manifest: starting a job costs more than comparing a hundred tables."""
+
+FOLLOWED = "c00"
+"""The catalog that some of the others mirror."""
 
 THERE, NOTHING = "{data}/there.lance", "{data}/nothing.lance"
 """Where a table is looked for that has a schema: at a real dataset, and where nothing is written yet."""
@@ -70,6 +82,8 @@ class State:
 @st.composite
 def states(draw: st.DrawFn) -> State:
     desired, live = draw(situations())
+    if draw(st.booleans()):
+        desired, live = draw(mirrors(desired, live, of=FOLLOWED))
     with_schema = draw(st.booleans())
     tables = {
         identifier: replace(
@@ -99,11 +113,8 @@ def states(draw: st.DrawFn) -> State:
             safeguard=safeguards,
         )
     )
-    foreign = (
-        [(*one, "view") for one in draw(st.lists(st.sampled_from(sorted(live.namespaces)), max_size=1))]
-        if live.namespaces
-        else []
-    )
+    foreign = [(*one, "view") for one in live.namespaces if draw(st.integers(0, 3)) == 0]
+    foreign += draw(held_names(desired, live))
     return State(
         replace(desired, tables=tables), replace(live, tables=registered, notes=tuple(notes)), abilities, foreign
     )
@@ -130,6 +141,7 @@ def manifest_of(folder: Path, states: Sequence[State]) -> Manifest:
             desired=replace(
                 state.desired,
                 name=name,
+                mirror=None if name == FOLLOWED else state.desired.mirror,
                 tables={
                     identifier: replace(table, location=table.location and table.location.format(data=folder))
                     for identifier, table in state.desired.tables.items()
@@ -208,6 +220,29 @@ def test_what_removes_too_much_is_refused_as_the_local_engine_does(spark: SparkS
     message = spark_plan(spark, load(path), Options())
     assert message == local_plan(load(path), Options())
     assert message.startswith("SafetyError: ")
+
+
+def test_names_that_the_service_keeps_in_lower_case_are_refused_as_by_the_local_engine(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = [("sales",), ("sales", "orders"), ("sales", "items")]
+    there = Snapshot({names[0]: LiveNamespace(names[0])}, {name: LiveTable(name, f"/{name[-1]}") for name in names[1:]})
+    freeze(tmp_path / "lake.pickle", there, Capabilities())
+    path = tmp_path / "lancens.yaml"
+    path.write_text(
+        f"version: 1\nname: store\ncatalogs:\n  lake:\n    impl: frozen\n"
+        f"    config: {{state: {tmp_path}/lake.pickle, folds: 'true'}}\n"
+        "    namespaces:\n      Sales: {tables: {Orders: {location: /o}, new: {location: /n}}}\n"
+        "      sales: {tables: {Items: {location: /i, probe: false}, items: {}}}\n"
+    )
+    message = spark_plan(spark, load(path), Options())
+    assert message == local_plan(load(path), Options())
+    assert message == (
+        "CatalogError: lake (frozen): the service keeps `Sales` as `sales` (lancens.yaml:8), `Sales/Orders` as "
+        "`sales/orders` (lancens.yaml:8), `sales/Items` as `sales/items` (lancens.yaml:9): write the names in the "
+        "manifest as the service does"
+    )
 
 
 def test_what_is_not_selected_needs_no_configuration(spark: SparkSession, tmp_path: Path) -> None:

@@ -94,6 +94,14 @@ def test_links_are_not_followed(spark: SparkSession, tmp_path: Path) -> None:
     assert paths(search(spark, [info("lake", str(tmp_path / "lake"))]), tmp_path / "lake") == ["a"]
 
 
+def test_a_table_whose_entry_leads_there_another_way_is_no_orphan(spark: SparkSession, tmp_path: Path) -> None:
+    dataset(tmp_path / "lake/a")
+    dataset(tmp_path / "lake/b")
+    (tmp_path / "link").symlink_to(tmp_path / "lake")
+    claims = {f"{tmp_path}/lake/x/../a": False}
+    assert paths(search(spark, [info("lake", f"{tmp_path}/link")], claims), tmp_path / "link") == ["b"]
+
+
 def test_the_search_ends_and_says_when_it_went_no_deeper(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,7 +34,7 @@ from reconciler.state import (
     Snapshot,
     Thresholds,
 )
-from tests.states import option_sets, situations
+from tests.states import held_names, option_sets, situations
 from tests.unit.planner.building import CATALOG
 
 
@@ -92,12 +92,14 @@ class Recorded(MemoryBackend):
         return renamed
 
 
-def filled(state: Snapshot) -> Recorded:
+def filled(state: Snapshot, foreign: Iterable[Identifier] = ()) -> Recorded:
     backend = Recorded(name=uuid.uuid4().hex, root="shared-memory://defaults")
     for namespace in state.namespaces.values():
         backend.insert_namespace(namespace.id, namespace.properties)
     for table in state.tables.values():
         backend.insert_table(table.id, table.location, table.properties)
+    for identifier in foreign:
+        backend.add_foreign(identifier)
     backend.writes.clear()
     return backend
 
@@ -119,15 +121,19 @@ quick = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, Hea
 
 @pytest.mark.soak
 @quick
-@given(situations(), option_sets)
-def test_after_apply_the_plan_is_empty(situation: tuple[DesiredCatalog, Snapshot], options: PlanOptions) -> None:
+@given(situations(), option_sets, st.data())
+def test_after_apply_the_plan_is_empty(
+    situation: tuple[DesiredCatalog, Snapshot], options: PlanOptions, data: st.DataObject
+) -> None:
     wanted, state = situation
-    backend = filled(state)
+    foreign = data.draw(held_names(wanted, state), "held by tables of another kind")
+    backend = filled(state, foreign)
     plan = planned(backend, wanted, options)
     report = applied(backend, plan)
     assert report.ok, report
     again = planned(backend, wanted, options)
     assert again.is_empty, again.to_json()
+    assert {one.identifier for one in again.blocked if one.held_by} == set(foreign)
     assert len(backend.writes) == len(set(backend.writes))
 
 
@@ -138,7 +144,8 @@ def test_killed_anywhere_and_run_again_it_ends_the_same(
     situation: tuple[DesiredCatalog, Snapshot], options: PlanOptions, data: st.DataObject
 ) -> None:
     wanted, state = situation
-    undisturbed, killed = filled(state), filled(state)
+    foreign = data.draw(held_names(wanted, state), "held by tables of another kind")
+    undisturbed, killed = filled(state, foreign), filled(state, foreign)
     plan = planned(undisturbed, wanted, options)
     assert applied(undisturbed, plan).ok
     assume(undisturbed.writes)

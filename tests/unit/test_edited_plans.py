@@ -11,7 +11,7 @@ import json
 import random
 import shutil
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,11 +27,12 @@ from reconciler.backends import registry
 from reconciler.backends.memory import MemoryBackend
 from reconciler.errors import LancensError, SelectionError
 from reconciler.manifest import Manifest
+from reconciler.names import Identifier
 from reconciler.planner.plan import Plan
 from reconciler.state import DesiredCatalog, Snapshot
 from tests.plans import resealed
 from tests.soak import count, seeded
-from tests.states import manifests, situations
+from tests.states import held_names, manifests, mirrors, situations
 from tests.unit.applier.world import FakeStorage, Ledger
 from tests.unit.planner.building import USERS
 
@@ -77,6 +78,7 @@ KNOWN: tuple[tuple[str, Any], ...] = (
     ("waiting", []),
     ("remedy", "run away"),
     ("detail", "no answer"),
+    ("held_by", "delta, at s3://lake/theirs"),
     ("nonsense", 1),
 )
 """Keys that a plan may have, which are put in where they may be missing."""
@@ -210,11 +212,16 @@ def manifest_of(folder: Path, config: Callable[[str], str], wanted: dict[str, De
     path = folder / "lancens.yaml"
     path.write_text("\n".join(["version: 1", "name: store", "safety: {min_tables: 2}", "catalogs:", *lines]))
     read = reconciler.load(path)
+    return renewed(read, wanted)
+
+
+def renewed(manifest: Manifest, wanted: dict[str, DesiredCatalog]) -> Manifest:
+    """Return a manifest that wants something else in its catalogs."""
     named = {
-        name: replace(read.catalogs[name], desired=replace(one, name=name, owner=f"store/{name}"))
+        name: replace(manifest.catalogs[name], desired=replace(one, name=name, owner=f"store/{name}"))
         for name, one in wanted.items()
     }
-    return replace(read, catalogs=named)
+    return replace(manifest, catalogs=named)
 
 
 def with_schemas(wanted: DesiredCatalog, chance: random.Random) -> DesiredCatalog:
@@ -235,8 +242,10 @@ def selections(chance: random.Random) -> dict[str, Any]:
 # ---- in memory -------------------------------------------------------------------------------------------------------
 
 
-def fill(backend: MemoryBackend, state: Snapshot) -> None:
+def fill(backend: MemoryBackend, state: Snapshot, foreign: Sequence[Identifier]) -> None:
     """Make a catalog hold exactly this."""
+    for name in foreign:
+        backend.remove_foreign(name)
     there = backend.scan()
     for table in there.tables:
         backend.remove_table(table)
@@ -246,9 +255,17 @@ def fill(backend: MemoryBackend, state: Snapshot) -> None:
         backend.insert_namespace(one.id, one.properties)
     for entry in state.tables.values():
         backend.insert_table(entry.id, entry.location, entry.properties)
+    for name in foreign:
+        backend.add_foreign(name)
 
 
-def in_memory(folder: Path, wanted: dict[str, DesiredCatalog], live: dict[str, Snapshot], store: FakeStorage) -> Bench:
+def in_memory(
+    folder: Path,
+    wanted: dict[str, DesiredCatalog],
+    live: dict[str, Snapshot],
+    foreign: dict[str, list[Identifier]],
+    store: FakeStorage,
+) -> Bench:
     run = uuid.uuid4().hex
     manifest = manifest_of(folder, lambda name: f"impl: memory, config: {{name: {run}-{name}}}", wanted)
     backends = {name: MemoryBackend(name=f"{run}-{name}") for name in wanted}
@@ -258,12 +275,19 @@ def in_memory(folder: Path, wanted: dict[str, DesiredCatalog], live: dict[str, S
         store.datasets = dict(before)
         store.used.clear()
         for name, backend in backends.items():
-            fill(backend, live[name])
+            fill(backend, live[name], foreign[name])
 
     def state() -> object:
         return [backend.scan() for backend in backends.values()], dict(store.datasets)
 
     return Bench(manifest, folder / "journal", reset, state)
+
+
+def perhaps_mirrored(
+    found: tuple[DesiredCatalog, Snapshot],
+) -> st.SearchStrategy[tuple[DesiredCatalog, Snapshot]]:
+    """Return what is wanted and what is there, with a mirror of the first catalog or without."""
+    return st.just(found) | mirrors(*found, of=CATALOGS[0])
 
 
 chances = st.integers(0, 2**32).map(random.Random)
@@ -275,6 +299,53 @@ quick = settings(
 )
 
 
+def settle(bench: Bench, mirrored: list[str]) -> None:
+    """Apply saved plans until nothing is left to do, which one does unless something is blocked."""
+    plan = reconciler.plan(bench.manifest, allow_mass_removal=True)
+    for _ in range(4):  # what is blocked may be free after one apply
+        mirrored.extend(change.action for change in plan.changes if change.mirror_of is not None)
+        if plan.is_empty:
+            return
+        saved = Plan.from_json(plan.to_json())
+        report = reconciler.apply(
+            saved, bench.manifest, journal=bench.journal, allow_mass_removal=True, skip_blocked=True
+        )
+        assert report.ok, [result.message for result in report.results if result.message]
+        was_blocked, plan = plan.blocked, reconciler.plan(bench.manifest, allow_mass_removal=True)
+        assert was_blocked or plan.is_empty, plan.to_json()
+    raise AssertionError(plan.to_json())
+
+
+@pytest.mark.soak
+def test_what_a_mirror_follows_is_settled_by_applying_saved_plans(tmp_path: Path) -> None:
+    seed = seeded("mirrors, in memory").randrange(2**32)
+    mirrored: list[str] = []
+
+    @hypothesis.seed(seed)
+    @settings(quick, max_examples=count(40, 2000))
+    @given(situations(), situations().flatmap(lambda found: mirrors(*found, of=CATALOGS[0])), manifests(), chances)
+    def followed(
+        source: tuple[DesiredCatalog, Snapshot],
+        target: tuple[DesiredCatalog, Snapshot],
+        changed: DesiredCatalog,
+        chance: random.Random,
+    ) -> None:
+        store = FakeStorage(Ledger())
+        with store.installed():
+            found = dict(zip(CATALOGS, (source, target), strict=True))
+            blocks = {name: with_schemas(one, chance) for name, (one, _) in found.items()}
+            live = {name: there for name, (_, there) in found.items()}
+            bench = in_memory(tmp_path, blocks, live, {name: [] for name in found}, store)
+            bench.reset()
+            settle(bench, mirrored)
+            blocks[CATALOGS[0]] = with_schemas(changed, chance)
+            settle(replace(bench, manifest=renewed(bench.manifest, blocks)), mirrored)
+
+    followed()
+    print({one: mirrored.count(one) for one in sorted(set(mirrored))})
+    assert len(mirrored) >= count(20, 500)
+
+
 @pytest.mark.soak
 def test_an_edited_plan_is_refused_or_does_what_the_plan_does(tmp_path: Path) -> None:
     seed = seeded("edited plans, in memory").randrange(2**32)
@@ -282,13 +353,14 @@ def test_an_edited_plan_is_refused_or_does_what_the_plan_does(tmp_path: Path) ->
 
     @hypothesis.seed(seed)
     @settings(quick, max_examples=count(6, 60))
-    @given(st.tuples(situations(), situations()), chances)
-    def edited(found: tuple[tuple[DesiredCatalog, Snapshot], ...], chance: random.Random) -> None:
+    @given(st.tuples(situations(), situations().flatmap(perhaps_mirrored)), chances, st.data())
+    def edited(found: tuple[tuple[DesiredCatalog, Snapshot], ...], chance: random.Random, data: st.DataObject) -> None:
         wanted, live = zip(*found, strict=True)
+        held = {name: data.draw(held_names(*one)) for name, one in zip(CATALOGS, found, strict=True)}
         store = FakeStorage(Ledger())
         with store.installed():
             blocks = {name: with_schemas(one, chance) for name, one in zip(CATALOGS, wanted, strict=True)}
-            bench = in_memory(tmp_path, blocks, dict(zip(CATALOGS, live, strict=True)), store)
+            bench = in_memory(tmp_path, blocks, dict(zip(CATALOGS, live, strict=True)), held, store)
             saved = plan_or_none(bench, **selections(chance))
             became.extend(check(bench, saved, chance, allow_mass_removal=chance.random() < 0.5))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reconciler import locations
 
-PATHS = st.lists(st.text("ab é%#+", min_size=1, max_size=4), min_size=1, max_size=3).map("/".join)
+PATHS = st.lists(st.text("ab é%#+.", min_size=1, max_size=4), min_size=1, max_size=3).map("/".join)
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,13 @@ PATHS = st.lists(st.text("ab é%#+", min_size=1, max_size=4), min_size=1, max_si
         ("s3://bucket/a%20b", "s3://bucket/a b"),
         ("gs://bucket", "gs://bucket/"),
         ("/", "//"),
+        ("/data/x/../a", "/data/a"),
+        ("/data/./a/.", "/data/a"),
+        ("/../a", "/a"),
+        ("file:///data/x/%2e%2e/a", "/data/a"),
+        ("s3://bucket/x/../a", "s3://bucket/a"),
+        ("s3://bucket/../../a", "s3://bucket/a"),
+        ("../x/../a", "../a"),
     ],
 )
 def test_these_are_one_place(one: str, other: str) -> None:
@@ -41,6 +48,10 @@ def test_these_are_one_place(one: str, other: str) -> None:
         ("s3://bucket/a", "s3://other/a"),
         ("/data/a%20b", "/data/a b"),
         ("/data/a", "data/a"),
+        ("../a", "a"),
+        ("../../a", "../a"),
+        ("/data/..a", "/data/a"),
+        ("s3://bucket/../other/a", "s3://other/a"),
         ("/data/a", None),
     ],
 )
@@ -71,6 +82,8 @@ def test_a_path_and_its_uri_are_one_place(path: str) -> None:
         ("/lake", "/lakeside/a", False),
         ("/lake", "/lake/../etc/a", False),
         ("/lake", "file:///lake/%2e%2e/etc/a", False),
+        ("/lake", "/lake/x/../a", False),
+        ("s3://b/lake", "s3://b/lake/../lake/a", False),
         ("s3://b/lake", "s3://c/lake/a", False),
     ],
 )

@@ -156,6 +156,7 @@ def test_a_place_that_may_not_be_read_is_denied(tmp_path: Path, monkeypatch: pyt
         raise PermissionError(13, "Permission denied", str(self))
 
     monkeypatch.setattr(Path, "iterdir", refuse)
+    (tmp_path / "hidden").mkdir()
     found = storage.probe(str(tmp_path / "hidden"), {})
     assert found == Storage(StorageKind.DENIED, detail="Permission denied")
 
@@ -232,6 +233,25 @@ def test_xml_in_an_answer_becomes_a_sentence(monkeypatch: pytest.MonkeyPatch) ->
 def test_the_three_names_of_s3_are_one_to_pylance() -> None:
     assert [storage.pylance_uri(f"{scheme}://b/x") for scheme in ("s3", "s3a", "s3n", "S3A")] == ["s3://b/x"] * 4
     assert storage.pylance_uri("/data/s3a:x") == "/data/s3a:x"
+
+
+def test_a_place_is_where_symbolic_links_lead(tmp_path: Path) -> None:
+    real = tmp_path.resolve() / "real"
+    (real / "deep").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(real)
+    (tmp_path / "real" / "jump.lance").symlink_to(real / "deep")
+    for location, place in {
+        f"{tmp_path}/link/t.lance": f"{real}/t.lance",
+        f"file://{tmp_path}/link/t.lance": f"{real}/t.lance",
+        f"{tmp_path}/link/not/there.lance": f"{real}/not/there.lance",
+        f"{tmp_path}/real/jump.lance/": f"{real}/deep",
+        # As pylance reads it: `link/..` is where the link is, not where it leads.
+        f"{tmp_path}/link/../t.lance": f"{tmp_path.resolve()}/t.lance",
+        "s3://b/link/t.lance": "s3://b/link/t.lance",
+        "/": "/",
+    }.items():
+        assert storage.place_of(location) == place
+    assert storage.real_places([f"{real}/t.lance", "s3://b/x"]) == {}
 
 
 def test_many_places_are_probed_once_each(tmp_path: Path) -> None:

@@ -21,8 +21,9 @@ from pydantic import AliasChoices, Field, field_validator
 from reconciler import locations, storage
 from reconciler.backends.base import Backend
 from reconciler.backends.config import BackendConfig, Root
+from reconciler.backends.dir.contents import NAMESPACE, TABLE, Contents, Row, metadata_of
 from reconciler.backends.dir.listing import SUFFIX, Directory, Taken
-from reconciler.backends.dir.manifest import NAMESPACE, TABLE, Contents, Manifest, Row, metadata_of
+from reconciler.backends.dir.manifest import Manifest
 from reconciler.backends.dir.parts import Part, first_fault, namespaces_in_use, part_of
 from reconciler.backends.directory_places import MANIFEST, Places, first_directory
 from reconciler.backends.scoping import snapshot_within
@@ -53,7 +54,7 @@ class DirConfig(BackendConfig):
         local = storage.local_path(root)
         if local is not None:
             return os.path.normpath(Path.cwd() / local)
-        if ".." in locations.normalise(root).split("/"):
+        if ".." in locations.names_in(root):
             raise ValueError("expected a URI without `..`")
         return root.rstrip("/")
 
@@ -68,6 +69,7 @@ class DirBackend(Backend):
     impl = "dir"
     config_model = DirConfig
     is_its_root = True
+    commits_together = 32
     config: DirConfig
     capabilities = Capabilities(
         location_policy=LocationPolicy.UNDER_ROOT,

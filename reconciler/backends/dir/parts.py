@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
-from reconciler.backends.dir.manifest import Contents
+from reconciler.backends.dir.contents import Contents
 from reconciler.names import DELIMITER, ChildrenOf, Identifier, Only, Scope, check_name, join
 
 __all__ = ["Part", "first_fault", "namespaces_in_use", "part_of"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -136,12 +136,16 @@ class IcebergBackend(Backend):
         foreign = [name for name, entry in self._tables(identifier).items() if not entry.is_lance]
         return foreign + self._server.warehouse(identifier[0]).views(identifier[1:])
 
-    def foreign_tables(self, namespace: Identifier) -> list[ForeignTable]:
-        """Return the tables that are not marked as Lance tables, which are Iceberg's own; views are not among them."""
-        return [
+    def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
+        """Return the tables that are not marked as Lance tables, which are Iceberg's own, and the views."""
+        tables = [
             ForeignTable((*namespace, name), entry.location, entry.properties.get(TABLE_TYPE) or "iceberg")
-            for name, entry in self._tables(namespace).items()
+            for name, entry in self._tables(namespace, names).items()
             if not entry.is_lance
+        ]
+        views = self._server.warehouse(namespace[0]).views(namespace[1:]) if len(namespace) > 1 else []
+        return tables + [
+            ForeignTable((*namespace, name), None, "view") for name in views if names is None or name in names
         ]
 
     def server_time(self) -> datetime | None:
@@ -284,14 +288,17 @@ class IcebergBackend(Backend):
             )
         return self._server.warehouse(identifier[0])
 
-    def _tables(self, identifier: Identifier) -> dict[str, TableEntry]:
-        """Return all tables of a namespace, whatever their format; the namespace exists, or this raises."""
+    def _tables(self, identifier: Identifier, names: Collection[str] | None = None) -> dict[str, TableEntry]:
+        """Return all tables of a namespace, or those named, whatever their format.
+
+        The namespace exists, or this raises; where tables are named, if the server tells.
+        """
         if len(identifier) < 2:
             if identifier:
                 self.load_namespace(identifier)
             return {}
-        found = all_tables(self._server.warehouse(identifier[0]), identifier[1:], self.parallelism)
-        if not found:
+        found = all_tables(self._server.warehouse(identifier[0]), identifier[1:], self.parallelism, names)
+        if not found and names is None:
             self.load_namespace(identifier)
         return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.backends.iceberg.warehouse import TableEntry, Warehouse
@@ -71,14 +71,16 @@ def scan_warehouses(warehouses: Iterable[Warehouse], scope: Scope, parallelism: 
     return Snapshot(namespaces, {table.id: table for table in tables}, tuple(sorted(notes)))
 
 
-def all_tables(warehouse: Warehouse, levels: Sequence[str], parallelism: int) -> dict[str, TableEntry]:
-    """Return the tables of a namespace, of whatever format, by name.
+def all_tables(
+    warehouse: Warehouse, levels: Sequence[str], parallelism: int, wanted: Collection[str] | None = None
+) -> dict[str, TableEntry]:
+    """Return the tables of a namespace, of whatever format, by name; those that are ``wanted``, where that is given.
 
     Raises:
         NamespaceNotFoundError: the service says that it does not exist.
     """
     place = _Place(warehouse, tuple(levels))
-    names = warehouse.tables(levels)
+    names = [name for name in warehouse.tables(levels) if wanted is None or name in wanted]
     entries = in_parallel(lambda name: _load(place, name), names, parallelism)
     return {name: entry for name, entry in zip(names, entries, strict=True) if entry is not None}
 

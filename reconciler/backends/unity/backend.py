@@ -6,7 +6,7 @@ made by an administrator and never created, changed or dropped here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -26,15 +26,26 @@ from reconciler.backends.unity.properties import LONGEST
 from reconciler.backends.unity.refusals import translate
 from reconciler.backends.unity.scan import foreign_table, live_table, scan_catalog
 from reconciler.backends.unity.service import TableInfo, UnityService
+from reconciler.concurrency import in_parallel
 from reconciler.errors import (
     InvalidInputError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
     NotLanceTableError,
+    TableNotFoundError,
     UnsupportedOperationError,
 )
 from reconciler.names import EVERYTHING, Identifier, Scope, join
-from reconciler.state import Capabilities, ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Schema, Snapshot
+from reconciler.state import (
+    Capabilities,
+    ForeignTable,
+    LiveNamespace,
+    LiveTable,
+    PropertyChanges,
+    Schema,
+    ShownColumns,
+    Snapshot,
+)
 
 __all__ = ["UnityBackend"]
 
@@ -140,7 +151,7 @@ class UnityBackend(Backend):
         tables = [info.name for info in self._service.tables(identifier) if not info.is_lance]
         return [*tables, *self._service.others(identifier)]
 
-    def foreign_tables(self, namespace: Identifier) -> list[ForeignTable]:
+    def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
         """Return a schema's tables of other formats, its views, and Lance tables that are not external."""
         if len(namespace) < 2:
             if namespace:
@@ -150,12 +161,28 @@ class UnityBackend(Backend):
         return [
             foreign_table((*namespace, info.name), info)
             for info in self._service.tables(namespace)
-            if not info.is_lance
+            if not info.is_lance and (names is None or info.name in names)
         ]
 
     def shown_schema(self, identifier: Identifier) -> Schema | None:
         """Return the columns of the table's entry as the nearest Arrow types; None where it has none."""
         return columns.schema_of(self._lance_table(identifier).columns) or None
+
+    def shown_columns(self, identifiers: Collection[Identifier]) -> dict[Identifier, ShownColumns]:
+        """Return the columns of the tables' entries, with a call each."""
+
+        def read(identifier: Identifier) -> ShownColumns:
+            try:
+                return columns.shown(self._lance_table(identifier).columns)
+            except (TableNotFoundError, NamespaceNotFoundError, NotLanceTableError):
+                return ()
+
+        found = in_parallel(read, identifiers, self.parallelism)
+        return {identifier: shown for identifier, shown in zip(identifiers, found, strict=True) if shown}
+
+    def columns_to_show(self, schema: Schema) -> ShownColumns:
+        """Return the columns that an entry gets when it is made."""
+        return columns.shown(columns.to_columns(schema))
 
     def schema_notes(self, schemas: Iterable[Schema]) -> Sequence[str]:
         """Return which Arrow types Unity shows as others."""

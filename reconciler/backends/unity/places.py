@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from reconciler import locations
 
@@ -35,7 +35,7 @@ def problem_of(location: str) -> str | None:
         return "Unity Catalog would take a relative path for one of its server's own, expected an absolute one"
     if not path.strip("/"):
         return "Unity Catalog takes no whole bucket and no root directory, expected a path in it"
-    if {".", ".."} & set(unquote(path).split("/")):
+    if not {".", ".."}.isdisjoint(locations.names_in(location)):
         return "Unity Catalog writes a location with `.` or `..` in another way, expected one without"
     if len(as_uri(location)) > _LONGEST:
         return f"Unity Catalog takes at most {_LONGEST} characters, the URI of this one has {len(as_uri(location))}"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from reconciler.names import Identifier
 from tests.servers.glue import ACCOUNT, GlueServer
 
-__all__ = ["catalog_id", "databases", "lance_table", "tables"]
+__all__ = ["catalog_id", "databases", "hold", "lance_table", "tables"]
 
 
 def catalog_id(*path: str) -> str:
@@ -38,3 +39,15 @@ def tables(glue: GlueServer, database: str, entries: Iterable[Mapping[str, Any]]
     for entry in entries:
         given: Any = entry
         glue.client.create_table(CatalogId=catalog, DatabaseName=database, TableInput=given)
+
+
+def hold(glue: GlueServer, identifier: Identifier) -> Callable[[], None]:
+    """Put a view at a name, and return what takes it away."""
+    *catalog, database, name = identifier
+    view: Any = {"Name": name, "TableType": "VIRTUAL_VIEW", "ViewOriginalText": "select 1"}
+    glue.client.create_table(CatalogId=catalog_id(*catalog), DatabaseName=database, TableInput=view)
+
+    def take_away() -> None:
+        glue.client.delete_table(CatalogId=catalog_id(*catalog), DatabaseName=database, Name=name)
+
+    return take_away

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,22 +12,12 @@ from reconciler.backends import registry
 from reconciler.backends.base import Backend
 from reconciler.conformance import Check, checks, verify
 from reconciler.names import Identifier
-from tests.catalogs.glue.seeding import catalog_id
+from tests.catalogs.glue.seeding import hold
 from tests.servers.glue import GlueServer
 
 
 def _foreign(glue: GlueServer) -> Callable[[Backend, Identifier], Callable[[], None]]:
-    def add(_: Backend, identifier: Identifier) -> Callable[[], None]:
-        *catalog, database, name = identifier
-        view: Any = {"Name": name, "TableType": "VIRTUAL_VIEW", "ViewOriginalText": "select 1"}
-        glue.client.create_table(CatalogId=catalog_id(*catalog), DatabaseName=database, TableInput=view)
-
-        def take_away() -> None:
-            glue.client.delete_table(CatalogId=catalog_id(*catalog), DatabaseName=database, Name=name)
-
-        return take_away
-
-    return add
+    return lambda _, identifier: hold(glue, identifier)
 
 
 @pytest.mark.parametrize("check", checks(), ids=str)

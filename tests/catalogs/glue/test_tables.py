@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from lance_namespace import (
     errors,
 )
 
+import reconciler
 from reconciler.backends.glue import GlueBackend
 from reconciler.backends.glue.places import Place
 from reconciler.backends.glue.service import Service
@@ -31,6 +33,7 @@ from reconciler.errors import (
 from reconciler.namespace import CatalogNamespace
 from reconciler.state import LiveTable, PropertyChanges
 from tests.catalogs.glue.seeding import catalog_id, databases, lance_table, tables
+from tests.plans import assert_blocked
 from tests.servers.glue import GlueServer
 
 if TYPE_CHECKING:
@@ -243,3 +246,23 @@ class TestData:
         with pytest.raises(errors.NamespaceNotFoundError, match="namespace `nope` does not exist"):
             CatalogNamespace(backend).declare_table(DeclareTableRequest(id=["nope", "t"]))
         assert backend.default_location((web, "t")) is None
+
+
+def test_a_place_that_another_client_wrote_in_another_way_is_taken(glue: GlueServer, tmp_path: Path) -> None:
+    """With `..`, which storage reads as the plan does, and over a symbolic link."""
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "lake")
+    databases(glue, ["sales"])
+    tables(glue, "sales", [lance_table("dots", f"{tmp_path}/lake/x/../a.lance")])
+    tables(glue, "sales", [lance_table("linked", f"file://{tmp_path}/link/b.lance")])
+    blocks = {
+        name: {"location": f"{tmp_path}/lake/{name}.lance", "schema": [{"name": "id", "type": "int64"}]}
+        for name in ("a", "b", "c")
+    }
+    catalog = {"impl": "glue", "config": glue.config(), "namespaces": {"sales": {"tables": blocks}}}
+    path = tmp_path / "lancens.yaml"
+    path.write_text(json.dumps({"version": 1, "name": "store", "catalogs": {"prod": catalog}}))
+    plan = reconciler.plan(reconciler.load(path))
+    assert_blocked(plan, match="prod/sales/a: it would be written where prod/sales/dots is registered")
+    assert_blocked(plan, match="prod/sales/b: it would be written where prod/sales/linked is registered")
+    assert [change.identifier[-1] for change in plan.changes] == ["c"]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,9 @@ from reconciler.backends.hive.backend import HiveBackend
 from reconciler.namespace import CatalogNamespace
 from reconciler.planner.entries import Action
 from reconciler.state import PropertyChanges
-from tests.catalogs.end_to_end import EndToEnd, Example, Stage, cut, edit, opened
+from tests.catalogs.end_to_end import EndToEnd, Example, HeldNames, Stage, cut, edit, opened
 from tests.catalogs.hive.files import write_dataset
-from tests.catalogs.hive.raw import database_name, raw
+from tests.catalogs.hive.raw import database_name, drop, plain_table, put, raw
 from tests.servers.hive import Metastore, metastore
 from tests.servers.process import free_port
 
@@ -66,6 +67,13 @@ def look(server: Metastore, path: str) -> Mapping[str, str] | None:
                     return parameters
         except NoSuchObjectException:
             return None
+
+
+def hold(server: Metastore, path: str) -> Callable[[], None]:
+    """Put a table of another kind at a path, and return what takes it away."""
+    identifier = tuple(path.split("/"))
+    put(server.uri, plain_table(identifier))
+    return partial(drop, server.uri, identifier)
 
 
 @pytest.fixture
@@ -126,10 +134,11 @@ def example(server: Metastore, backend: HiveBackend, manifest: Path, lake: str) 
         ),
         returned=[(users, Action.REGISTER_TABLE), (clicks, Action.REGISTER_TABLE)],
         tables=[users, events],
+        hold=lambda path: hold(server, path),
     )
 
 
-class TestExample(EndToEnd):
+class TestExample(EndToEnd, HeldNames):
     """The suite, over every metastore."""
 
 

@@ -65,6 +65,12 @@ class Catalog:
         """Commit updates of Iceberg's own to an entry, past the backend."""
         self.call("POST", f"/namespaces/{namespace[1]}/tables/{name}", {"requirements": [], "updates": [*updates]})
 
+    def hold(self, identifier: Identifier) -> Callable[[], None]:
+        """Put an Iceberg table at a name, and return what takes it away."""
+        self.add_iceberg_table(identifier[:-1], identifier[-1])
+        path = f"/namespaces/{identifier[1]}/tables/{identifier[2]}?purgeRequested=false"
+        return lambda: self.call("DELETE", path)
+
     def add_view(self, namespace: Identifier, name: str) -> None:
         """Make a view in a namespace one level below the warehouse."""
         fields = [{"id": 1, "name": "n", "required": False, "type": "long"}]

@@ -15,9 +15,7 @@ from tests.catalogs.iceberg.conftest import Catalog
 @pytest.mark.parametrize("check", checks(), ids=str)
 def test_conformance(check: Check, catalog: Catalog) -> None:
     def add_foreign(_backend: Backend, identifier: Identifier) -> Callable[[], None]:
-        catalog.add_iceberg_table(identifier[:-1], identifier[-1])
-        path = f"/namespaces/{identifier[1]}/tables/{identifier[2]}"
-        return lambda: catalog.call("DELETE", f"{path}?purgeRequested=false")
+        return catalog.hold(identifier)
 
     verify(
         check,

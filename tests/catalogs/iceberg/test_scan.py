@@ -148,9 +148,14 @@ def test_a_table_that_is_no_lance_table_is_foreign(
     backend.insert_table((*space, "ours"), f"{catalog.root}/ours", {})
     catalog.add_iceberg_table(space, "theirs")
     catalog.add_view(space, "seen")
-    [foreign] = backend.foreign_tables(space)
+    [foreign, view] = backend.foreign_tables(space)
     assert (foreign.id, foreign.format) == ((*space, "theirs"), "iceberg")
     assert foreign.location
+    assert (view.id, view.format, view.location) == ((*space, "seen"), "view", None)
+    named = ["seen", "ours", "not_there"]
+    before = backend.calls
+    assert backend.foreign_tables(space, named) == [view]
+    assert backend.calls == before + 3, "a list of tables, the one of these names, a list of views"
     assert backend.foreign_tables(space[:1]) == backend.foreign_tables(()) == []
     with pytest.raises(NamespaceNotFoundError):
         backend.foreign_tables((*space, "never_made"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,11 @@ class Unity:
         page = self.contract.answer("GET", f"{API}/tables", query, None, TOKEN).body
         assert isinstance(page, Mapping)
         return [entry["name"] for entry in page["tables"]]
+
+    def hold(self, *names: str) -> Callable[[], None]:
+        """Put a view at a name, and return what takes it away."""
+        self.contract.add_table(*names, table_type="VIEW", data_source_format=None)
+        return partial(self.contract.remove, *names)
 
     def fill(self, *counts: int) -> None:
         """Put schemas ``s0``, ``s1``, … into the catalog, with so many Lance tables each."""

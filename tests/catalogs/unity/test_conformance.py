@@ -18,8 +18,7 @@ from tests.catalogs.unity.conftest import CATALOG, Unity
 @pytest.mark.parametrize("rooted", [True, False], ids=["root", "no-root"])
 def test_conformance(check: Check, rooted: bool, either: Unity, tmp_path: Path) -> None:
     def add_view(_backend: Backend, identifier: Identifier) -> Callable[[], None]:
-        either.contract.add_table(*identifier, table_type="VIEW", data_source_format=None)
-        return partial(either.contract.remove, *identifier)
+        return either.hold(*identifier)
 
     more = {"root": str(tmp_path / "lake")} if rooted else {}
     verify(check, partial(either.connect, **more), namespace=[CATALOG], scratch=str(tmp_path), add_foreign=add_view)

@@ -127,6 +127,24 @@ def test_databricks_makes_no_lance_tables_and_the_plan_says_so(
         backend.insert_table((CATALOG, "sales", "orders"), (tmp_path / "t").as_uri(), {})
 
 
+def test_a_move_on_databricks_is_blocked_as_it_takes_a_new_entry(
+    folding: UnityServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    UnityBackend(endpoint=folding.url, catalog=CATALOG).insert_namespace((CATALOG, "sales"), {})
+    folding.contract.add_lance_table(CATALOG, "sales", "orders")
+    monkeypatch.setattr(config, "_DATABRICKS", ("127.0.0.1",))
+    manifest(tmp_path, folding, "sales", "purchases")
+    path = tmp_path / "lancens.yaml"
+    path.write_text(
+        path.read_text() + f"    moved: [{{from: {CATALOG}/sales/orders, to: {CATALOG}/sales/purchases}}]\n"
+    )
+    plan = reconciler.plan(reconciler.load(path))
+    assert_blocked(
+        plan, match=r"main/sales/orders cannot be renamed: that takes a new entry. Databricks makes external"
+    )
+    assert plan.changes == ()
+
+
 @pytest.mark.parametrize(
     ("endpoint", "databricks"),
     [

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from reconciler.backends.memory import MemoryBackend, MemoryConfig
-from reconciler.names import EVERYTHING, Identifier, Scope
-from reconciler.state import Capabilities, Schema, Snapshot
+from reconciler.names import EVERYTHING, Identifier, Scope, folded
+from reconciler.state import Capabilities, LiveNamespace, LiveTable, Schema, Snapshot
 
 
 def freeze(path: Path, live: Snapshot, capabilities: Capabilities, foreign: Sequence[Identifier] = ()) -> None:
@@ -18,9 +18,10 @@ def freeze(path: Path, live: Snapshot, capabilities: Capabilities, foreign: Sequ
 
 
 class FrozenConfig(MemoryConfig):
-    """``state`` is the file."""
+    """``state`` is the file; with ``folds`` a name in capitals is answered to as the one in lower case."""
 
     state: str
+    folds: bool = False
 
     def identity(self) -> str:
         return self.state
@@ -48,6 +49,14 @@ class FrozenBackend(MemoryBackend):
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
         """Return everything within ``scope``, and all notes."""
         return replace(super().scan(scope), notes=self._notes)
+
+    def load_namespace(self, identifier: Identifier) -> LiveNamespace:
+        """Return one namespace."""
+        return super().load_namespace(folded(identifier) if self.config.folds else identifier)
+
+    def load_table(self, identifier: Identifier) -> LiveTable:
+        """Return one table."""
+        return super().load_table(folded(identifier) if self.config.folds else identifier)
 
     def schema_notes(self, schemas: Iterable[Schema]) -> Sequence[str]:
         """Return how many columns there are."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pydantic import Field
 
@@ -28,13 +28,14 @@ class MixedBackend(DirBackend):
     config: MixedConfig
     capabilities = Capabilities()
 
-    def foreign_tables(self, namespace: Identifier) -> Sequence[ForeignTable]:
+    def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> Sequence[ForeignTable]:
         """Return the one that is in ``namespace``."""
         if namespace == ("gone",):
             raise NamespaceNotFoundError("mixed: it has just been dropped")
         if namespace and namespace == split(self.config.silent):
             raise InternalError(f"mixed: no answer to {self.config.password}")
-        return [ForeignTable((*namespace, "csv"), self.config.foreign, "csv")]
+        found = [ForeignTable((*namespace, "csv"), self.config.foreign, "csv")]
+        return [table for table in found if names is None or table.id[-1] in names]
 
     def roots(self) -> Sequence[str]:
         """Return the root."""

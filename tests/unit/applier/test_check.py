@@ -8,8 +8,9 @@ from reconciler import ownership
 from reconciler.applier import check_plan
 from reconciler.backends.memory import MemoryBackend
 from reconciler.errors import CatalogError, ServiceUnavailableError, StalePlanError
+from reconciler.names import Identifier
 from reconciler.planner.plan import Plan
-from reconciler.state import Capabilities
+from reconciler.state import Capabilities, Snapshot
 from tests.unit.applier.world import World, capable
 from tests.unit.planner.building import OWNER, USERS, claim, desired, live, live_namespace, live_table, marks, table
 
@@ -115,3 +116,52 @@ def test_a_catalog_that_cannot_be_read_is_an_error_that_names_it(world: World, m
     monkeypatch.setattr(world.backend, "load_namespace", unavailable)
     with pytest.raises(CatalogError, match=r"lake \(memory\): no answer in 30 s"):
         check(world, plan)
+
+
+def _loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the names of the objects that are read one by one from now on."""
+    loaded: list[str] = []
+    for method in ("load_table", "load_namespace"):
+        genuine = getattr(MemoryBackend, method)
+
+        def load(backend: MemoryBackend, identifier: Identifier, genuine: Callable[..., object] = genuine) -> object:
+            loaded.append("/".join(identifier))
+            return genuine(backend, identifier)
+
+        monkeypatch.setattr(MemoryBackend, method, load)
+    return loaded
+
+
+def test_many_objects_are_read_in_one_scan_and_few_of_many_one_by_one(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = [live_table(f"a/t{number}", owner=OWNER) for number in range(200)]
+    world.has(live(*there))
+    blocks = [table(f"a/t{number}") for number in range(200)]
+    many = world.plan(desired(*blocks, *(table(f"a/new{number}") for number in range(50))))
+    few = world.plan(desired(*blocks, table("a/new0"), table("a/new1")))
+    loaded = _loaded(monkeypatch)
+    assert len(check_plan(many, world.backends)) == 50
+    assert loaded == []
+    assert len(check_plan(few, world.backends)) == 2
+    assert sorted(loaded) == ["a", "a/new0", "a/new1"]
+
+
+def test_what_is_in_a_namespace_that_does_not_exist_is_not_asked_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.has(live(*(live_table(f"a/t{number}", owner=OWNER) for number in range(400))))
+    blocks = [table(f"a/t{number}") for number in range(400)]
+    plan = world.plan(desired(*blocks, *(table(f"b/c/t{number}") for number in range(4))))
+    loaded = _loaded(monkeypatch)
+    assert len(check_plan(plan, world.backends)) == 6
+    assert set(loaded) <= {"b", "b/c"}
+
+
+def test_what_a_scan_does_not_show_and_should_be_there_is_asked_for_by_name(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.has(live(live_table("a/t", owner=OWNER)))
+    plan = world.plan(desired(claim("a"), table("a/t", {"tier": "gold"})))
+    monkeypatch.setattr(MemoryBackend, "scan", lambda *_: Snapshot())
+    assert check_plan(plan, world.backends) == frozenset()

@@ -8,7 +8,7 @@ import pytest
 from reconciler.applier import Event, Finished, Started, Status, read_journal
 from reconciler.errors import ApplyError, PermissionDeniedError, PlanFileError
 from reconciler.planner.plan import Plan
-from tests.unit.applier.world import World, statuses
+from tests.unit.applier.world import LedgerBackend, World, statuses
 from tests.unit.planner.building import OWNER, claim, desired, live, live_table, table
 
 
@@ -46,6 +46,18 @@ def test_no_more_run_at_once_than_asked_for_and_that_many_do(world: World) -> No
     plan = world.plan(desired(*(table(f"t{number}") for number in range(6))))
     assert world.apply(plan, parallelism=3).ok
     assert most == 3
+
+
+def test_changes_that_a_catalog_commits_together_count_as_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six writers meet at a barrier; were fewer at work, it would break."""
+    monkeypatch.setattr(LedgerBackend, "commits_together", 3)
+    meeting = threading.Barrier(6, timeout=20)
+
+    def meet(_: str) -> None:
+        meeting.wait()
+
+    world.ledger.before = meet
+    assert world.apply(world.plan(desired(*(table(f"t{number}") for number in range(12)))), parallelism=2).ok
 
 
 def test_a_failure_stops_what_depends_on_it_and_nothing_else(world: World) -> None:

@@ -228,8 +228,7 @@ class World:
         check: bool = True,
         secrets: tuple[str, ...] = (),
     ) -> ApplyReport:
-        if check:
-            check_plan(plan, self.backends, parallelism)
+        missing = check_plan(plan, self.backends, parallelism) if check else ()
         with Journal.open(self.folder, plan) as journal:
             return execute(
                 plan,
@@ -239,6 +238,7 @@ class World:
                 stop=stop or threading.Event(),
                 on_event=on_event,
                 secrets=secrets,
+                missing=missing,
             )
 
     def state(self) -> Snapshot:

@@ -94,6 +94,7 @@ def test_a_place_that_stops_answering_is_unknown(tmp_path: Path, monkeypatch: py
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(Path, "iterdir", iterdir)
+    (tmp_path / "empty").mkdir()
     found = probe(str(tmp_path / "empty"), {})
     assert found.kind is StorageKind.UNKNOWN
     assert "Input/output error" in found.detail

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from reconciler import ownership
 from reconciler.names import EVERYTHING, Identifier, Scope
@@ -139,6 +140,7 @@ def plan_of(
     capabilities: Capabilities | None = None,
     options: PlanOptions | None = None,
     thresholds: Thresholds | None = None,
+    links: Mapping[str, str] | None = None,
 ) -> Plan:
     """Plan one catalog; a table to be made finds nothing at a default location unless ``storage`` says otherwise."""
     tables = {
@@ -150,6 +152,7 @@ def plan_of(
     }
     tables |= {identifier(path): facts for path, facts in (storage or {}).items()}
     facts = Facts(tables, {identifier(path): names for path, names in (occupants or {}).items()}, leftovers)
+    facts = replace(facts, places=links or {})
     source = CatalogInput(wanted, there, capabilities or Capabilities(), "memory", facts, options or PlanOptions())
     reference = ManifestRef(name=MANIFEST, digest="d" * 64, files=("lancens.yaml",))
     return make_plan(reference, thresholds or Thresholds(), [source])

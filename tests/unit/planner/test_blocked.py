@@ -99,3 +99,37 @@ def test_the_states_it_was_decided_by_are_kept() -> None:
     assert kept["t"] is not None
     assert kept["t"].managed_by == OTHER
     assert kept["taken"] is not None, "what is in the way is looked at again before anything is written"
+
+
+def test_nothing_is_written_where_a_blocked_table_is_to_be() -> None:
+    """It would unblock that one, whose plan after the apply would not be empty."""
+    there = live(live_table("a/moves", owner=OWNER, location="/data/old.lance"))
+    wanted = desired(
+        table("a/moves", location="/data/new.lance"), table("a/made", location="/data/x/../new.lance", schema=USERS)
+    )
+    nothing = {"a/moves": stored(StorageKind.NOTHING, "/data/new.lance")}
+    plan = plan_of(wanted, there, storage=nothing)
+    assert steps(plan) == []
+    assert [(one.identifier[-1], one.reason) for one in plan.blocked] == [
+        ("made", "a dataset would be written where lake/a/moves, which is blocked, is to be"),
+        ("moves", "there is no dataset at /data/new.lance to relocate it to"),
+    ]
+
+
+def test_two_ways_to_one_place_are_one_place() -> None:
+    """Where symbolic links lead is looked up before planning."""
+    links = {"/data/link/t.lance": "/data/real/t.lance"}
+    spelled = {
+        "a/one": ("/data/real/x/../t.lance", "/data/link/t.lance"),
+        "a/two": ("/data/link/./t.lance", "/data/real/t.lance"),
+    }
+    for mine, theirs in spelled.values():
+        wanted = desired(table("a/one", location=mine, schema=USERS), table("a/two", location=theirs, schema=USERS))
+        plan = plan_of(wanted, live(), links=links)
+        assert [one.reason.partition(" at /")[0] for one in plan.blocked] == [
+            "it and lake/a/two would both be",
+            "it and lake/a/one would both be",
+        ]
+        there = live(live_table("a/theirs", location=theirs))
+        plan = plan_of(desired(table("a/one", location=mine, schema=USERS)), there, links=links)
+        assert [one.reason for one in plan.blocked] == ["it would be written where lake/a/theirs is registered"]

@@ -106,6 +106,21 @@ def test_a_catalog_that_cannot_alter_takes_changes_where_the_entry_is_made_anew(
     assert_blocked(in_place, match="customers: it cannot be changed: this catalog cannot alter a table")
 
 
+def test_a_move_that_takes_a_new_entry_is_blocked_where_none_can_be_made() -> None:
+    """Databricks makes no Lance tables; an unfinished move is finished all the same, which makes none."""
+    able = replace(ANEW, makes_no_tables="Databricks makes external tables in the format DELTA only")
+    plan = plan_of(RENAMED, USERS_THERE, capabilities=able)
+    assert_blocked(plan, match="features/users cannot be renamed: that takes a new entry. Databricks makes external")
+    assert steps(plan) == []
+    made = live_table("features/customers", {"tier": "gold"}, owner=OWNER, location=PLACE)
+    assert steps(plan_of(RENAMED, live(*USERS_THERE.tables.values(), made), capabilities=able)) == [
+        "move-table features/customers"
+    ]
+    assert steps(plan_of(RENAMED, USERS_THERE, capabilities=replace(able, rename_within=0))) == [
+        "move-table features/customers"
+    ]
+
+
 def test_neither_there_is_any_table() -> None:
     assert steps(plan_of(RENAMED, live(live_namespace("features")))) == ["declare-table features/customers"]
 

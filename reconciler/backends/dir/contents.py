@@ -1,0 +1,235 @@
+"""The rows of a directory catalog's ``__manifest``, and what they become when objects come, change and go.
+
+A row is an object's string identifier, its type, its location relative to the root and its properties as a JSON
+object. Columns not known here are kept through every change.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from reconciler.backends.directory_places import MANIFEST, Places
+from reconciler.errors import InternalError
+from reconciler.names import DELIMITER, Identifier, split
+from reconciler.state import PropertyChanges
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["COLUMNS", "NAMESPACE", "TABLE", "Contents", "Row", "metadata_of"]
+
+NAMESPACE = "namespace"
+TABLE = "table"
+
+COLUMNS = ("object_id", "object_type", "location", "metadata")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One object; ``location`` is as stored, ``metadata`` the JSON text or None."""
+
+    object_id: str
+    object_type: str
+    location: str | None = None
+    metadata: str | None = None
+
+    def properties(self) -> dict[str, str]:
+        """Return the properties; values that are not text are shown as JSON.
+
+        Raises:
+            InternalError: the metadata is not a JSON object.
+        """
+        return {
+            key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            for key, value in self._document().items()
+        }
+
+    def metadata_after(self, changes: PropertyChanges) -> str | None:
+        """Return the metadata with ``changes`` merged in; values they do not name stay as stored."""
+        document = self._document()
+        for key in changes.remove:
+            document.pop(key, None)
+        document.update(changes.set)
+        return metadata_of(document)
+
+    def _document(self) -> dict[str, Any]:
+        if not self.metadata:
+            return {}
+        try:
+            document = json.loads(self.metadata)
+        except ValueError:
+            document = None
+        if not isinstance(document, dict):
+            raise InternalError(f"dir: {MANIFEST}: the metadata of `{self.object_id}` is not a JSON object")
+        return document
+
+
+def metadata_of(properties: Mapping[str, Any]) -> str | None:
+    """Return the stored form of ``properties``."""
+    if not properties:
+        return None
+    return json.dumps(dict(properties), ensure_ascii=False, separators=(",", ":"))
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The rows of one version, or part of them, and what was made of them since.
+
+    ``read`` is what was read, in ``dataset``; ``is_whole`` is whether all of that was. ``changed`` has the rows that
+    are in the place of those read, None for one that is gone: many changes are made of one version without copying it
+    for each.
+    """
+
+    places: Places
+    read: pa.Table
+    dataset: Any = field(default=None, repr=False)
+    is_whole: bool = True
+    changed: Mapping[str, Row | None] = field(default_factory=dict)
+    _looked_up: dict[str, Row | None] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return int(self.rows.num_rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        columns = (self.rows.column(name).to_pylist() for name in COLUMNS)
+        return (Row(*values) for values in zip(*columns, strict=True))
+
+    @cached_property
+    def rows(self) -> pa.Table:
+        """All rows as they are now; of one that was replaced, the columns that are not known here keep their values."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if not self.changed:
+            return self.read
+        names = self.read.column("object_id")
+        kept = self.read.filter(pc.invert(pc.is_in(names, value_set=pa.array(list(self.changed), names.type))))
+        new = [row for row in self.changed.values() if row is not None]
+        before = pc.index_in(pa.array([row.object_id for row in new], names.type), value_set=names.combine_chunks())
+
+        def values(name: str) -> pa.Array:
+            if name in COLUMNS:
+                return pa.array([getattr(row, name) for row in new], self.read.schema.field(name).type)
+            return self.read.column(name).combine_chunks().take(before)
+
+        added = pa.table([values(name) for name in self.read.column_names], schema=self.read.schema)
+        return pa.concat_tables([kept, added])
+
+    def find(self, object_id: str) -> Row | None:
+        """Return the row of ``object_id``."""
+        if object_id in self.changed:
+            return self.changed[object_id]
+        if object_id not in self._looked_up:
+            self._looked_up[object_id] = self._look_up(object_id)
+        return self._looked_up[object_id]
+
+    def _look_up(self, object_id: str) -> Row | None:
+        import pyarrow.compute as pc
+
+        position = int(pc.index(self.read.column("object_id"), object_id).as_py())
+        return None if position < 0 else Row(*(self.read.column(name)[position].as_py() for name in COLUMNS))
+
+    def below(self, parent: str) -> Contents:
+        """Return the rows of everything below the namespace ``parent``; all of them for the root, ``""``."""
+        import pyarrow.compute as pc
+
+        if not parent:
+            return self
+        return Contents(
+            self.places, self.rows.filter(pc.starts_with(self.rows.column("object_id"), parent + DELIMITER))
+        )
+
+    def directly_in(self, parent: str) -> Contents:
+        """Return the rows of what is in the namespace ``parent`` itself; in the root for ``""``."""
+        import pyarrow.compute as pc
+
+        below = self.below(parent)
+        return Contents(self.places, below.rows.filter(pc.equal(below.parent_of_each, parent)))
+
+    def of_type(self, object_type: str) -> Contents:
+        """Return the rows of one type of object."""
+        import pyarrow.compute as pc
+
+        return Contents(self.places, self.rows.filter(pc.equal(self.rows.column("object_type"), object_type)))
+
+    @cached_property
+    def parent_of_each(self) -> pa.ChunkedArray:
+        """The string identifier of the namespace that each row is in, ``""`` for the root."""
+        import pyarrow.compute as pc
+
+        identifiers = self.rows.column("object_id")
+        parts = pc.split_pattern(identifiers, DELIMITER, max_splits=1, reverse=True)
+        return pc.if_else(pc.match_substring(identifiers, DELIMITER), pc.list_element(parts, 0), "")
+
+    @cached_property
+    def parents(self) -> tuple[Identifier, ...]:
+        """The namespaces that the rows are in, each once, the root included where it holds any."""
+        import pyarrow.compute as pc
+
+        return tuple(split(text) for text in pc.unique(self.parent_of_each).to_pylist())
+
+    @cached_property
+    def occupied(self) -> frozenset[str]:
+        """The directories right under the root that are the location of a table, or lead to one."""
+        import pyarrow.compute as pc
+
+        stored = self.rows.column("location")
+        usual = pc.list_element(pc.split_pattern(stored.filter(pc.invert(self._unusual)), "/", max_splits=1), 0)
+        unusual = map(self.places.occupied, stored.filter(self._unusual).to_pylist())
+        return frozenset({*pc.unique(usual).to_pylist(), *unusual} - {None, ""})
+
+    def is_occupied(self, directory: str) -> bool:
+        """Return whether ``directory``, right under the root, is in :attr:`occupied`.
+
+        Each change makes new contents, so the answer does not wait for the whole set of them: it is in the locations
+        as they are usually stored, or else in one of the few others.
+        """
+        import pyarrow.compute as pc
+
+        if "occupied" in self.__dict__:
+            return directory in self.occupied
+        stored = self.rows.column("location")
+        usual = pc.or_(pc.equal(stored, directory), pc.starts_with(stored, f"{directory}/"))
+        if pc.any(pc.and_not(usual, self._unusual)).as_py():
+            return True
+        return any(self.places.occupied(location) == directory for location in stored.filter(self._unusual).to_pylist())
+
+    @cached_property
+    def _unusual(self) -> pa.ChunkedArray:
+        """Which locations are absolute, or begin with ``./``."""
+        import pyarrow.compute as pc
+
+        stored = self.rows.column("location")
+        beginning = pc.or_(pc.starts_with(stored, "./"), pc.starts_with(stored, "/"))
+        return pc.or_(beginning, pc.match_substring(stored, "://"))
+
+    @cached_property
+    def root_namespaces(self) -> frozenset[str]:
+        """The names of the namespaces right under the root that have an entry."""
+        entries = self.of_type(NAMESPACE).rows.column("object_id")
+        return frozenset(text for text in entries.to_pylist() if DELIMITER not in text)
+
+    def put(self, *rows: Row) -> Contents:
+        """Return the contents with ``rows`` in the place of those of the same identifiers."""
+        return self._with({row.object_id: row for row in rows})
+
+    def without(self, *object_ids: str) -> Contents:
+        """Return the contents without the rows of ``object_ids``."""
+        return self._with(dict.fromkeys(object_ids))
+
+    def _with(self, changed: Mapping[str, Row | None]) -> Contents:
+        return replace(self, changed={**self.changed, **changed}) if changed else self
+
+    def renamed(self, object_id: str, to: str) -> Contents:
+        """Return the contents with the row of ``object_id`` as that of ``to``, every other column as it was."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        names = self.rows.column("object_id")
+        index = self.rows.column_names.index("object_id")
+        changed = pc.if_else(pc.equal(names, object_id), pa.scalar(to, names.type), names)
+        return Contents(self.places, self.rows.set_column(index, self.rows.schema.field(index), changed))
