@@ -31,7 +31,7 @@ __all__ = ["StopSignal", "execute"]
 
 ItemT = TypeVar("ItemT")
 
-_TAKEN_ANYWAY = frozenset({Action.CREATE_TABLE, Action.ALTER_TABLE, Action.DROP_NAMESPACE})
+_TAKEN_ANYWAY = frozenset({Action.CREATE_TABLE, Action.ALTER_TABLE, Action.DEREGISTER_TABLE, Action.DROP_NAMESPACE})
 """Taken even where the entry is as it is to be: data may be missing, and a leftover may not count as there."""
 _IS_ITS_OWN_CHECK = frozenset({Action.CREATE_NAMESPACE, Action.DECLARE_TABLE, Action.REGISTER_TABLE})
 """Refused by the catalog where the name is taken, and nothing is written before that."""
