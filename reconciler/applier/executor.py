@@ -136,7 +136,8 @@ def _refuse_unusable(plan: Plan, backends: Mapping[str, Backend]) -> None:
                 "manifest instead. Nothing was changed."
             )
         for key, value in (change.after.properties if change.after else {}).items():
-            if is_stand_in(value):
+            was = change.before.properties.get(key) if change.before else None
+            if is_stand_in(value) and value != was:  # what a service does not show stays as it is
                 raise ApplyError(
                     f"{change.address}: the value of `{key}` is not in the plan, which keeps no secrets, "
                     "and was not given again. Nothing was changed."

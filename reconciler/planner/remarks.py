@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from reconciler.planner.views import ObjectView
 
-__all__ = ["ADOPTABLE", "EXTRA_COLUMNS", "SENTENCES", "STALE_COLUMNS", "UNMANAGED", "UNSAFE", "unmarkable"]
+__all__ = ["ADOPTABLE", "EXTRA_COLUMNS", "HIDDEN", "SENTENCES", "STALE_COLUMNS", "UNMANAGED", "UNSAFE", "unmarkable"]
 
 UNMANAGED = "unmanaged"
 ADOPTABLE = "adoptable"
 UNSAFE = "unsafe"
 EXTRA_COLUMNS = "extra-columns"
 STALE_COLUMNS = "stale-columns"
+HIDDEN = "hidden"
 UNMARKABLE = "unmarkable"
 UNPROTECTABLE = "unprotectable"
 STAYS_PROTECTED = "stays-protected"
@@ -43,6 +44,16 @@ SENTENCES = {
         (
             "{count} tables in {where} get other columns, and their entries keep showing the old ones: "
             "this catalog cannot change them."
+        ),
+    ),
+    HIDDEN: (
+        (
+            "{where}/{name} has properties whose values the service does not show, so that a new one is not seen: "
+            "{detail}."
+        ),
+        (
+            "{count} tables in {where} have properties whose values the service does not show, so that a new one is "
+            "not seen; {name} has {detail}."
         ),
     ),
     UNMARKABLE: (

@@ -9,9 +9,10 @@ from reconciler.planner.entries import Action, Blocked, Change
 from reconciler.planner.facts import TableFacts, has_true_request, is_relocated, is_unanswered
 from reconciler.planner.mending import remedy, rename_hint
 from reconciler.planner.outcome import Context, Fault, Outcome, Remark, change_of, guard_of, removal
-from reconciler.planner.remarks import ADOPTABLE, EXTRA_COLUMNS, STALE_COLUMNS, UNMANAGED, unmarkable
+from reconciler.planner.remarks import ADOPTABLE, EXTRA_COLUMNS, HIDDEN, STALE_COLUMNS, UNMANAGED, unmarkable
 from reconciler.planner.schemas import SchemaDifference, compare, evolved, named_metadata
 from reconciler.planner.views import ObjectView
+from reconciler.redaction import REDACTED, is_hidden
 from reconciler.state import DesiredTable, Evolve, LiveTable, Prune, Schema, StorageKind
 
 __all__ = ["diff_table", "remarks_on"]
@@ -240,7 +241,11 @@ def _growth(difference: SchemaDifference, live: LiveTable) -> str:
 
 
 def remarks_on(
-    context: Context, desired: DesiredTable | None, facts: TableFacts | None, outcome: Outcome
+    context: Context,
+    desired: DesiredTable | None,
+    live: LiveTable | None,
+    facts: TableFacts | None,
+    outcome: Outcome,
 ) -> Iterator[Remark]:
     """Yield what is to be said of a table beside its ``outcome``."""
     if desired is None or desired.absent or isinstance(outcome, Blocked):
@@ -248,6 +253,11 @@ def remarks_on(
     grows = isinstance(outcome, Change) and outcome.action is Action.ALTER_TABLE
     if grows and context.capabilities.keeps_first_columns:
         yield Remark(STALE_COLUMNS, desired.id)
+    if live is not None and REDACTED in live.properties.values():
+        shown = live.properties
+        hidden = [f"`{key}`" for key, value in desired.properties.items() if is_hidden(key, value, shown.get(key))]
+        if hidden:
+            yield Remark(HIDDEN, desired.id, ", ".join(hidden))
     extra = _schema_difference(desired, facts).extra
     if extra:
         names = [f"`{column.name}`" for column in extra]
