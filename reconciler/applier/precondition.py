@@ -94,6 +94,8 @@ def _fields(view: ObjectView) -> Iterator[tuple[str, str]]:
         yield "kind", view.kind
     if view.managed_by is not None:
         yield "managed-by", view.managed_by
+    if view.mirror is not None:
+        yield "mirror", view.mirror
     yield "protect", "true" if view.protect else "false"
     if view.keys:
         yield "keys", ", ".join(view.keys)

@@ -20,6 +20,8 @@ def _marks(after: ObjectView, live: Mapping[str, str]) -> dict[str, str | None]:
         marks[ownership.MANAGED_BY] = after.managed_by
     if ownership.recorded_keys(live) != frozenset(after.keys):
         marks[ownership.KEYS] = ownership.encode_keys(after.keys) if after.keys else None
+    if ownership.mirror_of(live) != after.mirror:
+        marks[ownership.MIRROR] = after.mirror
     if ownership.is_protected(live) != after.protect:
         marks[ownership.PROTECT] = "true" if after.protect else None
     return marks

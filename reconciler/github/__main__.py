@@ -19,7 +19,7 @@ from reconciler.github.failures import FailureReason, RefusedError, reason_of
 from reconciler.github.inputs import Command, CommentWhen, read_inputs
 from reconciler.github.job import Job
 from reconciler.github.outcome import Outcome, append_summary, write_outputs
-from reconciler.github.pages import fenced, labelled, plan_summary
+from reconciler.github.pages import called, fenced, plan_summary
 from reconciler.github.planning import comment_plan, drift, plan, validate, validate_untrusted
 from reconciler.github.workflow import annotate, verbatim
 
@@ -42,8 +42,9 @@ def run(environment: Mapping[str, str]) -> int:
     except LancensError as error:
         outcome = _failed(error, str(error))
     else:
-        folder = job.folder
         outcome = _run(job)
+        if outcome.failure is not FailureReason.DUPLICATE_PLAN:
+            folder = job.folder
     append_summary(f"{outcome.page}\n{outcome.appendix}", environment)
     write_outputs(outcome, folder, environment)
     return 1 if outcome.failure else 0
@@ -66,7 +67,9 @@ def _run(job: Job) -> Outcome:
         outcome.appendix = plan_summary(job.planned)
     outcome.page = job.secrets.scrub(outcome.page)
     worth = outcome.failure or job.inputs.command is Command.APPLY
-    if worth and outcome.failure is not FailureReason.GITHUB and job.context.trust is Trust.FULL:
+    # Of a plan that there is twice, the comment is the other one's.
+    silent = (FailureReason.GITHUB, FailureReason.DUPLICATE_PLAN)
+    if worth and outcome.failure not in silent and job.context.trust is Trust.FULL:
         _report(job, outcome)
     return outcome
 
@@ -120,7 +123,7 @@ def _ended(error: BaseException, message: str) -> Outcome:
 def _report(job: Job, outcome: Outcome) -> None:
     """Comment on the pull request; that this fails takes nothing away from what else is to be said."""
     context = job.context
-    signature = f"{labelled(job.inputs.label)}commit `{context.commit}` · [run]({context.run_url})"
+    signature = f"{called(job.key)}commit `{context.commit}` · [run]({context.run_url})"
     text = f"\n{outcome.page}\n<sub>{signature}</sub>\n"
     try:
         if job.inputs.command is Command.PLAN:

@@ -11,8 +11,8 @@ from pathlib import Path
 from reconciler import display
 from reconciler.applier import ApplyReport, Event, Finished, Status, result_line, summary_line
 from reconciler.errors import PlanFileError, StalePlanError
-from reconciler.github.approval import Approval, approval_in, marker, services_of
-from reconciler.github.comments import find_comment, is_untouched
+from reconciler.github.approval import Approval, approval_in, marked, options_of, services_of, shown_in
+from reconciler.github.comments import Comment, find_comments, is_untouched
 from reconciler.github.context import PullRequest
 from reconciler.github.failures import FailureReason, RefusedError
 from reconciler.github.job import Job
@@ -25,6 +25,7 @@ from reconciler.planner.safety import check_blocked
 
 __all__ = ["apply"]
 
+_OTHER_OPTIONS = "what was asked for by the inputs `select`, `adopt` or `take-over`"
 _HOW_ELSE = "To apply without a review, run with `require-approved-plan: false`."
 
 
@@ -44,6 +45,8 @@ def apply(job: Job) -> Outcome:
         return _apply_saved(job)
     now = job.plan()
     if now.is_empty and (not now.blocked or job.inputs.skip_blocked):
+        if job.inputs.require_approved_plan:
+            _check_asked_for_all(job, now)
         return Outcome(page=plan_summary(now), plan=now)
     if not job.inputs.skip_blocked:
         check_blocked(now)
@@ -73,11 +76,30 @@ def _check_approved(job: Job, now: Plan) -> None:
         return
     if now.manifest.digest != approval.manifest:
         moved = "the manifest"
+    elif options_of(now) != approval.options:
+        moved = _OTHER_OPTIONS
     elif services_of(now) != approval.services:
         moved = "which service or root a catalog's `config` stands for, by the environment, a variable or a file,"
     else:
         moved = "what the catalogs hold"
-    raise RefusedError(
+    raise _changed(pull_request, approval, now, moved)
+
+
+def _check_asked_for_all(job: Job, now: Plan) -> None:
+    """Return when ``now``, in which there is nothing to do, was asked for all that the approved plan was asked for.
+
+    Raises:
+        RefusedError: it was not, so what was approved may be left undone.
+    """
+    pull_request = job.merged_pull_request
+    comment = None if pull_request is None else _newest_shown(job, pull_request)
+    approval = approval_in(comment.body) if comment else None
+    if pull_request is not None and approval is not None and approval.options != options_of(now):
+        raise _changed(pull_request, approval, now, _OTHER_OPTIONS)
+
+
+def _changed(pull_request: PullRequest, approval: Approval, now: Plan, moved: str) -> RefusedError:
+    return RefusedError(
         FailureReason.PLAN_CHANGED,
         f"the plan is not the one that pull request {pull_request.number} showed (plan {approval.plan_digest[:12]} of "
         f"commit {approval.commit[:12]}): {moved} has changed since. Nothing was changed. Plan again in a new pull "
@@ -86,11 +108,32 @@ def _check_approved(job: Job, now: Plan) -> None:
     )
 
 
+def _newest_shown(job: Job, pull_request: PullRequest) -> Comment | None:
+    """Return the comment with the plan of the commit that was merged, or else the newest one about the plan.
+
+    Raises:
+        RefusedError: several show a plan of that commit.
+    """
+    found = [*find_comments(job.github, pull_request.number, marked("plan", job.key.digest))]
+    plans = [(comment, shown_in(comment.body)) for comment in found]
+    current = [comment for comment, shown in plans if shown is not None and shown.commit == pull_request.head]
+    if len(current) > 1:
+        raise RefusedError(
+            FailureReason.NOT_APPROVED,
+            f"no approved plan: {', '.join(comment.url for comment in current)} each show one of {job.key} and which "
+            f"was approved cannot be told. Nothing was changed. Give each its own input `label`. {_HOW_ELSE}",
+        )
+    return next(iter(current or found[-1:]), None)
+
+
 def _approval(job: Job, pull_request: PullRequest) -> Approval:
-    comment = find_comment(job.github, pull_request.number, marker("plan", job.inputs.label))
+    comment = _newest_shown(job, pull_request)
     approval = approval_in(comment.body) if comment else None
     if comment is None:
-        reason = f"pull request {pull_request.number} has no comment by {job.github.login} that shows a plan"
+        reason = (
+            f"pull request {pull_request.number} has no comment by {job.github.login} that shows a plan of {job.key} "
+            "which the step that plans has to be given as well"
+        )
     elif approval is None:
         reason = f"the comment on pull request {pull_request.number} approves nothing: it was cut, or planning failed"
     elif not is_untouched(job.github, comment):

@@ -1,8 +1,9 @@
 """What a comment approves: written into it where nobody sees it, and read again when the pull request is merged.
 
-A comment begins with a marker that says whose it is. When it shows the whole plan, the second line holds the digests
-of plan and manifest, of the resolved configuration of its catalogs, and of each change. Where there is room, the last
-line holds the plan itself, so that what has changed since can be told in detail.
+A comment begins with a marker: the key of the plan, and who made it. When it shows a plan, the second line holds the
+commit and the run; when it shows the whole plan, the third one holds the digests of plan and manifest, of the resolved
+configuration of its catalogs, of the options it was made with, and of each change. Where there is room, the last line
+holds the plan itself, so that what has changed since can be told in detail.
 """
 
 from __future__ import annotations
@@ -19,16 +20,38 @@ from reconciler.errors import PlanFileError
 from reconciler.planner.entries import Change, Entry
 from reconciler.planner.plan import Plan
 
-__all__ = ["Approval", "approval_in", "approval_line", "essence", "marker", "packed", "services_of"]
+__all__ = [
+    "Approval",
+    "Shown",
+    "approval_in",
+    "approval_line",
+    "essence",
+    "marked",
+    "marker",
+    "options_of",
+    "packed",
+    "services_of",
+    "shown_in",
+    "shown_line",
+]
 
 _LARGEST_PLAN_BYTES = 64 * 1024 * 1024
 _DIGEST_BYTES = 12
 _APPROVES = re.compile(
     r"<!-- lancens approves plan=([0-9a-f]{64}) manifest=([0-9a-f]{64}) services=([0-9a-f]{64}) "
-    r"commit=([0-9a-f]{40,64}) "
+    r"options=([0-9a-f]{64}) "
     r"changes=((?:[A-Za-z0-9+/]{16})*) -->"
 )
+_SHOWS = re.compile(r"<!-- lancens shows commit=([0-9a-f]{40,64}) run=([0-9]*\.[0-9]*) -->")
 _PACKED = re.compile(r"<!-- lancens plan\.json ([A-Za-z0-9+/=]+) -->")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The plan of a commit, whole or cut; ``run`` is the run that showed it and which attempt that was."""
+
+    commit: str
+    run: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +61,7 @@ class Approval:
     plan_digest: str
     manifest: str
     services: str
+    options: str
     commit: str
     changes: frozenset[bytes]
     plan: Plan | None = None
@@ -48,6 +72,7 @@ class Approval:
         Its fingerprints are of now and are the applier's to check; what it does not touch may have moved.
         """
         bound = (plan.manifest.digest, services_of(plan)) == (self.manifest, self.services)
+        bound = bound and options_of(plan) == self.options
         return bound and all(_digest(change) in self.changes for change in plan.changes)
 
 
@@ -60,9 +85,32 @@ def services_of(plan: Plan) -> str:
     return hashlib.sha256(json.dumps(services).encode()).hexdigest()
 
 
-def marker(kind: str, label: str) -> str:
-    """Return the first line of a text of the Action: by it the text is found again, to be brought up to date."""
-    return f"<!-- lancens {kind} label={label} -->"
+def options_of(plan: Plan) -> str:
+    """Return a digest of what ``plan`` was asked to look at and to claim; whether it is large shows in its changes."""
+    asked = plan.options.model_dump(mode="json", exclude={"mass_removal"})
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+
+def marked(kind: str, key: str) -> str:
+    """Return how every text of the Action begins that is about a plan; ``key`` is the plan's, and always as long."""
+    return f"<!-- lancens {kind} key={key}"
+
+
+def marker(kind: str, key: str, by: str) -> str:
+    """Return the first line of a text: by it the step ``by`` finds what it wrote itself, and brings up nothing else."""
+    return f"{marked(kind, key)} by={by} -->"
+
+
+def shown_line(shown: Shown) -> str:
+    """Return the second line of a comment that shows a plan."""
+    return f"<!-- lancens shows commit={shown.commit} run={shown.run} -->"
+
+
+def shown_in(body: str) -> Shown | None:
+    """Return which plan the comment ``body`` shows, None where it shows none."""
+    lines = body.splitlines()
+    found = _SHOWS.fullmatch(lines[1]) if len(lines) > 1 else None
+    return Shown(*found.groups()) if found else None
 
 
 def essence(entry: Entry) -> str:
@@ -74,12 +122,12 @@ def _digest(change: Change) -> bytes:
     return hashlib.sha256(essence(change).encode()).digest()[:_DIGEST_BYTES]
 
 
-def approval_line(plan: Plan, commit: str) -> str:
-    """Return the second line of a comment that shows all of ``plan``."""
+def approval_line(plan: Plan) -> str:
+    """Return the third line of a comment that shows all of ``plan``."""
     changes = base64.b64encode(b"".join(map(_digest, plan.changes))).decode()
     return (
         f"<!-- lancens approves plan={plan.digest()} manifest={plan.manifest.digest} "
-        f"services={services_of(plan)} commit={commit} changes={changes} -->"
+        f"services={services_of(plan)} options={options_of(plan)} changes={changes} -->"
     )
 
 
@@ -91,14 +139,14 @@ def packed(plan: Plan) -> str:
 
 def approval_in(body: str) -> Approval | None:
     """Return what the comment ``body`` approves, None for one that approves nothing, such as one that was cut."""
-    lines = body.splitlines()
-    found = _APPROVES.fullmatch(lines[1]) if len(lines) > 1 else None
-    if found is None:
+    lines, shown = body.splitlines(), shown_in(body)
+    found = _APPROVES.fullmatch(lines[2]) if len(lines) > 2 else None
+    if found is None or shown is None:
         return None
-    plan_digest, manifest, services, commit, listed = found.groups()
+    plan_digest, manifest, services, options, listed = found.groups()
     joined = base64.b64decode(listed)
     changes = frozenset(joined[at : at + _DIGEST_BYTES] for at in range(0, len(joined), _DIGEST_BYTES))
-    return Approval(plan_digest, manifest, services, commit, changes, _unpacked(lines[-1], plan_digest))
+    return Approval(plan_digest, manifest, services, options, shown.commit, changes, _unpacked(lines[-1], plan_digest))
 
 
 def _unpacked(line: str, digest: str) -> Plan | None:

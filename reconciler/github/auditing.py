@@ -52,14 +52,17 @@ def _run(job: Job, folder: Path) -> tuple[list[str], list[str], int]:
     inputs = job.inputs
     command = ["audit", *inputs.manifests, "--out", str(folder), "--fail-on", inputs.fail_on]
     command += ["--parallelism", str(inputs.parallelism)]
-    for pair in inputs.variables.items():
-        command += ["--var", "=".join(pair)]
+    for name, value in job.variables.items():
+        command += ["--var", f"{name}={value}"]
     command += [f"--allow-env={name}" for name in sorted(inputs.environment) or [""]]
     command += [f"--allow-host={host}" for host in inputs.allow_hosts]
     if inputs.allow_outside:
         command.append("--allow-outside")
-    if inputs.history:
-        command += ["--history", inputs.history]
+    command += [f"--rule={rule}" for rule in inputs.rules]
+    command += [f"--skip-rule={rule}" for rule in inputs.skip_rules]
+    command += [f"--spark-conf={key}={value}" for key, value in inputs.spark_conf.items()]
+    given = {"history": inputs.history, "master": inputs.master, "stale-after": inputs.stale_after}
+    command += [f"--{name}={value}" for name, value in given.items() if value]
     problems: list[str] = []
     with tempfile.TemporaryFile("w+", errors="replace") as result, verbatim("Audit"):
         with subprocess.Popen(  # noqa: S603 - our own interpreter, and no shell

@@ -1,14 +1,14 @@
-"""The texts that the Action keeps up to date: one comment a pull request and label, one issue a drifting manifest."""
+"""The comments that the Action keeps up to date: one for each step that plans, and one for each that applies."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from reconciler.github.api import GitHub
 
-__all__ = ["Comment", "find_comment", "is_untouched", "put_comment"]
+__all__ = ["Comment", "find_comments", "is_untouched", "put_comment"]
 
 _EDITOR = """query($id: ID!) { node(id: $id) { ... on IssueComment { author { login } editor { login } } } }"""
 
@@ -28,16 +28,15 @@ class Comment:
         return cls(int(document["id"]), str(document["node_id"]), str(document["body"]), str(document["html_url"]))
 
 
-def find_comment(github: GitHub, number: int, marker: str) -> Comment | None:
-    """Return the first comment on a pull request that begins with ``marker`` and is by the token's own user.
+def find_comments(github: GitHub, number: int, marker: str) -> Iterator[Comment]:
+    """Yield the comments on a pull request that begin with ``marker`` and are by the token's own user, oldest first.
 
     The marker alone proves nothing: everybody who may comment can write it.
     """
     for document in github.pages(f"/issues/{number}/comments"):
         body = document.get("body") or ""
         if body.startswith(marker) and (document.get("user") or {}).get("login") == github.login:
-            return Comment.of(document)
-    return None
+            yield Comment.of(document)
 
 
 def is_untouched(github: GitHub, comment: Comment) -> bool:
@@ -52,7 +51,7 @@ def put_comment(github: GitHub, number: int, marker: str, text: str, *, create: 
     Without ``create``, a comment that is not there is not made, and the address is empty.
     """
     body = f"{marker}\n{text}"
-    there = find_comment(github, number, marker)
+    there = next(find_comments(github, number, marker), None)
     if there is None:
         return str(github.post(f"/issues/{number}/comments", {"body": body})["html_url"]) if create else ""
     if there.body != body:

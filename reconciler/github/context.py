@@ -13,6 +13,7 @@ from typing import Any
 
 from reconciler.github.events import Trust, trust_of
 from reconciler.github.inputs import InputError
+from reconciler.github.keys import planner_of
 
 __all__ = ["Context", "PullRequest", "read_context"]
 
@@ -54,7 +55,8 @@ class PullRequest:
 class Context:
     """One run of a step.
 
-    ``trust`` is what it may do, ``branch`` what was pushed, ``pull_request`` the one that the event is about.
+    ``trust`` is what it may do, ``branch`` what was pushed, ``planner`` the step that runs, ``run`` its run and
+    attempt, ``pull_request`` the one that the event is about.
     """
 
     event: str
@@ -67,6 +69,8 @@ class Context:
     graphql_url: str
     run_url: str
     trust: Trust
+    planner: str
+    run: str
     pull_request: PullRequest | None = None
 
     @property
@@ -102,6 +106,8 @@ def read_context(environment: Mapping[str, str]) -> Context:
         graphql_url=environment.get("GITHUB_GRAPHQL_URL", f"{api}/graphql"),
         run_url=f"{server}/{repository}/actions/runs/{environment.get('GITHUB_RUN_ID', '')}",
         trust=trust_of(event, document, repository),
+        planner=planner_of(environment),
+        run=f"{environment.get('GITHUB_RUN_ID', '')}.{environment.get('GITHUB_RUN_ATTEMPT', '')}",
         pull_request=_pull_request(event, document),
     )
 

@@ -29,6 +29,7 @@ class FailureReason(StrEnum):
     CATALOG_UNREADABLE = "catalog-unreadable"
     REFUSED = "refused"
     NOT_APPROVED = "not-approved"
+    DUPLICATE_PLAN = "duplicate-plan"
     PLAN_CHANGED = "plan-changed"
     PARTIAL_APPLY = "partial-apply"
     APPLY_FAILED = "apply-failed"

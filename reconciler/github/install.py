@@ -1,29 +1,41 @@
 """Install lancens for the Action, in an environment of its own; needs nothing but the standard library.
 
-Run as a script by any Python 3, before lancens is there. What to install comes in environment variables.
+Run as a script by any Python 3, before lancens is there: first to say where it belongs, so that a cache can be asked
+for it, then to install it where it is not there. What to install comes in environment variables.
+
+What is installed is named by a digest of all that it is made of, so that it can be kept and used again: in the runner's
+folder of tools, where runners of one's own keep it, and in GitHub's cache.
 
 The workspace may be anybody's checkout, so nothing is imported, looked up or configured from it: every interpreter is
 isolated, works in a folder of its own, and gets no variable that names the workspace.
 """
 
+import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
+import time
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 _OLDEST = (3, 11)
 _EXTRAS = re.compile(r"[a-z0-9-]+")
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+!]*")
-_AUDITING = "spark"
+_ON_SPARK = "spark"
 PREINSTALLED = "preinstalled"
 """The ``version`` that stands for what the runner's Python already has."""
 
 
+_COMPLETE = "lancens-complete"
+_DIGITS = 32
 _LOCK = "requirements.lock"
+_PROJECT = ("LICENSE", "README.md", "pyproject.toml", _LOCK)
 _ENTRY = re.compile(r"([A-Za-z0-9._-]+)(\[[^]]*\])?==")
 _VIA = re.compile(r"^    # via (\S+)|^    #   (\S+)", re.MULTILINE)
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
@@ -109,38 +121,120 @@ def _plain(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def install(environment: "Mapping[str, str]") -> str:
-    """Return the Python that has lancens, installed where need be.
+@dataclass(frozen=True)
+class Place:
+    """Where lancens belongs: ``folder`` is a virtual environment, and ``key`` names it in a cache.
+
+    Without a folder it is installed already; without a key it is made for this run alone.
+    """
+
+    extras: "tuple[str, ...]" = ()
+    folder: "Path | None" = None
+    key: str = ""
+
+    @property
+    def python(self) -> str:
+        """The Python that has lancens, or will have it."""
+        return sys.executable if self.folder is None else str(self.folder / "bin" / "python")
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it is installed, and completely."""
+        return self.folder is None or (self.folder / _COMPLETE).exists()
+
+
+def place_of(environment: "Mapping[str, str]") -> Place:
+    """Return where lancens belongs.
 
     Raises:
-        InstallError: the runner's Python is too old, or pip failed.
+        InstallError: the runner's Python is too old, or an input cannot be used.
     """
     if sys.version_info < _OLDEST:
         found = ".".join(map(str, sys.version_info[:2]))
         raise InstallError(f"the runner's Python is {found}; lancens needs 3.11: give the input `python-version`")
     version = environment.get("INPUT_VERSION", "").strip()
     if version == PREINSTALLED:
-        return sys.executable
-    extras = environment.get("INPUT_EXTRAS", "")
-    if environment.get("INPUT_COMMAND", "").strip() == "audit":
-        extras = f"{extras} {_AUDITING}"
-    wanted = requirement(version, extras, environment["LANCENS_ACTION_PATH"])
-    folder = Path(environment["RUNNER_TEMP"], "lancens-python")
-    python = folder / "bin" / "python"
+        return Place()
+    extras = set(environment.get("INPUT_EXTRAS", "").replace(",", " ").split())
+    command, engine = (environment.get(f"INPUT_{name}", "").strip() for name in ("COMMAND", "ENGINE"))
+    if command == "audit" or engine == "spark":
+        extras.add(_ON_SPARK)
+    named = tuple(sorted(extras))
+    action_path = environment["LANCENS_ACTION_PATH"]
+    requirement(version, ",".join(named), action_path)
+    if version:
+        # Which versions of other packages belong to it is not known before pip has looked.
+        return Place(named, Path(environment["RUNNER_TEMP"], "lancens-python"))
+    # A virtual environment is one of a Python at a certain path.
+    digest = hashlib.sha256("\0".join((sys.version, sys.executable, sysconfig.get_platform())).encode())
+    digest.update(locked(action_path, named).encode())
+    for path in _sources(action_path):
+        digest.update(f"\0{path}\0".encode() + Path(action_path, path).read_bytes())
+    key = f"lancens-{digest.hexdigest()[:_DIGITS]}"
+    return Place(named, Path(_tools(environment), key), key)
+
+
+def _tools(environment: "Mapping[str, str]") -> str:
+    """Return the folder that outlives a run where the runner has one; never one in the workspace."""
+    tools = environment.get("RUNNER_TOOL_CACHE", "")
+    workspace = os.path.realpath(environment.get("GITHUB_WORKSPACE") or os.curdir)
+    inside = Path(os.path.realpath(tools)).is_relative_to(workspace)
+    usable = os.path.isabs(tools) and not inside and os.access(tools, os.W_OK)  # noqa: PTH117 - an empty Path is a dot
+    return tools if usable else environment["RUNNER_TEMP"]
+
+
+def _sources(action_path: str) -> "list[str]":
+    """Return the files of the checkout that make up lancens."""
+    top = Path(action_path)
+    package = (path for path in (top / "reconciler").rglob("*") if path.is_file() and path.suffix != ".pyc")
+    return sorted(path.relative_to(top).as_posix() for path in (*package, *(top / name for name in _PROJECT)))
+
+
+def install(place: Place, environment: "Mapping[str, str]") -> None:
+    """Install lancens into its place, beside it at first: what stands there is whole, whoever else installs it too.
+
+    Raises:
+        InstallError: pip failed.
+    """
+    if place.folder is None or place.is_there:
+        return
+    place.folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f"{place.folder.name}-", dir=place.folder.parent) as partial:
+        made = Path(partial, "made")
+        _make(made, place.extras, environment)
+        (made / _COMPLETE).touch()
+        if place.folder.exists() and not place.is_there:
+            shutil.rmtree(place.folder, ignore_errors=True)
+        try:
+            made.rename(place.folder)
+        except OSError as error:
+            if not place.is_there:
+                raise InstallError(f"{place.folder} cannot be made: {error.strerror}") from None
+
+
+def _make(folder: Path, extras: "Collection[str]", environment: "Mapping[str, str]") -> None:
+    """Make the virtual environment ``folder`` with lancens in it."""
+    version, action_path = environment.get("INPUT_VERSION", "").strip(), environment["LANCENS_ACTION_PATH"]
     isolated = isolated_environment(environment)
     _run([sys.executable, "-I", "-m", "venv", str(folder)], isolated, "making a virtual environment")
-    # Compiling every module beforehand takes longer than one run can gain by it.
-    options = ["--quiet", "--no-input", "--disable-pip-version-check", "--no-compile"]
-    pip = [str(python), "-I", "-m", "pip", "install", *options]
-    if not version:
-        names = extras.replace(",", " ").split()
-        lock = folder / "locked.txt"
-        lock.write_text(locked(environment["LANCENS_ACTION_PATH"], names), "utf-8")
-        # Each file that is downloaded is the one that the lock has the hash of; lancens is the checkout itself.
-        _run([*pip, "--no-deps", "--require-hashes", "-r", str(lock)], isolated, "installing what lancens needs")
-        pip += ["--no-deps", "--no-build-isolation"]
-    _run([*pip, wanted], isolated, "installing lancens")
-    return str(python)
+    python = str(folder / "bin" / "python")
+    pip = [python, "-I", "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]
+    if version:
+        wanted = requirement(version, ",".join(extras), action_path)
+        _run([*pip, "--no-compile", wanted], isolated, "installing lancens")
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        lock = Path(scratch, "locked.txt")
+        lock.write_text(locked(action_path, extras), "utf-8")
+        # Each file that is downloaded is the one that the lock has the hash of.
+        hashed = ["--no-deps", "--require-hashes", "-r", str(lock)]
+        _run([*pip, *hashed], isolated, "installing what lancens needs")
+        # lancens itself is built from a copy of the checkout, which others may use at the same time.
+        copy = Path(scratch, "lancens")
+        for path in _sources(action_path):
+            (copy / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(Path(action_path, path), copy / path)
+        _run([*pip, "--no-deps", "--no-build-isolation", str(copy)], isolated, "installing lancens")
 
 
 def isolated_environment(environment: "Mapping[str, str]") -> "dict[str, str]":
@@ -169,17 +263,31 @@ def _run(command: "list[str]", environment: "Mapping[str, str]", doing: str) -> 
         raise InstallError(f"{doing} failed; see above")
 
 
-def main() -> int:
-    """Hand the path of the Python to the next step."""
+def main(doing: str) -> int:
+    """Tell the next steps where lancens belongs (``locate``), or see to it that it is there (``install``)."""
+    started = time.time()
     try:
-        python = install(os.environ)
+        place = place_of(os.environ)
+        outputs = {
+            "python": place.python,
+            "path": os.environ["PATH"],
+            "folder": str(place.folder or ""),
+            "key": place.key,
+            "there": str(place.is_there).lower(),
+            "started": f"{started:.3f}",
+        }
+        if doing == "install":
+            outputs = {"made": str(not place.is_there).lower()}
+            install(place, os.environ)
+            how = "installed" if outputs["made"] == "true" else "there already"
+            print(f"lancens is {how} ({time.time() - started:.1f} s)")
     except InstallError as error:
         print(f"::error title=lancens::{error}")
         return 1
     with Path(os.environ["GITHUB_OUTPUT"]).open("a", encoding="utf-8") as opened:
-        opened.write(f"python={python}\npath={os.environ['PATH']}\n")
+        opened.writelines(f"{name}={value}\n" for name, value in outputs.items())
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

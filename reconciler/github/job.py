@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property, partial
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 from typing import TYPE_CHECKING
 
-from reconciler.errors import ManifestError
+from reconciler import display
+from reconciler.errors import LancensError, ManifestError
 from reconciler.github.annotations import annotate_plan
 from reconciler.github.api import GitHub
 from reconciler.github.approval import marker
 from reconciler.github.comments import put_comment
 from reconciler.github.context import Context, PullRequest
 from reconciler.github.events import Trust
-from reconciler.github.inputs import Command, CommentWhen, Inputs
+from reconciler.github.inputs import Command, CommentWhen, Engine, InputError, Inputs
+from reconciler.github.keys import PlanKey
 from reconciler.github.leaks import Secrets
 from reconciler.github.workflow import mask, verbatim
 from reconciler.planner.entries import Key
@@ -26,6 +31,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Job"]
 
+_DIGITS_IN_NAME = 8
+
+
+def _seconds(text: str) -> float | None:
+    """Return a time as the step that installs writes it; None where there was no such step."""
+    return float(text) if re.fullmatch(r"[0-9]+\.[0-9]+", text) else None
+
 
 class Job:
     """The inputs, the place it runs at, and what is made of them once."""
@@ -33,7 +45,9 @@ class Job:
     def __init__(self, inputs: Inputs, context: Context, environment: Mapping[str, str]) -> None:
         self.inputs = inputs
         self.context = context
+        self.key = PlanKey.of(inputs, context.workspace)
         self.secrets = Secrets(environment)
+        self._begun = _seconds(environment.get("LANCENS_STARTED", ""))
         self.planned: Plan | None = None
         """The plan of now, once it was made."""
         self.removed: Mapping[Key, str] = {}
@@ -42,7 +56,8 @@ class Job:
     @property
     def folder(self) -> Path:
         """Where the files of the artifact go."""
-        return self.context.temporary / "lancens" / f"{self.inputs.command}-{self.inputs.label}"
+        name = f"{self.inputs.command}-{self.inputs.label}-{self.key.digest[:_DIGITS_IN_NAME]}"
+        return self.context.temporary / "lancens" / name
 
     @cached_property
     def github(self) -> GitHub:
@@ -64,7 +79,7 @@ class Job:
         """
         from reconciler.manifest import load
 
-        manifest = load(*self.inputs.manifests, variables=self.inputs.variables, policy=self._policy())
+        manifest = load(*self.inputs.manifests, variables=self.variables, policy=self._policy())
         if not self._resolves:
             return manifest
         for catalog in manifest.catalogs.values():
@@ -90,27 +105,76 @@ class Job:
         schemes = Policy().schemes if self._resolves else CHECKING.schemes
         return Policy(schemes, inputs.environment, inputs.allow_outside, inputs.allow_hosts or None)
 
+    @cached_property
+    def variables(self) -> Mapping[str, str]:
+        """Return what the manifest's ``${var:…}`` stand for.
+
+        Raises:
+            LancensError: a file of variables cannot be used; a link in the checkout that leads out of it is none.
+        """
+        from reconciler.manifest import read_variables
+
+        found: dict[str, str] = {}
+        top = os.path.realpath(self.context.workspace)
+        for path in self.inputs.var_files:
+            folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100 - a Path would not take `..` out
+            inside = Path(os.path.realpath(folder), name).is_relative_to(top)
+            if inside and not self.inputs.allow_outside and not Path(os.path.realpath(path)).is_relative_to(top):
+                raise InputError(f"input `var-file`: {display.printable(path)} leads out of the checkout")
+            try:
+                found |= read_variables(path)
+            except ManifestError:
+                raise
+            except LancensError as error:
+                raise InputError(f"input `var-file`: {error}") from None
+        return {**found, **self.inputs.variables}
+
     def plan(self) -> Plan:
         """Return the plan of now, whatever it removes, after showing it in the log and beside the manifest's lines.
 
         Raises:
             LancensError: there is no plan, or it would show a secret of the job.
         """
-        from reconciler.operations.plan import plan
         from reconciler.operations.removed import look_at_removed
         from reconciler.output import render
         from reconciler.output.wording import closing_line, read_line
 
         inputs, started = self.inputs, monotonic()
-        made = plan(self.manifest, select=inputs.select, allow_mass_removal=True, parallelism=inputs.parallelism)
+        with self._engine() as plan:
+            made = plan(
+                self.manifest,
+                select=inputs.select,
+                adopt=inputs.adopt,
+                take_over=inputs.take_over,
+                allow_mass_removal=True,
+                parallelism=inputs.parallelism,
+            )
         self.secrets.check(made)
         self.removed = look_at_removed(made, self.manifest, parallelism=inputs.parallelism)
         with verbatim(closing_line(made)):
             print(f"{read_line(made)}  {monotonic() - started:.1f} s")
+            if self._begun is not None:
+                print(f"Seconds to the plan, with installing: {time() - self._begun:.1f}")
             print(render(made, "text", removed=self.removed))
         annotate_plan(made, self.manifest.folder, self.context.workspace)
         self.planned = made
         return made
+
+    @contextmanager
+    def _engine(self) -> Iterator[Callable[..., Plan]]:
+        """Give what makes a plan of a manifest."""
+        inputs = self.inputs
+        if inputs.engine is Engine.LOCAL:
+            from reconciler.operations.plan import plan
+
+            yield plan
+            return
+        from reconciler.pipeline.engine import plan_on_spark
+        from reconciler.pipeline.session import SparkOptions, spark_session
+
+        options = SparkOptions(inputs.master or None, inputs.spark_conf)
+        with verbatim("Read on Spark"), spark_session(options) as spark:
+            yield partial(plan_on_spark, spark)
 
     @cached_property
     def merged_pull_request(self) -> PullRequest | None:
@@ -134,4 +198,6 @@ class Job:
         if number is None or wanted is CommentWhen.NEVER:
             return ""
         create = worth or wanted is CommentWhen.ALWAYS
-        return put_comment(self.github, number, marker(kind, self.inputs.label), text, create=create)
+        return put_comment(
+            self.github, number, marker(kind, self.key.digest, self.context.planner), text, create=create
+        )

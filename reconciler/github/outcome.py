@@ -67,7 +67,8 @@ def write_outputs(outcome: Outcome, folder: Path, environment: Mapping[str, str]
         "failure-reason": outcome.failure or "",
         "comment-url": outcome.comment_url,
         "plan-sha256": document["plan_sha256"],
-        "artifact": f"lancens-{folder.name}",
+        # Of a plan that there is twice, the artifact is the other one's as well.
+        "artifact": "" if outcome.failure is FailureReason.DUPLICATE_PLAN else f"lancens-{folder.name}",
         "folder": str(folder),
         "report": str(outcome.report or ""),
         **{f"to-{word}": str(document["summary"][word]) for word in _COUNTS},

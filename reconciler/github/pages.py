@@ -7,8 +7,9 @@ from difflib import unified_diff
 
 from reconciler import display
 from reconciler.applier import ApplyReport, Status, result_line
-from reconciler.github.approval import approval_line, essence, marker, packed
+from reconciler.github.approval import Shown, approval_line, essence, packed, shown_line
 from reconciler.github.inputs import DEFAULT_LABEL
+from reconciler.github.keys import PlanKey
 from reconciler.output import markdown_text, render
 from reconciler.output.markdown import COMMENT_LIMIT, pull_request_comment, render_markdown
 from reconciler.output.markdown_text import length_of
@@ -16,12 +17,14 @@ from reconciler.output.wording import Entry, closing_line, entries_of
 from reconciler.planner.entries import Blocked, Change, Guard, Key
 from reconciler.planner.plan import Plan
 
-__all__ = ["applied_page", "code", "difference", "fenced", "labelled", "plan_body", "plan_comment", "plan_summary"]
+__all__ = ["applied_page", "called", "code", "difference", "fenced", "plan_body", "plan_comment", "plan_summary"]
 
 _SUMMARY_LIMIT = 200_000
 _LONGEST_BLOCK = 20_000
 _RESULTS_SHOWN = 100
 _COMPARED_LINES = 2_000
+_LONGEST_MARKER = 200
+_MANIFESTS_NAMED = 3
 _NO_LIMIT = 2**31
 
 
@@ -43,34 +46,40 @@ def fenced(lines: Iterable[str], language: str = "") -> str:
 def plan_comment(
     plan: Plan,
     *,
-    label: str,
-    commit: str,
+    key: PlanKey,
+    shown: Shown,
     run_url: str,
     removed: Mapping[Key, str] | None = None,
     first: str = "",
 ) -> str:
     """Return the comment, without its marker, for a pull request that would apply ``plan`` when merged.
 
-    ``removed`` is what to say of the data of tables that are deregistered, ``first`` what stands before the plan. A
-    plan too long for a comment is cut: the comment then says what was left out and approves nothing.
+    ``shown`` is whose plan it is, ``removed`` what to say of the data of tables that are deregistered, ``first`` what
+    stands before the plan. A plan too long for a comment is cut: the comment then says what was left out and approves
+    nothing.
     """
-    tail = f"\n<sub>{labelled(label)}[the whole plan is an artifact of this run]({run_url})</sub>\n"
-    used = len(marker("plan", label)) + 1 + len(tail) + length_of(first)
-    head = approval_line(plan, commit) + "\n\n"
-    held = removed or {}
+    tail = f"\n<sub>{called(key)}[the whole plan is an artifact of this run]({run_url})</sub>\n"
+    said = shown_line(shown) + "\n"
+    used = _LONGEST_MARKER + len(said) + length_of(tail) + length_of(first)
+    head = approval_line(plan) + "\n\n"
+    held, commit = removed or {}, shown.commit
     whole = pull_request_comment(plan, commit=commit, limit=_NO_LIMIT, removed=held)
     room = COMMENT_LIMIT - used - len(head) - length_of(whole)
     if room < 0:
         # Shorter than the whole in any case: only a cut comment says that it approves nothing.
         limit = min(COMMENT_LIMIT - used - 1, length_of(whole) - 1)
-        return "\n" + first + pull_request_comment(plan, commit=commit, limit=limit, removed=held) + tail
+        return said + "\n" + first + pull_request_comment(plan, commit=commit, limit=limit, removed=held) + tail
     kept = packed(plan)
-    return head + first + whole + tail + (f"\n{kept}" if len(kept) < room else "")
+    return said + head + first + whole + tail + (f"\n{kept}" if len(kept) < room else "")
 
 
-def labelled(label: str) -> str:
-    """Return the start of a line that says which of several plans it is about; empty for the only one."""
-    return "" if label == DEFAULT_LABEL else f"label `{label}` · "
+def called(key: PlanKey) -> str:
+    """Return the start of a line that says which of several plans it is about."""
+    shown = [code(one) for one in (*key.manifests[:_MANIFESTS_NAMED], *key.files)]
+    left_out = len(key.manifests) - _MANIFESTS_NAMED
+    shown += [f"{left_out:,} more"] if left_out > 0 else []
+    shown += [f"label {code(key.label)}"] if key.label != DEFAULT_LABEL else []
+    return "".join(f"{one} · " for one in shown)
 
 
 def plan_body(plan: Plan, *, run_url: str) -> str:

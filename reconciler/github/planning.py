@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from reconciler.display import count
-from reconciler.github.approval import marker
+from reconciler.github.approval import Shown, marker
 from reconciler.github.config_changes import config_changes
 from reconciler.github.failures import FailureReason
 from reconciler.github.inputs import CommentWhen
 from reconciler.github.issues import close_issue, put_issue
 from reconciler.github.job import Job
 from reconciler.github.outcome import Outcome
-from reconciler.github.pages import code, labelled, plan_body, plan_comment, plan_summary
+from reconciler.github.pages import called, code, plan_body, plan_comment, plan_summary
+from reconciler.github.rivals import refuse_a_second_plan, withdraw_one_of_two
 from reconciler.github.workflow import annotate
 from reconciler.planner.plan import Plan
 from reconciler.planner.safety import check_removals
@@ -31,6 +32,7 @@ _QUEUE = (
 def plan(job: Job) -> Outcome:
     """Plan; on a pull request, show the plan there."""
     pull_request = job.context.pull_request
+    refuse_a_second_plan(job)
     first = config_changes(job)
     made = job.plan()
     if not job.inputs.allow_mass_removal:
@@ -39,14 +41,16 @@ def plan(job: Job) -> Outcome:
     if pull_request is not None:
         text = plan_comment(
             made,
-            label=job.inputs.label,
-            commit=pull_request.head,
+            key=job.key,
+            shown=Shown(pull_request.head, job.context.run),
             run_url=job.context.run_url,
             removed=job.removed,
             first=first,
         )
         worth = bool(first or made.blocked) or not made.is_empty
         outcome.comment_url = comment_plan(job, text, worth=worth)
+        if outcome.comment_url:
+            withdraw_one_of_two(job)
     return outcome
 
 
@@ -99,20 +103,25 @@ def drift(job: Job) -> Outcome:
     outcome = Outcome(page=plan_summary(made), plan=made, exit_code=_exit_code(made))
     if job.inputs.comment is not CommentWhen.NEVER:
         outcome.comment_url = _keep_issue(job, made)
-    if _exit_code(made) and job.inputs.fail_on_drift:
-        outcome.failure = FailureReason.BLOCKED if made.blocked else FailureReason.DRIFT
-        outcome.message = "the catalogs differ from the manifest"
-        if made.blocked:
-            outcome.message = f"{count(len(made.blocked), 'object')} blocked"
+    unmanaged = sum(catalog.unmanaged_tables for catalog in made.catalogs)
+    if made.blocked and job.inputs.fail_on_drift:
+        outcome.failure, outcome.message = FailureReason.BLOCKED, f"{count(len(made.blocked), 'object')} blocked"
+    elif not made.is_empty and job.inputs.fail_on_drift:
+        outcome.failure, outcome.message = FailureReason.DRIFT, "the catalogs differ from the manifest"
+    elif unmanaged and job.inputs.fail_on_unmanaged:
+        outcome.exit_code = outcome.exit_code or 2
+        outcome.failure, outcome.message = FailureReason.DRIFT, f"{count(unmanaged, 'table')} managed by no manifest"
+    if outcome.failure:
         annotate("error", outcome.message, title="lancens: drift")
     return outcome
 
 
 def _keep_issue(job: Job, made: Plan) -> str:
-    first_line, run_url = marker("drift", job.inputs.label), job.context.run_url
+    # However many workflows look, it is one drift.
+    first_line, run_url = marker("drift", job.key.digest, "any"), job.context.run_url
     if not _exit_code(made):
         return close_issue(job.github, first_line, f"The catalogs are what the manifest says again ([run]({run_url})).")
-    said = labelled(job.inputs.label).replace("`", "")
+    said = called(job.key).replace("`", "")
     blocked = f", {len(made.blocked):,} blocked" if made.blocked else ""
     title = f"lancens: {said}the catalogs differ from the manifest ({count(len(made.changes), 'change')}{blocked})"
     text = "Applying the manifest would undo this. To keep it instead, put it into the manifest.\n\n"

@@ -30,12 +30,14 @@ class ResolvedConfig:
     """A ``config`` with every placeholder replaced.
 
     ``secrets`` are the values that no output may hold: what environment and files gave, and what sensitive keys say.
-    ``places`` are locations of which a part comes from there, and what the manifest says in their place.
+    ``places`` are locations of which a part comes from there, and what the manifest says in their place. ``relative``
+    are those that are written relative, absolute.
     """
 
     properties: dict[str, str] = field(repr=False)
     secrets: frozenset[str] = field(repr=False)
     places: Mapping[str, str] = field(default_factory=dict, repr=False)
+    relative: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ class ConfigText:
         secrets: set[str] = set()
         problems: list[Problem] = []
         places: dict[str, str] = {}
+        relative: set[str] = set()
         for entry in self.entries:
             try:
                 text, hidden = _filled(entry, resolver)
@@ -109,6 +112,8 @@ class ConfigText:
             properties[entry.key] = self._absolute(entry, text)
             if hidden and self.plain_key(entry) in _PATH_KEYS:
                 places[properties[entry.key]] = _literal(entry.template)
+            elif properties[entry.key] != text:
+                relative.add(properties[entry.key])
             secrets |= hidden
             if is_sensitive_key(entry.key):
                 secrets.add(text)
@@ -120,7 +125,7 @@ class ConfigText:
             ]
         if problems:
             raise ManifestError(problems)
-        return ResolvedConfig(properties, frozenset(secrets - {""}), places)
+        return ResolvedConfig(properties, frozenset(secrets - {""}), places, frozenset(relative))
 
     def _absolute(self, entry: ConfigEntry, text: str) -> str:
         is_path = self.plain_key(entry) in _PATH_KEYS

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from reconciler import locations
 from reconciler.backends.faults import catalog_errors
 from reconciler.errors import ManifestError, Problem, SelectionError
 from reconciler.names import EVERYTHING, Scope
@@ -39,6 +42,7 @@ class CatalogSpec:
         outermost_names: the names on the outermost level that the manifest uses, in ``scope`` too.
         parallelism: how many requests a connection has in flight.
         places: locations that a plan shows as the manifest says them, and that.
+        portable: locations that another copy of the manifest's folder has as well, and how they are seen from it.
     """
 
     name: str
@@ -49,6 +53,7 @@ class CatalogSpec:
     outermost_names: frozenset[str] = frozenset()
     parallelism: int = DEFAULT_PARALLELISM
     places: Mapping[str, str] = field(default_factory=dict, repr=False)
+    portable: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def errors(self) -> AbstractContextManager[None]:
         """Raise whatever the backend raises in the block as a CatalogError with the catalog's name and no secrets."""
@@ -89,11 +94,16 @@ class Connection:
 
     @property
     def service(self) -> str:
-        """A slow digest of the resolved configuration without its credentials, which names no machine and no path."""
+        """A slow digest of the resolved configuration without its credentials; it names no machine and no path.
+
+        A relative path counts as seen from the manifest's folder, so that another checkout has the same services.
+        """
         credentials = self.backend.config.credentials
         plain = {key.removeprefix(f"{self.spec.impl}."): value for key, value in self.spec.properties.items()}
-        bound = {key: plain[key] for key in sorted(plain) if not (key in credentials or is_sensitive(key, plain[key]))}
-        text = json.dumps([self.backend.config.identity(), bound])
+        names = [key for key in sorted(plain) if not (key in credentials or is_sensitive(key, plain[key]))]
+        seen, identity = self.spec.portable, self.backend.config.identity()
+        bound = {key: seen.get(plain[key], plain[key]) for key in names}
+        text = json.dumps([seen.get(identity, identity), bound])
         return slow_digest(text, f"{self.desired.owner} {self.spec.impl}")[:16]
 
 
@@ -112,13 +122,31 @@ def catalog_specs(
             impl=manifest.catalogs[name].impl,
             properties=config.properties,
             secrets=(*config.secrets, *manifest.catalogs[name].places),
-            places={**config.places, **manifest.catalogs[name].places},
+            places={
+                **{place: _seen_from(manifest.folder, place) for place in config.relative},
+                **config.places,
+                **manifest.catalogs[name].places,
+            },
+            portable=dict(chain.from_iterable(_portable(manifest.folder, place) for place in config.relative)),
             scope=manifest.catalogs[name].desired.scope,
             outermost_names=_outermost_names(manifest.catalogs[name].desired),
             parallelism=parallelism,
         )
         for name, config in configs.items()
     ]
+
+
+def _seen_from(folder: str, place: str) -> str:
+    """Return ``place`` relative to ``folder``, in a form that nothing else has."""
+    path = Path(os.path.relpath(place, folder)).as_posix()
+    return path if path.startswith("../") else f"./{path}"
+
+
+def _portable(folder: str, place: str) -> Iterator[tuple[str, str]]:
+    """Yield each form of ``place`` that a configuration has, and that as seen from ``folder``; links are followed."""
+    yield place, _seen_from(folder, place)
+    real = os.path.realpath(place)
+    yield locations.normalise(real), _seen_from(os.path.realpath(folder), real)
 
 
 def _outermost_names(desired: DesiredCatalog) -> frozenset[str]:

@@ -133,6 +133,7 @@ def comparison_of(source: CatalogInput) -> Comparison:
         capabilities=source.capabilities,
         adopt=options.adopt,
         take_over=options.take_over,
+        mirror=desired.mirror.origin if desired.mirror else None,
     )
     return Comparison(context, desired.scope, options.select, moves_of(desired))
 

@@ -97,6 +97,12 @@ class Pair:
             return replace(self.origin, id=self.desired.id)
         return self.live
 
+    @property
+    def name_in_force(self) -> Identifier | None:
+        """The name under which the catalog has that entry now."""
+        entry = self.live or self.origin
+        return None if entry is None else entry.id
+
     def is_in(self, scope: Scope) -> bool:
         """Return whether ``scope`` contains the table, by its new name or its old one."""
         one = self.desired or self.live

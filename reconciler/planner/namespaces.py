@@ -62,7 +62,8 @@ def diff_namespace(
         return context.blocked(fault, desired, live)
     if live is None:
         after = context.marks(desired, {}, context.capabilities.namespace_markers).model_copy(update={"kind": kind})
-        return change_of(context, Action.CREATE_NAMESPACE, identifier, None, after, "in the manifest", desired=desired)
+        reason = f"mirrors {context.mirror}" if desired.mirrored else "in the manifest"
+        return change_of(context, Action.CREATE_NAMESPACE, identifier, None, after, reason, desired=desired)
     return _claimed(context, desired, live) if desired.claimed else None
 
 

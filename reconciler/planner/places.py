@@ -1,7 +1,8 @@
-"""Locations that come from the environment or a file: shown by what the manifest says, not by what that stands for.
+"""Locations that come from the environment or a file, or are relative: shown by what the manifest says.
 
 A plan is made of the real ones. Before it leaves, each is replaced by the text of its placeholders, such as
-``${env:LAKE_ROOT}/users.lance``; whoever carries it out has the real ones again, and puts them back.
+``${env:LAKE_ROOT}/users.lance``, or by its path from the manifest's folder, such as ``./lake/users.lance``; whoever
+carries it out has the real ones again, also in another copy of that folder, and puts them back.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ def _edited(plan: Plan, texts: Mapping[str, str]) -> Plan:
     found = sorted((text for text in texts if len(text) > 1), key=len, reverse=True)
     if not found:
         return plan
-    pattern = re.compile(f"({'|'.join(map(re.escape, found))})(?![\\w.-])")
+    # No name goes on before or behind it: `./lake` is neither in `../lake` nor in `s3://b/./lake` nor in `./lakes`.
+    parts = (rf"(?<![\w.-])(?<![^/]/){re.escape(text)}" if text[0] == "." else re.escape(text) for text in found)
+    pattern = re.compile(f"({'|'.join(parts)})(?![\\w.-])")
 
     def edit(text: str) -> str:
         return pattern.sub(lambda match: texts[match[1]], text)

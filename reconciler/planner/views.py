@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler
 
 from reconciler import locations, ownership
 from reconciler.redaction import REDACTED, is_stand_in, redact_properties
-from reconciler.state import Column, LiveNamespace, LiveTable, Safeguard, Schema
+from reconciler.state import Column, LiveNamespace, LiveTable, Safeguard, Schema, ShownColumn
 
 __all__ = ["Columns", "Document", "FieldChange", "ObjectView", "concealed_columns", "view_of"]
 
@@ -51,11 +51,16 @@ class ObjectView(Document):
     managed_by: str | None = None
     protect: bool = False
     keys: tuple[str, ...] = Field(default=(), description="The property keys lancens has set, in order.")
+    mirror: str | None = Field(default=None, description="The catalog whose mirror made the entry.")
     properties: dict[str, str] = Field(default_factory=dict)
     safeguards: dict[str, str] = Field(
         default_factory=dict, description="The properties that keep the catalog and its engines from deleting data."
     )
     columns: Columns | None = None
+    shown_columns: tuple[ShownColumn, ...] | None = Field(
+        default=None,
+        description="The columns that the catalog's entry shows, in its own types, where they are not the data's.",
+    )
 
     @field_serializer("properties")
     def _redacted(self, properties: dict[str, str]) -> dict[str, str]:
@@ -81,9 +86,9 @@ class ObjectView(Document):
         return ownership.is_request_true(*self.request, self.location)
 
     @property
-    def marks(self) -> tuple[str | None, tuple[str, ...]]:
+    def marks(self) -> tuple[str | None, tuple[str, ...], str | None]:
         """What lancens keeps for itself."""
-        return self.managed_by, self.keys
+        return self.managed_by, self.keys, self.mirror
 
     def concealed(self, address: str, secret: Collection[str] = ()) -> ObjectView:
         """Return the view as the saved form shows it: stand-ins for sensitive values, locations without credentials.
@@ -116,6 +121,7 @@ class ObjectView(Document):
             self.managed_by,
             self.protect,
             self.keys,
+            self.mirror,
             sorted(redact_properties(self.properties).items()),
             sorted(self.safeguards.items()),
         )
@@ -160,6 +166,7 @@ def view_of(
         managed_by=ownership.owner_of(properties),
         protect=ownership.is_protected(properties),
         keys=tuple(sorted(ownership.recorded_keys(properties))),
+        mirror=ownership.mirror_of(properties),
         properties={key: properties[key] for key in managed_keys if key in properties},
         safeguards=safeguard.state(properties) if safeguard and isinstance(live, LiveTable) else {},
     )

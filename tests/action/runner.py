@@ -46,6 +46,25 @@ runs:
 """
 
 
+# GitHub's cache: a folder beside the repository.
+_RESTORE = """\
+name: A stand-in for the cache
+description: Copies what was saved under the key
+inputs: {path: {required: true}, key: {required: true}}
+runs:
+  using: composite
+  steps:
+    - shell: bash
+      env: {FOLDER: "${{ inputs.path }}", KEY: "${{ inputs.key }}"}
+      run: if [[ -d "$CACHE/$KEY" ]]; then cp -a "$CACHE/$KEY" "$FOLDER"; echo "restored $KEY"; fi
+"""
+_SAVE = _RESTORE.replace("Copies what was saved", "Saves").replace(
+    'if [[ -d "$CACHE/$KEY" ]]; then cp -a "$CACHE/$KEY" "$FOLDER"; echo "restored $KEY"; fi',
+    'mkdir -p "$CACHE" && cp -a "$FOLDER" "$CACHE/$KEY"',
+)
+_STAND_INS = {".": _STAND_IN, "upload-sarif": _STAND_IN, "restore": _RESTORE, "save": _SAVE}
+
+
 @dataclass(frozen=True)
 class Ran:
     """One run of a workflow: everything act printed, and whether the job succeeded."""
@@ -71,13 +90,14 @@ class Repository:
     folder: Path
     api: GitHubApi
     environment: dict[str, str] = field(default_factory=dict)
+    runs: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("repository/.github/workflows", "action", "stand-in", "artifacts"):
+        for name in ("repository/.github/workflows", "action", "stand-in", "artifacts", "tools"):
             (self.folder / name).mkdir(parents=True)
-        for action in ("stand-in", "stand-in/upload-sarif"):
-            (self.folder / action).mkdir(exist_ok=True)
-            (self.folder / action / "action.yml").write_text(_STAND_IN)
+        for action, text in _STAND_INS.items():
+            (self.folder / "stand-in" / action).mkdir(exist_ok=True)
+            (self.folder / "stand-in" / action / "action.yml").write_text(text)
         for name in _PACKAGE:
             source = ROOT / name
             if source.is_dir():
@@ -126,12 +146,16 @@ class Repository:
 
     def run(self, event: str, workflow: str, document: Mapping[str, Any] | None = None) -> Ran:
         """Run one workflow."""
+        self.runs += 1
         path = self.folder / "event.json"
         path.write_text(json.dumps(document or {}))
         variables = {
             "GITHUB_API_URL": self.api.url,
             "GITHUB_GRAPHQL_URL": f"{self.api.url}/graphql",
             "ARTIFACTS": str(self.folder / "artifacts"),
+            "CACHE": str(self.folder / "saved"),
+            "GITHUB_RUN_ID": str(self.runs),
+            "RUNNER_TOOL_CACHE": str(self.folder / "tools"),
             **self.environment,
         }
         command = [str(act()), event, "--workflows", f".github/workflows/{workflow}.yml", "--eventpath", str(path)]

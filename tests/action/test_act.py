@@ -43,7 +43,7 @@ def test_from_the_pull_request_to_the_merge(repository: Repository, api: GitHubA
     assert (planned.output("to-create"), planned.output("to-declare")) == ("1", "1")
     [comment] = api.comments_on(7)
     assert planned.output("plan-sha256") in comment
-    saved = repository.artifact("lancens-plan-default") / "plan.json"
+    saved = repository.artifact(planned.output("artifact")) / "plan.json"
     assert reconciler.Plan.from_json(saved.read_bytes()).digest() == planned.output("plan-sha256")
     assert not lake.exists()
 
@@ -120,9 +120,10 @@ def test_what_cannot_be_planned_approves_nothing(repository: Repository, api: Gi
 
 def test_a_huge_plan_is_cut_and_approves_nothing(repository: Repository, api: GitHubApi, lake: Path) -> None:
     more = "".join(f"          table_{number:05}: {{properties: {{tier: gold}}}}\n" for number in range(1_000))
-    assert repository.pull_request(7, manifest(lake, more=more)).ok
+    planned = repository.pull_request(7, manifest(lake, more=more))
+    assert planned.ok
     assert "Left out:" in api.comments_on(7)[0]
-    saved = repository.artifact("lancens-plan-default") / "plan.json"
+    saved = repository.artifact(planned.output("artifact")) / "plan.json"
     assert len(json.loads(saved.read_text())["changes"]) == 1_002
     refused = repository.merge(7)
     assert not refused.ok
@@ -142,7 +143,7 @@ def test_an_audit_hands_on_what_it_found(repository: Repository, api: GitHubApi,
     lance.write_dataset(pa.table({"id": [1]}), lake / "deep/forgotten.lance")
     audited = repository.run("workflow_dispatch", "audit")
     assert audited.ok, audited.log
-    report = repository.artifact("lancens-audit-default") / "audit"
+    report = repository.artifact(audited.output("artifact")) / "audit"
     assert {path.name for path in report.iterdir()} == {"audit.html", "audit.json", "audit.sarif"}
     handed_on = repository.artifact("code-scanning")
     assert handed_on.read_bytes() == (report / "audit.sarif").read_bytes()

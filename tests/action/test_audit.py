@@ -31,7 +31,8 @@ def test_findings_are_shown_kept_and_fail_the_step_where_that_is_asked_for(works
     shutil.rmtree(dataset)
     lance.write_dataset(pa.table({"id": [1]}), str(lake / "deep" / "forgotten.lance"))
     history = workspace.path / "audits.lance"
-    failed = audit(workspace, fail_on="error", history=str(history))
+    asked = {"skip_rules": "missing, stale", "stale_after": "3", "spark_conf": "spark.app.name=weekly"}
+    failed = audit(workspace, fail_on="error", history=str(history), **asked, master="local[1]")
     assert (failed.code, failed.outputs["exit-code"], failed.outputs["failure-reason"]) == (1, "2", "findings")
     assert "lancens audit of `store`: findings" in failed.summary
     for rule in ("dangling", "orphan"):
@@ -40,10 +41,12 @@ def test_findings_are_shown_kept_and_fail_the_step_where_that_is_asked_for(works
     assert "findings of the severity `error` or graver" in error
     report = Path(failed.outputs["report"])
     assert report.parent == Path(failed.outputs["folder"])
-    assert failed.outputs["artifact"] == "lancens-audit-default"
+    assert failed.outputs["artifact"].startswith("lancens-audit-default-")
     assert {path.name for path in report.iterdir()} == {"audit.html", "audit.json", "audit.sarif"}
     [run] = json.loads((report / "audit.sarif").read_text())["runs"]
-    assert {result["ruleId"] for result in run["results"]} >= {"dangling", "orphan"}
+    found = {result["ruleId"] for result in run["results"]}
+    assert found >= {"dangling", "orphan"}
+    assert "missing" not in found
     assert lance.dataset(str(history)).count_rows() > 0
     assert lance.dataset(str(lake / "deep" / "forgotten.lance")).count_rows() == 1
 
@@ -78,6 +81,12 @@ def test_an_audit_that_cannot_be_made_says_why(workspace: Workspace, monkeypatch
     assert (failed.code, failed.outputs["failure-reason"]) == (1, "audit-failed")
     assert "Java" in failed.commands("error")[0]
     assert failed.outputs["report"] == ""
+
+
+def test_a_rule_that_there_is_not_is_named(workspace: Workspace) -> None:
+    failed = audit(workspace, rules="orphans")
+    assert (failed.code, failed.outputs["failure-reason"]) == (1, "audit-failed")
+    assert "orphans" in failed.commands("error")[0]
 
 
 def test_a_manifest_that_cannot_be_used_is_not_audited(workspace: Workspace) -> None:

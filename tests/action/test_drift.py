@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import lance
+import pyarrow as pa
+
 from tests.action.step import Step, Workspace
 from tests.servers.github_api import REPOSITORY, GitHubApi
 
@@ -41,6 +44,7 @@ def test_an_issue_is_opened_updated_and_closed(workspace: Workspace, api: GitHub
 
 
 def test_a_run_that_sees_the_same_writes_nothing(workspace: Workspace, api: GitHubApi) -> None:
+    workspace.environment["GITHUB_RUN_ID"] = "42"
     drift(workspace)
     api.calls.clear()
     drift(workspace)
@@ -63,6 +67,16 @@ def test_drift_fails_only_where_it_is_asked_to(workspace: Workspace) -> None:
     failed = drift(workspace, fail_on_drift="true")
     assert (failed.code, failed.outputs["failure-reason"], failed.outputs["exit-code"]) == (1, "drift", "2")
     assert drift(workspace, comment="never").code == 0
+
+
+def test_tables_that_nobody_manages_fail_only_where_that_is_asked_for(workspace: Workspace) -> None:
+    assert workspace.push(command="apply", require_approved_plan="false").code == 0
+    assert drift(workspace, fail_on_unmanaged="true").code == 0
+    lance.write_dataset(pa.table({"id": [1]}), str(workspace.path / "lake/theirs.lance"))
+    assert drift(workspace).code == 0
+    failed = drift(workspace, fail_on_unmanaged="true")
+    assert (failed.code, failed.outputs["failure-reason"], failed.outputs["exit-code"]) == (1, "drift", "2")
+    assert "1 table managed by no manifest" in failed.commands("error")[0]
 
 
 def test_without_an_issue_where_none_is_wanted(workspace: Workspace, api: GitHubApi) -> None:

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reconciler.github.approval import approval_in, approval_line, packed
+from reconciler.github.approval import Shown, approval_in, approval_line, marker, packed, shown_line
+from reconciler.github.keys import PlanKey
 from reconciler.github.pages import fenced, plan_comment
 from reconciler.github.workflow import annotate
 from reconciler.planner.plan import ManifestRef, Plan
@@ -109,8 +110,10 @@ def test_nothing_ends_a_block_of_code_early(lines: list[str]) -> None:
 @given(plans())
 @settings(max_examples=25)
 def test_what_a_comment_approves_is_the_plan_it_shows(plan: Plan) -> None:
-    text = plan_comment(plan, label="default", commit="a" * 40, run_url="https://github.com/acme/tables/actions/runs/1")
-    approval = approval_in(f"<!-- marker -->\n{text}")
+    key = PlanKey(("lancens.yaml",), ("tier",), ("prod.yaml",), "default")
+    url = "https://github.com/acme/tables/actions/runs/1"
+    text = plan_comment(plan, key=key, shown=Shown("a" * 40, "1.1"), run_url=url)
+    approval = approval_in(f"{marker('plan', key.digest, '0' * 16)}\n{text}")
     assert len(text.encode("utf-16-le", "surrogatepass")) // 2 < 65_536
     if approval is None:
         assert "approves nothing" in text
@@ -128,7 +131,7 @@ def test_reading_any_comment_ends_in_an_approval_or_none(body: str) -> None:
 def test_a_packed_plan_that_was_changed_is_not_taken() -> None:
     plan = Plan(manifest=ManifestRef(name="store", digest="0" * 64, files=("lancens.yaml",)))
     other = plan.model_copy(update={"manifest": ManifestRef(name="other", digest="0" * 64, files=())})
-    approval = approval_in(f"m\n{approval_line(plan, 'a' * 40)}\n\n{packed(other)}")
+    approval = approval_in(f"m\n{shown_line(Shown('a' * 40, '1.1'))}\n{approval_line(plan)}\n\n{packed(other)}")
     assert approval is not None
     assert approval.plan is None
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from reconciler.github.inputs import Command, CommentWhen, InputError, Inputs, read_inputs
-from tests.action.step import Workspace
+from tests.action.step import MERGE, Workspace
+from tests.servers.github_api import GitHubApi
 
 
 def test_without_inputs_there_are_the_defaults_of_the_action() -> None:
@@ -41,6 +45,15 @@ def test_lists_are_one_a_line() -> None:
         ("PARALLELISM", "0", "`parallelism`: expected a number from 1 to 256"),
         ("PARALLELISM", "\u0663", "`parallelism`: expected a number from 1 to 256"),
         ("PLAN_FILE", "plan.json", "`plan-file` goes with `command: apply`"),
+        ("ENGINE", "flink", "`engine` is none of local, spark"),
+        ("MASTER", "local[2]", "`master` and `spark-conf` go with `engine: spark`, or with `command: audit`"),
+        ("SPARK_CONF", "a=b", "`master` and `spark-conf` go with `engine: spark`, or with `command: audit`"),
+        ("SPARK_CONF", "hunter2", "`spark-conf`, line 1: expected NAME=VALUE"),
+        ("RULES", "orphan", "`rules` goes with `command: audit`, not with `plan`"),
+        ("SKIP_RULES", "orphan", "`skip-rules` goes with `command: audit`"),
+        ("STALE_AFTER", "30", "`stale-after` goes with `command: audit`"),
+        ("STALE_AFTER", "9" * 5_000, "`stale-after`: expected a number from 1 to 36500"),
+        ("FAIL_ON_UNMANAGED", "true", "`fail-on-unmanaged` goes with `command: drift`"),
         ("FAIL_ON", "worst", "`fail-on` is none of error, warning, note, never"),
         ("HISTORY", "s3://ops/audits.lance", "`history` goes with `command: audit`"),
     ],
@@ -52,14 +65,16 @@ def test_an_input_that_cannot_be_used_is_one_clear_error(name: str, value: str, 
     assert "hunter2" not in str(error.value)
 
 
-def test_a_saved_plan_is_not_selected_from() -> None:
-    with pytest.raises(InputError, match="`plan-file` or `select`, not both"):
-        read_inputs({"INPUT_COMMAND": "apply", "INPUT_PLAN_FILE": "plan.json", "INPUT_SELECT": "**"})
+_OF_A_PLAN = {"SELECT": "lake/**", "ADOPT": "true", "TAKE_OVER": "true", "ENGINE": "spark"}
 
 
-def test_an_audit_is_not_selected_from() -> None:
-    with pytest.raises(InputError, match="`select` does not go with `command: audit`"):
-        read_inputs({"INPUT_COMMAND": "audit", "INPUT_SELECT": "lake/**"})
+@pytest.mark.parametrize("name", _OF_A_PLAN)
+def test_what_steers_a_plan_goes_with_neither_a_saved_one_nor_an_audit(name: str) -> None:
+    shown, given = name.lower().replace("_", "-"), {f"INPUT_{name}": _OF_A_PLAN[name]}
+    with pytest.raises(InputError, match=f"`plan-file` or `{shown}`, not both"):
+        read_inputs({"INPUT_COMMAND": "apply", "INPUT_PLAN_FILE": "plan.json", **given})
+    with pytest.raises(InputError, match=f"`{shown}` does not go with `command: audit`"):
+        read_inputs({"INPUT_COMMAND": "audit", **given})
 
 
 def test_a_wrong_input_fails_the_step_with_every_output_set(workspace: Workspace) -> None:
@@ -74,6 +89,61 @@ def test_validate_reads_no_catalog(workspace: Workspace) -> None:
     assert validated.code == 0
     assert "1 catalog, 1 namespace, 2 tables" in validated.summary
     assert not (workspace.path / "lake").exists()
+
+
+def test_files_of_variables_are_read_and_variables_win(workspace: Workspace) -> None:
+    workspace.edit("tier: gold", 'tier: "${var:tier}", region: "${var:region}"')
+    workspace.write("tier: a\nregion: eu\n", "one.yaml")
+    workspace.write("tier: b\n", "two.yaml")
+    planned = workspace.push(command="plan", var_file="one.yaml\ntwo.yaml")
+    assert planned.code == 0, planned.log
+    first = json.loads(Path(planned.outputs["plan-file"]).read_text())["changes"]
+    assert {"tier": "b", "region": "eu"}.items() <= first[-1]["after"]["properties"].items()
+    planned = workspace.push(command="plan", var_file="one.yaml\ntwo.yaml", variables="tier=c")
+    assert '"tier": "c"' in Path(planned.outputs["plan-file"]).read_text()
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (None, "the variables in prod.yaml cannot be read: No such file"),
+        ("tier: {a: b}\n", "variable `tier` is no text"),
+        ("/outside", "`var-file`: prod.yaml leads out of the checkout"),
+    ],
+)
+def test_a_file_of_variables_that_cannot_be_used_is_one_clear_error(
+    workspace: Workspace, api: GitHubApi, made: str | None, said: str
+) -> None:
+    if made == "/outside":
+        (workspace.path.parent / "outside").write_text("tier: hunter2\n")
+        (workspace.path / "prod.yaml").symlink_to(workspace.path.parent / "outside")
+    elif made:
+        workspace.write(made, "prod.yaml")
+    for fork in (False, True):
+        failed = workspace.pull_request(8 if fork else 7, fork=fork, var_file="prod.yaml")
+        assert (failed.code, failed.outputs["failure-reason"]) in ((1, "invalid-input"), (1, "invalid-manifest"))
+        assert said in failed.log
+        assert "hunter2" not in failed.log + failed.summary
+
+
+def test_a_plan_made_on_spark_is_the_same(workspace: Workspace, api: GitHubApi) -> None:
+    here = workspace.pull_request()
+    there = workspace.pull_request(8, engine="spark", master="local[1]", spark_conf="spark.driver.memory=1g")
+    assert there.code == 0, there.log
+    assert there.outputs["plan-sha256"] == here.outputs["plan-sha256"]
+    api.merge(8, MERGE)
+    applied = workspace.push(command="apply")
+    assert applied.code == 0, applied.log
+
+
+def test_taking_over_is_asked_for(workspace: Workspace) -> None:
+    assert workspace.push(command="apply", require_approved_plan="false").code == 0
+    workspace.edit("name: store", "name: another")
+    workspace.edit("tier: gold", "tier: silver")
+    blocked = workspace.push(command="plan")
+    assert blocked.outputs["blocked"] != "0", blocked.log
+    taken = workspace.push(command="plan", take_over="true")
+    assert (taken.outputs["blocked"], taken.code) == ("0", 0)
 
 
 def test_select_and_variables_reach_the_plan(workspace: Workspace) -> None:

@@ -112,6 +112,54 @@ def test_other_tables_that_appear_in_the_catalog_do_not_stop_a_merge(workspace: 
     assert workspace.push(command="apply").code == 0
 
 
+@pytest.mark.parametrize("root", ["./lake", ".", "../lake", "./${var:stage}/lake"])
+def test_a_relative_root_is_the_same_catalog_in_another_workspace(
+    workspace: Workspace, api: GitHubApi, monkeypatch: pytest.MonkeyPatch, root: str
+) -> None:
+    workspace.edit("{root: ./lake}", f'{{root: "{root}"}}')
+    given = {"variables": "stage=prod" if "var" in root else ""}
+    here, there = workspace.path, workspace.path.parent / "another-runner/deeper/workspace"
+    assert workspace.push(command="apply", require_approved_plan="false", variables=given["variables"]).code == 0
+    workspace.edit("tier: gold", "tier: silver")
+    workspace.edit("events: {}", "more: {schema: [{name: id, type: int64}]}")
+    planned = workspace.pull_request(variables=given["variables"])
+    assert (planned.outputs["to-update"], planned.outputs["to-deregister"]) == ("1", "1")
+    assert str(here) not in api.comments_on(7)[0] + planned.summary
+    api.merge(7, MERGE)
+
+    there.parent.mkdir(parents=True)
+    here.rename(there)
+    if root == "../lake":
+        (here.parent / "lake").rename(there.parent / "lake")
+    workspace.path = there
+    monkeypatch.chdir(there)
+    applied = workspace.push(command="apply", variables=given["variables"])
+    assert applied.code == 0, applied.log
+    assert len(applied.result["results"]) == 3
+    assert workspace.push(command="drift", variables=given["variables"]).outputs["has-changes"] == "false"
+
+
+def test_a_saved_plan_is_carried_out_in_another_workspace(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = workspace.pull_request(comment="never")
+    workspace.path = workspace.path.rename(workspace.path.with_name("another"))
+    monkeypatch.chdir(workspace.path)
+    assert workspace.push(command="apply", plan_file=planned.outputs["plan-file"]).code == 0
+    assert (workspace.path / "lake").exists()
+
+
+def test_an_absolute_root_of_one_workspace_is_no_catalog_of_another(
+    workspace: Workspace, api: GitHubApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace.edit("{root: ./lake}", '{root: "${var:root}"}')
+    assert workspace.pull_request(variables=f"root={workspace.path}/lake").code == 0
+    api.merge(7, MERGE)
+    refused = workspace.push(command="apply", variables=f"root={workspace.path}/elsewhere")
+    assert refused.outputs["failure-reason"] == "plan-changed"
+    assert "which service or root" in refused.log
+
+
 def test_a_comment_in_the_manifest_does_not_stop_a_merge(workspace: Workspace) -> None:
     reviewed(workspace)
     workspace.write("# moved down\n" + (workspace.path / "lancens.yaml").read_text())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -13,7 +14,7 @@ import yaml
 
 from reconciler.github.failures import FailureReason
 from reconciler.github.inputs import Command, CommentWhen, FailOn, read_inputs
-from reconciler.github.install import InstallError, install, isolated_environment, requirement
+from reconciler.github.install import InstallError, install, isolated_environment, place_of, requirement
 from reconciler.github.outcome import Outcome, write_outputs
 from tests.servers.go_tools import actionlint
 
@@ -79,7 +80,7 @@ def test_the_defaults_of_the_action_are_those_of_the_code() -> None:
 def test_every_output_is_set_and_documented(tmp_path: Path) -> None:
     write_outputs(Outcome(page=""), tmp_path / "files", {"GITHUB_OUTPUT": str(tmp_path / "output")})
     written = set(re.findall(r"^([a-z0-9-]+)<<", (tmp_path / "output").read_text(), re.MULTILINE))
-    assert set(ACTION["outputs"]) == (written - {"artifact", "folder"}) | {"plan-file"}
+    assert set(ACTION["outputs"]) == (written - {"folder"}) | {"plan-file"}
     for name, described in ACTION["outputs"].items():
         # These two are also set where the event is refused before anything is installed.
         before = f"steps.event.outputs.{name} || " if name in ("exit-code", "failure-reason") else ""
@@ -146,19 +147,83 @@ def test_pip_is_not_handed_anything_else(version: str, extras: str) -> None:
         requirement(version, extras, "/action")
 
 
+def described(tmp_path: Path, **given: str) -> dict[str, str]:
+    """Return the environment in which the step that installs runs."""
+    (tmp_path / "tools").mkdir(exist_ok=True)
+    own = {"LANCENS_ACTION_PATH": str(ROOT), "RUNNER_TEMP": str(tmp_path), "GITHUB_WORKSPACE": "/work/tables"}
+    return {**own, "RUNNER_TOOL_CACHE": str(tmp_path / "tools"), **given}
+
+
 @pytest.mark.parametrize(
-    ("command", "extras", "wanted"),
-    [("plan", "glue", "[glue]"), ("audit", "glue", "[glue,spark]"), ("audit", "", "[spark]")],
+    ("command", "engine", "extras", "wanted"),
+    [
+        ("plan", "local", "glue", ("glue",)),
+        ("audit", "", "glue", ("glue", "spark")),
+        ("audit", "", "", ("spark",)),
+        ("plan", "spark", "", ("spark",)),
+    ],
 )
-def test_an_audit_brings_spark(
-    command: str, extras: str, wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_runs_on_spark_brings_it(
+    command: str, engine: str, extras: str, wanted: tuple[str, ...], tmp_path: Path
 ) -> None:
-    ran: list[list[str]] = []
-    monkeypatch.setattr("reconciler.github.install._run", lambda command, *_: ran.append(command))
-    environment = {"INPUT_COMMAND": command, "INPUT_EXTRAS": extras, "LANCENS_ACTION_PATH": str(ROOT)}
-    (tmp_path / "lancens-python").mkdir()
-    assert install({**environment, "RUNNER_TEMP": str(tmp_path)}).startswith(str(tmp_path))
-    assert ran[-1][-1] == f"{ROOT}{wanted}"
+    given = {"INPUT_COMMAND": command, "INPUT_ENGINE": engine, "INPUT_EXTRAS": extras}
+    assert place_of(described(tmp_path, **given)).extras == wanted
+
+
+def test_what_is_installed_is_known_by_all_that_it_is_made_of(tmp_path: Path) -> None:
+    place = place_of(described(tmp_path, INPUT_EXTRAS="hive glue"))
+    assert place.folder == tmp_path / "tools" / place.key
+    assert place_of(described(tmp_path, INPUT_EXTRAS="glue,hive")) == place
+    action = tmp_path / "action"
+    for name in ("LICENSE", "README.md", "pyproject.toml", "requirements.lock"):
+        action.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, action / name)
+    (action / "reconciler").mkdir()
+    (action / "reconciler/a.py").write_text("1")
+    keys = {place.key, place_of(described(tmp_path, INPUT_EXTRAS="glue")).key}
+    for changed in ("reconciler/a.py", "reconciler/b.py", "pyproject.toml"):
+        with (action / changed).open("a") as opened:
+            opened.write("\n# 2\n")
+        keys.add(place_of(described(tmp_path, LANCENS_ACTION_PATH=str(action))).key)
+    lock = (action / "requirements.lock").read_text()
+    (action / "requirements.lock").write_text(lock.replace("click==", "click==9."))
+    keys.add(place_of(described(tmp_path, LANCENS_ACTION_PATH=str(action))).key)
+    assert len(keys) == 6
+
+
+def test_a_folder_of_tools_in_the_checkout_is_not_used(tmp_path: Path) -> None:
+    given = {"GITHUB_WORKSPACE": str(tmp_path), "RUNNER_TEMP": "/elsewhere"}
+    assert str(place_of(described(tmp_path, **given)).folder).startswith("/elsewhere/")
+    assert str(place_of(described(tmp_path, RUNNER_TOOL_CACHE="tools")).folder).startswith(f"{tmp_path}/lancens-")
+
+
+def test_what_is_made_is_whole_or_not_there_and_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[list[str]] = []
+
+    def run(command: list[str], _environment: object, _doing: str) -> None:
+        made.append(command)
+        if "venv" in command:
+            Path(command[-1]).mkdir()
+        if len(made) == fails_at:
+            raise InstallError("no network")
+
+    monkeypatch.setattr("reconciler.github.install._run", run)
+    environment = described(tmp_path)
+    fails_at = 2
+    with pytest.raises(InstallError):
+        install(place_of(environment), environment)
+    assert not [*(tmp_path / "tools").iterdir()]
+    made.clear()
+    fails_at = 0
+    install(place_of(environment), environment)
+    _venv, locked, own = made
+    assert {"--require-hashes", "--no-deps"} <= {*locked}
+    assert "--no-build-isolation" in own
+    assert not Path(own[-1]).is_relative_to(ROOT), "nothing is built in the folder of the Action"
+    assert place_of(environment).is_there
+    made.clear()
+    install(place_of(environment), environment)
+    assert made == []
 
 
 def test_an_installer_gets_no_setting_of_the_workspace_and_every_other_one() -> None:
@@ -185,10 +250,10 @@ def test_every_interpreter_is_isolated() -> None:
     scripts = [step["run"] for step in ACTION["runs"]["steps"] if "run" in step]
     started = re.findall(r"^.*(?:python3|PYTHON\b).*$", "\n".join(scripts), re.MULTILINE)
     started += re.findall(
-        r"\[(?:sys\.executable|str\(python\)).*",
+        r"\[(?:sys\.executable|python), .*",
         "\n".join(p.read_text() for p in (ROOT / "reconciler/github").glob("*.py")),
     )
-    assert len(started) == 5
+    assert len(started) == 6
     assert all(re.search(r"""\s"?-I"?\b""", line) for line in started), started
 
 

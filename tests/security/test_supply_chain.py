@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import MissingExtraError
-from reconciler.github.install import InstallError, install, locked
+from reconciler.github.install import InstallError, install, locked, place_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,13 +23,22 @@ def _entries(text: str) -> dict[str, str]:
 
 def test_the_action_installs_what_the_lock_says_by_its_hashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[list[str]] = []
-    monkeypatch.setattr("reconciler.github.install._run", lambda command, *_: ran.append(command))
-    (tmp_path / "lancens-python").mkdir()
-    install({"INPUT_EXTRAS": "glue", "LANCENS_ACTION_PATH": str(ROOT), "RUNNER_TEMP": str(tmp_path)})
+    listed: list[str] = []
+
+    def run(command: list[str], *_: object) -> None:
+        ran.append(command)
+        if "venv" in command:
+            Path(command[-1]).mkdir()
+        if "-r" in command:
+            listed.append(Path(command[-1]).read_text())
+
+    monkeypatch.setattr("reconciler.github.install._run", run)
+    environment = {"INPUT_EXTRAS": "glue", "LANCENS_ACTION_PATH": str(ROOT), "RUNNER_TEMP": str(tmp_path)}
+    install(place_of(environment), environment)
     _, dependencies, itself = ran
     assert {"--require-hashes", "--no-deps"} <= set(dependencies)
     assert {"--no-deps", "--no-build-isolation"} <= set(itself)
-    entries = _entries(Path(dependencies[-1]).read_text())
+    entries = _entries(listed[0])
     assert {"boto3", "pylance", "pydantic", "hatchling"} <= set(entries)
     assert not {"pyspark", "pytest", "moto", "uvicorn"} & set(entries)
     assert all("--hash=sha256:" in entry for entry in entries.values())
