@@ -21,6 +21,7 @@ from reconciler.ownership import recorded_secrets
 
 __all__ = [
     "REDACTED",
+    "is_hidden",
     "is_secret_config",
     "is_sensitive",
     "is_sensitive_key",
@@ -115,6 +116,11 @@ def is_secret_config(key: str, value: str) -> bool:
 def is_stand_in(value: str) -> bool:
     """Return whether ``value`` is what :func:`redact_value` puts in the place of a secret."""
     return value.startswith("(") and _STAND_IN.fullmatch(value) is not None
+
+
+def is_hidden(key: str, value: str, shown: str | None) -> bool:
+    """Return whether ``shown`` is all that a service which redacts secrets shows of ``value``, or of any other."""
+    return shown == REDACTED and is_sensitive(key, value)
 
 
 def redact_value(key: str, value: str, address: str | None = None, secret: Collection[str] = ()) -> str:

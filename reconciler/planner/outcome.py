@@ -13,6 +13,7 @@ from reconciler.planner.explain import explain
 from reconciler.planner.facts import TableFacts
 from reconciler.planner.mirrors import leave_out
 from reconciler.planner.views import ObjectView, view_of
+from reconciler.redaction import REDACTED, is_hidden
 from reconciler.state import (
     Capabilities,
     DesiredNamespace,
@@ -151,9 +152,16 @@ class Context:
         return {} if safeguard is None else {safeguard.key: safeguard.value}
 
     def marks(self, desired: DesiredNamespace | DesiredTable, live: Mapping[str, str], kept: bool) -> ObjectView:
-        """Return the marks and managed properties that ``desired`` asks for; ``kept``: can the catalog keep marks?"""
+        """Return the marks and managed properties that ``desired`` asks for; ``kept``: can the catalog keep marks?
+
+        What the service does not show of ``live`` is compared as it is read: nobody can tell whether it is another.
+        """
+        properties = {
+            key: REDACTED if is_hidden(key, value, live.get(key)) else value
+            for key, value in desired.properties.items()
+        }
         if not kept:
-            return ObjectView(properties=dict(desired.properties))
+            return ObjectView(properties=properties)
         protect = ownership.is_protected(live) if desired.protect is None else desired.protect
         return ObjectView(
             managed_by=self.owner,
@@ -161,7 +169,7 @@ class Context:
             keys=tuple(sorted(desired.properties)),
             secret_keys=tuple(sorted(desired.secret_keys)),
             mirror=desired.mirrors.catalog if isinstance(desired, DesiredTable) and desired.mirrors else None,
-            properties=dict(desired.properties),
+            properties=properties,
         )
 
 

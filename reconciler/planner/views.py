@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, WrapSerializer, field_serializer
 
 from reconciler import locations, ownership
-from reconciler.redaction import redact_properties
+from reconciler.redaction import REDACTED, is_stand_in, redact_properties
 from reconciler.state import Column, LiveNamespace, LiveTable, Safeguard, Schema, ShownColumn
 
 __all__ = ["Columns", "Document", "FieldChange", "ObjectView", "concealed_columns", "view_of"]
@@ -108,6 +108,12 @@ class ObjectView(Document):
             }
         )
 
+    def revealed(self, other: ObjectView) -> ObjectView:
+        """Return this concealed view with the stand-ins of ``other`` for what a service does not show of it."""
+        hidden = {key for key, value in self.properties.items() if value == REDACTED}
+        known = {key: text for key in hidden if is_stand_in(text := other.properties.get(key, ""))}
+        return self.model_copy(update={"properties": {**self.properties, **known}}) if known else self
+
     def digest(self) -> str:
         """Return a SHA-256 over what is compared of a view that is concealed, with the location normalised."""
         parts = (
@@ -141,7 +147,7 @@ class ObjectView(Document):
             )
         ):
             return False
-        same = (desired.content, desired.marks) == (self.content, self.marks)
+        same = (desired.content, desired.marks) == (self.revealed(desired).content, self.marks)
         safe = desired.safeguards.items() <= self.safeguards.items()
         return same and safe and (desired.kind is None or desired.kind == self.kind)
 
