@@ -33,7 +33,7 @@ _GOES: Mapping[str, Mapping[str, bool]] = {
     "dir-s3": {"storage option from a file": True, "live": False, "property": False},
     # The secret key signs, and goes nowhere.
     "glue": {"session token in config": True, **_DATA},
-    "serve": {"login of the server": True, "header from env": True, "live": False},
+    "serve": {"login of the server": True, "header from env": True, **_DATA},
     "iceberg": {"login of the server": True, **_DATA},
     "nessie": {"login from env": True, **_DATA},
     "unity": {"login from env": True, **_DATA},
@@ -67,6 +67,8 @@ def test_no_secret_is_found_anywhere(catalog: str, tour: Tour) -> None:
     tour.check_files()
     tour.check_sent(_GOES[catalog])
     assert tour.other.load_namespace(("copies",)).properties["tier"] == "gold"
+    (copy,) = (table for table in tour.other.scan().tables.values() if table.id[-1] == "users")
+    assert not {"note", "remark", "api_token"} & set(copy.properties)
 
 
 def _plan(tour: Tour) -> None:
