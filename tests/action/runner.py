@@ -126,7 +126,14 @@ class Repository:
 
     def commit(self, manifest: str) -> str:
         """Commit ``manifest`` and return the commit's SHA."""
-        (self.path / "lancens.yaml").write_text(manifest, encoding="utf-8")
+        return self.commit_files({"lancens.yaml": manifest})
+
+    def commit_files(self, files: Mapping[str, str]) -> str:
+        """Commit files with their texts and return the commit's SHA."""
+        for name, text in files.items():
+            path = self.path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
         self._git("add", "--all")
         self._git("commit", "--quiet", "--allow-empty", "--message", "change")
         return self._git("rev-parse", "HEAD")

@@ -113,6 +113,9 @@ def test_the_examples_ask_for_the_least_permissions() -> None:
     assert asked == {
         "audit": {**read, "security-events": "write", **write},
         "apply": {**read, "pull-requests": "write", **write},
+        "monorepo": {**read, "pull-requests": "write", **write},
+        "promotion": {**read, "pull-requests": "write"},
+        "spark": {**read, "pull-requests": "write"},
         "drift": {**read, "issues": "write", **write},
         "plan": {**read, "pull-requests": "write", **write},
     }
