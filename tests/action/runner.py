@@ -93,7 +93,7 @@ class Repository:
     runs: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("repository/.github/workflows", "action", "stand-in", "artifacts", "tools"):
+        for name in ("repository/.github/workflows", "action", "stand-in", "artifacts"):
             (self.folder / name).mkdir(parents=True)
         for action, text in _STAND_INS.items():
             (self.folder / "stand-in" / action).mkdir(exist_ok=True)
@@ -162,7 +162,6 @@ class Repository:
             "ARTIFACTS": str(self.folder / "artifacts"),
             "CACHE": str(self.folder / "saved"),
             "GITHUB_RUN_ID": str(self.runs),
-            "RUNNER_TOOL_CACHE": str(self.folder / "tools"),
             **self.environment,
         }
         command = [str(act()), event, "--workflows", f".github/workflows/{workflow}.yml", "--eventpath", str(path)]
