@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from reconciler.server import Catalogs
 
 _MIB = 1024 * 1024
-_SECRET_PREFIXES = ("storage.", "headers.")
 
 
 @click.command("serve")
@@ -115,7 +114,7 @@ def _opened(
     if impl is not None:
         from reconciler.backends import registry
 
-        secrets = _secret_values(config)
+        secrets = _secret_values(impl, config)
         with catalog_errors(impl, impl, secrets):
             backend = registry.connect(impl, config)
         try:
@@ -129,7 +128,7 @@ def _opened(
         yield ManyCatalogs(backends, secrets, places)
 
 
-def _secret_values(config: dict[str, str]) -> Collection[str]:
-    from reconciler.redaction import is_sensitive_key
+def _secret_values(impl: str, config: dict[str, str]) -> Collection[str]:
+    from reconciler.redaction import is_secret_config
 
-    return [value for key, value in config.items() if is_sensitive_key(key) or key.startswith(_SECRET_PREFIXES)]
+    return [value for key, value in config.items() if is_secret_config(key.removeprefix(f"{impl}."), value)]
