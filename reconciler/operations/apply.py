@@ -11,6 +11,7 @@ from reconciler.errors import StalePlanError
 from reconciler.names import Identifier
 from reconciler.operations.connections import Connection, open_connections, places_of
 from reconciler.operations.facts import ask_places, links_to, problem_of
+from reconciler.operations.plan import plan as make_plan
 from reconciler.operations.plan import plan_options, reference, selection_of
 from reconciler.planner.catalog import LEFTOVER
 from reconciler.planner.entries import Action
@@ -74,6 +75,8 @@ def apply(
     check_catalogs(plan, reference(manifest), manifest.thresholds, desired)
     if not skip_blocked:
         check_blocked(plan)
+        if plan.is_read:
+            _check_the_rest(plan, manifest, parallelism)
     if not allow_mass_removal:
         check_removals(plan)
     with open_connections(manifest, plan.concerned, parallelism=parallelism) as connections:
@@ -86,6 +89,27 @@ def apply(
         if not allow_mass_removal:
             _check_counts(whole, states, connections, parallelism)
         return carry_out(whole, saved, connections, parallelism, journal, on_event, stop)
+
+
+def _check_the_rest(plan: Plan, manifest: Manifest, parallelism: int) -> None:
+    """Plan again what a saved plan says nothing of: to leave out what is blocked is not to skip it.
+
+    Raises:
+        BlockedError: something is blocked, or has been since.
+        CatalogError: a catalog could not be read completely.
+    """
+    options = plan.options
+    made = make_plan(
+        manifest,
+        select=options.select,
+        adopt=options.adopt,
+        take_over=options.take_over,
+        allow_mass_removal=True,
+        parallelism=parallelism,
+    )
+    said = {one.key for one in (*plan.changes, *plan.waiting, *plan.blocked)}
+    said |= {(one.catalog, one.kind, one.identifier) for one in plan.fingerprints}
+    check_blocked(made.model_copy(update={"blocked": tuple(one for one in made.blocked if one.key not in said)}))
 
 
 def carry_out(
