@@ -2,8 +2,9 @@
 
 ``lancens.managed-by`` names the owner, ``lancens.keys`` lists the property keys lancens set (so that one removed from
 the manifest is removed from the catalog), ``lancens.protect`` forbids removal even after the manifest's block is
-gone, and ``lancens.requested-location`` keeps the location asked for where the service chose another, which is in
-``lancens.chosen-location``: the two hold only as long as the entry is at the latter.
+gone, and ``lancens.mirror`` names the catalog that the entry follows. ``lancens.requested-location`` keeps the location
+asked for where the service chose another, which is in ``lancens.chosen-location``: the two hold only as long as the
+entry is at the latter.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ __all__ = [
     "CHOSEN_LOCATION",
     "KEYS",
     "MANAGED_BY",
+    "MIRROR",
     "PROTECT",
     "REQUESTED_LOCATION",
     "encode_keys",
     "is_protected",
     "is_request_true",
     "is_reserved_key",
+    "mirror_of",
     "others",
     "owner_of",
     "recorded_keys",
@@ -31,6 +34,7 @@ __all__ = [
 MANAGED_BY = "lancens.managed-by"
 KEYS = "lancens.keys"
 PROTECT = "lancens.protect"
+MIRROR = "lancens.mirror"
 REQUESTED_LOCATION = "lancens.requested-location"
 CHOSEN_LOCATION = "lancens.chosen-location"
 
@@ -45,6 +49,11 @@ def is_reserved_key(key: str) -> bool:
 def owner_of(properties: Mapping[str, str]) -> str | None:
     """Return the ``<manifest>/<catalog>`` that manages the object, None for an unmanaged one."""
     return properties.get(MANAGED_BY) or None
+
+
+def mirror_of(properties: Mapping[str, str]) -> str | None:
+    """Return the catalog that the object was made to follow, None for one that was not."""
+    return properties.get(MIRROR) or None
 
 
 def is_protected(properties: Mapping[str, str]) -> bool:

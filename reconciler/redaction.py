@@ -19,6 +19,7 @@ from urllib.parse import quote, quote_plus
 
 __all__ = [
     "REDACTED",
+    "is_hidden",
     "is_sensitive",
     "is_sensitive_key",
     "is_stand_in",
@@ -99,6 +100,11 @@ def is_sensitive(key: str, value: str) -> bool:
 def is_stand_in(value: str) -> bool:
     """Return whether ``value`` is what :func:`redact_value` puts in the place of a secret."""
     return value.startswith("(") and _STAND_IN.fullmatch(value) is not None
+
+
+def is_hidden(key: str, value: str, shown: str | None) -> bool:
+    """Return whether ``shown`` is all that a service which redacts secrets shows of ``value``, or of any other."""
+    return shown == REDACTED and is_sensitive(key, value)
 
 
 def redact_value(key: str, value: str, address: str | None = None, secret: Collection[str] = ()) -> str:

@@ -17,6 +17,7 @@ from reconciler.errors import (
     NamespaceNotFoundError,
     TableAlreadyExistsError,
     TableNotFoundError,
+    UnsupportedOperationError,
 )
 from reconciler.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION
 from reconciler.planner.entries import Action
@@ -109,6 +110,12 @@ def _insert(target: Target[LiveTable], location: str) -> tuple[Outcome, LiveTabl
     except TableAlreadyExistsError as error:
         found = target.accept(load_table(target.backend, target.identifier), error)
         return (Outcome(Status.ALREADY), found) if has_true_request(found) else _settled_again(target, found)
+    if target.change.mirror_of is not None and not locations.same(made.location, location):
+        target.backend.remove_table(target.identifier)
+        raise UnsupportedOperationError(
+            f"the service put it at {locations.redact(made.location)}, not at {locations.redact(location)}, where what "
+            "it mirrors is; that entry is taken back"
+        )
     return _settled(target, made), made
 
 

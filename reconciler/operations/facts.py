@@ -47,26 +47,32 @@ __all__ = [
 ]
 
 _NOT_LOOKED_AT = Storage(StorageKind.UNKNOWN)
+_NOTHING_WRITTEN: Mapping[Identifier, Storage] = {}
 
 
 def ask_storage(
-    backend: Backend, questions: Iterable[StorageQuestion], parallelism: int
+    backend: Backend,
+    questions: Iterable[StorageQuestion],
+    parallelism: int,
+    written: Mapping[Identifier, Storage] = _NOTHING_WRITTEN,
 ) -> Mapping[Identifier, TableFacts]:
     """Return what storage holds for each table in question, where it is or would be.
+
+    ``written`` is what it will hold for some of them, by the plan of the catalog that they follow; they are not opened.
 
     Raises:
         BackendError: the catalog could not say where a table goes.
     """
     asked = list(questions)
     places = ask_places(backend, asked, parallelism)
-    probed = {question.table.id for question in asked if question.table.probe}
+    probed = {question.table.id for question in asked if question.table.probe} - written.keys()
     locations = {place for identifier, place in places.items() if place is not None and identifier in probed}
     found = storage.probe_many(locations, backend.storage_options(), parallelism)
     elsewhere = {
         question.table.id: question.otherwise
         for question in asked
         if question.otherwise is not None
-        and question.table.probe
+        and question.table.id in probed
         and found.get(places[question.table.id] or "", _NOT_LOOKED_AT).kind is StorageKind.NOTHING
     }
     if elsewhere:
@@ -75,7 +81,7 @@ def ask_storage(
     facts = {
         identifier: TableFacts(
             place,
-            found[place] if place in found and identifier in probed else _NOT_LOOKED_AT,
+            found[place] if place in found and identifier in probed else written.get(identifier, _NOT_LOOKED_AT),
             problem_of(backend, question, place),
         )
         for question in asked
@@ -176,7 +182,7 @@ def missing_blocks(desired: DesiredCatalog, live: Snapshot) -> Iterator[DesiredN
         if not namespace.absent and namespace.id not in live.namespaces:
             yield namespace
     for table in desired.tables.values():
-        if not table.absent and table.id not in live.tables:
+        if not table.absent and table.refused is None and table.id not in live.tables:
             yield table
 
 

@@ -75,6 +75,8 @@ def _plain(view: ObjectView, address: str, *, stays: bool) -> dict[str, Any]:
         plain["chosen-location"] = locations.redact(view.chosen_location)
     if view.managed_by is not None:
         plain["managed-by"] = view.managed_by
+    if view.mirror is not None:
+        plain["mirror"] = view.mirror
     return plain
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from reconciler import locations
 from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION, is_request_true
+from reconciler.planner.mirrors import Mirrored
 from reconciler.planner.moves import Pair, moves_of, pairs
 from reconciler.state import (
     Capabilities,
@@ -117,7 +118,8 @@ class CatalogInput:
     """Everything that the plan of one catalog is a function of.
 
     ``impl`` is for display; ``service`` tells the service and its configuration apart from others, so that a plan
-    reviewed for one is not carried out on another.
+    reviewed for one is not carried out on another. ``mirrored`` is what the catalog is to have of another one, which is
+    in ``desired`` already.
     """
 
     desired: DesiredCatalog
@@ -127,6 +129,7 @@ class CatalogInput:
     facts: Facts = Facts()
     options: PlanOptions = PlanOptions()
     service: str = ""
+    mirrored: Mirrored | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +176,9 @@ def names_in_question(found: Iterable[Pair], select: Scope = EVERYTHING) -> Iter
     """Yield the name of every table that would get one which may belong to a table of another kind."""
     for pair in found:
         desired = pair.desired
-        if desired is not None and not desired.absent and pair.live is None and pair.is_in(select):
+        if desired is None or desired.absent or desired.refused is not None or pair.live is not None:
+            continue
+        if pair.is_in(select):
             yield desired.id
 
 
@@ -184,7 +189,7 @@ def storage_question(pair: Pair, select: Scope = EVERYTHING) -> StorageQuestion 
     be moved, and for the live ones whose schema is given, which must have it.
     """
     desired, live = pair.desired, pair.standing
-    if desired is None or desired.absent or not pair.is_in(select):
+    if desired is None or desired.absent or desired.refused is not None or not pair.is_in(select):
         return None
     if live is None:
         return StorageQuestion(desired, desired.location)

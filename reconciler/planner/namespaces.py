@@ -68,7 +68,7 @@ def diff_namespace(
 
 def _new(context: Context, desired: DesiredNamespace, kind: str | None, origin: LiveNamespace | None) -> Outcome:
     """A namespace that is not there, or that is there as ``origin`` under the name that it had before."""
-    able, reason = context.capabilities, "in the manifest"
+    able, reason = context.capabilities, f"mirrors {context.mirror}" if desired.mirrored else "in the manifest"
     after = context.marks(desired, {}, able.namespace_markers).model_copy(update={"kind": kind})
     if origin is None or context.is_foreign(origin.properties):
         return change_of(context, Action.CREATE_NAMESPACE, desired.id, None, after, reason, desired=desired)

@@ -39,6 +39,8 @@ class CatalogSummary(Document):
 
     ``removable_tables`` is how many tables pruning may touch, ``removed_tables`` how many of those the plan removes;
     ``unnamed_tables`` is how many the manifest does not name, ``unmanaged_tables`` how many of those nobody manages;
+    ``mirrored_tables`` is how many tables its mirror finds in the catalog that it follows, absent without a mirror, and
+    ``unmirrored_tables`` how many that came from there the plan removes;
     ``service`` is a slow digest of the resolved configuration without its credentials: of the service and its root.
     """
 
@@ -50,6 +52,8 @@ class CatalogSummary(Document):
     removed_tables: int = 0
     unnamed_tables: int = 0
     unmanaged_tables: int = 0
+    mirrored_tables: int | None = None
+    unmirrored_tables: int = 0
     service: str = ""
     desired_objects: int
 
@@ -140,7 +144,7 @@ class Plan(Document):
     @property
     def concerned(self) -> frozenset[str]:
         """The catalogs of which the plan says more than what was read."""
-        return frozenset(one.catalog for one in (*self.changes, *self.blocked))
+        return frozenset(one.catalog for one in (*self.changes, *self.blocked, *self.waiting))
 
     def summary(self) -> Summary:
         """Return the counts that the last line of a plan shows."""

@@ -80,8 +80,9 @@ def _hints(able: Capabilities, changes: Collection[Change]) -> Iterator[str]:
     They may be where they are at one location, where they are the only ones of their namespace, and where they have one
     name in two namespaces; a namespace whose tables all turn up in another one is one rename.
     """
-    new = [change for change in changes if change.kind == "table" and change.is_new and change.moved_from is None]
-    gone = [change for change in changes if change.action is Action.DEREGISTER_TABLE and change.source is None]
+    named = [change for change in changes if change.kind == "table" and change.mirror_of is None]
+    new = [change for change in named if change.is_new and change.moved_from is None]
+    gone = [change for change in named if change.action is Action.DEREGISTER_TABLE and change.source is None]
     found: dict[Identifier, Identifier] = {}
     for pairs in (_at_one_place(new, gone), _beside(new, gone), _of_one_name(new, gone)):
         for origin, to in pairs:

@@ -9,9 +9,19 @@ from reconciler.planner.entries import Action, Blocked
 from reconciler.planner.facts import TableFacts, has_true_request, is_relocated, is_unanswered
 from reconciler.planner.mending import remedy, rename_hint
 from reconciler.planner.outcome import Context, Fault, Outcome, Remark, change_of, guard_of, removal
-from reconciler.planner.remarks import ADOPTABLE, EXTRA_COLUMNS, STALE_COLUMNS, UNMANAGED, unmarkable
+from reconciler.planner.remarks import (
+    ADOPTABLE,
+    CANNOT_FOLLOW,
+    EXTRA_COLUMNS,
+    HIDDEN,
+    MIRRORED_BEFORE,
+    STALE_COLUMNS,
+    UNMANAGED,
+    unmarkable,
+)
 from reconciler.planner.schemas import SchemaDifference, compare, evolved, named_metadata
 from reconciler.planner.views import ObjectView
+from reconciler.redaction import REDACTED, is_hidden
 from reconciler.state import DesiredTable, Evolve, LiveTable, Prune, Schema, StorageKind
 
 __all__ = ["diff_table", "remarks_on"]
@@ -47,6 +57,8 @@ def diff_table(
         return None if live is None else _unnamed(context, live)
     if desired.absent:
         return None if live is None else _absent(context, desired, live)
+    if desired.refused is not None:
+        return context.blocked(desired.refused, desired, live, facts)
     if live is None:
         return context.held(held, desired, facts) if held else _new(context, desired, facts)
     if facts is None and _is_settled(context, desired, live):
@@ -59,6 +71,7 @@ def _is_settled(context: Context, desired: DesiredTable, live: LiveTable) -> boo
     properties = live.properties
     if context.capabilities.table_markers and (
         properties.get(ownership.MANAGED_BY) != context.owner
+        or ownership.mirror_of(properties) != (desired.mirrors.catalog if desired.mirrors else None)
         or properties.get(ownership.KEYS, "[]") != ownership.encode_keys(desired.properties)
         or (desired.protect is not None and desired.protect != ownership.is_protected(properties))
     ):
@@ -81,7 +94,12 @@ def _unnamed(context: Context, live: LiveTable) -> Outcome:
             return context.foreign(live)
     elif context.prune is Prune.NEVER:
         return None
+    mirror = ownership.mirror_of(live.properties) if owner == context.owner else None
+    if mirror is not None and mirror != context.mirror:
+        return Remark(MIRRORED_BEFORE, live.id, mirror)
     reason = "owned, no longer in the manifest" if owner == context.owner else "not in the manifest, prune: all"
+    if mirror is not None:
+        reason = f"mirrored, no longer in {mirror}"
     return removal(context, Action.DEREGISTER_TABLE, live, reason, None)
 
 
@@ -176,6 +194,7 @@ def _storage_fault(desired: DesiredTable, facts: TableFacts) -> Fault | None:
         return Fault(
             f"{place} is not accessible ({storage.detail})",
             "set credentials in `storage.*` of the catalog's `config`, or write `probe: false` in its block",
+            "set credentials in `storage.*` of the catalog's `config`, or write `probe: false` in its `defaults`",
         )
     if storage.kind is StorageKind.NOT_LANCE:
         return Fault(
@@ -185,6 +204,7 @@ def _storage_fault(desired: DesiredTable, facts: TableFacts) -> Fault | None:
     return Fault(
         f"{place} cannot be opened: {storage.detail}",
         "plan again once it can be opened, or write `probe: false` in its block",
+        "plan again once it can be opened, or write `probe: false` in the catalog's `defaults`",
     )
 
 
@@ -230,7 +250,8 @@ def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: T
         after = after.model_copy(update={"columns": evolved(found, difference)})
         reason = _growth(difference, live)
         return _update(context, desired, live, facts, Action.ALTER_TABLE, before, after, reason)
-    return _update(context, desired, live, facts, Action.UPDATE_TABLE, before, after, _reason(context, before, after))
+    reason = _reason(context, desired, before, after)
+    return _update(context, desired, live, facts, Action.UPDATE_TABLE, before, after, reason)
 
 
 def _growth(difference: SchemaDifference, live: LiveTable) -> str:
@@ -242,13 +263,22 @@ def _growth(difference: SchemaDifference, live: LiveTable) -> str:
 
 
 def remarks_on(
-    context: Context, desired: DesiredTable | None, facts: TableFacts | None, outcome: Outcome
+    context: Context,
+    desired: DesiredTable | None,
+    live: LiveTable | None,
+    facts: TableFacts | None,
+    outcome: Outcome,
 ) -> Iterator[Remark]:
     """Yield what is to be said of a table beside its ``outcome``."""
     if desired is None or desired.absent or isinstance(outcome, Blocked):
         return
     if facts is not None and facts.entry is not None and context.capabilities.keeps_first_columns:
         yield Remark(STALE_COLUMNS, desired.id, _few(facts.entry.texts()))
+    if live is not None and REDACTED in live.properties.values():
+        shown = live.properties
+        hidden = [f"`{key}`" for key, value in desired.properties.items() if is_hidden(key, value, shown.get(key))]
+        if hidden:
+            yield Remark(HIDDEN, desired.id, ", ".join(hidden))
     extra = _schema_difference(desired, facts).extra
     if extra:
         yield Remark(EXTRA_COLUMNS, desired.id, _few(f"`{column.name}`" for column in extra))
@@ -384,6 +414,10 @@ def _update(
             probe=desired.probe,
             storage=storage,
         )
+    if desired.mirrors is not None and not capabilities.replace_table:
+        keys = before.properties.items() ^ after.properties.items()
+        differing = ["location"] if relocates else sorted({key for key, _ in keys}) or ["its marks"]
+        return Remark(CANNOT_FOLLOW, live.id, ", ".join(differing))
     if not capabilities.replace_table or action not in (Action.RELOCATE_TABLE, Action.UPDATE_TABLE):
         return context.blocked(_unalterable("relocated" if relocates else "changed"), desired, live, facts)
     if desired.protect or (before.protect and desired.protect is not False):
@@ -410,9 +444,9 @@ def _left_alone(context: Context, before: ObjectView, after: ObjectView) -> str 
     return unmarkable(before, after)
 
 
-def _reason(context: Context, before: ObjectView, after: ObjectView) -> str:
+def _reason(context: Context, desired: DesiredTable, before: ObjectView, after: ObjectView) -> str:
     if before.content != after.content:
-        return "differs from the manifest"
+        return f"differs from {desired.mirrors.catalog if desired.mirrors else 'the manifest'}"
     safeguard = context.capabilities.safeguard
     if safeguard is not None and before.safeguards != after.safeguards:
         return safeguard.danger

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from importlib.metadata import version
 from typing import Any
@@ -77,6 +78,8 @@ def _current(operation: Operation) -> dict[str, Any]:
     parameters: list[dict[str, Any]] = [_DELIMITER]
     if operation.path is not None and "{id}" in operation.path:
         parameters.insert(0, _IDENTIFIER)
+        others = [name for name in re.findall(r"{(\w+)}", operation.path) if name != "id"]
+        parameters += [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in others]
     described: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.summary,
