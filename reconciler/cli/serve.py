@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _SHORTEST_TOKEN = 16
 _MIB = 1024 * 1024
-_SECRET_PREFIXES = ("storage.", "headers.")
 
 
 @click.command("serve")
@@ -110,7 +109,7 @@ def _opened(
     if impl is not None:
         from reconciler.backends import registry
 
-        secrets = _secret_values(config)
+        secrets = _secret_values(impl, config)
         with catalog_errors(impl, impl, secrets):
             backend = registry.connect(impl, config)
         try:
@@ -124,10 +123,10 @@ def _opened(
         yield ManyCatalogs(backends, secrets, places)
 
 
-def _secret_values(config: dict[str, str]) -> Collection[str]:
-    from reconciler.redaction import is_sensitive_key
+def _secret_values(impl: str, config: dict[str, str]) -> Collection[str]:
+    from reconciler.redaction import is_secret_config
 
-    return [value for key, value in config.items() if is_sensitive_key(key) or key.startswith(_SECRET_PREFIXES)]
+    return [value for key, value in config.items() if is_secret_config(key.removeprefix(f"{impl}."), value)]
 
 
 def _token(path: str) -> str:

@@ -280,5 +280,5 @@ def standing(
     block = blocks.get(identifier)
     keys = {*(block.properties if block else ()), *(recorded_keys(live.properties) if live else ())}
     view = comparison.context.view(block, live)
-    secret = block.secret_keys if block else ()
+    secret = {*(block.secret_keys if block else ()), *(view.secret_keys if view else ())}
     return Fingerprint.of(source.desired.name, kind, identifier, view, keys, secret_keys=secret, occupied=occupied)

@@ -72,7 +72,7 @@ def _is_settled(context: Context, desired: DesiredTable, live: LiveTable) -> boo
     if context.capabilities.table_markers and (
         properties.get(ownership.MANAGED_BY) != context.owner
         or ownership.mirror_of(properties) != (desired.mirrors.catalog if desired.mirrors else None)
-        or properties.get(ownership.KEYS, "[]") != ownership.encode_keys(desired.properties)
+        or properties.get(ownership.KEYS, "[]") != ownership.encode_keys(desired.properties, desired.secret_keys)
         or (desired.protect is not None and desired.protect != ownership.is_protected(properties))
     ):
         return False
