@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from reconciler.names import EVERYTHING, Identifier, Scope
 
@@ -19,20 +19,25 @@ __all__ = [
     "Capabilities",
     "Column",
     "DesiredCatalog",
+    "DesiredMirror",
     "DesiredMove",
     "DesiredNamespace",
     "DesiredTable",
     "Evolve",
     "ExtraColumns",
+    "Fault",
     "ForeignTable",
     "LiveNamespace",
     "LiveTable",
     "LocationPolicy",
     "NameRule",
+    "Origin",
     "PropertyChanges",
     "Prune",
     "Safeguard",
     "Schema",
+    "ShownColumn",
+    "ShownColumns",
     "Snapshot",
     "Source",
     "Storage",
@@ -70,6 +75,26 @@ class Column:
 Schema: TypeAlias = tuple[Column, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ShownColumn:
+    """One column as the entry of a table shows it; ``type`` is what the catalog calls its type."""
+
+    name: str
+    type: str
+    comment: str | None = None
+
+    def shows(self, other: ShownColumn) -> bool:
+        """Return whether both are one column to a catalog, which may write names and types in other letters."""
+        return self._plain == other._plain
+
+    @property
+    def _plain(self) -> tuple[str, str]:
+        return self.name.casefold(), "".join(self.type.casefold().replace("`", "").split())
+
+
+ShownColumns: TypeAlias = tuple[ShownColumn, ...]
+
+
 class Prune(Enum):
     """What to do with live objects that the manifest does not name."""
 
@@ -98,6 +123,7 @@ class DesiredNamespace:
 
     A block that is not ``claimed`` is a *path*: it is created where absent and otherwise left alone. The values of
     ``secret_keys`` in ``properties`` come from the environment or a file, and are hidden as those of passwords are.
+    ``mirrored``: there is no block, only a mirror puts tables into it.
     """
 
     id: Identifier
@@ -108,13 +134,35 @@ class DesiredNamespace:
     protect: bool | None = None
     kind: str | None = None
     secret_keys: frozenset[str] = frozenset()
+    mirrored: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The table of another catalog that a mirrored one follows."""
+
+    catalog: str
+    identifier: Identifier
+
+
+class Fault(NamedTuple):
+    """Why an object cannot be made what the manifest asks for, and what to write or to run about it.
+
+    ``mirrored`` is the remedy for a table that has no block, where it is not that of every such table.
+    """
+
+    reason: str
+    remedy: str
+    mirrored: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class DesiredTable:
-    """One table block. ``location`` None leaves the place to the catalog; ``schema`` None leaves it to the data.
+    """One table block, or what a mirror asks for. ``location`` None leaves the place to the catalog; ``schema`` None
+    leaves it to the data.
 
-    The values of ``secret_keys`` in ``properties`` come from the environment or a file.
+    The values of ``secret_keys`` in ``properties`` come from the environment or a file. ``mirrors`` is what a table
+    without a block follows; ``refused`` says why it cannot.
     """
 
     id: Identifier
@@ -128,6 +176,8 @@ class DesiredTable:
     protect: bool | None = None
     extra_columns: ExtraColumns = ExtraColumns.KEEP
     secret_keys: frozenset[str] = frozenset()
+    mirrors: Origin | None = None
+    refused: Fault | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +188,38 @@ class DesiredMove:
     to: Identifier
     source: Source
     is_table: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredMirror:
+    """The line by which a catalog follows the catalog ``origin``: the tables in ``select`` are wanted below ``into``.
+
+    ``names`` are the tables and namespaces of ``origin`` that have another name below ``into``. ``defaults`` are what a
+    table without a word of its own says, by the namespace in which it does; the innermost one counts.
+    """
+
+    origin: str
+    source: Source
+    select: Scope = EVERYTHING
+    into: Identifier = ()
+    names: Mapping[Identifier, Identifier] = field(default_factory=dict)
+    defaults: Mapping[Identifier, DesiredTable] = field(default_factory=dict)
+
+    def name_of(self, table: Identifier) -> Identifier:
+        """Return the name that a table of ``origin`` has here."""
+        for depth in range(len(table), 0, -1):
+            renamed = self.names.get(table[:depth])
+            if renamed is not None:
+                return (*self.into, *renamed, *table[depth:])
+        return (*self.into, *table)
+
+    def default_of(self, table: Identifier) -> DesiredTable | None:
+        """Return what a table of this name says by default."""
+        for depth in range(len(table) - 1, -1, -1):
+            found = self.defaults.get(table[:depth])
+            if found is not None:
+                return found
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +238,7 @@ class DesiredCatalog:
     namespaces: Mapping[Identifier, DesiredNamespace] = field(default_factory=dict)
     tables: Mapping[Identifier, DesiredTable] = field(default_factory=dict)
     moves: tuple[DesiredMove, ...] = ()
+    mirror: DesiredMirror | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,16 +373,20 @@ class Capabilities:
     ``name_rule``, ``folds_case``: the catalog's own rules for names.
     ``one_name_space``: whether a table and a namespace beside each other cannot have the same name.
     ``location_policy``, ``ignores_location``: which locations it takes, and whether it may answer another one.
+    ``chooses_locations``: whether it is known to put every table where it likes, so that no entry can be made for data
+        that is somewhere.
     ``lists_root``: whether data directly under the root is a table without an entry of its own.
     ``longest_property``: how many UTF-16 code units a property's key or value has at most, None for no limit.
     ``namespace_markers``, ``table_markers``: whether properties written at creation are kept and read back.
     ``alter_namespace``, ``alter_table``: whether properties can be changed in place.
-    ``keeps_first_columns``: whether entries show the columns that data had when it was registered, and cannot follow.
+    ``keeps_first_columns``: whether the columns that entries show are those of when it was made, and cannot follow.
     ``relocate_table``: whether a table's location can be changed in place.
     ``replace_table``: whether deregister followed by declare loses nothing, so that it can stand in for an update.
     ``rename_within``: how many outermost names two identifiers must share for a table to be renamed in place from one
         to the other; None where no table is.
     ``lost_on_move``: what a table's entry loses where it is moved by making another one, in words.
+    ``lost_with_namespace``: what is kept beside a namespace's properties, which one of another name does not get.
+    ``namespace_places``: the properties of a namespace that say where it is, so that one of another name has its own.
     ``pinned_root_tables``: whether a table directly under the root is named by its directory, so that it has no other.
     ``namespace_kinds``: the two kinds of a system that has two, the one that holds namespaces first (Glue).
     ``outer_kind_depth``: how deep a namespace of the first of these kinds can be created, None for no limit.
@@ -316,6 +403,7 @@ class Capabilities:
     one_name_space: bool = False
     location_policy: LocationPolicy = LocationPolicy.ANY
     ignores_location: bool = False
+    chooses_locations: bool = False
     lists_root: bool = False
     longest_property: int | None = None
     namespace_markers: bool = True
@@ -327,6 +415,8 @@ class Capabilities:
     replace_table: bool = False
     rename_within: int | None = None
     lost_on_move: str = ""
+    lost_with_namespace: str = ""
+    namespace_places: frozenset[str] = frozenset()
     pinned_root_tables: bool = False
     namespace_kinds: tuple[str, str] | None = None
     outer_kind_depth: int | None = None

@@ -8,10 +8,11 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from reconciler import ownership
-from reconciler.names import Identifier
+from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.planner.facts import PlanOptions
 from reconciler.state import (
     DesiredCatalog,
+    DesiredMirror,
     DesiredMove,
     DesiredNamespace,
     DesiredTable,
@@ -29,6 +30,7 @@ __all__ = [
     "held_names",
     "identifiers",
     "manifests",
+    "mirrors",
     "moves",
     "option_sets",
     "safeguards",
@@ -119,6 +121,30 @@ def held_names(wanted: DesiredCatalog, live: Snapshot) -> st.SearchStrategy[list
         if not table.absent and table.id not in live.tables and (len(table.id) == 1 or table.id[:-1] in live.namespaces)
     )
     return st.lists(st.sampled_from(free), max_size=2, unique=True) if free else st.just([])
+
+
+@st.composite
+def mirrors(draw: st.DrawFn, wanted: DesiredCatalog, live: Snapshot, of: str) -> tuple[DesiredCatalog, Snapshot]:
+    """Return ``wanted`` with a mirror of the catalog ``of``, and ``live`` with entries of this mirror or another."""
+    mirror = DesiredMirror(
+        of,
+        at(),
+        draw(st.sampled_from([EVERYTHING, Scope(("a/**",)), Scope(("*",))])),
+        draw(st.sampled_from([(), ("a",), ("d", "e")])),
+        draw(st.dictionaries(identifiers, identifiers, max_size=2)),
+        draw(st.dictionaries(st.just(()) | identifiers, identifiers.flatmap(defaults), max_size=2)),
+    )
+    marked = {
+        name: replace(table, properties={**table.properties, ownership.MIRROR: source})
+        for name, table in live.tables.items()
+        if (source := draw(st.sampled_from([None, None, of, of, "another"]))) is not None
+    }
+    return replace(wanted, mirror=mirror), replace(live, tables={**live.tables, **marked})
+
+
+@st.composite
+def defaults(draw: st.DrawFn, identifier: Identifier) -> DesiredTable:
+    return DesiredTable(identifier, at(), draw(properties), probe=draw(st.booleans()), protect=draw(protections))
 
 
 @st.composite

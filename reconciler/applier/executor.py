@@ -31,8 +31,10 @@ __all__ = ["StopSignal", "execute"]
 
 ItemT = TypeVar("ItemT")
 
-_TAKEN_ANYWAY = frozenset({Action.CREATE_TABLE, Action.ALTER_TABLE, Action.DROP_NAMESPACE})
-"""Taken even where the entry is as it is to be: data may be missing, and a leftover may not count as there."""
+_TAKEN_ANYWAY = frozenset({Action.CREATE_TABLE, Action.ALTER_TABLE, Action.DEREGISTER_TABLE, Action.DROP_NAMESPACE})
+"""Taken even where the entry is as it is to be: data may be missing, and a leftover may not count as there.
+
+So is what changes the columns that an entry shows, which are read apart."""
 _IS_ITS_OWN_CHECK = frozenset({Action.CREATE_NAMESPACE, Action.DECLARE_TABLE, Action.REGISTER_TABLE})
 """Refused by the catalog where the name is taken, and nothing is written before that."""
 _WORTH_REPEATING = frozenset({ErrorCode.CONCURRENT_MODIFICATION, ErrorCode.SERVICE_UNAVAILABLE, ErrorCode.THROTTLING})
@@ -136,7 +138,8 @@ def _refuse_unusable(plan: Plan, backends: Mapping[str, Backend]) -> None:
                 "manifest instead. Nothing was changed."
             )
         for key, value in (change.after.properties if change.after else {}).items():
-            if is_stand_in(value):
+            was = change.before.properties.get(key) if change.before else None
+            if is_stand_in(value) and value != was:  # what a service does not show stays as it is
                 raise ApplyError(
                     f"{change.address}: the value of `{key}` is not in the plan, which keeps no secrets, "
                     "and was not given again. Nothing was changed."
@@ -243,7 +246,8 @@ class _Run:
 
     def _take(self, position: int, target: Target[LiveT], step_of: Callable[[Target[LiveT]], Step[LiveT]]) -> Outcome:
         target.expect_planned()
-        if target.precondition is Precondition.APPLIED and target.change.action not in _TAKEN_ANYWAY:
+        is_taken_anyway = target.change.action in _TAKEN_ANYWAY or target.after.shown_columns is not None
+        if target.precondition is Precondition.APPLIED and not is_taken_anyway:
             return Outcome(Status.ALREADY)
         step = step_of(target)
         self._journal.intent(position, target.change, target.live)

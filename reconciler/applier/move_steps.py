@@ -41,7 +41,10 @@ class Move:
         return (
             self.origin is None
             and self._precondition is Precondition.APPLIED
-            and (self.change.after is None or self.change.after.columns is None)
+            and (
+                self.change.after is None
+                or (self.change.after.columns, self.change.after.shown_columns) == (None, None)
+            )
         )
 
     @property
@@ -77,6 +80,7 @@ class Move:
             return self._renamed(origin)
         else:
             live = self._made_anew(origin)
+        self._let_show_what_it_showed()
         with suppress(TableNotFoundError, NamespaceNotFoundError):  # somebody was faster; the table has its new name
             self.backend.remove_table(self.origin_id)
         return live
@@ -106,6 +110,15 @@ class Move:
             )
         return made
 
+    def _let_show_what_it_showed(self) -> None:
+        """Give the new entry the columns that the old one shows, where they can be written."""
+        if self.backend.capabilities.keeps_first_columns:
+            return
+        shown = self.backend.shown_columns([self.origin_id, self.identifier])
+        columns = shown.get(self.origin_id)
+        if columns is not None and columns != shown.get(self.identifier):
+            self.backend.show_columns(self.identifier, columns)
+
     def _rest(self, live: LiveTable) -> Outcome:
         """Make of the entry, now that it has its name, what its block says."""
         before, after = self.change.found or self.change.before, self.change.after
@@ -124,7 +137,8 @@ class Move:
         )
         target = Target(change, self.backend, self.identifier, live)
         outcome = step_of_table(target)(target)
-        return replace(outcome, status=Status.DONE) if outcome.status is Status.ALREADY else outcome
+        is_nothing = outcome.status is Status.ALREADY and self.origin is not None
+        return replace(outcome, status=Status.DONE) if is_nothing else outcome
 
     @property
     def _columns_before(self) -> Schema | None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from reconciler import locations
 from reconciler.applier.datasets import ensure_dataset, evolve_dataset, expect_data, expect_no_data
+from reconciler.applier.entry_columns import show_columns
 from reconciler.applier.live import load_table
 from reconciler.applier.precondition import Precondition, stale_text
 from reconciler.applier.report import Status
@@ -16,6 +17,7 @@ from reconciler.errors import (
     NamespaceNotFoundError,
     TableAlreadyExistsError,
     TableNotFoundError,
+    UnsupportedOperationError,
 )
 from reconciler.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION
 from reconciler.planner.entries import Action
@@ -29,11 +31,23 @@ _FORGET_REQUEST = PropertyChanges(remove=frozenset({REQUESTED_LOCATION, CHOSEN_L
 
 def step_of_table(target: Target[LiveTable]) -> Step[LiveTable]:
     """Return the step that carries out the change of a table."""
+    if target.after.shown_columns is not None:
+        return _then_show_columns
+    return _step_of_entry(target)
+
+
+def _step_of_entry(target: Target[LiveTable]) -> Step[LiveTable]:
     if _is_half_made(target) and target.change.action is not Action.CREATE_TABLE:
         return _settle
     if target.change.replace:
         return _replace
     return _STEPS[target.change.action]
+
+
+def _then_show_columns(target: Target[LiveTable]) -> Outcome:
+    """Take the step, and let the entry show the columns that the data has then."""
+    outcome = _step_of_entry(target)(target)
+    return replace(outcome, status=Status.DONE) if show_columns(target) else outcome
 
 
 # ---- new entries -----------------------------------------------------------------------------------------------------
@@ -96,6 +110,12 @@ def _insert(target: Target[LiveTable], location: str) -> tuple[Outcome, LiveTabl
     except TableAlreadyExistsError as error:
         found = target.accept(load_table(target.backend, target.identifier), error)
         return (Outcome(Status.ALREADY), found) if has_true_request(found) else _settled_again(target, found)
+    if target.change.mirror_of is not None and not locations.same(made.location, location):
+        target.backend.remove_table(target.identifier)
+        raise UnsupportedOperationError(
+            f"the service put it at {locations.redact(made.location)}, not at {locations.redact(location)}, where what "
+            "it mirrors is; that entry is taken back"
+        )
     return _settled(target, made), made
 
 

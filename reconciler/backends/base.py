@@ -24,6 +24,7 @@ from reconciler.state import (
     LiveTable,
     PropertyChanges,
     Schema,
+    ShownColumns,
     Snapshot,
 )
 
@@ -316,6 +317,34 @@ class Backend(ABC):
             TableNotFoundError, NotLanceTableError: see :meth:`load_table`.
         """
         return None
+
+    def shown_columns(self, identifiers: Collection[Identifier]) -> Mapping[Identifier, ShownColumns]:
+        """Return the columns that the entries of Lance tables show, of those that show any (optional).
+
+        Asked for tables whose storage is opened anyway; a table that has gone is left out.
+
+        Raises:
+            BackendError: an entry could not be read.
+        """
+        return {}
+
+    def columns_to_show(self, schema: Schema) -> ShownColumns | None:
+        """Return the columns that an entry shows of data with ``schema``; None where it cannot show them (optional).
+
+        It answers without a call, for a catalog that implements :meth:`shown_columns`.
+        """
+        return None
+
+    def show_columns(self, identifier: Identifier, columns: ShownColumns) -> None:
+        """Let the entry of a Lance table show ``columns``, from one of the two above (optional).
+
+        Everything else of the entry stays, and so does what it says of a column that is given no comment.
+
+        Raises:
+            TableNotFoundError: it does not exist.
+            ConcurrentModificationError: it was changed in between, where the service tells.
+        """
+        raise UnsupportedOperationError(f"{self.impl}: the columns that a table shows cannot be changed")
 
     def schema_notes(self, schemas: Iterable[Schema]) -> Sequence[str]:
         """Return, in sentences, what the catalog cannot show as it is of the tables about to be made (optional)."""

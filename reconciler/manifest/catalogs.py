@@ -6,7 +6,7 @@ from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field
 
 from reconciler import locations, ownership
-from reconciler.backends.identifiers import folded, name_problem, property_problem, table_depth_problem
+from reconciler.limits import folded, name_problem, property_problem, table_depth_problem
 from reconciler.manifest.blocks import BlockReader, entries_of
 from reconciler.manifest.columns import NamedSchemas, read_columns
 from reconciler.manifest.defaults import Defaults
@@ -35,7 +35,8 @@ class CatalogReader:
     """Collects the namespaces and tables of one catalog.
 
     ``root`` is the catalog's root where it is known. ``relative`` holds the locations that were written relative.
-    ``schemas`` are those that tables may name.
+    ``schemas`` are those that tables may name. Where there is a mirror, ``mirror_defaults`` gets what a table without a
+    block says, by the namespace in which it does.
     """
 
     blocks: BlockReader
@@ -49,6 +50,8 @@ class CatalogReader:
     relative: dict[Identifier, str] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
     schemas: NamedSchemas = field(default_factory=NamedSchemas)
+    has_mirror: bool = False
+    mirror_defaults: dict[Identifier, DesiredTable] = field(default_factory=dict)
     _places: dict[tuple[str, Identifier], tuple[Place, str]] = field(default_factory=dict)
 
     def read(self, node: Node, defaults: Defaults) -> None:
@@ -57,6 +60,8 @@ class CatalogReader:
 
     def _below(self, node: Node, parent: Identifier, what: str, above: Defaults, *, absent: bool) -> None:
         defaults = above.below(self.blocks, node, what, self.property_fault)
+        if self.has_mirror and (defaults is not above or not parent):
+            self._note_defaults(parent, node, what, defaults)
         tables = self.blocks.children(node, "tables", what)
         if tables:
             self._check_table_depth(node, parent)
@@ -205,6 +210,23 @@ class CatalogReader:
             protect=block.protect,
             secret_keys=self._secret_keys(node),
         )
+
+    def _note_defaults(self, namespace: Identifier, node: Node, what: str, defaults: Defaults) -> None:
+        """Keep what a table in ``namespace`` says that has no block."""
+        empty = Scalar(node.place, node.key_place, "", is_null=True)
+        said = defaults.table(self.blocks, empty, what)
+        block = TableBlock() if said is empty else self.blocks.read(TableBlock, said, f"the defaults of {what}")
+        if block is not None:
+            self.mirror_defaults[namespace] = DesiredTable(
+                id=namespace,
+                source=self.blocks.faults.source(node.key_place),
+                properties=block.properties,
+                evolve=block.evolve,
+                extra_columns=block.extra_columns,
+                probe=block.probe,
+                protect=block.protect,
+                secret_keys=self._secret_keys(said),
+            )
 
     def _check_absent(self, node: Node, block: TableBlock, what: str) -> None:
         keys = entries_of(node)

@@ -11,7 +11,7 @@ from reconciler import locations
 from reconciler.manifest.manifest import ManifestCatalog
 from reconciler.names import Identifier, address
 from reconciler.redaction import redact_properties, slow_digest
-from reconciler.state import DesiredNamespace, DesiredTable, Thresholds
+from reconciler.state import DesiredMirror, DesiredNamespace, DesiredTable, Thresholds
 
 __all__ = ["digest_of"]
 
@@ -50,9 +50,16 @@ def digest_of(
                 inside = relative[identifier].removeprefix(f"{folder}/")
                 location = os.path.relpath(inside, folder) if inside.startswith("/") else inside
             add("table", *_table_parts(catalog.name, table, location))
+        if desired.mirror is not None:
+            add("mirror", *_mirror_parts(catalog.name, desired.mirror))
         for move in sorted(desired.moves, key=lambda move: (move.to, move.is_table)):
             add("moved", move.origin, move.to, move.is_table)
     return digest.hexdigest()
+
+
+def _mirror_parts(catalog: str, mirror: DesiredMirror) -> tuple[object, ...]:
+    defaults = [_table_parts(catalog, table, None) for _, table in sorted(mirror.defaults.items())]
+    return mirror.origin, sorted(mirror.select.patterns), mirror.into, sorted(mirror.names.items()), defaults
 
 
 def _namespace_parts(catalog: str, namespace: DesiredNamespace) -> tuple[object, ...]:

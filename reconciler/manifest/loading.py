@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf
 from contextlib import contextmanager
+from dataclasses import replace
 from difflib import get_close_matches
 
 from reconciler.errors import ConfigError, MissingExtraError
@@ -19,6 +20,7 @@ from reconciler.manifest.digests import digest_of
 from reconciler.manifest.faults import Faults
 from reconciler.manifest.files import Content, read_files
 from reconciler.manifest.manifest import Manifest, ManifestCatalog, service_problems
+from reconciler.manifest.mirrors import check_mirrors, read_mirror
 from reconciler.manifest.models import CatalogBlock, ManifestFile
 from reconciler.manifest.moves import read_moves
 from reconciler.manifest.nodes import Mapping, Node, Scalar, Sequence
@@ -29,7 +31,7 @@ from reconciler.state import Capabilities, DesiredCatalog, Thresholds
 
 __all__ = ["load"]
 
-_BELOW_CATALOG = ("config", "defaults", "namespaces", "tables")
+_BELOW_CATALOG = ("config", "defaults", "mirror", "namespaces", "tables")
 
 
 def load(
@@ -89,13 +91,13 @@ class _Loading:
         catalogs: dict[str, ManifestCatalog] = {}
         children = self._blocks.children(root, "catalogs", "the manifest")
         self._require(root, "catalogs", "the manifest", "expected a block with a name for each catalog")
-        digests = []
+        readers: dict[str, CatalogReader] = {}
         for catalog_name, node in children.items():
             read = self._catalog(name or "", catalog_name, node)
             if read is not None:
-                catalog, reader = read
-                catalogs[catalog_name] = catalog
-                digests.append((catalog, reader.relative))
+                catalogs[catalog_name], readers[catalog_name] = read
+        catalogs = self._with_mirrors(catalogs, readers, children)
+        digests = [(catalog, readers[catalog_name].relative) for catalog_name, catalog in catalogs.items()]
         for problem in service_problems(catalogs.values()):
             self._faults.add(problem)
         if not self._faults:  # what could not be read may be what uses them
@@ -111,6 +113,21 @@ class _Loading:
             thresholds=thresholds,
             catalogs=catalogs,
         )
+
+    def _with_mirrors(
+        self,
+        catalogs: MappingOf[str, ManifestCatalog],
+        readers: MappingOf[str, CatalogReader],
+        nodes: MappingOf[str, Node],
+    ) -> dict[str, ManifestCatalog]:
+        """Return the catalogs with what each follows, which is known when all of them are read."""
+        found = {name: read_mirror(reader, nodes[name], readers) for name, reader in readers.items()}
+        mirrors = {name: mirror for name, mirror in found.items() if mirror is not None}
+        check_mirrors(mirrors, {name: entries_of(nodes[name])["mirror"].key_place for name in mirrors}, self._faults)
+        return {
+            name: replace(catalog, desired=replace(catalog.desired, mirror=mirrors.get(name)))
+            for name, catalog in catalogs.items()
+        }
 
     def _check_variables(self) -> None:
         """A variable that nothing uses is a slip of the pen, and what was meant has another value."""
@@ -163,6 +180,7 @@ class _Loading:
             self._scope(block, node, what, capabilities),
             getattr(known, "root", None),
             schemas=self._schemas,
+            has_mirror="mirror" in node.entries,
         )
         reader.read(node, Defaults().below(self._blocks, self._content.root, "the manifest", reader.property_fault))
         if block is None or config is None:

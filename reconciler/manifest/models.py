@@ -30,6 +30,7 @@ __all__ = [
     "ColumnError",
     "DefaultsBlock",
     "ManifestFile",
+    "MirrorBlock",
     "MovedBlock",
     "NamespaceBlock",
     "NamespaceDefaults",
@@ -251,6 +252,25 @@ class MovedBlock(Block):
     """The name it has in this manifest."""
 
 
+class MirrorBlock(Block):
+    """A catalog that this one follows: its Lance tables are entered here, at the same locations."""
+
+    model_config = ConfigDict(json_schema_extra={"required": ["from"]})
+
+    origin: Annotated[Text | None, WithJsonSchema({"type": "string"})] = Field(
+        default=None, alias="from", examples=["lake"]
+    )
+    """The catalog to follow, by its name in this manifest."""
+    select: Annotated[list[Text], BeforeValidator(_block)] | None = Field(
+        default=None, min_length=1, examples=[["features/**"]]
+    )
+    """The tables to follow, as globs over names joined by a slash; all of them, unless given."""
+    into: Annotated[list[Text], BeforeValidator(_block)] = Field(default=[], examples=[["analytics"]])
+    """The namespace they are entered in, from the outermost name on, below which they keep their names."""
+    names: Texts = Field(default={}, examples=[{"features/eu": "features_eu"}])
+    """Tables and namespaces that have another name here, both without `into`."""
+
+
 class CatalogBlock(Block):
     """A catalog: the name this manifest gives to one root namespace."""
 
@@ -274,6 +294,8 @@ class CatalogBlock(Block):
         default=[], examples=[[{"from": "features/users", "to": "features/customers"}]]
     )
     """Tables, and namespaces with what is below them, that had another name: they are renamed, and keep their data."""
+    mirror: MirrorBlock | None = None
+    """Another catalog that this one follows. Blocks of its own win."""
     namespaces: Annotated[dict[str, NamespaceBlock], BeforeValidator(_block)] = {}
     """The namespaces directly under the root, by name."""
     tables: Annotated[dict[str, TableBlock], BeforeValidator(_block)] = {}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from reconciler.backends.identifiers import folded, name_problem, table_depth_problem
+from reconciler.limits import folded, name_problem, table_depth_problem
 from reconciler.manifest.blocks import entries_of
 from reconciler.manifest.catalogs import CatalogReader
 from reconciler.manifest.models import MovedBlock

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
-from reconciler.errors import StalePlanError
+from reconciler.errors import SelectionError, StalePlanError
 from reconciler.names import Identifier
 from reconciler.operations.connections import Connection, open_connections, places_of
 from reconciler.operations.facts import ask_places, links_to, problem_of
-from reconciler.operations.plan import plan_options, reference, selection_of
+from reconciler.operations.plan import plan as make_plan
+from reconciler.operations.plan import plan_options, reference, selection_of, with_sources_of
+from reconciler.operations.vanished import check_vanished
 from reconciler.planner.catalog import LEFTOVER
 from reconciler.planner.entries import Action
 from reconciler.planner.facts import CatalogInput
-from reconciler.planner.integrity import Place, Recorded, check_catalogs, follow, recorded
+from reconciler.planner.integrity import Place, Places, Recorded, check_catalogs, follow
 from reconciler.planner.places import show_places
 from reconciler.planner.plan import Plan
 from reconciler.planner.safety import check_blocked, check_removals
@@ -74,18 +75,51 @@ def apply(
     check_catalogs(plan, reference(manifest), manifest.thresholds, desired)
     if not skip_blocked:
         check_blocked(plan)
+        if plan.is_read:
+            _check_the_rest(plan, manifest, parallelism)
     if not allow_mass_removal:
         check_removals(plan)
-    with open_connections(manifest, plan.concerned, parallelism=parallelism) as connections:
+    concerned = with_sources_of(manifest, plan.concerned)
+    with open_connections(manifest, concerned, parallelism=parallelism) as connections:
         _check_services(plan, connections)
         saved, plan = plan, show_places(plan, places_of(connections.values()))
-        states = [_recorded(plan, connection) for connection in connections.values()]
-        places = [_places(one, connections[one.source.desired.name], parallelism) for one in states]
-        states = [_with_links(one, found) for one, found in zip(states, places, strict=True)]
-        whole = follow(plan, reference(manifest), manifest.thresholds, zip(states, places, strict=True))
+        sources = {name: _source(plan, connection) for name, connection in connections.items()}
+        known = {name: (source, _leftovers(plan, connections[name], source)) for name, source in sources.items()}
+
+        def places_in(one: Recorded) -> Places:
+            places = _places(one, connections[one.source.desired.name], parallelism)
+            asked = (place.location for place in places.values())
+            return Places(places, links_to(asked, one.source.live.tables.values()))
+
+        whole = follow(plan, reference(manifest), manifest.thresholds, known, places_in)
+        mirrored = check_vanished(whole, sources, connections, parallelism)
         if not allow_mass_removal:
-            _check_counts(whole, states, connections, parallelism)
+            _check_counts(whole, sources, mirrored, connections, parallelism)
         return carry_out(whole, saved, connections, parallelism, journal, on_event, stop)
+
+
+def _check_the_rest(plan: Plan, manifest: Manifest, parallelism: int) -> None:
+    """Plan again what a saved plan says nothing of: to leave out what is blocked is not to skip it.
+
+    Raises:
+        BlockedError: something is blocked, or has been since.
+        CatalogError: a catalog could not be read completely.
+    """
+    options = plan.options
+    try:
+        made = make_plan(
+            manifest,
+            select=options.select,
+            adopt=options.adopt,
+            take_over=options.take_over,
+            allow_mass_removal=True,
+            parallelism=parallelism,
+        )
+    except SelectionError:  # what was selected is gone, as a run that was cut off may leave it
+        return
+    said = {one.key for one in (*plan.changes, *plan.waiting, *plan.blocked)}
+    said |= {(one.catalog, one.kind, one.identifier) for one in plan.fingerprints}
+    check_blocked(made.model_copy(update={"blocked": tuple(one for one in made.blocked if one.key not in said)}))
 
 
 def carry_out(
@@ -132,18 +166,17 @@ def _check_services(plan: Plan, connections: Mapping[str, Connection]) -> None:
             )
 
 
-def _recorded(plan: Plan, connection: Connection) -> Recorded:
-    """Return what ``plan`` recorded of a catalog.
+def _source(plan: Plan, connection: Connection) -> CatalogInput:
+    """Return how a catalog is planned that ``plan`` is about, without its live state.
 
     Raises:
-        PlanFileError: a fingerprint is not that of the state beside it.
         CatalogError: the catalog could not be asked what it can do.
     """
     options = plan.options
     selection = selection_of(options.select)
     with connection.spec.errors():
         capabilities = connection.backend.asked_capabilities()
-    source = CatalogInput(
+    return CatalogInput(
         connection.desired,
         Snapshot(),
         capabilities,
@@ -151,7 +184,6 @@ def _recorded(plan: Plan, connection: Connection) -> Recorded:
         options=plan_options(connection, selection, adopt=options.adopt, take_over=options.take_over),
         service=connection.service,
     )
-    return recorded(plan, source, _leftovers(plan, connection, source))
 
 
 def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Collection[Identifier]:
@@ -191,15 +223,12 @@ def _places(states: Recorded, connection: Connection, parallelism: int) -> Mappi
         }
 
 
-def _with_links(states: Recorded, places: Mapping[Identifier, Place]) -> Recorded:
-    """Return what was recorded with where symbolic links lead now."""
-    source = states.source
-    links = links_to((place.location for place in places.values()), source.live.tables.values())
-    return replace(states, source=replace(source, facts=replace(source.facts, places=links)))
-
-
 def _check_counts(
-    plan: Plan, states: Iterable[Recorded], connections: Mapping[str, Connection], parallelism: int
+    plan: Plan,
+    sources: Mapping[str, CatalogInput],
+    mirrored: Mapping[str, int],
+    connections: Mapping[str, Connection],
+    parallelism: int,
 ) -> None:
     """Check again that not too much is removed, with counts that do not come from the plan.
 
@@ -209,7 +238,6 @@ def _check_counts(
     """
     from reconciler.applier.counting import with_true_count
 
-    sources = {one.source.desired.name: one.source for one in states}
     counted = []
     for summary in plan.catalogs:
         if summary.name not in sources:
@@ -220,8 +248,10 @@ def _check_counts(
             for change in plan.changes
             if change.catalog == summary.name and change.action is Action.DEREGISTER_TABLE and change.reason != LEFTOVER
         }
+        found = mirrored.get(summary.name, summary.mirrored_tables)
+        true = summary.model_copy(update={"mirrored_tables": found})
         with connection.spec.errors():
             counted.append(
-                with_true_count(summary, plan.thresholds, sources[summary.name], going, connection.backend, parallelism)
+                with_true_count(true, plan.thresholds, sources[summary.name], going, connection.backend, parallelism)
             )
     check_removals(plan.model_copy(update={"catalogs": tuple(counted)}))

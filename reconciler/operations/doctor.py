@@ -12,10 +12,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from reconciler import locations, storage
-from reconciler.backends.identifiers import table_depth_problem
 from reconciler.concurrency import in_parallel
 from reconciler.display import count
 from reconciler.errors import CatalogError, ErrorCode, LancensError
+from reconciler.limits import table_depth_problem
 from reconciler.names import Identifier, join
 from reconciler.operations.connections import CatalogSpec, catalog_specs
 from reconciler.state import DEFAULT_PARALLELISM, Capabilities, PropertyChanges, Snapshot, StorageKind

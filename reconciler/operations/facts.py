@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,9 @@ from reconciler.concurrency import in_parallel
 from reconciler.errors import InvalidInputError, NamespaceNotFoundError, SelectionError, TableNotFoundError
 from reconciler.names import Identifier, Scope, folded
 from reconciler.planner.catalog import droppable_namespaces
-from reconciler.planner.facts import CatalogInput, StorageQuestion, TableFacts
+from reconciler.planner.facts import CatalogInput, EntryColumns, StorageQuestion, TableFacts
 from reconciler.planner.live_tables import LiveTables
+from reconciler.planner.schemas import planned
 from reconciler.state import (
     DesiredCatalog,
     DesiredNamespace,
@@ -22,6 +24,7 @@ from reconciler.state import (
     LiveNamespace,
     LiveTable,
     Schema,
+    ShownColumns,
     Snapshot,
     Storage,
     StorageKind,
@@ -44,40 +47,63 @@ __all__ = [
 ]
 
 _NOT_LOOKED_AT = Storage(StorageKind.UNKNOWN)
+_NOTHING_WRITTEN: Mapping[Identifier, Storage] = {}
 
 
 def ask_storage(
-    backend: Backend, questions: Iterable[StorageQuestion], parallelism: int
+    backend: Backend,
+    questions: Iterable[StorageQuestion],
+    parallelism: int,
+    written: Mapping[Identifier, Storage] = _NOTHING_WRITTEN,
 ) -> Mapping[Identifier, TableFacts]:
     """Return what storage holds for each table in question, where it is or would be.
+
+    ``written`` is what it will hold for some of them, by the plan of the catalog that they follow; they are not opened.
 
     Raises:
         BackendError: the catalog could not say where a table goes.
     """
     asked = list(questions)
     places = ask_places(backend, asked, parallelism)
-    probed = {question.table.id for question in asked if question.table.probe}
+    probed = {question.table.id for question in asked if question.table.probe} - written.keys()
     locations = {place for identifier, place in places.items() if place is not None and identifier in probed}
     found = storage.probe_many(locations, backend.storage_options(), parallelism)
     elsewhere = {
         question.table.id: question.otherwise
         for question in asked
         if question.otherwise is not None
-        and question.table.probe
+        and question.table.id in probed
         and found.get(places[question.table.id] or "", _NOT_LOOKED_AT).kind is StorageKind.NOTHING
     }
     if elsewhere:
         places = {**places, **elsewhere}
         found |= storage.probe_many(elsewhere.values(), backend.storage_options(), parallelism)
-    return {
+    facts = {
         identifier: TableFacts(
             place,
-            found[place] if place in found and identifier in probed else _NOT_LOOKED_AT,
+            found[place] if place in found and identifier in probed else written.get(identifier, _NOT_LOOKED_AT),
             problem_of(backend, question, place),
         )
         for question in asked
         for identifier, place in ((question.table.id, places[question.table.id]),)
     }
+    stale = _stale_columns(backend, asked, facts)
+    return {identifier: replace(one, entry=stale.get(identifier)) for identifier, one in facts.items()}
+
+
+def _stale_columns(
+    backend: Backend, asked: Iterable[StorageQuestion], facts: Mapping[Identifier, TableFacts]
+) -> Mapping[Identifier, EntryColumns]:
+    """Return, for the tables in question whose entry shows other columns than their data is to have, both."""
+    to_show: dict[Identifier, tuple[Identifier, ShownColumns]] = {}
+    for question in asked:
+        schema = planned(question.table, facts[question.table.id].storage)
+        columns = backend.columns_to_show(schema) if schema and question.entry is not None else None
+        if columns is not None and question.entry is not None:
+            to_show[question.entry] = question.table.id, columns
+    shown = backend.shown_columns(to_show) if to_show else {}
+    both = {to_show[entry][0]: EntryColumns(columns, to_show[entry][1]) for entry, columns in shown.items()}
+    return {identifier: columns for identifier, columns in both.items() if columns}
 
 
 def problem_of(backend: Backend, question: StorageQuestion, place: str | None) -> str | None:
@@ -156,7 +182,7 @@ def missing_blocks(desired: DesiredCatalog, live: Snapshot) -> Iterator[DesiredN
         if not namespace.absent and namespace.id not in live.namespaces:
             yield namespace
     for table in desired.tables.values():
-        if not table.absent and table.id not in live.tables:
+        if not table.absent and table.refused is None and table.id not in live.tables:
             yield table
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -19,19 +19,22 @@ from reconciler.operations.facts import (
     missing_blocks,
     schemas_to_show,
 )
-from reconciler.planner import make_plan
+from reconciler.planner import assemble
+from reconciler.planner.catalog import plan_catalog
 from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, names_in_question, storage_questions
 from reconciler.planner.live_tables import TablesInMemory
+from reconciler.planner.mirrors import waves, with_sources
 from reconciler.planner.moves import moves_of, pairs
 from reconciler.planner.places import hide_places
 from reconciler.planner.plan import ManifestRef, Options, Plan
+from reconciler.planner.planning import Planning
 from reconciler.planner.safety import check_removals
 from reconciler.state import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
 
-__all__ = ["plan", "plan_options", "read_catalog", "reference", "selected_catalogs", "selection_of"]
+__all__ = ["plan", "plan_options", "read_catalog", "reference", "selected_catalogs", "selection_of", "with_sources_of"]
 
 
 def plan(
@@ -62,41 +65,58 @@ def plan(
     """
     selection, concerned = selected_catalogs(manifest, select)
 
+    planning = Planning()
+
     def read(connection: Connection) -> CatalogInput:
         options = plan_options(connection, selection, adopt=adopt, take_over=take_over)
-        return read_catalog(connection, options, parallelism)
+        return read_catalog(connection, options, parallelism, planning)
 
+    inputs: list[CatalogInput] = []
     with open_connections(manifest, concerned, parallelism=parallelism) as connections:
-        inputs = read_all(connections.values(), read, parallelism)
+        for names in waves({name: connection.desired for name, connection in connections.items()}):
+            for source in read_all([connections[name] for name in names], read, parallelism):
+                inputs.append(source)
+                planning.add(source, plan_catalog(source))
     check_selection(select, [(source, TablesInMemory(source.live.tables)) for source in inputs])
     asked = Options(select=tuple(select), adopt=adopt, take_over=take_over)
-    made = make_plan(reference(manifest), manifest.thresholds, inputs, asked)
+    made = assemble(reference(manifest), manifest.thresholds, planning.plans(), asked)
     if not allow_mass_removal:
         check_removals(made)
     return hide_places(made, places_of(connections.values()))
 
 
-def read_catalog(connection: Connection, options: PlanOptions, parallelism: int) -> CatalogInput:
+def read_catalog(
+    connection: Connection, options: PlanOptions, parallelism: int, planning: Planning | None = None
+) -> CatalogInput:
     """Return all the planner has to know of one catalog: its entries, its storage and what its namespaces hold.
+
+    ``planning`` has the catalog that it mirrors.
 
     Raises:
         BackendError: something could not be read.
     """
-    desired, backend = connection.desired, connection.backend
-    live = backend.scan(desired.scope)
+    backend, scope = connection.backend, connection.desired.scope
+    source = CatalogInput(
+        connection.desired,
+        backend.scan(scope),
+        backend.asked_capabilities(),
+        connection.spec.impl,
+        options=options,
+        service=connection.service,
+    )
+    if planning is not None:
+        source = planning.with_mirror(source)
+    desired, live = source.desired, source.live
     check_names(backend, missing_blocks(desired, live), chain(live.namespaces, live.tables))
     asked = list(storage_questions(desired, live, options.select))
-    found = ask_storage(backend, asked, parallelism)
+    found = ask_storage(backend, asked, parallelism, source.mirrored.written if source.mirrored else {})
     notes = backend.schema_notes(schemas_to_show(asked, found))
-    live = replace(live, notes=(*live.notes, *notes))
-    source = CatalogInput(
-        desired, live, backend.asked_capabilities(), connection.spec.impl, Facts(found), options, connection.service
-    )
+    source = replace(source, live=replace(live, notes=(*live.notes, *notes)), facts=Facts(found))
     occupants = ask_occupants(backend, source, parallelism)
     names = names_in_question(pairs(moves_of(desired), desired.tables, live.tables), options.select)
     held = ask_held(backend, names, live.namespaces, parallelism)
     links = links_to((one.location for one in found.values()), live.tables.values())
-    return replace(source, facts=Facts(found, occupants, backend.leftovers(desired.scope), held, links))
+    return replace(source, facts=Facts(found, occupants, backend.leftovers(scope), held, links))
 
 
 def plan_options(connection: Connection, selection: Scope, *, adopt: bool, take_over: bool) -> PlanOptions:
@@ -113,9 +133,19 @@ def selection_of(select: Sequence[str]) -> Scope:
 
 
 def selected_catalogs(manifest: Manifest, select: Sequence[str]) -> tuple[Scope, list[str]]:
-    """Return what the globs of ``select`` select, and the catalogs in which that can be something."""
+    """Return what the globs of ``select`` select, and the catalogs in which that can be something.
+
+    Those that they mirror are among these: they have to be read, selected or not.
+    """
     selection = selection_of(select)
-    return selection, [name for name in manifest.catalogs if selection.below(name).patterns]
+    return selection, with_sources_of(manifest, (name for name in manifest.catalogs if selection.below(name).patterns))
+
+
+def with_sources_of(manifest: Manifest, names: Iterable[str]) -> list[str]:
+    """Return ``names`` and the catalogs that those mirror, in the order of the manifest."""
+    desired = {name: catalog.desired for name, catalog in manifest.catalogs.items()}
+    found = with_sources(desired, names)
+    return [name for name in manifest.catalogs if name in found]
 
 
 def reference(manifest: Manifest) -> ManifestRef:

@@ -104,7 +104,9 @@ def _marked(connection: Connection, snapshot: Snapshot, selection: Scope) -> lis
 
 def _views(connection: Connection, live: LiveNamespace | LiveTable) -> tuple[ObjectView, ObjectView]:
     before = view_of(live, (), connection.backend.capabilities.safeguard) or ObjectView()
-    without = {"managed_by": None, "protect": False, "keys": (), "requested_location": None, "chosen_location": None}
+    without = ObjectView().model_dump(
+        include={"managed_by", "protect", "keys", "secret_keys", "mirror", "requested_location", "chosen_location"}
+    )
     return before, before.model_copy(update=without)
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reconciler import locations, storage
-from reconciler.backends.identifiers import folded, name_problem, table_depth_problem
 from reconciler.concurrency import in_parallel
+from reconciler.limits import folded, name_problem, table_depth_problem
 from reconciler.names import DELIMITER, Identifier
 from reconciler.state import LiveTable, Snapshot
 

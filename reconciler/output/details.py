@@ -20,7 +20,7 @@ _PROPERTY = "properties."
 _SAFEGUARD = "safeguards."
 _LOCATIONS = frozenset({"location", "requested-location", "chosen-location"})
 _SCHEMA = "schema"
-_OWN_FIELDS = _LOCATIONS | {"protect", "managed-by", "kind"}
+_OWN_FIELDS = _LOCATIONS | {"protect", "managed-by", "kind", "mirror"}
 
 
 @dataclass(frozen=True, slots=True)

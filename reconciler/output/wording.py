@@ -103,7 +103,7 @@ def closing_line(plan: Plan) -> str:
     """Return the last line: what the plan comes to."""
     protected = f" {len(plan.guards):,} protected." if plan.guards else ""
     if plan.is_empty and not plan.blocked:
-        named = sum(catalog.desired_objects for catalog in plan.catalogs)
+        named = sum(catalog.desired_objects + (catalog.mirrored_tables or 0) for catalog in plan.catalogs)
         beside = sum(catalog.unnamed_tables for catalog in plan.catalogs)
         matching = f"{count(named, 'object')} in {count(len(plan.catalogs), 'catalog')} match the manifest"
         only_there = f"; {count(beside, 'more table')} only in the catalogs" if beside else ""

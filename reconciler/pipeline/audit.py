@@ -36,8 +36,9 @@ from reconciler.pipeline.report.document import (
     SeverityCounts,
     Totals,
 )
-from reconciler.pipeline.rules import RULES, Times, unread_namespace
+from reconciler.pipeline.rules import RULES, STALE_COLUMNS, Times, unread_namespace
 from reconciler.pipeline.schemas import spark_schema
+from reconciler.pipeline.shown_columns import with_shown_columns
 from reconciler.pipeline.storage_probe import with_stored
 from reconciler.pipeline.totals import figures_of, findings_of, tables_of, tallies_of
 from reconciler.state import DEFAULT_PARALLELISM
@@ -107,7 +108,11 @@ def _evaluated_tables(spark: SparkSession, entries: DataFrame, evaluator: Evalua
 def _evaluated(tables: DataFrame, evaluator: Evaluator) -> DataFrame:
     """Look at ``tables`` in storage, evaluate the rules on each, and return that as ``EVALUATED``."""
     options = {name: catalog.options for name, catalog in evaluator.catalogs.items()}
-    return with_stored(tables, options).mapInArrow(evaluator, spark_schema(EVALUATED))
+    known = with_stored(tables, options)
+    showing = {name: catalog.spec for name, catalog in evaluator.catalogs.items() if catalog.shows_columns}
+    if showing and STALE_COLUMNS.name in evaluator.rules and "live_location" in tables.columns:
+        known = with_shown_columns(known, showing)
+    return known.mapInArrow(evaluator, spark_schema(EVALUATED))
 
 
 def _evaluated_orphans(

@@ -35,6 +35,7 @@ class CatalogInfo:
         stays_under_root: whether it takes no table anywhere else.
         has_foreign: whether it may hold tables of other kinds.
         safeguard: the property without which its tables are not safe.
+        shows_columns: whether its entries may show columns.
     """
 
     spec: CatalogSpec
@@ -45,6 +46,7 @@ class CatalogInfo:
     stays_under_root: bool = False
     has_foreign: bool = False
     safeguard: Safeguard | None = None
+    shows_columns: bool = False
 
     @property
     def name(self) -> str:
@@ -93,6 +95,7 @@ def _read(spec: CatalogSpec, owner: str) -> CatalogInfo:
             stays_under_root=backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT,
             has_foreign=type(backend).foreign_tables is not Backend.foreign_tables,
             safeguard=backend.capabilities.safeguard,
+            shows_columns=type(backend).shown_columns is not Backend.shown_columns,
         )
 
 

@@ -50,11 +50,21 @@ from reconciler.planner.facts import (
     storage_question,
 )
 from reconciler.planner.live_tables import LiveTables, TablesInMemory
+from reconciler.planner.mirrors import waves
 from reconciler.planner.moves import Pair, pairs
 from reconciler.planner.places import hide_places
 from reconciler.planner.plan import Options, Plan
+from reconciler.planner.planning import Planning
 from reconciler.planner.safety import check_removals
-from reconciler.state import DEFAULT_PARALLELISM, Capabilities, DesiredNamespace, DesiredTable, LiveTable, Schema
+from reconciler.state import (
+    DEFAULT_PARALLELISM,
+    Capabilities,
+    DesiredNamespace,
+    DesiredTable,
+    LiveTable,
+    Schema,
+    Storage,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -116,55 +126,65 @@ def plan_on_spark(
         specs = [connection.spec for connection in connections.values()]
         live = stack.enter_context(LiveState(spark, specs))
         live.read(_catalogs(specs))
-        sources = {
-            name: CatalogInput(
-                connection.desired,
-                live.snapshot(name),
-                _capabilities(connection),
-                connection.spec.impl,
-                options=plan_options(connection, selection, adopt=adopt, take_over=take_over),
-                service=connection.service,
-            )
-            for name, connection in connections.items()
-        }
+        desired = {name: connection.desired for name, connection in connections.items()}
+        mirrored = {one.mirror.origin for one in desired.values() if one.mirror is not None}
+        planning, sources = Planning(), dict[str, CatalogInput]()
+        for names in waves(desired):
+            group = {
+                name: planning.with_mirror(
+                    CatalogInput(
+                        connections[name].desired,
+                        live.snapshot(name),
+                        _capabilities(connections[name]),
+                        connections[name].spec.impl,
+                        options=plan_options(connections[name], selection, adopt=adopt, take_over=take_over),
+                        service=connections[name].service,
+                    )
+                )
+                for name in names
+            }
+            for source, plan in _planned(spark, group, connections, live):
+                # What others mirror is paired here, so its tables have to be.
+                name = source.desired.name
+                tables = live.tables_of(name) if name in mirrored else {}
+                planning.add(replace(source, live=replace(source.live, tables=tables)), plan)
+            sources |= group
         nothing = TablesInMemory({})
         asked = [(source, TablesOnSpark(live, name, {}, nothing)) for name, source in sources.items()]
         check_selection(select, asked)
-        parts = _compare(spark, specs, sources, live)
-        for name, source in sources.items():
-            _compare_aside(source, connections[name], parts[name])
-        links = {name: links_to(_places(part), ()) for name, part in parts.items()}
-        found = live.find({name: _lookup(source, parts[name], links[name]) for name, source in sources.items()})
-        for name, source in sources.items():
-            with connections[name].spec.errors():
-                missing = _missing(source, parts[name])
-                there = [*source.live.namespaces, *(table.id for table in found[name])]
-                check_names(connections[name].backend, missing, there)
-        links = {name: links_to(_places(part), found[name]) for name, part in parts.items()}
-        plans = [
-            _conclude(
-                source,
-                connections[name],
-                parts[name],
-                TablesOnSpark(
-                    live,
-                    name,
-                    parts[name].counts,
-                    TablesInMemory({table.id: table for table in found[name]}, links[name]),
-                ),
-                links[name],
-            )
-            for name, source in sources.items()
-        ]
     made = assemble(
         reference(manifest),
         manifest.thresholds,
-        plans,
+        planning.plans(),
         Options(select=tuple(select), adopt=adopt, take_over=take_over),
     )
     if not allow_mass_removal:
         check_removals(made)
     return hide_places(made, places_of(connections.values()))
+
+
+def _planned(
+    spark: SparkSession,
+    sources: Mapping[str, CatalogInput],
+    connections: Mapping[str, Connection],
+    live: LiveState,
+) -> Iterator[tuple[CatalogInput, CatalogPlan]]:
+    """Yield catalogs, none of which mirrors another of them, and their plans."""
+    parts = _compare(spark, [connections[name].spec for name in sources], sources, live)
+    for name, source in sources.items():
+        _compare_aside(source, connections[name], parts[name])
+    links = {name: links_to(_places(part), ()) for name, part in parts.items()}
+    found = live.find({name: _lookup(source, parts[name], links[name]) for name, source in sources.items()})
+    for name, source in sources.items():
+        with connections[name].spec.errors():
+            missing = _missing(source, parts[name])
+            there = [*source.live.namespaces, *(table.id for table in found[name])]
+            check_names(connections[name].backend, missing, there)
+    for name, source in sources.items():
+        leads = links_to(_places(parts[name]), found[name])
+        here = TablesInMemory({table.id: table for table in found[name]}, leads)
+        tables = TablesOnSpark(live, name, parts[name].counts, here)
+        yield source, _conclude(source, connections[name], parts[name], tables, leads)
 
 
 def _capabilities(connection: Connection) -> Capabilities:
@@ -184,7 +204,11 @@ def _compare_aside(source: CatalogInput, connection: Connection, part: _Compared
         with connection.spec.errors():
             yield connection.backend
 
-    _add(part, comparison, together, source.live.namespaces, connect)
+    _add(part, comparison, together, source.live.namespaces, _written(source), connect)
+
+
+def _written(source: CatalogInput) -> Mapping[Identifier, Storage]:
+    return source.mirrored.written if source.mirrored is not None else {}
 
 
 def _questions(comparison: Comparison, found: Iterable[Pair]) -> Iterator[StorageQuestion]:
@@ -199,16 +223,20 @@ def _add(
     comparison: Comparison,
     together: Sequence[Pair],
     spaces: Collection[Identifier],
+    written: Mapping[Identifier, Storage],
     connect: Callable[[], AbstractContextManager[Backend]],
 ) -> None:
-    """Add to ``part`` what comparing some tables comes to; ``spaces`` are the live namespaces."""
+    """Add to ``part`` what comparing some tables comes to.
+
+    ``spaces`` are the live namespaces, ``written`` is what storage will hold by the plan of another catalog.
+    """
     asked = [*_questions(comparison, together)]
     names = [*names_in_question(together, comparison.select)]
     found: Mapping[Identifier, TableFacts] = {}
     held: Mapping[Identifier, str] = {}
     if asked or names:
         with connect() as backend:
-            found = ask_storage(backend, asked, backend.parallelism)
+            found = ask_storage(backend, asked, backend.parallelism, written)
             held = ask_held(backend, names, spaces, backend.parallelism)
     part.schemas.update(schemas_to_show(asked, found))
     for pair in together:
@@ -281,10 +309,12 @@ def _compare(
     desired = [source.desired for source in sources.values()]
     tables_at_most = live.table_count + sum(len(catalog.tables) for catalog in desired)
     partitions = ceil(tables_at_most / _PAIRS_A_PARTITION) or 1
-    there = live.tables.selectExpr("catalog", f"{rows.KEY} AS key", "location", "properties")
+    own = live.tables.filter(live.tables.catalog.isin(*sources))
+    there = own.selectExpr("catalog", f"{rows.KEY} AS key", "location", "properties")
     comparisons = {name: comparison_of(source) for name, source in sources.items()}
     spaces = {name: frozenset(source.live.namespaces) for name, source in sources.items()}
-    comparer = _Comparer(comparisons, {spec.name: spec for spec in specs}, spaces)
+    written = {name: _written(source) for name, source in sources.items()}
+    comparer = _Comparer(comparisons, {spec.name: spec for spec in specs}, spaces, written)
     tables = desired_tables(spark, desired).join(there, ["catalog", "key"], "full_outer")
     with _shuffling(spark, partitions):
         compared = tables.mapInArrow(comparer, spark_schema(_COMPARED)).persist(StorageLevel.DISK_ONLY)
@@ -322,6 +352,7 @@ class _Comparer:
     comparisons: Mapping[str, Comparison]
     specs: Mapping[str, CatalogSpec]
     spaces: Mapping[str, frozenset[Identifier]]
+    written: Mapping[str, Mapping[Identifier, Storage]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield what each batch came to, in the columns of ``_COMPARED``."""
@@ -346,7 +377,7 @@ class _Comparer:
             one = pair.desired or pair.live
             is_aside = one is not None and comparison.moves and comparison.moves.concerns(one.id)
             (part.aside if is_aside else together).append(pair)
-        _add(part, comparison, together, self.spaces[catalog], self.specs[catalog].connect)
+        _add(part, comparison, together, self.spaces[catalog], self.written[catalog], self.specs[catalog].connect)
         return part
 
 

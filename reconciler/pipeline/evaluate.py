@@ -157,6 +157,7 @@ class Evaluator:
             schemes=tuple(row.get("schemes") or ()),
             inside=tuple(row.get("inside") or ()),
             safeguard=self.catalogs[catalog].safeguard,
+            shown=None if row.get("shown") is None else pickle.loads(row["shown"]),  # noqa: S301 - our own
         )
 
     def _is_unread(self, record: TableRecord) -> bool:

@@ -87,6 +87,11 @@ class LiveState:
         notes = {row["message"] for row in own if row["kind"] == rows.NOTE}
         return Snapshot({found.id: found for found in namespaces}, notes=tuple(sorted(notes)))
 
+    def tables_of(self, catalog: str) -> Mapping[Identifier, LiveTable]:
+        """Return all tables of a catalog."""
+        own = self.tables.filter(self._rows.catalog == catalog).toLocalIterator()
+        return {table.id: table for table in (rows.table_of(row.asDict()) for row in own)}
+
     def any_in(self, catalog: str, scope: Scope) -> bool:
         """Return whether ``scope`` contains a table of the catalog."""
 

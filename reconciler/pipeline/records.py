@@ -9,9 +9,10 @@ from enum import Enum
 
 from reconciler.names import Identifier, address
 from reconciler.ownership import owner_of
+from reconciler.planner.facts import EntryColumns
 from reconciler.state import DesiredTable, ForeignTable, LiveTable, Safeguard, Schema, StorageKind
 
-__all__ = ["ForeignTable", "Severity", "Stored", "TableRecord"]
+__all__ = ["EntryColumns", "ForeignTable", "Severity", "Stored", "TableRecord"]
 
 
 class Severity(Enum):
@@ -60,6 +61,7 @@ class TableRecord:
         schemes: the schemes with which tables at the same location are registered, its own included, in order.
         inside: addresses of tables whose location this one's lies below, in order; of very many, the first few.
         safeguard: the property without which the catalog's tables are not safe.
+        shown: the columns that the entry shows where they are not the data's, or why they could not be read.
     """
 
     catalog: str
@@ -75,6 +77,7 @@ class TableRecord:
     schemes: tuple[str, ...] = ()
     inside: tuple[str, ...] = ()
     safeguard: Safeguard | None = None
+    shown: EntryColumns | str | None = None
 
     @property
     def address(self) -> str:

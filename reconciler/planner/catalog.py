@@ -15,6 +15,7 @@ from reconciler.planner.comparison import Comparison, Outcomes, compare_tables, 
 from reconciler.planner.entries import Action, Blocked, Change, Fingerprint, Guard, Kind, Note
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.live_tables import LiveTables, TablesInMemory
+from reconciler.planner.mirrors import Mirrored
 from reconciler.planner.moves import moves_of
 from reconciler.planner.namespaces import Holds, diff_namespace
 from reconciler.planner.notes import notes_on
@@ -23,9 +24,16 @@ from reconciler.planner.plan import CatalogSummary
 from reconciler.planner.renames import notes_on_renames
 from reconciler.planner.settling import Settled, settle
 from reconciler.planner.views import view_of
-from reconciler.state import DesiredCatalog, DesiredNamespace, DesiredTable, LiveNamespace, LiveTable
+from reconciler.state import (
+    DesiredCatalog,
+    DesiredNamespace,
+    DesiredTable,
+    LiveNamespace,
+    LiveTable,
+    Origin,
+)
 
-__all__ = ["LEFTOVER", "CatalogPlan", "conclude", "droppable_namespaces", "plan_catalog"]
+__all__ = ["LEFTOVER", "CatalogPlan", "conclude", "droppable_namespaces", "plan_catalog", "standing"]
 
 LEFTOVER = "left by an earlier or interrupted run of lancens; nobody's data goes with it"
 
@@ -76,6 +84,8 @@ def conclude(
         else:
             outcomes.add(outcome)
     changes = sorted(outcomes.changes, key=lambda change: (change.identifier, change.kind))
+    if source.mirrored is not None:
+        changes = [_following(source.mirrored, source.desired, change) for change in changes]
     settled = settle(source, changes, candidates, outcomes.blocked, tables)
     leftovers = list(_leftovers(source))
     return CatalogPlan(
@@ -91,6 +101,16 @@ def conclude(
         ],
         fingerprints=[*_fingerprints(source, comparison, settled), *chain.from_iterable(map(_states, leftovers))],
     )
+
+
+def _following(mirrored: Mirrored, desired: DesiredCatalog, change: Change) -> Change:
+    """Return a change with what it follows in another catalog: a removal has no block that says it."""
+    if change.action is not Action.DEREGISTER_TABLE or desired.mirror is None:
+        return change
+    origin = next(iter(mirrored.origins_of(change.identifier)), None)
+    if origin is None:
+        return change
+    return change.model_copy(update={"mirror_of": Origin(desired.mirror.origin, origin)})
 
 
 def _leftovers(source: CatalogInput) -> Iterator[Change]:
@@ -132,8 +152,10 @@ def _states(one: Change | Blocked) -> Iterator[Fingerprint]:
 
 def _summary(source: CatalogInput, outcomes: Outcomes, comparison: Comparison, settled: Settled) -> CatalogSummary:
     """Return what was read, and how much of what may be removed would be."""
-    removed = (change for change in settled.changes if change.action is Action.DEREGISTER_TABLE)
+    removed = [change for change in settled.changes if change.action is Action.DEREGISTER_TABLE]
     owners = ((change.identifier, change.before.managed_by if change.before else None) for change in removed)
+    mirrored, mirror = source.mirrored, source.desired.mirror
+    unmirrored = (change for change in removed if mirror and change.before and change.before.mirror == mirror.origin)
     return CatalogSummary(
         name=source.desired.name,
         impl=source.impl,
@@ -143,7 +165,9 @@ def _summary(source: CatalogInput, outcomes: Outcomes, comparison: Comparison, s
         removed_tables=sum(1 for one in owners if comparison.is_removable(*one)),
         unnamed_tables=outcomes.unnamed_tables,
         unmanaged_tables=outcomes.unmanaged_tables,
-        desired_objects=len(source.desired.tables) + len(source.desired.namespaces),
+        desired_objects=mirrored.own if mirrored else len(source.desired.tables) + len(source.desired.namespaces),
+        mirrored_tables=mirrored.tables if mirrored else None,
+        unmirrored_tables=sum(1 for _ in unmirrored),
         service=source.service,
     )
 
@@ -155,22 +179,26 @@ def _namespace_outcomes(
     select = source.options.select
     parents = {identifier[:-1] for identifier in blocks}
     homes = _homes(source.desired) if context.capabilities.namespace_kinds else frozenset[Identifier]()
-    needed = _needed_ancestors(source.desired, select)
+    needed, moves = _needed_ancestors(source.desired, select), moves_of(source.desired)
     for identifier in blocks if among is None else among:
         desired, there = blocks.get(identifier), live.get(identifier)
         if desired is None:
             continue
         if select.contains(identifier) or (identifier in needed and there is None and not desired.absent):
             holds = Holds(namespaces=identifier in parents, tables=identifier in homes)
-            yield diff_namespace(context, desired, there, holds)
-    scope, moves = source.desired.scope, moves_of(source.desired)
+            before = moves.namespace_origin_of(identifier) if moves else None
+            origin = live.get(before) if before is not None and before not in blocks else None
+            yield diff_namespace(context, desired, there, holds, origin=origin)
+    scope = source.desired.scope
     for identifier, namespace in live.items():
         if identifier in blocks or not scope.contains(identifier):
             continue
         target = moves.namespace_target_of(identifier) if moves else None
-        wanted = target is not None and target in blocks and not blocks[target].absent
-        if select.contains(identifier) or (wanted and target is not None and select.contains(target)):
-            yield diff_namespace(context, None, namespace, renamed_to=target if wanted else None)
+        wanted = blocks.get(target) if target is not None else None
+        if wanted is not None and wanted.absent:
+            wanted = None
+        if select.contains(identifier) or (wanted is not None and select.contains(wanted.id)):
+            yield diff_namespace(context, None, namespace, renamed_to=wanted)
 
 
 def _homes(desired: DesiredCatalog) -> frozenset[Identifier]:
@@ -205,7 +233,8 @@ def _fingerprints(source: CatalogInput, comparison: Comparison, settled: Settled
     Of the last two all is kept that they were compared by, so that why they have no change themselves can be seen from
     the plan.
     """
-    entries: list[Change | Blocked] = [*settled.changes, *settled.waiting, *settled.blocked.values()]
+    blocked = (one for one in settled.blocked.values() if not _is_only_refused(source.desired, one))
+    entries: list[Change | Blocked] = [*settled.changes, *settled.waiting, *blocked]
     states = list(chain.from_iterable(map(_states, entries)))
     touched = {(one.kind, one.identifier) for one in states}
     yield from states
@@ -213,17 +242,43 @@ def _fingerprints(source: CatalogInput, comparison: Comparison, settled: Settled
     others: dict[tuple[Kind, Identifier], LiveNamespace | LiveTable | None] = {
         ("namespace", parent): source.live.namespaces.get(parent) for parent in parents
     }
+    namespaces, moves = source.live.namespaces, moves_of(source.desired)
+    for kind, identifier in touched if moves else ():
+        origin = moves.namespace_origin_of(identifier) if kind == "namespace" else None
+        if origin is not None and origin in namespaces:
+            others["namespace", origin] = namespaces[origin]
     for one in settled.in_the_way.values():
         others["table" if isinstance(one, LiveTable) else "namespace", one.id] = one
     for key in sorted(others.keys() - touched):
         kind, identifier = key
-        live = others[key]
-        blocks: Mapping[Identifier, DesiredNamespace | DesiredTable] = (
-            source.desired.tables if kind == "table" else source.desired.namespaces
-        )
-        block = blocks.get(identifier)
-        keys = {*(block.properties if block else ()), *(recorded_keys(live.properties) if live else ())}
         occupied = kind == "namespace" and identifier in settled.occupied
-        view = comparison.context.view(block, live)
-        secret = block.secret_keys if block else ()
-        yield Fingerprint.of(source.desired.name, kind, identifier, view, keys, secret_keys=secret, occupied=occupied)
+        yield standing(source, comparison, kind, identifier, others[key], occupied=occupied)
+
+
+def _is_only_refused(desired: DesiredCatalog, one: Blocked) -> bool:
+    """Return whether a table that is blocked is one that a mirror asks for in vain, and that is not there.
+
+    There may be no table of such a name at all; what it follows tells all that has to be known.
+    """
+    block = desired.tables.get(one.identifier) if one.kind == "table" else None
+    return block is not None and block.refused is not None and one.before is None
+
+
+def standing(
+    source: CatalogInput,
+    comparison: Comparison,
+    kind: Kind,
+    identifier: Identifier,
+    live: LiveNamespace | LiveTable | None,
+    *,
+    occupied: bool = False,
+) -> Fingerprint:
+    """Return the state of an object that has no change, with all that it was compared by."""
+    blocks: Mapping[Identifier, DesiredNamespace | DesiredTable] = (
+        source.desired.tables if kind == "table" else source.desired.namespaces
+    )
+    block = blocks.get(identifier)
+    keys = {*(block.properties if block else ()), *(recorded_keys(live.properties) if live else ())}
+    view = comparison.context.view(block, live)
+    secret = {*(block.secret_keys if block else ()), *(view.secret_keys if view else ())}
+    return Fingerprint.of(source.desired.name, kind, identifier, view, keys, secret_keys=secret, occupied=occupied)

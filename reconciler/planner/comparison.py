@@ -103,7 +103,7 @@ class Comparison:
             if not isinstance(outcome, Change) and not self.context.is_safe(live.properties):
                 outcomes.add(Remark(UNSAFE, live.id))
         outcomes.add(outcome)
-        for remark in remarks_on(self.context, pair.desired, facts, outcome):
+        for remark in remarks_on(self.context, pair.desired, pair.live, facts, outcome):
             outcomes.add(remark)
 
     def _is_planned(self, pair: Pair) -> bool:
@@ -133,6 +133,7 @@ def comparison_of(source: CatalogInput) -> Comparison:
         capabilities=source.capabilities,
         adopt=options.adopt,
         take_over=options.take_over,
+        mirror=desired.mirror.origin if desired.mirror else None,
     )
     return Comparison(context, desired.scope, options.select, moves_of(desired))
 

@@ -11,7 +11,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, field_serializer
 from reconciler import locations
 from reconciler.names import Identifier, address
 from reconciler.planner.views import Columns, Document, FieldChange, ObjectView, concealed_columns
-from reconciler.state import Schema, Source, StorageKind
+from reconciler.state import Origin, Schema, Source, StorageKind
 
 __all__ = ["Action", "Blocked", "Change", "Entry", "Fingerprint", "Guard", "Key", "Kind", "Note"]
 
@@ -138,6 +138,10 @@ class Change(Entry, _Shown):
 
     action: Action
     moved_from: tuple[str, ...] | None = Field(default=None, description="The name that a moved table has before.")
+    takes_from: tuple[str, ...] | None = Field(
+        default=None,
+        description="The namespace whose other properties a new one gets, as it is that one under another name.",
+    )
     before: ObjectView | None = None
     after: ObjectView | None = None
     found: ObjectView | None = Field(
@@ -148,6 +152,9 @@ class Change(Entry, _Shown):
     probe: bool = Field(default=True, description="Whether storage is opened to plan this, and again to do it.")
     storage: StorageKind | None = Field(
         default=None, description="What was found where the table is or would be; absent where it made no difference."
+    )
+    mirror_of: Origin | None = Field(
+        default=None, description="The table of another catalog that this one follows, and after whose change it comes."
     )
     depends_on: tuple[int, ...] = ()
 

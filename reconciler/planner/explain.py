@@ -65,6 +65,7 @@ def _plain(view: ObjectView, address: str, *, stays: bool) -> dict[str, Any]:
         "safeguards": view.safeguards,
         "protect": str(view.protect).lower(),
         "schema": {column.name: _column_text(column, address) for column in view.columns or ()},
+        "shown-columns": {column.name: column.type for column in view.shown_columns or ()},
     }
     if view.location is not None:
         plain["location"] = locations.redact(view.location)
@@ -74,6 +75,8 @@ def _plain(view: ObjectView, address: str, *, stays: bool) -> dict[str, Any]:
         plain["chosen-location"] = locations.redact(view.chosen_location)
     if view.managed_by is not None:
         plain["managed-by"] = view.managed_by
+    if view.mirror is not None:
+        plain["mirror"] = view.mirror
     return plain
 
 

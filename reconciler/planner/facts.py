@@ -8,11 +8,23 @@ from dataclasses import dataclass, field
 from reconciler import locations
 from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION, is_request_true
+from reconciler.planner.mirrors import Mirrored
 from reconciler.planner.moves import Pair, moves_of, pairs
-from reconciler.state import Capabilities, DesiredCatalog, DesiredTable, LiveNamespace, LiveTable, Snapshot, Storage
+from reconciler.state import (
+    Capabilities,
+    DesiredCatalog,
+    DesiredTable,
+    LiveNamespace,
+    LiveTable,
+    ShownColumn,
+    ShownColumns,
+    Snapshot,
+    Storage,
+)
 
 __all__ = [
     "CatalogInput",
+    "EntryColumns",
     "Facts",
     "PlanOptions",
     "StorageQuestion",
@@ -41,12 +53,41 @@ class PlanOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class EntryColumns:
+    """The columns that the entry of a table shows, and those that it is to show of its data."""
+
+    shown: ShownColumns
+    to_show: ShownColumns
+
+    def __bool__(self) -> bool:
+        """Return whether they differ."""
+        return len(self.shown) != len(self.to_show) or not all(map(ShownColumn.shows, self.shown, self.to_show))
+
+    def texts(self) -> Iterator[str]:
+        """Yield what is wrong with those it shows, one clause a column."""
+        there = {column.name.casefold(): column for column in self.shown}
+        found: list[str] = []
+        for column in self.to_show:
+            shown = there.pop(column.name.casefold(), None)
+            if shown is None:
+                found.append(f"`{column.name}` ({column.type}) is missing")
+            elif not shown.shows(column):
+                found.append(f"`{column.name}` is {shown.type} instead of {column.type}")
+        found += [f"`{column.name}` ({column.type}) is not in the data" for column in there.values()]
+        yield from found or ["they are in another order"]
+
+
+@dataclass(frozen=True, slots=True)
 class TableFacts:
-    """What storage holds for one table at ``location``, where it is or would be, and why it cannot be there at all."""
+    """What storage holds for one table at ``location``, where it is or would be, and why it cannot be there at all.
+
+    ``entry``: the columns that its entry shows, where they differ from those that the data will have as planned.
+    """
 
     location: str | None
     storage: Storage
     problem: str | None = None
+    entry: EntryColumns | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +118,8 @@ class CatalogInput:
     """Everything that the plan of one catalog is a function of.
 
     ``impl`` is for display; ``service`` tells the service and its configuration apart from others, so that a plan
-    reviewed for one is not carried out on another.
+    reviewed for one is not carried out on another. ``mirrored`` is what the catalog is to have of another one, which is
+    in ``desired`` already.
     """
 
     desired: DesiredCatalog
@@ -87,6 +129,7 @@ class CatalogInput:
     facts: Facts = Facts()
     options: PlanOptions = PlanOptions()
     service: str = ""
+    mirrored: Mirrored | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +137,14 @@ class StorageQuestion:
     """A table whose storage has to be opened; ``location`` None means the catalog's default for it.
 
     Where ``location`` holds nothing, ``otherwise`` is the place to look at instead. ``in_force`` is where the catalog
-    has the table already, which is taken as it is.
+    has the table already, which is taken as it is, and ``entry`` the name that it has it under.
     """
 
     table: DesiredTable
     location: str | None
     otherwise: str | None = None
     in_force: str | None = None
+    entry: Identifier | None = None
 
 
 def is_relocated(desired: DesiredTable, live: LiveTable) -> bool:
@@ -132,7 +176,9 @@ def names_in_question(found: Iterable[Pair], select: Scope = EVERYTHING) -> Iter
     """Yield the name of every table that would get one which may belong to a table of another kind."""
     for pair in found:
         desired = pair.desired
-        if desired is not None and not desired.absent and pair.live is None and pair.is_in(select):
+        if desired is None or desired.absent or desired.refused is not None or pair.live is not None:
+            continue
+        if pair.is_in(select):
             yield desired.id
 
 
@@ -143,16 +189,16 @@ def storage_question(pair: Pair, select: Scope = EVERYTHING) -> StorageQuestion 
     be moved, and for the live ones whose schema is given, which must have it.
     """
     desired, live = pair.desired, pair.standing
-    if desired is None or desired.absent or not pair.is_in(select):
+    if desired is None or desired.absent or desired.refused is not None or not pair.is_in(select):
         return None
     if live is None:
         return StorageQuestion(desired, desired.location)
     if is_relocated(desired, live):
         # The service may have chosen the place of the entry, or somebody has moved it: data tells which to go on from.
         otherwise = live.location if is_unanswered(desired, live) else None
-        return StorageQuestion(desired, desired.location, otherwise, live.location)
+        return StorageQuestion(desired, desired.location, otherwise, live.location, pair.name_in_force)
     if desired.schema is not None and desired.probe:
-        return StorageQuestion(desired, live.location, in_force=live.location)
+        return StorageQuestion(desired, live.location, in_force=live.location, entry=pair.name_in_force)
     return None
 
 

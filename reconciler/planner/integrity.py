@@ -8,9 +8,9 @@ for. That the recorded states are the real ones is checked against the live cata
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import chain, zip_longest
 
 from pydantic import BaseModel
 
@@ -21,10 +21,12 @@ from reconciler.planner import assemble
 from reconciler.planner.catalog import CatalogPlan, conclude
 from reconciler.planner.comparison import Outcomes, comparison_of
 from reconciler.planner.entries import Action, Blocked, Change, Entry, Fingerprint, Key
-from reconciler.planner.facts import CatalogInput, Facts, StorageQuestion, TableFacts, storage_question
+from reconciler.planner.facts import CatalogInput, EntryColumns, Facts, StorageQuestion, TableFacts, storage_question
 from reconciler.planner.live_tables import TablesInMemory
+from reconciler.planner.mirrors import waves, with_sources
 from reconciler.planner.moves import moves_of, pairs
 from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan
+from reconciler.planner.planning import Planning
 from reconciler.planner.safety import removes_too_much
 from reconciler.planner.views import ObjectView
 from reconciler.redaction import is_stand_in, redact_value
@@ -41,7 +43,7 @@ from reconciler.state import (
     Thresholds,
 )
 
-__all__ = ["Place", "Recorded", "check_catalogs", "follow", "recorded"]
+__all__ = ["Place", "Places", "Recorded", "check_catalogs", "follow"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,14 @@ class Place:
 
     location: str | None
     problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The place of each table in question, and where symbolic links lead now (see ``Facts.places``)."""
+
+    of: Mapping[Identifier, Place]
+    links: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +111,8 @@ def _catalog_faults(
             yield from _summary_faults(summary, *catalogs[summary.name], is_concerned=summary.name in concerned)
     for name in sorted(concerned - times.keys()):
         yield f"it changes `{name}`, of which it read nothing"
-    beside = {*(one.catalog for one in plan.fingerprints), *(change.catalog for change in plan.waiting)}
-    for name in sorted(beside - concerned):
+    beside = {one.catalog for one in plan.fingerprints}
+    for name in sorted(beside - with_sources({name: desired for name, (_, desired) in catalogs.items()}, concerned)):
         yield f"it has a fingerprint of `{name}`, where it changes nothing"
 
 
@@ -113,14 +123,14 @@ def _summary_faults(
         yield f"`{summary.name}` is `impl: {impl}`"
     if summary.desired_objects != len(desired.tables) + len(desired.namespaces):
         yield f"its `desired_objects` of `{summary.name}` are not those of the manifest"
+    if (summary.mirrored_tables is None) != (desired.mirror is None):
+        yield f"its `mirrored_tables` of `{summary.name}` do not tell whether there is a `mirror`"
     if summary.removed_tables and not is_concerned:
         yield f"its `removed_tables` of `{summary.name}` are not those that it deregisters"
 
 
-def recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Identifier] = ()) -> Recorded:
-    """Return what ``plan`` recorded of the catalog of ``source``, whose live state and facts are not looked at.
-
-    ``leftovers`` are those of the objects it takes away as what interrupted runs left that the catalog knows as such.
+def _recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Identifier]) -> Recorded:
+    """Return what ``plan`` recorded of the catalog of ``source``.
 
     Raises:
         PlanFileError: a fingerprint is not that of the state beside it.
@@ -146,7 +156,7 @@ def recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Identifier]
     occupants = {one.identifier: ("something",) for one in own if one.occupied}
     return Recorded(
         replace(source, live=live, facts=Facts(occupants=occupants, leftovers=[*_leftovers(aside)])),
-        tuple(tables),
+        (*tables, *(key for key, block in desired.tables.items() if block.refused is not None and key not in tables)),
         tuple(namespaces),
         {wanted_as[key]: one.view.columns for key, one in tables.items() if one.view and one.view.columns is not None},
         [question for question in questions if question is not None],
@@ -161,7 +171,8 @@ def follow(
     plan: Plan,
     manifest: ManifestRef,
     thresholds: Thresholds,
-    catalogs: Iterable[tuple[Recorded, Mapping[Identifier, Place]]],
+    catalogs: Mapping[str, tuple[CatalogInput, Collection[Identifier]]],
+    places_of: Callable[[Recorded], Places],
 ) -> Plan:
     """Return ``plan`` with the changes that follow from its manifest, which are those it has.
 
@@ -171,15 +182,24 @@ def follow(
         plan: from a file, or just made.
         manifest: how a plan names the manifest that was loaded.
         thresholds: those of the manifest.
-        catalogs: what the plan recorded of each catalog that it changes, and the places of the tables in question.
+        catalogs: each catalog that it changes and those that they mirror, without live state and facts, and the objects
+            that it takes away as what interrupted runs left and that the catalog knows as such.
+        places_of: tells where the tables in question are or would be.
 
     Raises:
-        PlanFileError: other changes follow, or none can.
+        PlanFileError: other changes follow, none can, or a fingerprint is not that of the state beside it.
     """
     entries: list[Change | Blocked] = [*plan.changes, *plan.waiting, *plan.blocked]
     seen = {one.key: one for one in entries}
-    made = [_planned_again(one, places, seen) for one, places in catalogs]
-    derived = assemble(manifest, thresholds, made, plan.options)
+    planning = Planning()
+    for name in chain.from_iterable(waves({name: source.desired for name, (source, _) in catalogs.items()})):
+        source, leftovers = catalogs[name]
+        one = _recorded(plan, planning.with_mirror(source), leftovers)
+        places = places_of(one)
+        facts = replace(one.source.facts, places=places.links)
+        one = replace(one, source=replace(one.source, facts=facts))
+        planning.add(one.source, _planned_again(one, places.of, seen))
+    derived = assemble(manifest, thresholds, planning.plans(), plan.options)
     for fault in _faults(plan, derived):
         raise _edited(fault)
     return plan.model_copy(update={"changes": derived.changes})
@@ -191,6 +211,7 @@ def _planned_again(
     seen: Mapping[Key, Change | Blocked],
 ) -> CatalogPlan:
     source, live = one.source, one.source.live.tables
+    mirrored = source.mirrored
     facts = {
         question.table.id: _facts(
             source.desired.name,
@@ -201,6 +222,9 @@ def _planned_again(
         )
         for question in one.questions
     }
+    for identifier, storage in mirrored.written.items() if mirrored else ():
+        if identifier in facts:
+            facts[identifier] = replace(facts[identifier], storage=storage)
     held = {
         identifier: entry.held_by
         for (catalog, _, identifier), entry in seen.items()
@@ -231,7 +255,18 @@ def _facts(
         schema = declared if columns is None else _schema(columns, declared or (), address(catalog, question.table.id))
     if question.otherwise is not None and not _is_to_move(entry, question):
         place = Place(question.otherwise)
-    return TableFacts(place.location, Storage(kind, schema, detail), place.problem)
+    return TableFacts(place.location, Storage(kind, schema, detail), place.problem, _entry_columns(entry))
+
+
+def _entry_columns(entry: Change | Blocked | None) -> EntryColumns | None:
+    """Return the columns that an entry shows and those that it is to show; where none are recorded they are the same.
+
+    Whether the data has them is asked when it is carried out.
+    """
+    if not isinstance(entry, Change) or entry.before is None or entry.after is None:
+        return None
+    shown, to_show = entry.before.shown_columns, entry.after.shown_columns
+    return None if shown is None or to_show is None else EntryColumns(shown, to_show)
 
 
 def _is_to_move(entry: Change | Blocked | None, question: StorageQuestion) -> bool:
@@ -264,11 +299,14 @@ def _live_namespace(one: Fingerprint, desired: DesiredNamespace | None) -> LiveN
 
 def _properties(one: Fingerprint, view: ObjectView, desired: Mapping[str, str]) -> dict[str, str]:
     """Return properties of which ``view`` is the view."""
-    properties = {**view.safeguards, **_restored(view.properties, desired, one.stand_ins_of, one.secret_keys)}
+    secret = {*one.secret_keys, *view.secret_keys}
+    properties = {**view.safeguards, **_restored(view.properties, desired, one.stand_ins_of, secret)}
     if view.managed_by is not None:
         properties[ownership.MANAGED_BY] = view.managed_by
     if view.keys:
-        properties[ownership.KEYS] = ownership.encode_keys(view.keys)
+        properties[ownership.KEYS] = ownership.encode_keys(view.keys, view.secret_keys)
+    if view.mirror is not None:
+        properties[ownership.MIRROR] = view.mirror
     if view.protect:
         properties[ownership.PROTECT] = "true"
     if view.requested_location is not None:
@@ -308,9 +346,9 @@ def _faults(plan: Plan, derived: Plan) -> Iterator[str]:
         if one is None or needed is None or _difference(one, needed) is not None:
             odd = one or needed
             yield f"it does not have the fingerprint of {address(odd.catalog, odd.identifier)} that it needs"
-    removed = {summary.name: summary.removed_tables for summary in derived.catalogs}
+    removed = {summary.name: (summary.removed_tables, summary.unmirrored_tables) for summary in derived.catalogs}
     for summary in plan.catalogs:
-        if summary.removed_tables != removed.get(summary.name, 0):
+        if (summary.removed_tables, summary.unmirrored_tables) != removed.get(summary.name, (0, 0)):
             yield f"its `removed_tables` of `{summary.name}` are not those that it deregisters"
     if plan.options.mass_removal != removes_too_much(plan.thresholds, plan.catalogs):
         yield "its `mass_removal` is not what its counts come to"

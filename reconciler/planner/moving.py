@@ -65,8 +65,9 @@ def diff_moved(context: Context, pair: Pair, facts: TableFacts | None) -> Outcom
     )
     if pair.live is None:
         return change.model_copy(update={"moved_from": origin.id})
-    columns = change.before.columns if change.before else None
-    before = (context.view(desired, origin) or ObjectView()).model_copy(update={"columns": columns})
+    known = change.before or ObjectView()
+    columns = {"columns": known.columns, "shown_columns": known.shown_columns}
+    before = (context.view(desired, origin) or ObjectView()).model_copy(update=columns)
     return change.model_copy(update={"moved_from": origin.id, "before": before, "found": view})
 
 

@@ -2,7 +2,7 @@
 
 Parents before children on the way up, tables before namespaces on the way down, creations and updates before
 removals, except where a removal frees the name or the location that a creation needs. Catalogs do not depend on each
-other.
+other, but for mirrors: what they change comes after the change of what they follow.
 """
 
 from __future__ import annotations
@@ -69,8 +69,13 @@ def _dependencies(changes: Sequence[Change]) -> list[set[int]]:
     for at, change in enumerate(changes):
         if change.action in _LEAVE_THEIR_PLACE and change.before and change.before.location:
             freed_places[change.catalog, locations.place(change.before.location)].add(at)
+    left_names = {(change.catalog, change.moved_from): at for at, change in enumerate(changes) if change.moved_from}
     needs: list[set[int]] = [set() for _ in changes]
     for at, change in enumerate(changes):
+        if change.mirror_of is not None:
+            origin = change.mirror_of.catalog, change.mirror_of.identifier
+            followed = (index.get((origin[0], "table", origin[1])), left_names.get(origin))
+            needs[at] |= {other for other in followed if other is not None}
         parent = index.get((change.catalog, "namespace", change.identifier[:-1]))
         if change.action.removes:
             if parent is not None and changes[parent].action is Action.DROP_NAMESPACE:
@@ -81,6 +86,9 @@ def _dependencies(changes: Sequence[Change]) -> list[set[int]]:
         left = index.get((change.catalog, "namespace", change.moved_from[:-1])) if change.moved_from else None
         if left is not None and changes[left].action is Action.DROP_NAMESPACE:
             needs[left].add(at)
+        taken = index.get((change.catalog, "namespace", change.takes_from)) if change.takes_from else None
+        if taken is not None:
+            needs[taken].add(at)
         needs[at] |= _freed_by(change, changes, index, freed_places)
     return needs
 

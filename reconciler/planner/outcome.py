@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from reconciler import ownership
 from reconciler.names import Identifier, address
 from reconciler.planner.entries import Action, Blocked, Change, Guard
 from reconciler.planner.explain import explain
 from reconciler.planner.facts import TableFacts
+from reconciler.planner.mirrors import leave_out
 from reconciler.planner.views import ObjectView, view_of
+from reconciler.redaction import REDACTED, is_hidden
 from reconciler.state import (
     Capabilities,
     DesiredNamespace,
     DesiredTable,
+    Fault,
     LiveNamespace,
     LiveTable,
     Prune,
@@ -24,13 +27,6 @@ from reconciler.state import (
 )
 
 __all__ = ["Context", "Fault", "Outcome", "Remark", "Tally", "change_of", "guard_of", "removal"]
-
-
-class Fault(NamedTuple):
-    """Why an object cannot be made what the manifest asks for, and what to write or to run about it."""
-
-    reason: str
-    remedy: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +61,7 @@ Outcome: TypeAlias = Change | Guard | Blocked | Remark | None
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What is the same for every object of a catalog."""
+    """What is the same for every object of a catalog; ``mirror`` is the catalog that it follows, if it does."""
 
     catalog: str
     owner: str
@@ -73,6 +69,7 @@ class Context:
     capabilities: Capabilities
     adopt: bool = False
     take_over: bool = False
+    mirror: str | None = None
 
     def address(self, identifier: Identifier) -> str:
         """Return what a person calls the object."""
@@ -106,7 +103,10 @@ class Context:
         one = desired or live
         if one is None:
             raise ValueError("an object that is neither wanted nor there cannot be blocked")
+        if isinstance(desired, DesiredTable) and desired.mirrors is not None and fault is not desired.refused:
+            fault = fault._replace(remedy=fault.mirrored or leave_out(self.catalog, desired.id))
         storage = facts.storage if facts else None
+        before = self.view(desired, live)
         location = facts.location if facts else live.location if isinstance(live, LiveTable) else None
         return Blocked(
             catalog=self.catalog,
@@ -115,12 +115,12 @@ class Context:
             reason=fault.reason,
             remedy=fault.remedy,
             source=desired.source if desired else None,
-            before=self.view(desired, live),
+            before=before,
             location=location,
             storage=storage.kind if storage else None,
             columns=storage.schema if storage else None,
             detail=storage.detail if storage else "",
-            secret_keys=tuple(sorted(desired.secret_keys)) if desired else (),
+            secret_keys=_secret_keys(desired, before),
         )
 
     def held(self, by: str, desired: DesiredTable, facts: TableFacts | None = None) -> Blocked:
@@ -152,15 +152,24 @@ class Context:
         return {} if safeguard is None else {safeguard.key: safeguard.value}
 
     def marks(self, desired: DesiredNamespace | DesiredTable, live: Mapping[str, str], kept: bool) -> ObjectView:
-        """Return the marks and managed properties that ``desired`` asks for; ``kept``: can the catalog keep marks?"""
+        """Return the marks and managed properties that ``desired`` asks for; ``kept``: can the catalog keep marks?
+
+        What the service does not show of ``live`` is compared as it is read: nobody can tell whether it is another.
+        """
+        properties = {
+            key: REDACTED if is_hidden(key, value, live.get(key)) else value
+            for key, value in desired.properties.items()
+        }
         if not kept:
-            return ObjectView(properties=dict(desired.properties))
+            return ObjectView(properties=properties)
         protect = ownership.is_protected(live) if desired.protect is None else desired.protect
         return ObjectView(
             managed_by=self.owner,
             protect=protect,
             keys=tuple(sorted(desired.properties)),
-            properties=dict(desired.properties),
+            secret_keys=tuple(sorted(desired.secret_keys)),
+            mirror=desired.mirrors.catalog if isinstance(desired, DesiredTable) and desired.mirrors else None,
+            properties=properties,
         )
 
 
@@ -178,7 +187,7 @@ def change_of(
     storage: StorageKind | None = None,
 ) -> Change:
     """Return the change from ``before`` to ``after``, which ``desired`` asks for, with the fields that differ."""
-    secret_keys = desired.secret_keys if desired else frozenset()
+    secret_keys = _secret_keys(desired, before)
     return Change(
         catalog=context.catalog,
         kind=action.kind,
@@ -187,13 +196,28 @@ def change_of(
         before=before,
         after=after,
         fields=explain(before, after, context.address(identifier), secret_keys),
-        reason=reason,
+        reason=_as_mirrored(desired, action) or reason,
         source=desired.source if desired else None,
+        mirror_of=desired.mirrors if isinstance(desired, DesiredTable) else None,
         replace=replace,
         probe=probe,
         storage=storage,
-        secret_keys=tuple(sorted(secret_keys)),
+        secret_keys=secret_keys,
     )
+
+
+def _secret_keys(desired: DesiredNamespace | DesiredTable | None, before: ObjectView | None) -> tuple[str, ...]:
+    """Return the properties whose values are secrets by where the block takes them from, or took them from before."""
+    return tuple(sorted({*(desired.secret_keys if desired else ()), *(before.secret_keys if before else ())}))
+
+
+def _as_mirrored(desired: DesiredNamespace | DesiredTable | None, action: Action) -> str:
+    """Return why a table comes to be that a mirror asks for; empty for anything else."""
+    origin = desired.mirrors if isinstance(desired, DesiredTable) else None
+    if desired is None or origin is None or action not in (Action.REGISTER_TABLE, Action.DECLARE_TABLE):
+        return ""
+    is_same = desired.id[-len(origin.identifier) :] == origin.identifier
+    return f"mirrors {origin.catalog if is_same else address(origin.catalog, origin.identifier)}"
 
 
 def removal(

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, PrivateAttr, ValidationError
 
 from reconciler.errors import PlanFileError
 from reconciler.planner.entries import Blocked, Change, Fingerprint, Guard, Note
@@ -39,6 +39,8 @@ class CatalogSummary(Document):
 
     ``removable_tables`` is how many tables pruning may touch, ``removed_tables`` how many of those the plan removes;
     ``unnamed_tables`` is how many the manifest does not name, ``unmanaged_tables`` how many of those nobody manages;
+    ``mirrored_tables`` is how many tables its mirror finds in the catalog that it follows, absent without a mirror, and
+    ``unmirrored_tables`` how many that came from there the plan removes;
     ``service`` is a slow digest of the resolved configuration without its credentials: of the service and its root.
     """
 
@@ -50,6 +52,8 @@ class CatalogSummary(Document):
     removed_tables: int = 0
     unnamed_tables: int = 0
     unmanaged_tables: int = 0
+    mirrored_tables: int | None = None
+    unmirrored_tables: int = 0
     service: str = ""
     desired_objects: int
 
@@ -110,6 +114,8 @@ class Plan(Document):
     thresholds: Thresholds = Thresholds()
     options: Options = Options()
 
+    _is_read: bool = PrivateAttr(default=False)
+
     renderer: ClassVar[Callable[[Plan, Literal["text", "html"]], str] | None] = None
     """How a plan shows itself; ``reconciler`` sets it, as the planner knows of no output."""
 
@@ -131,9 +137,14 @@ class Plan(Document):
         return not self.changes
 
     @property
+    def is_read(self) -> bool:
+        """Whether it was read from its saved form, which anybody may have written."""
+        return self._is_read
+
+    @property
     def concerned(self) -> frozenset[str]:
         """The catalogs of which the plan says more than what was read."""
-        return frozenset(one.catalog for one in (*self.changes, *self.blocked))
+        return frozenset(one.catalog for one in (*self.changes, *self.blocked, *self.waiting))
 
     def summary(self) -> Summary:
         """Return the counts that the last line of a plan shows."""
@@ -184,6 +195,7 @@ class Plan(Document):
         for position, change in enumerate(plan.changes):
             if any(not 0 <= dependency < count or dependency == position for dependency in change.depends_on):
                 raise PlanFileError(f"the plan is damaged: {change.address} depends on what is not in it")
+        plan._is_read = True  # noqa: SLF001 - its own
         return plan
 
 

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from reconciler.planner.views import ObjectView
 
-__all__ = ["ADOPTABLE", "EXTRA_COLUMNS", "SENTENCES", "STALE_COLUMNS", "UNMANAGED", "UNSAFE", "unmarkable"]
+__all__ = [
+    "ADOPTABLE",
+    "CANNOT_FOLLOW",
+    "EXTRA_COLUMNS",
+    "HIDDEN",
+    "MIRRORED_BEFORE",
+    "SENTENCES",
+    "STALE_COLUMNS",
+    "UNMANAGED",
+    "UNSAFE",
+    "unmarkable",
+]
 
 UNMANAGED = "unmanaged"
 ADOPTABLE = "adoptable"
 UNSAFE = "unsafe"
 EXTRA_COLUMNS = "extra-columns"
 STALE_COLUMNS = "stale-columns"
+CANNOT_FOLLOW = "cannot-follow"
+MIRRORED_BEFORE = "mirrored-before"
+HIDDEN = "hidden"
 UNMARKABLE = "unmarkable"
 UNPROTECTABLE = "unprotectable"
 STAYS_PROTECTED = "stays-protected"
@@ -39,10 +53,37 @@ SENTENCES = {
         "{count} tables in {where} have columns that their blocks do not name, and keep them; {name} has {detail}.",
     ),
     STALE_COLUMNS: (
-        "{where}/{name} gets other columns, and its entry keeps showing the old ones: this catalog cannot change them.",
+        "the entry of {where}/{name} shows other columns than its data, and cannot be changed here: {detail}.",
         (
-            "{count} tables in {where} get other columns, and their entries keep showing the old ones: "
-            "this catalog cannot change them."
+            "the entries of {count} tables in {where} show other columns than their data, and cannot be changed here; "
+            "in {name}: {detail}."
+        ),
+    ),
+    CANNOT_FOLLOW: (
+        "{where}/{name} differs from what it mirrors ({detail}) and stays so: this catalog cannot change an entry.",
+        (
+            "{count} tables in {where} differ from what they mirror and stay so ({name}: {detail}): "
+            "this catalog cannot change an entry."
+        ),
+    ),
+    MIRRORED_BEFORE: (
+        (
+            "{where}/{name} was mirrored from {detail}, and stays now that no `mirror` asks for it; "
+            "`lancens import --append` writes its block, one with `absent: true` removes it."
+        ),
+        (
+            "{count} tables in {where} were mirrored from {detail}, and stay now that no `mirror` asks for them; "
+            "`lancens import --append` writes their blocks, one with `absent: true` removes a table."
+        ),
+    ),
+    HIDDEN: (
+        (
+            "{where}/{name} has properties whose values the service does not show, so that a new one is not seen: "
+            "{detail}."
+        ),
+        (
+            "{count} tables in {where} have properties whose values the service does not show, so that a new one is "
+            "not seen; {name} has {detail}."
         ),
     ),
     UNMARKABLE: (

@@ -45,11 +45,28 @@ def notes_on_renames(source: CatalogInput, outcomes: Outcomes, changes: Collecti
             why = "this manifest neither made nor adopted it"
             said = f"{address(catalog, line.origin)} stays when its tables have moved: {why}."
             yield Note(catalog=catalog, message=said)
+    for line in sorted(source.desired.moves, key=lambda line: line.to):
+        left = () if line.is_table else _left_behind(source, line)
+        if left:
+            named = ", ".join(f"`{key}`" for key in left[:_NAMED]) + (" and others" if len(left) > _NAMED else "")
+            said = f"{address(catalog, line.to)} is there already and does not get properties of "
+            said += f"{address(catalog, line.origin)}: {named}. Write those it is to have in its block."
+            yield Note(catalog=catalog, message=said)
     hints = [*_hints(source.capabilities, changes)]
     for hint in hints[:_NAMED]:
         yield Note(catalog=catalog, message=hint)
     if len(hints) > _NAMED:
         yield Note(catalog=catalog, message=f"{count(len(hints) - _NAMED, 'more pair')} of changes look like renames.")
+
+
+def _left_behind(source: CatalogInput, line: DesiredMove) -> Sequence[str]:
+    """Return the properties that others have set of a namespace, and that the one it is moved to lacks."""
+    origin, there = (source.live.namespaces.get(name) for name in (line.origin, line.to))
+    if origin is None or there is None:
+        return ()
+    places = source.capabilities.namespace_places
+    found = ownership.others(origin.properties)
+    return sorted(key for key, value in found.items() if key not in places and there.properties.get(key) != value)
 
 
 def _lines(lines: Sequence[DesiredMove]) -> str:
@@ -63,8 +80,9 @@ def _hints(able: Capabilities, changes: Collection[Change]) -> Iterator[str]:
     They may be where they are at one location, where they are the only ones of their namespace, and where they have one
     name in two namespaces; a namespace whose tables all turn up in another one is one rename.
     """
-    new = [change for change in changes if change.kind == "table" and change.is_new and change.moved_from is None]
-    gone = [change for change in changes if change.action is Action.DEREGISTER_TABLE and change.source is None]
+    named = [change for change in changes if change.kind == "table" and change.mirror_of is None]
+    new = [change for change in named if change.is_new and change.moved_from is None]
+    gone = [change for change in named if change.action is Action.DEREGISTER_TABLE and change.source is None]
     found: dict[Identifier, Identifier] = {}
     for pairs in (_at_one_place(new, gone), _beside(new, gone), _of_one_name(new, gone)):
         for origin, to in pairs:

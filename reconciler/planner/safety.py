@@ -31,7 +31,8 @@ def check_removals(plan: Plan) -> None:
     """Refuse a plan that removes too much of a catalog.
 
     Too much is more than ``thresholds.max_removal_percent`` of the tables that pruning may touch, where there are at
-    least ``thresholds.min_tables`` of them, or anything at all when the manifest says nothing about the catalog.
+    least ``thresholds.min_tables`` of them, or anything at all when the manifest says nothing about the catalog, or
+    when its mirror finds nothing in the catalog that it follows.
 
     Raises:
         SafetyError: naming each catalog, what would be removed and the flag that allows it.
@@ -48,7 +49,12 @@ def removes_too_much(limits: Thresholds, catalogs: Iterable[CatalogSummary]) -> 
 
 def _reasons(limits: Thresholds, catalog: CatalogSummary) -> Iterator[str]:
     tables, removed = catalog.removable_tables, catalog.removed_tables
-    if removed and not catalog.desired_objects:
+    if catalog.unmirrored_tables and catalog.mirrored_tables == 0:
+        yield (
+            f"{catalog.name}: its mirror finds no table in the catalog that it follows, which would deregister "
+            f"{catalog.unmirrored_tables} tables; that catalog may be empty, missing or another one"
+        )
+    elif removed and not catalog.desired_objects and catalog.mirrored_tables is None:
         yield f"{catalog.name}: the manifest names no object of this catalog, which would deregister {removed} tables"
     elif tables >= limits.min_tables and removed * 100 > tables * limits.max_removal_percent:
         yield (

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from reconciler.redaction import redact_properties
-from reconciler.state import Column, Evolve, ExtraColumns, Schema
+from reconciler.state import Column, DesiredTable, Evolve, ExtraColumns, Schema, Storage, StorageKind
 
-__all__ = ["Pair", "SchemaDifference", "compare", "evolved", "named_metadata"]
+__all__ = ["Pair", "SchemaDifference", "compare", "evolved", "named_metadata", "planned"]
 
 
 class Pair(NamedTuple):
@@ -86,6 +86,15 @@ def evolved(found: Schema, difference: SchemaDifference) -> Schema:
     relaxed = {pair.found.name for pair in difference.relaxed}
     kept = (replace(column, nullable=True) if column.name in relaxed else column for column in found)
     return (*kept, *difference.missing)
+
+
+def planned(desired: DesiredTable, storage: Storage) -> Schema | None:
+    """Return the columns that data has once its table is as planned; None where none are known or it is blocked."""
+    if storage.kind is StorageKind.NOTHING or desired.schema is None or storage.schema is None:
+        return desired.schema if storage.kind is StorageKind.NOTHING else storage.schema
+    difference = compare(desired.schema, named_metadata(storage.schema, desired.schema))
+    blocking = difference.blocking(desired.evolve, desired.extra_columns)
+    return None if blocking else evolved(storage.schema, difference)
 
 
 def _agrees(desired: Column, found: Column) -> bool:

@@ -67,8 +67,9 @@ def settle(
     """
     settled = Settled(list(changes), blocked={one.key: one for one in blocked})
     candidates = list(drops)
+    held = source.mirrored.held if source.mirrored else frozenset[Identifier]()
     while True:
-        waits = _waits(settled)
+        waits = _waits(settled, held)
         while waits is not None:
             found = [change for change in (*settled.changes, *candidates) if waits(change)]
             if not found:
@@ -77,7 +78,7 @@ def settle(
             settled.waiting += found
             settled.changes = [change for change in settled.changes if change.key not in aside]
             candidates = [change for change in candidates if change.key not in aside]
-            waits = _waits(settled)
+            waits = _waits(settled, held)
         decided, settled.notes = _decide_drops(source, settled.changes, candidates, tables)
         planned = [*settled.changes, *decided]
         clashes = {
@@ -117,9 +118,12 @@ def _blocked(clash: _Clash) -> Blocked:
     )
 
 
-def _waits(settled: Settled) -> Callable[[Change], bool] | None:
-    """Return what tells whether a change waits with something blocked; None where nothing can."""
-    if not settled.blocked:
+def _waits(settled: Settled, mirrors: Collection[Identifier]) -> Callable[[Change], bool] | None:
+    """Return what tells whether a change waits with something blocked; None where nothing can.
+
+    ``mirrors`` are the tables that wait with what they follow in another catalog.
+    """
+    if not settled.blocked and not mirrors:
         return None
     above = {one.identifier for one in settled.blocked.values() if one.kind == "namespace"}
     held: list[Blocked | Change] = [*settled.blocked.values(), *settled.waiting]
@@ -128,6 +132,8 @@ def _waits(settled: Settled) -> Callable[[Change], bool] | None:
 
     def waits(change: Change) -> bool:
         identifier = change.identifier
+        if change.kind == "table" and identifier in mirrors:
+            return True
         if above and any(identifier[:depth] in above for depth in range(1, len(identifier))):
             return True
         if not change.action.removes:

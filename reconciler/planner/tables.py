@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from reconciler import locations, ownership
-from reconciler.planner.entries import Action, Blocked, Change
+from reconciler.planner.entries import Action, Blocked
 from reconciler.planner.facts import TableFacts, has_true_request, is_relocated, is_unanswered
 from reconciler.planner.mending import remedy, rename_hint
 from reconciler.planner.outcome import Context, Fault, Outcome, Remark, change_of, guard_of, removal
-from reconciler.planner.remarks import ADOPTABLE, EXTRA_COLUMNS, STALE_COLUMNS, UNMANAGED, unmarkable
+from reconciler.planner.remarks import (
+    ADOPTABLE,
+    CANNOT_FOLLOW,
+    EXTRA_COLUMNS,
+    HIDDEN,
+    MIRRORED_BEFORE,
+    STALE_COLUMNS,
+    UNMANAGED,
+    unmarkable,
+)
 from reconciler.planner.schemas import SchemaDifference, compare, evolved, named_metadata
 from reconciler.planner.views import ObjectView
+from reconciler.redaction import REDACTED, is_hidden
 from reconciler.state import DesiredTable, Evolve, LiveTable, Prune, Schema, StorageKind
 
 __all__ = ["diff_table", "remarks_on"]
@@ -23,6 +33,7 @@ _NO_PLACE = Fault(
 _NO_DIFFERENCE = SchemaDifference()
 _MOST_NAMED = 3
 _REQUEST_FORGOTTEN = "what is noted of the location asked for is out of date"
+_STALE_COLUMNS = "its entry shows other columns than the data has"
 _REQUEST_ANSWERED = "not at the location asked for, and not noted that the service chose another"
 
 
@@ -46,6 +57,8 @@ def diff_table(
         return None if live is None else _unnamed(context, live)
     if desired.absent:
         return None if live is None else _absent(context, desired, live)
+    if desired.refused is not None:
+        return context.blocked(desired.refused, desired, live, facts)
     if live is None:
         return context.held(held, desired, facts) if held else _new(context, desired, facts)
     if facts is None and _is_settled(context, desired, live):
@@ -58,7 +71,8 @@ def _is_settled(context: Context, desired: DesiredTable, live: LiveTable) -> boo
     properties = live.properties
     if context.capabilities.table_markers and (
         properties.get(ownership.MANAGED_BY) != context.owner
-        or properties.get(ownership.KEYS, "[]") != ownership.encode_keys(desired.properties)
+        or ownership.mirror_of(properties) != (desired.mirrors.catalog if desired.mirrors else None)
+        or properties.get(ownership.KEYS, "[]") != ownership.encode_keys(desired.properties, desired.secret_keys)
         or (desired.protect is not None and desired.protect != ownership.is_protected(properties))
     ):
         return False
@@ -80,7 +94,12 @@ def _unnamed(context: Context, live: LiveTable) -> Outcome:
             return context.foreign(live)
     elif context.prune is Prune.NEVER:
         return None
+    mirror = ownership.mirror_of(live.properties) if owner == context.owner else None
+    if mirror is not None and mirror != context.mirror:
+        return Remark(MIRRORED_BEFORE, live.id, mirror)
     reason = "owned, no longer in the manifest" if owner == context.owner else "not in the manifest, prune: all"
+    if mirror is not None:
+        reason = f"mirrored, no longer in {mirror}"
     return removal(context, Action.DEREGISTER_TABLE, live, reason, None)
 
 
@@ -175,6 +194,7 @@ def _storage_fault(desired: DesiredTable, facts: TableFacts) -> Fault | None:
         return Fault(
             f"{place} is not accessible ({storage.detail})",
             "set credentials in `storage.*` of the catalog's `config`, or write `probe: false` in its block",
+            "set credentials in `storage.*` of the catalog's `config`, or write `probe: false` in its `defaults`",
         )
     if storage.kind is StorageKind.NOT_LANCE:
         return Fault(
@@ -184,6 +204,7 @@ def _storage_fault(desired: DesiredTable, facts: TableFacts) -> Fault | None:
     return Fault(
         f"{place} cannot be opened: {storage.detail}",
         "plan again once it can be opened, or write `probe: false` in its block",
+        "plan again once it can be opened, or write `probe: false` in the catalog's `defaults`",
     )
 
 
@@ -208,6 +229,7 @@ def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: T
 
     before = context.view(desired, live) or ObjectView()
     after = _after(context, desired, live, before, moved=moved)
+    before, after = _following(context, facts, before, after)
     grows = bool(difference.missing or difference.relaxed)
     if not moved and not without_data and not grows:
         if not _touches_entry(before, after):
@@ -228,7 +250,8 @@ def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: T
         after = after.model_copy(update={"columns": evolved(found, difference)})
         reason = _growth(difference, live)
         return _update(context, desired, live, facts, Action.ALTER_TABLE, before, after, reason)
-    return _update(context, desired, live, facts, Action.UPDATE_TABLE, before, after, _reason(context, before, after))
+    reason = _reason(context, desired, before, after)
+    return _update(context, desired, live, facts, Action.UPDATE_TABLE, before, after, reason)
 
 
 def _growth(difference: SchemaDifference, live: LiveTable) -> str:
@@ -240,19 +263,32 @@ def _growth(difference: SchemaDifference, live: LiveTable) -> str:
 
 
 def remarks_on(
-    context: Context, desired: DesiredTable | None, facts: TableFacts | None, outcome: Outcome
+    context: Context,
+    desired: DesiredTable | None,
+    live: LiveTable | None,
+    facts: TableFacts | None,
+    outcome: Outcome,
 ) -> Iterator[Remark]:
     """Yield what is to be said of a table beside its ``outcome``."""
     if desired is None or desired.absent or isinstance(outcome, Blocked):
         return
-    grows = isinstance(outcome, Change) and outcome.action is Action.ALTER_TABLE
-    if grows and context.capabilities.keeps_first_columns:
-        yield Remark(STALE_COLUMNS, desired.id)
+    if facts is not None and facts.entry is not None and context.capabilities.keeps_first_columns:
+        yield Remark(STALE_COLUMNS, desired.id, _few(facts.entry.texts()))
+    if live is not None and REDACTED in live.properties.values():
+        shown = live.properties
+        hidden = [f"`{key}`" for key, value in desired.properties.items() if is_hidden(key, value, shown.get(key))]
+        if hidden:
+            yield Remark(HIDDEN, desired.id, ", ".join(hidden))
     extra = _schema_difference(desired, facts).extra
     if extra:
-        names = [f"`{column.name}`" for column in extra]
-        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-        yield Remark(EXTRA_COLUMNS, desired.id, f"{', '.join(names[:_MOST_NAMED])}{more}")
+        yield Remark(EXTRA_COLUMNS, desired.id, _few(f"`{column.name}`" for column in extra))
+
+
+def _few(parts: Iterable[str]) -> str:
+    """Return the first of ``parts``, and how many more there are."""
+    found = list(parts)
+    more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+    return f"{', '.join(found[:_MOST_NAMED])}{more}"
 
 
 def _is_to_move(desired: DesiredTable, live: LiveTable, facts: TableFacts | None, *, can_move: bool) -> bool:
@@ -284,6 +320,18 @@ def _after(context: Context, desired: DesiredTable, live: LiveTable, before: Obj
     )
 
 
+def _following(
+    context: Context, facts: TableFacts | None, before: ObjectView, after: ObjectView
+) -> tuple[ObjectView, ObjectView]:
+    """Return both views with the columns that the entry shows, and is to show where the catalog can change them."""
+    if facts is None or facts.entry is None or context.capabilities.keeps_first_columns:
+        return before, after
+    return (
+        before.model_copy(update={"shown_columns": facts.entry.shown}),
+        after.model_copy(update={"shown_columns": facts.entry.to_show}),
+    )
+
+
 def _request(desired: DesiredTable, before: ObjectView) -> tuple[str | None, str | None]:
     """Return what the marks of the location asked for are to say of an entry that stays where it is.
 
@@ -307,6 +355,7 @@ def _touches_entry(before: ObjectView, after: ObjectView) -> bool:
             (before.marks, after.marks),
             (before.request, after.request),
             (before.safeguards, after.safeguards),
+            (before.shown_columns, after.shown_columns),
         )
     )
 
@@ -365,6 +414,10 @@ def _update(
             probe=desired.probe,
             storage=storage,
         )
+    if desired.mirrors is not None and not capabilities.replace_table:
+        keys = before.properties.items() ^ after.properties.items()
+        differing = ["location"] if relocates else sorted({key for key, _ in keys}) or ["its marks"]
+        return Remark(CANNOT_FOLLOW, live.id, ", ".join(differing))
     if not capabilities.replace_table or action not in (Action.RELOCATE_TABLE, Action.UPDATE_TABLE):
         return context.blocked(_unalterable("relocated" if relocates else "changed"), desired, live, facts)
     if desired.protect or (before.protect and desired.protect is not False):
@@ -391,14 +444,16 @@ def _left_alone(context: Context, before: ObjectView, after: ObjectView) -> str 
     return unmarkable(before, after)
 
 
-def _reason(context: Context, before: ObjectView, after: ObjectView) -> str:
+def _reason(context: Context, desired: DesiredTable, before: ObjectView, after: ObjectView) -> str:
     if before.content != after.content:
-        return "differs from the manifest"
+        return f"differs from {desired.mirrors.catalog if desired.mirrors else 'the manifest'}"
     safeguard = context.capabilities.safeguard
     if safeguard is not None and before.safeguards != after.safeguards:
         return safeguard.danger
     if before.request != after.request:
         return _REQUEST_FORGOTTEN if after.requested_location is None else _REQUEST_ANSWERED
+    if before.marks == after.marks:
+        return _STALE_COLUMNS
     if before.managed_by is None:
         return "adopted"
     return "taken over" if before.managed_by != after.managed_by else "marks to renew"

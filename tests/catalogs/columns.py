@@ -47,7 +47,7 @@ def change_columns(manifest: Path, open_table: Callable[[str], lance.LanceDatase
     files, version = _files(dataset), version + 1
     made = _planned(manifest)
     assert made.is_empty
-    [note] = [note.message for note in made.notes if "columns" in note.message]
+    [note] = [note.message for note in made.notes if "does not name" in note.message]
     assert note.endswith(f"/{path} has columns that its block does not name, and keeps them: `score`.")
 
     _write(manifest, _KEY, "{name: user_id, type: int64}\n{indent}- {name: age, type: int32}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -16,3 +17,10 @@ def test_the_demo_ends_in_no_changes() -> None:
     done = subprocess.run([sys.executable, EXAMPLES / "quickstart/demo.py"], capture_output=True, text=True, check=True)
     assert "Applied 5 of 5 changes" in done.stdout
     assert done.stdout.rstrip().splitlines()[-1].startswith("No changes. 5 objects in 1 catalog match")
+
+
+def test_the_mirror_follows_what_somebody_else_wrote(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(EXAMPLES / "mirror/demo.py"), run_name="__main__")
+    shown = capsys.readouterr().out
+    assert "mirrored/features/users" in shown
+    assert "warehouse/mirrored/clicks has 2 rows, at clicks.lance" in shown

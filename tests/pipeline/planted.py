@@ -333,15 +333,22 @@ def _fill_lake(lake: Catalog, uses: int, outside: Path) -> None:
 
 def _fill_prod(prod: Catalog, uses: int, uri: str) -> None:
     """Plant what only a metastore can have, and create the tables in it as other writers do."""
-    from reconciler.backends.hive.gen.ttypes import Database
+    from reconciler.backends.hive.gen.ttypes import Database, FieldSchema
 
+    def table_of(identifier: Identifier, *given: Any) -> Any:
+        """Return an entry that shows the columns in ``shown``, or none."""
+        table = plain_table(identifier, *given)
+        table.sd.cols = [FieldSchema(*column, None) for column in shown.get(identifier, ())]
+        return table
+
+    shown: dict[Identifier, Iterable[tuple[str, str]]] = {}
     external = {"EXTERNAL": "TRUE"}
     others = []
     for _ in range(uses):
         managed, place = prod.new()
         prod.owned(managed, prod.dataset(place))
         prod.expect("wrong-table-type", managed)
-        others.append(plain_table(managed, str(place), _lance(prod.entries.pop(managed)[1]), "MANAGED_TABLE"))
+        others.append(table_of(managed, str(place), _lance(prod.entries.pop(managed)[1]), "MANAGED_TABLE"))
         unmarked, place = prod.new()
         others.append(plain_table(unmarked, str(prod.dataset(place)), external))
         prod.expect("wrong-table-type", unmarked)
@@ -349,6 +356,14 @@ def _fill_prod(prod: Catalog, uses: int, uri: str) -> None:
         place.mkdir(parents=True)
         (place / "part-0.csv").write_text("id\n1\n")
         others.append(plain_table(text, str(place), external))
+        for columns in (["id bigint"], ["score double", "id bigint"], ["id bigint", "score double", "old int"]):
+            stale, place = prod.new()
+            prod.owned(stale, prod.dataset(place))
+            prod.expect("stale-columns", stale)
+            shown[stale] = [(name, kind) for name, _, kind in (column.partition(" ") for column in columns)]
+        same, place = prod.new()
+        prod.owned(same, prod.dataset(place))
+        shown[same] = [("ID", "bigint"), ("score", "double")]
         empty, place = prod.new()
         others.append(plain_table(empty, str(place), external))
     with raw(uri) as client:
@@ -358,7 +373,7 @@ def _fill_prod(prod: Catalog, uses: int, uri: str) -> None:
         for table in others:
             client.create_table(table)
         for identifier, (location, properties) in prod.entries.items():
-            client.create_table(plain_table(identifier, location, {**_lance(properties), **external}))
+            client.create_table(table_of(identifier, location, {**_lance(properties), **external}))
 
 
 def _lance(properties: Mapping[str, str]) -> dict[str, str]:

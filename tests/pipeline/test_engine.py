@@ -33,13 +33,16 @@ from tests.cli.running import shell
 from tests.pipeline.plugins.frozen_backend import freeze
 from tests.pipeline.troubled import SECRET, Troubled
 from tests.soak import count
-from tests.states import held_names, safeguards, situations
+from tests.states import held_names, mirrors, safeguards, situations
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CATALOGS = 12
 """So many random catalogs are in each manifest: starting a job costs more than comparing a hundred tables."""
+
+FOLLOWED = "c00"
+"""The catalog that some of the others mirror."""
 
 THERE, NOTHING = "{data}/there.lance", "{data}/nothing.lance"
 """Where a table is looked for that has a schema: at a real dataset, and where nothing is written yet."""
@@ -79,6 +82,8 @@ class State:
 @st.composite
 def states(draw: st.DrawFn) -> State:
     desired, live = draw(situations())
+    if draw(st.booleans()):
+        desired, live = draw(mirrors(desired, live, of=FOLLOWED))
     with_schema = draw(st.booleans())
     tables = {
         identifier: replace(
@@ -136,6 +141,7 @@ def manifest_of(folder: Path, states: Sequence[State]) -> Manifest:
             desired=replace(
                 state.desired,
                 name=name,
+                mirror=None if name == FOLLOWED else state.desired.mirror,
                 tables={
                     identifier: replace(table, location=table.location and table.location.format(data=folder))
                     for identifier, table in state.desired.tables.items()

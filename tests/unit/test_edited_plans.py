@@ -32,7 +32,7 @@ from reconciler.planner.plan import Plan
 from reconciler.state import DesiredCatalog, Snapshot
 from tests.plans import resealed
 from tests.soak import count, seeded
-from tests.states import held_names, manifests, situations
+from tests.states import held_names, manifests, mirrors, situations
 from tests.unit.applier.world import FakeStorage, Ledger
 from tests.unit.planner.building import USERS
 
@@ -212,11 +212,16 @@ def manifest_of(folder: Path, config: Callable[[str], str], wanted: dict[str, De
     path = folder / "lancens.yaml"
     path.write_text("\n".join(["version: 1", "name: store", "safety: {min_tables: 2}", "catalogs:", *lines]))
     read = reconciler.load(path)
+    return renewed(read, wanted)
+
+
+def renewed(manifest: Manifest, wanted: dict[str, DesiredCatalog]) -> Manifest:
+    """Return a manifest that wants something else in its catalogs."""
     named = {
-        name: replace(read.catalogs[name], desired=replace(one, name=name, owner=f"store/{name}"))
+        name: replace(manifest.catalogs[name], desired=replace(one, name=name, owner=f"store/{name}"))
         for name, one in wanted.items()
     }
-    return replace(read, catalogs=named)
+    return replace(manifest, catalogs=named)
 
 
 def with_schemas(wanted: DesiredCatalog, chance: random.Random) -> DesiredCatalog:
@@ -278,6 +283,13 @@ def in_memory(
     return Bench(manifest, folder / "journal", reset, state)
 
 
+def perhaps_mirrored(
+    found: tuple[DesiredCatalog, Snapshot],
+) -> st.SearchStrategy[tuple[DesiredCatalog, Snapshot]]:
+    """Return what is wanted and what is there, with a mirror of the first catalog or without."""
+    return st.just(found) | mirrors(*found, of=CATALOGS[0])
+
+
 chances = st.integers(0, 2**32).map(random.Random)
 quick = settings(
     deadline=None,
@@ -287,6 +299,53 @@ quick = settings(
 )
 
 
+def settle(bench: Bench, mirrored: list[str]) -> None:
+    """Apply saved plans until nothing is left to do, which one does unless something is blocked."""
+    plan = reconciler.plan(bench.manifest, allow_mass_removal=True)
+    for _ in range(4):  # what is blocked may be free after one apply
+        mirrored.extend(change.action for change in plan.changes if change.mirror_of is not None)
+        if plan.is_empty:
+            return
+        saved = Plan.from_json(plan.to_json())
+        report = reconciler.apply(
+            saved, bench.manifest, journal=bench.journal, allow_mass_removal=True, skip_blocked=True
+        )
+        assert report.ok, [result.message for result in report.results if result.message]
+        was_blocked, plan = plan.blocked, reconciler.plan(bench.manifest, allow_mass_removal=True)
+        assert was_blocked or plan.is_empty, plan.to_json()
+    raise AssertionError(plan.to_json())
+
+
+@pytest.mark.soak
+def test_what_a_mirror_follows_is_settled_by_applying_saved_plans(tmp_path: Path) -> None:
+    seed = seeded("mirrors, in memory").randrange(2**32)
+    mirrored: list[str] = []
+
+    @hypothesis.seed(seed)
+    @settings(quick, max_examples=count(40, 2000))
+    @given(situations(), situations().flatmap(lambda found: mirrors(*found, of=CATALOGS[0])), manifests(), chances)
+    def followed(
+        source: tuple[DesiredCatalog, Snapshot],
+        target: tuple[DesiredCatalog, Snapshot],
+        changed: DesiredCatalog,
+        chance: random.Random,
+    ) -> None:
+        store = FakeStorage(Ledger())
+        with store.installed():
+            found = dict(zip(CATALOGS, (source, target), strict=True))
+            blocks = {name: with_schemas(one, chance) for name, (one, _) in found.items()}
+            live = {name: there for name, (_, there) in found.items()}
+            bench = in_memory(tmp_path, blocks, live, {name: [] for name in found}, store)
+            bench.reset()
+            settle(bench, mirrored)
+            blocks[CATALOGS[0]] = with_schemas(changed, chance)
+            settle(replace(bench, manifest=renewed(bench.manifest, blocks)), mirrored)
+
+    followed()
+    print({one: mirrored.count(one) for one in sorted(set(mirrored))})
+    assert len(mirrored) >= count(20, 500)
+
+
 @pytest.mark.soak
 def test_an_edited_plan_is_refused_or_does_what_the_plan_does(tmp_path: Path) -> None:
     seed = seeded("edited plans, in memory").randrange(2**32)
@@ -294,7 +353,7 @@ def test_an_edited_plan_is_refused_or_does_what_the_plan_does(tmp_path: Path) ->
 
     @hypothesis.seed(seed)
     @settings(quick, max_examples=count(6, 60))
-    @given(st.tuples(situations(), situations()), chances, st.data())
+    @given(st.tuples(situations(), situations().flatmap(perhaps_mirrored)), chances, st.data())
     def edited(found: tuple[tuple[DesiredCatalog, Snapshot], ...], chance: random.Random, data: st.DataObject) -> None:
         wanted, live = zip(*found, strict=True)
         held = {name: data.draw(held_names(*one)) for name, one in zip(CATALOGS, found, strict=True)}

@@ -15,6 +15,7 @@ VOCABULARY = {
     "concurrency",
     "display",
     "errors",
+    "limits",
     "locations",
     "names",
     "ownership",

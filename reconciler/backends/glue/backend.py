@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -27,9 +28,13 @@ from reconciler.backends.glue.structures import (
     live_database,
     live_table,
     new_table,
+    shown_columns,
     table_oddity,
+    with_columns,
     with_state,
 )
+from reconciler.backends.hive_columns import hive_columns
+from reconciler.concurrency import in_parallel
 from reconciler.errors import (
     InvalidInputError,
     NamespaceAlreadyExistsError,
@@ -39,7 +44,17 @@ from reconciler.errors import (
     UnsupportedOperationError,
 )
 from reconciler.names import EVERYTHING, Identifier, Scope, join
-from reconciler.state import Capabilities, ForeignTable, LiveNamespace, LiveTable, NameRule, PropertyChanges, Snapshot
+from reconciler.state import (
+    Capabilities,
+    ForeignTable,
+    LiveNamespace,
+    LiveTable,
+    NameRule,
+    PropertyChanges,
+    Schema,
+    ShownColumns,
+    Snapshot,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_glue.type_defs import CatalogTypeDef, DatabaseTypeDef, TableTypeDef
@@ -50,6 +65,7 @@ KIND = "lancens.kind"
 """The property by which a Lance client asks CreateNamespace for a catalog; it is not stored."""
 
 _STORAGE = "storage."
+_LONGEST_COLUMN = 255
 # CreateCatalog makes catalogs directly in an account; it has no parameter for a parent.
 _CATALOG_DEPTH = 1
 _CATALOG_NAME = re.compile(r"(?!aws:)[^./\\]{1,64}")
@@ -67,6 +83,7 @@ class GlueBackend(Backend):
     config_model = GlueConfig
     config: GlueConfig
     capabilities = Capabilities(
+        lost_with_namespace="its description, location and Lake Formation permissions",
         table_depths=(1, None),
         name_rule=NameRule(_NAME, "a name in Glue has at most 255 printable characters"),
         folds_case=True,
@@ -273,6 +290,42 @@ class GlueBackend(Backend):
             if self.load_table(identifier) != altered:
                 raise repeated.refusal from None
         return altered
+
+    def shown_columns(self, identifiers: Collection[Identifier]) -> dict[Identifier, ShownColumns]:
+        """Return the columns of the tables' entries, with a listing of about a hundred names a call."""
+        names: defaultdict[Identifier, set[str]] = defaultdict(set)
+        for identifier in identifiers:
+            names[identifier[:-1]].add(identifier[-1])
+
+        def read(database: Identifier) -> list[TableTypeDef]:
+            try:
+                return list(self._service.tables_named(self._place(database[:-1]), database[-1], names[database]))
+            except NamespaceNotFoundError:
+                return []
+
+        return {
+            (*database, table["Name"]): shown
+            for database, tables in zip(names, in_parallel(read, names, self.parallelism), strict=True)
+            for table in tables
+            if table_oddity(table) is None and (shown := shown_columns(table))
+        }
+
+    def columns_to_show(self, schema: Schema) -> ShownColumns | None:
+        """Return the columns of data with ``schema`` in Hive's types, which Glue has taken over."""
+        return hive_columns(schema, _LONGEST_COLUMN)
+
+    def show_columns(self, identifier: Identifier, columns: ShownColumns) -> None:
+        """Replace the columns of a table's entry; what is said of one beside its type stays.
+
+        Raises:
+            ConcurrentModificationError: it was changed after it was read here.
+        """
+        table = self._table(identifier)
+        try:
+            self._service.update_table(self._place(identifier[:-2]), identifier[-2], with_columns(table, columns))
+        except RepeatedError as repeated:
+            if shown_columns(self._table(identifier)) != shown_columns(with_columns(table, columns)):
+                raise repeated.refusal from None
 
     def direct_location(self, identifier: Identifier) -> str:
         """Return where a table made directly goes: below the location of its database, where that has one."""

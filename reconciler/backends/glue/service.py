@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
@@ -41,6 +42,8 @@ _log = logging.getLogger(__name__)
 # The largest pages Glue gives.
 _CATALOGS_PAGE = 1000
 _PAGE = 100
+_LONGEST_PATTERN = 2048
+_PLAIN_NAME = re.compile("[a-z0-9_]+")
 # Matches every name, whether Glue reads it as a regular expression or as a pattern of Hive's.
 _ANY_NAME = ".*"
 
@@ -69,6 +72,10 @@ class _Only(TypedDict, total=False):
     AttributesToGet: list[Literal["NAME"]]
 
 
+class _Picked(_Only, total=False):
+    Expression: str
+
+
 class _AtVersion(TypedDict, total=False):
     VersionId: str
 
@@ -84,6 +91,18 @@ def _below(place: Place) -> _Below:
 
 def _only(*, names: bool) -> _Only:
     return {"AttributesToGet": ["NAME"]} if names else {}
+
+
+def _patterns(names: Iterable[str]) -> Iterator[str]:
+    """Yield alternatives of ``names``, each text as long as a call admits at most."""
+    pattern = ""
+    for name in names:
+        if pattern and len(pattern) + len(name) >= _LONGEST_PATTERN:
+            yield pattern
+            pattern = ""
+        pattern = f"{pattern}|{name}" if pattern else name
+    if pattern:
+        yield pattern
 
 
 def _at_version(table: TableTypeDef) -> _AtVersion:
@@ -215,10 +234,20 @@ class Service:
     def tables(self, place: Place, database: str, *, names_only: bool = False) -> Iterator[TableTypeDef]:
         """Yield everything Glue calls a table: views and tables of other formats too."""
 
+        return self._listed(place, database, _only(names=names_only))
+
+    def tables_named(self, place: Place, database: str, names: Collection[str]) -> Iterator[TableTypeDef]:
+        """Yield those of the named tables that are there, of every sort; several names are one call."""
+        plain = sorted(name for name in names if _PLAIN_NAME.fullmatch(name))
+        narrowed: list[_Picked] = [{"Expression": pattern} for pattern in _patterns(plain)]
+        if len(plain) < len(names):  # what the other names would be as patterns is nowhere documented
+            narrowed = [{}]
+        for picked in narrowed:
+            yield from (table for table in self._listed(place, database, picked) if table["Name"] in names)
+
+    def _listed(self, place: Place, database: str, picked: _Only | _Picked) -> Iterator[TableTypeDef]:
         def fetch(after: _After) -> tuple[Sequence[TableTypeDef], str | None]:
-            answer = self._client().get_tables(
-                DatabaseName=database, MaxResults=_PAGE, **_in(place), **_only(names=names_only), **after
-            )
+            answer = self._client().get_tables(DatabaseName=database, MaxResults=_PAGE, **_in(place), **picked, **after)
             return answer["TableList"], answer.get("NextToken")
 
         return self._pages("GetTables", place.label_of(database), fetch, lambda found: found["Name"])

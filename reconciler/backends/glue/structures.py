@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from reconciler.names import Identifier
-from reconciler.state import ForeignTable, LiveNamespace, LiveTable
+from reconciler.state import ForeignTable, LiveNamespace, LiveTable, ShownColumn, ShownColumns
 
 if TYPE_CHECKING:
     from botocore.model import Shape
     from mypy_boto3_glue.type_defs import (
         CatalogTypeDef,
+        ColumnOutputTypeDef,
         DatabaseTypeDef,
         StorageDescriptorOutputTypeDef,
         TableInputTypeDef,
@@ -35,7 +36,9 @@ __all__ = [
     "live_database",
     "live_table",
     "new_table",
+    "shown_columns",
     "table_oddity",
+    "with_columns",
     "with_state",
 ]
 
@@ -131,6 +134,29 @@ def with_state(table: TableTypeDef, wanted: LiveTable) -> TableTypeDef:
     marks = {key: value for key, value in (table.get("Parameters") or {}).items() if key == _TABLE_TYPE}
     descriptor: StorageDescriptorOutputTypeDef = {**table.get("StorageDescriptor", {}), "Location": wanted.location}
     return {**table, "Parameters": {**wanted.properties, **marks}, "StorageDescriptor": descriptor}
+
+
+def shown_columns(table: TableTypeDef) -> ShownColumns:
+    """Return the columns that an entry shows; none where others are keys of partitions, as no Lance table has them."""
+    if table.get("PartitionKeys"):
+        return ()
+    columns = table.get("StorageDescriptor", {}).get("Columns") or []
+    return tuple(ShownColumn(column["Name"], column.get("Type", ""), column.get("Comment")) for column in columns)
+
+
+def with_columns(table: TableTypeDef, columns: ShownColumns) -> TableTypeDef:
+    """Return the entry ``table`` showing ``columns``, each with what is said of it already, and all else as it is."""
+    descriptor: StorageDescriptorOutputTypeDef = {**table.get("StorageDescriptor", {})}
+    known = {column["Name"].lower(): column for column in descriptor.get("Columns") or []}
+    shown: list[ColumnOutputTypeDef] = []
+    for column in columns:
+        there = known.get(column.name.lower(), {"Name": column.name})
+        altered: ColumnOutputTypeDef = {**there, "Type": column.type}
+        if column.comment is not None:
+            altered["Comment"] = column.comment
+        shown.append(altered)
+    descriptor["Columns"] = shown
+    return {**table, "StorageDescriptor": descriptor}
 
 
 def as_input(value: object, shape: Shape) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from reconciler import locations
 from reconciler.backends.base import Backend
+from reconciler.backends.hive.columns import LONGEST_COLUMN, columns_of
 from reconciler.backends.hive.config import HiveConfig
 from reconciler.backends.hive.databases import Databases
 from reconciler.backends.hive.directories import Directories
@@ -25,10 +27,11 @@ from reconciler.backends.hive.entries import (
 from reconciler.backends.hive.leftovers import Leftovers
 from reconciler.backends.hive.metastore import Metastore
 from reconciler.backends.hive.tables import Tables
+from reconciler.backends.hive_columns import hive_columns
 from reconciler.concurrency import in_parallel
 from reconciler.errors import InvalidInputError, NamespaceNotFoundError, UnsupportedOperationError
 from reconciler.names import Identifier, Scope, check_name, join
-from reconciler.state import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot
+from reconciler.state import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Schema, ShownColumns, Snapshot
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
@@ -196,6 +199,26 @@ class HiveBackend(Backend):
         """Merge ``changes`` into a table's parameters and, where given, set its location."""
         database = self._database(identifier[:-1])
         return table_of(identifier, self._tables.alter(database, identifier[-1], changes, location))
+
+    def shown_columns(self, identifiers: Collection[Identifier]) -> dict[Identifier, ShownColumns]:
+        """Return the columns of the tables' entries, with a call a batch."""
+        names: defaultdict[DatabaseName, list[str]] = defaultdict(list)
+        for identifier in identifiers:
+            names[self._database(identifier[:-1])].append(identifier[-1])
+        return {
+            (*database.identifier, table.tableName): shown
+            for database, inside in names.items()
+            for table in self._tables.named(database, inside)
+            if is_lance(table) and (shown := columns_of(table)) is not None
+        }
+
+    def columns_to_show(self, schema: Schema) -> ShownColumns | None:
+        """Return the columns of data with ``schema`` in Hive's types."""
+        return hive_columns(schema, LONGEST_COLUMN)
+
+    def show_columns(self, identifier: Identifier, columns: ShownColumns) -> None:
+        """Replace the columns of a table's entry; the comments of those that stay are kept."""
+        self._tables.show(self._database(identifier[:-1]), identifier[-1], columns)
 
     def rename_table(self, identifier: Identifier, to: Identifier) -> LiveTable:
         """Give the entry of a table another name within its catalog; the metastore is told to leave the data."""

@@ -10,6 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from reconciler.backends.hive.columns import comments_of, with_columns, with_leading_columns
 from reconciler.backends.hive.directories import Directories
 from reconciler.backends.hive.entries import (
     EXTERNAL_TABLE,
@@ -25,12 +26,13 @@ from reconciler.backends.hive.faults import creating, detail, translated
 from reconciler.concurrency import in_parallel
 from reconciler.errors import (
     ConcurrentModificationError,
+    InvalidTableStateError,
     NamespaceNotFoundError,
     NotLanceTableError,
     TableAlreadyExistsError,
     TableNotFoundError,
 )
-from reconciler.state import PropertyChanges
+from reconciler.state import PropertyChanges, ShownColumns
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ttypes import Table
@@ -236,11 +238,37 @@ class Tables:
             first = first or table
             last_change = table.parameters.get(_LAST_CHANGE)
             altered = deepcopy(table)
-            merged = changes.applied_to(table.parameters)
-            set_table_parameters(altered, {**merged, _LAST_CHANGE: _later_than(last_change)})
+            set_table_parameters(altered, changes.applied_to(table.parameters))
             altered.sd.location = location or table.sd.location
-            if self._write(database, name, altered, last_change):
+            if self._write(database, name, altered, last_change, stamped=True):
                 return self.find(database, name)
+        raise self._changed(database, name)
+
+    def show(self, database: DatabaseName, name: str, columns: ShownColumns) -> None:
+        """Let the entry of a Lance table show ``columns``; all else of it stays.
+
+        A server that refuses to change the type of a column (``hive.metastore.disallow.incompatible.col.type.changes``)
+        guards the partitions of tables of other formats. Here nothing reads data by what an entry shows, so the columns
+        from the first difference on are taken away first.
+
+        Raises:
+            TableNotFoundError: there is no such table.
+            ConcurrentModificationError: somebody else keeps changing it, where the server tells.
+            InvalidTableStateError: the server refuses the columns.
+        """
+        comments: dict[str, str | None] = {}
+        for _ in range(_TRIES):
+            table = self.find(database, name)
+            last_change = table.parameters.get(_LAST_CHANGE)
+            comments |= comments_of(table)
+            try:
+                if self._write(database, name, with_columns(table, columns, comments), last_change, stamped=True):
+                    return
+            except InvalidTableStateError:
+                shorter = with_leading_columns(table, columns)
+                if shorter is None:
+                    raise
+                self._write(database, name, shorter, last_change, stamped=True)
         raise self._changed(database, name)
 
     def rename(self, database: DatabaseName, name: str, to: DatabaseName, new_name: str) -> Table:
@@ -280,15 +308,23 @@ class Tables:
     def _changed(self, database: DatabaseName, name: str) -> ConcurrentModificationError:
         return ConcurrentModificationError(f"{self.impl}: table `{database}${name}` was changed by somebody else")
 
-    def _write(self, database: DatabaseName, name: str, table: Table, last_change: str | None) -> bool:
-        """Write a table that was last changed at ``last_change``; return False when it has been changed since."""
+    def _write(
+        self, database: DatabaseName, name: str, table: Table, last_change: str | None, *, stamped: bool = False
+    ) -> bool:
+        """Write a table that was last changed at ``last_change``; return False when it has been changed since.
+
+        ``stamped`` says to keep the time of this change with it.
+        """
         from reconciler.backends.hive.gen.ttypes import EnvironmentContext, MetaException
 
+        if stamped:
+            table.parameters[_LAST_CHANGE] = _later_than(last_change)
         options = {"DO_NOT_UPDATE_STATS": "true"}
         if last_change is not None:
             options.update(expected_parameter_key=_LAST_CHANGE, expected_parameter_value=last_change)
         context = EnvironmentContext(properties=options)
-        with translated(self.impl, f"altering table `{database}${name}`", missing=TableNotFoundError):
+        what = f"altering table `{database}${name}`"
+        with translated(self.impl, what, missing=TableNotFoundError, refused=InvalidTableStateError):
             try:
                 self.metastore.write(
                     lambda client: client.alter_table_with_environment_context(database.wire, name, table, context)

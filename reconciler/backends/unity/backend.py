@@ -26,15 +26,26 @@ from reconciler.backends.unity.properties import LONGEST
 from reconciler.backends.unity.refusals import translate
 from reconciler.backends.unity.scan import foreign_table, live_table, scan_catalog
 from reconciler.backends.unity.service import TableInfo, UnityService
+from reconciler.concurrency import in_parallel
 from reconciler.errors import (
     InvalidInputError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
     NotLanceTableError,
+    TableNotFoundError,
     UnsupportedOperationError,
 )
 from reconciler.names import EVERYTHING, Identifier, Scope, join
-from reconciler.state import Capabilities, ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Schema, Snapshot
+from reconciler.state import (
+    Capabilities,
+    ForeignTable,
+    LiveNamespace,
+    LiveTable,
+    PropertyChanges,
+    Schema,
+    ShownColumns,
+    Snapshot,
+)
 
 __all__ = ["UnityBackend"]
 
@@ -54,6 +65,7 @@ class UnityBackend(Backend):
     config_model = UnityConfig
     config: UnityConfig
     capabilities = Capabilities(
+        lost_with_namespace="its comment, grants and tags",
         max_depth=2,
         table_depths=(2, 2),
         fixed_levels=1,
@@ -156,6 +168,22 @@ class UnityBackend(Backend):
     def shown_schema(self, identifier: Identifier) -> Schema | None:
         """Return the columns of the table's entry as the nearest Arrow types; None where it has none."""
         return columns.schema_of(self._lance_table(identifier).columns) or None
+
+    def shown_columns(self, identifiers: Collection[Identifier]) -> dict[Identifier, ShownColumns]:
+        """Return the columns of the tables' entries, with a call each."""
+
+        def read(identifier: Identifier) -> ShownColumns:
+            try:
+                return columns.shown(self._lance_table(identifier).columns)
+            except (TableNotFoundError, NamespaceNotFoundError, NotLanceTableError):
+                return ()
+
+        found = in_parallel(read, identifiers, self.parallelism)
+        return {identifier: shown for identifier, shown in zip(identifiers, found, strict=True) if shown}
+
+    def columns_to_show(self, schema: Schema) -> ShownColumns:
+        """Return the columns that an entry gets when it is made."""
+        return columns.shown(columns.to_columns(schema))
 
     def schema_notes(self, schemas: Iterable[Schema]) -> Sequence[str]:
         """Return which Arrow types Unity shows as others."""

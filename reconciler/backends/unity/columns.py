@@ -12,13 +12,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from reconciler.arrow_types import TypeSyntaxError
-from reconciler.arrow_types.syntax import parse_tree
 from reconciler.arrow_types.tree import ArrowType, Foreign
-from reconciler.backends.unity.types import UnityType, from_json, from_name, to_unity
-from reconciler.state import Column, Schema
+from reconciler.backends.spark_types import SparkType, from_json, from_name, to_spark, tree_of
+from reconciler.state import Column, Schema, ShownColumn, ShownColumns
 
-__all__ = ["ARROW_TYPE", "nearest_types", "schema_of", "to_columns"]
+__all__ = ["ARROW_TYPE", "nearest_types", "schema_of", "shown", "to_columns"]
 
 ARROW_TYPE = "lancens.arrow-type"
 _COMMENT = "comment"
@@ -37,14 +35,25 @@ def schema_of(columns: Iterable[Mapping[str, Any]]) -> Schema:
     return tuple(map(_field, sorted(columns, key=_position)))
 
 
+def shown(columns: Iterable[Mapping[str, Any]]) -> ShownColumns:
+    """Return columns of an entry, answered or about to be written, as Unity's users see them."""
+    return tuple(
+        ShownColumn(
+            str(column.get("name", "")),
+            f"{column.get('type_text', '')}{'' if column.get('nullable', True) else ' not null'}",
+        )
+        for column in sorted(columns, key=_position)
+    )
+
+
 def nearest_types(schemas: Iterable[Schema]) -> Sequence[str]:
     """Return a sentence for each Arrow type among ``schemas`` that Unity shows as another one."""
     counts: Counter[tuple[str, str]] = Counter()
     for schema in schemas:
         for field in schema:
-            kind = _tree(field.type)
+            kind = tree_of(field.type)
             if not _is_exact(kind):
-                counts[field.type, to_unity(kind).text] += 1
+                counts[field.type, to_spark(kind).text] += 1
     return [
         f"{count} {'column' if count == 1 else 'columns'} of type {kind}: Unity shows {shown}, the nearest type "
         "it has; the data keeps its own"
@@ -52,20 +61,13 @@ def nearest_types(schemas: Iterable[Schema]) -> Sequence[str]:
     ]
 
 
-def _tree(text: str) -> ArrowType:
-    try:
-        return parse_tree(text)
-    except TypeSyntaxError:
-        return Foreign(text)
-
-
 def _is_exact(kind: ArrowType) -> bool:
-    return from_json(to_unity(kind).json) == kind
+    return from_json(to_spark(kind).json) == kind
 
 
 def _column(field: Column, position: int) -> dict[str, Any]:
-    kind = _tree(field.type)
-    shown = to_unity(kind)
+    kind = tree_of(field.type)
+    shown = to_spark(kind)
     metadata = dict(field.metadata)
     if not _is_exact(kind) and not isinstance(kind, Foreign):
         metadata[ARROW_TYPE] = field.type
@@ -84,7 +86,7 @@ def _column(field: Column, position: int) -> dict[str, Any]:
     return column
 
 
-def _details(shown: UnityType) -> dict[str, Any]:
+def _details(shown: SparkType) -> dict[str, Any]:
     details = {"type_precision": shown.precision, "type_scale": shown.scale, "type_interval_type": shown.interval}
     return {key: value for key, value in details.items() if value is not None}
 
@@ -113,11 +115,11 @@ def _field(column: Mapping[str, Any]) -> Column:
 def _type_of(column: Mapping[str, Any], whole: Mapping[str, Any], exact: str) -> str:
     """Return the exact type where it is kept and still fits what is shown, or the one nearest to that."""
     try:
-        kept = _tree(exact)
-        if not isinstance(kept, Foreign) and to_unity(kept).json == whole.get("type"):
+        kept = tree_of(exact)
+        if not isinstance(kept, Foreign) and to_spark(kept).json == whole.get("type"):
             return str(kept)
         nearest = str(from_json(whole["type"]) if "type" in whole else _by_name(column))
-        return "string" if isinstance(_tree(nearest), Foreign) else nearest
+        return "string" if isinstance(tree_of(nearest), Foreign) else nearest
     except RecursionError:  # nested deeper than any type that can be worked with
         return "string"
 

@@ -11,13 +11,13 @@ from reconciler.names import Identifier, address
 from reconciler.pipeline.records import TableRecord
 from reconciler.pipeline.report.document import Finding
 from reconciler.pipeline.rules.drift import PROPERTY_DRIFT, SCHEMA_DRIFT
-from reconciler.pipeline.rules.entries import MISSING, UNMANAGED, WRONG_TABLE_TYPE
+from reconciler.pipeline.rules.entries import MISSING, STALE_COLUMNS, UNMANAGED, WRONG_TABLE_TYPE
 from reconciler.pipeline.rules.places import NESTED_LOCATION, SCHEME_MISMATCH, SHARED_LOCATION
 from reconciler.pipeline.rules.rule import Rule, Times
 from reconciler.pipeline.rules.stored import DANGLING, NOT_LANCE, ORPHAN, STALE, UNREADABLE
 from reconciler.state import Source
 
-__all__ = ["NEEDS_MANIFEST", "RULES", "Rule", "Times", "check", "unread_namespace"]
+__all__ = ["NEEDS_MANIFEST", "RULES", "STALE_COLUMNS", "Rule", "Times", "check", "unread_namespace"]
 
 RULES: Mapping[str, Rule] = {
     rule.name: rule
@@ -33,6 +33,7 @@ RULES: Mapping[str, Rule] = {
         UNMANAGED,
         PROPERTY_DRIFT,
         SCHEMA_DRIFT,
+        STALE_COLUMNS,
         STALE,
         UNREADABLE,
     )

@@ -1,4 +1,4 @@
-"""Rules about entries: wrong-table-type, missing, unmanaged."""
+"""Rules about entries: wrong-table-type, missing, unmanaged, stale-columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from reconciler.pipeline.records import Severity, TableRecord
 from reconciler.pipeline.rules.rule import Rule, Times, Verdict
 from reconciler.state import StorageKind
 
-__all__ = ["MISSING", "UNMANAGED", "WRONG_TABLE_TYPE"]
+_MOST_NAMED = 3
+
+__all__ = ["MISSING", "STALE_COLUMNS", "UNMANAGED", "WRONG_TABLE_TYPE"]
 
 
 def _wrong_table_type(record: TableRecord, _: Times) -> Iterator[Verdict]:
@@ -95,4 +97,32 @@ UNMANAGED = Rule(
     "Nobody reviews what happens to it, and nothing restores it. A table with another manifest's mark is managed; one "
     "that this manifest names is too, marked or not.",
     _unmanaged,
+)
+
+
+def _stale_columns(record: TableRecord, _: Times) -> Iterator[Verdict]:
+    shown = record.shown
+    if isinstance(shown, str):
+        yield Verdict(
+            f"the columns that its entry shows could not be read: {shown}",
+            "Run the audit again if the catalog was not available; otherwise let whoever runs it read the entry.",
+        )
+    elif shown is not None:
+        texts = [*shown.texts()]
+        more = "" if len(texts) <= _MOST_NAMED else f" and {len(texts) - _MOST_NAMED} more"
+        yield Verdict(
+            f"its entry shows other columns than its data has: {', '.join(texts[:_MOST_NAMED])}{more}",
+            "`lancens apply` renews them where the manifest manages the table and its block gives a `schema`. Where "
+            "the catalog cannot change them (Unity), an entry made anew shows the data's.",
+        )
+
+
+STALE_COLUMNS = Rule(
+    "stale-columns",
+    Severity.WARNING,
+    "The entry shows other columns than the data has",
+    "Queries go by the data, and whoever looks into the catalog is misled: a column is missing there, is shown with "
+    "another type, or is not in the data any more. Writers change datasets, and catalogs do not follow by themselves. "
+    "An entry that shows no columns at all is no finding.",
+    _stale_columns,
 )

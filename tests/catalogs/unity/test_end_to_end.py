@@ -12,6 +12,7 @@ import lance
 import pyarrow as pa
 import pytest
 
+from reconciler import locations
 from reconciler.backends.unity import UnityConfig
 from reconciler.namespace import CatalogNamespace
 from reconciler.planner.entries import Action
@@ -201,9 +202,24 @@ def test_a_plan_that_adds_columns_says_that_the_entry_keeps_the_old_ones(unity: 
     edit(manifest, ("                schema:", "                evolve: additive\n                schema:"))
     assert [note.message for note in planned(manifest).notes if "entry" in note.message] == [
         (
-            "governed/main/features/users gets other columns, and its entry keeps showing the old ones: "
-            "this catalog cannot change them."
+            "the entry of governed/main/features/users shows other columns than its data, and cannot be changed here: "
+            "`age` (int) is missing."
         )
     ]
     apply(manifest)
     assert unity.contract.table(*FEATURES, "users")["columns"] == shown
+
+
+def test_every_plan_that_opens_the_data_says_that_the_entry_shows_other_columns(unity: Unity, manifest: Path) -> None:
+    apply(manifest)
+    table = unity.contract.table(*FEATURES, "users")
+    lance.dataset(locations.normalise(table["storage_location"])).add_columns({"score": "1.5"})
+    for _ in range(2):
+        made = planned(manifest)
+        assert made.is_empty
+        [said] = [note.message for note in made.notes if "entry" in note.message]
+        assert said.startswith(
+            "the entry of governed/main/features/users shows other columns than its data, and cannot"
+        )
+        assert said.endswith("`score` (double not null) is missing.")
+    assert unity.contract.table(*FEATURES, "users")["columns"] == table["columns"]

@@ -9,10 +9,20 @@ from pathlib import Path
 import pytest
 
 from reconciler.ownership import CHOSEN_LOCATION, KEYS, MANAGED_BY, PROTECT, REQUESTED_LOCATION
-from reconciler.pipeline.records import Severity, Stored, TableRecord
+from reconciler.pipeline.records import EntryColumns, Severity, Stored, TableRecord
 from reconciler.pipeline.report.document import Finding
 from reconciler.pipeline.rules import RULES, Times, check, unread_namespace
-from reconciler.state import Column, DesiredTable, Evolve, ForeignTable, LiveTable, Safeguard, Source, StorageKind
+from reconciler.state import (
+    Column,
+    DesiredTable,
+    Evolve,
+    ForeignTable,
+    LiveTable,
+    Safeguard,
+    ShownColumn,
+    Source,
+    StorageKind,
+)
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 TIMES = Times(NOW, timedelta(days=180))
@@ -372,6 +382,24 @@ def test_columns_that_apply_can_add_are_a_warning() -> None:
         Severity.WARNING,
         "the data does not have the columns of its block yet: `name` (string) is not in the data",
     )
+
+
+def test_an_entry_that_shows_other_columns_than_its_data_is_stale() -> None:
+    shown = (ShownColumn("id", "int"), ShownColumn("old", "string"))
+    to_show = (ShownColumn("id", "bigint"), ShownColumn("name", "string"))
+    finding = only(replace(SOUND, shown=EntryColumns(shown, to_show)), "stale-columns")
+    assert finding.severity is Severity.WARNING
+    assert finding.reason == (
+        "its entry shows other columns than its data has: `id` is int instead of bigint, `name` (string) is missing, "
+        "`old` (string) is not in the data"
+    )
+    [moved] = EntryColumns(to_show, to_show[::-1]).texts()
+    assert moved == "they are in another order"
+
+
+def test_columns_that_could_not_be_read_are_told() -> None:
+    finding = only(replace(SOUND, shown="lake (glue): access denied"), "stale-columns")
+    assert finding.reason == "the columns that its entry shows could not be read: lake (glue): access denied"
 
 
 def test_the_same_schema_is_no_drift() -> None:

@@ -1,7 +1,8 @@
-"""Between Arrow types and Unity's, which are Spark's: name, SQL text and JSON of each.
+"""Between Arrow types and Spark's, which Unity has too and Hive nearly: name, SQL text and JSON of each.
 
-Unity has no fixed-size list, no unsigned or half-precision number, no time of day and one unit of time only. What it
-cannot express becomes the nearest type it has; :mod:`reconciler.backends.unity.columns` keeps the exact one beside it.
+None of them has a fixed-size list, an unsigned or half-precision number, a time of day or more than one unit of time.
+What they cannot express becomes the nearest type they have; :mod:`reconciler.backends.unity.columns` keeps the exact
+one beside it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from reconciler.arrow_types import TypeSyntaxError
+from reconciler.arrow_types.syntax import parse_tree
 from reconciler.arrow_types.tree import (
     WORD,
     ArrowType,
@@ -24,30 +27,34 @@ from reconciler.arrow_types.tree import (
     Struct,
 )
 
-__all__ = ["UnityType", "from_json", "from_name", "to_unity"]
+__all__ = ["SparkType", "from_json", "from_name", "to_spark", "tree_of"]
 
 _MOST_DIGITS = 38
 
 
 @dataclass(frozen=True, slots=True)
-class UnityType:
-    """A type as Unity says it three times over: ``ARRAY``, ``array<int>`` and the JSON value of a Spark schema."""
+class SparkType:
+    """A type as Unity says it three times over: ``ARRAY``, ``array<int>`` and the JSON value of a Spark schema.
+
+    ``hive`` is what Hive and Glue call it.
+    """
 
     name: str
     text: str
     json: str | Mapping[str, Any]
+    hive: str
     precision: int | None = None
     scale: int | None = None
     interval: str | None = None
 
 
-def _simple(name: str, text: str, json: str | None = None) -> UnityType:
-    return UnityType(name, text, json or text)
+def _simple(name: str, text: str, json: str | None = None, hive: str | None = None) -> SparkType:
+    return SparkType(name, text, json or text, hive or text)
 
 
-def _decimal(precision: int, scale: int) -> UnityType:
+def _decimal(precision: int, scale: int) -> SparkType:
     text = f"decimal({precision},{scale})"
-    return UnityType("DECIMAL", text, text, precision, scale)
+    return SparkType("DECIMAL", text, text, text, precision, scale)
 
 
 _BYTE = _simple("BYTE", "tinyint", "byte")
@@ -59,13 +66,13 @@ _STRING = _simple("STRING", "string")
 _BINARY = _simple("BINARY", "binary")
 _DATE = _simple("DATE", "date")
 _TIMESTAMP = _simple("TIMESTAMP", "timestamp")
-_TIMESTAMP_NTZ = _simple("TIMESTAMP_NTZ", "timestamp_ntz")
+_TIMESTAMP_NTZ = _simple("TIMESTAMP_NTZ", "timestamp_ntz", hive="timestamp")
 _BOOLEAN = _simple("BOOLEAN", "boolean")
 _DOUBLE = _simple("DOUBLE", "double")
 _VOID = _simple("NULL", "void")
 _DAY_TIME = "interval day to second"
 
-_TO_UNITY: Mapping[str, UnityType] = {
+_TO_SPARK: Mapping[str, SparkType] = {
     "null": _VOID,
     "bool": _BOOLEAN,
     "bool8": _BOOLEAN,
@@ -93,7 +100,7 @@ _TO_UNITY: Mapping[str, UnityType] = {
     "date64": _DATE,
     "time32": _INT,
     "time64": _LONG,
-    "duration": UnityType("INTERVAL", _DAY_TIME, _DAY_TIME, interval="DAY TO SECOND"),
+    "duration": SparkType("INTERVAL", _DAY_TIME, _DAY_TIME, "bigint", interval="DAY TO SECOND"),
 }
 
 _FROM_JSON: Mapping[str, Scalar] = {
@@ -121,49 +128,58 @@ _ANYTHING = Scalar("string")
 """What is read as text: types of Unity's that Arrow has no counterpart of (``variant``, ``char``, user-defined)."""
 
 
-def to_unity(kind: ArrowType) -> UnityType:
-    """Return Unity's type for ``kind``, the nearest one where it has no equal."""
+def tree_of(text: str) -> ArrowType:
+    """Return the Arrow type that ``text`` says, in whatever way it does."""
+    try:
+        return parse_tree(text)
+    except TypeSyntaxError:
+        return Foreign(text)
+
+
+def to_spark(kind: ArrowType) -> SparkType:
+    """Return Spark's type for ``kind``, the nearest one where it has no equal."""
     match kind:
         case Scalar(name="decimal128" | "decimal256", arguments=(int(precision), int(scale))):
             return _nearest_decimal(precision, scale)
         case Scalar(name="timestamp", arguments=arguments):
             return _TIMESTAMP if len(arguments) == 2 else _TIMESTAMP_NTZ
         case Scalar(name=name):
-            return _TO_UNITY.get(name, _STRING)
+            return _TO_SPARK.get(name, _STRING)
         case ListOf(item=item):
-            return _array(to_unity(item.type), item.nullable)
+            return _array(to_spark(item.type), item.nullable)
         case FixedSizeList(item=item_type):
-            return _array(to_unity(item_type), nullable=True)
+            return _array(to_spark(item_type), nullable=True)
         case Struct(children=children):
             return _struct(children)
         case MapOf(key=key, value=value):
-            return _map(to_unity(key), to_unity(value.type), value.nullable)
+            return _map(to_spark(key), to_spark(value.type), value.nullable)
         case Dictionary(values=inner) | Extension(storage=inner):
-            return to_unity(inner)
+            return to_spark(inner)
         case Foreign():
             return _STRING
 
 
-def _nearest_decimal(precision: int, scale: int) -> UnityType:
-    """Return the decimal type nearest to Arrow's: Unity holds 38 digits, and no scale below 0 or above them."""
+def _nearest_decimal(precision: int, scale: int) -> SparkType:
+    """Return the decimal type nearest to Arrow's: it has 38 digits, and no scale below 0 or above them."""
     if scale < 0:
         precision, scale = precision - scale, 0
     return _decimal(min(max(precision, scale), _MOST_DIGITS), min(scale, _MOST_DIGITS))
 
 
-def _array(item: UnityType, nullable: bool) -> UnityType:
+def _array(item: SparkType, nullable: bool) -> SparkType:
     json = {"type": "array", "elementType": item.json, "containsNull": nullable}
-    return UnityType("ARRAY", f"array<{item.text}>", json)
+    return SparkType("ARRAY", f"array<{item.text}>", json, f"array<{item.hive}>")
 
 
-def _map(key: UnityType, value: UnityType, nullable: bool) -> UnityType:
+def _map(key: SparkType, value: SparkType, nullable: bool) -> SparkType:
     json = {"type": "map", "keyType": key.json, "valueType": value.json, "valueContainsNull": nullable}
-    return UnityType("MAP", f"map<{key.text},{value.text}>", json)
+    return SparkType("MAP", f"map<{key.text},{value.text}>", json, f"map<{key.hive},{value.hive}>")
 
 
-def _struct(children: tuple[Child, ...]) -> UnityType:
-    fields = [(child, to_unity(child.type)) for child in children]
+def _struct(children: tuple[Child, ...]) -> SparkType:
+    fields = [(child, to_spark(child.type)) for child in children]
     text = ",".join(f"{_quoted(child.name)}:{kind.text}" for child, kind in fields)
+    hive = ",".join(f"{_quoted(child.name)}:{kind.hive}" for child, kind in fields)
     json = {
         "type": "struct",
         "fields": [
@@ -171,7 +187,7 @@ def _struct(children: tuple[Child, ...]) -> UnityType:
             for child, kind in fields
         ],
     }
-    return UnityType("STRUCT", f"struct<{text}>", json)
+    return SparkType("STRUCT", f"struct<{text}>", json, f"struct<{hive}>")
 
 
 def _quoted(name: str) -> str:

@@ -1,0 +1,45 @@
+"""Letting the entry of a table show the columns that its data has, looked at again right before."""
+
+from __future__ import annotations
+
+from reconciler import locations, storage
+from reconciler.applier.step import StaleError, Target
+from reconciler.planner.entries import Change
+from reconciler.planner.facts import EntryColumns
+from reconciler.state import LiveTable, ShownColumns
+
+__all__ = ["show_columns"]
+
+
+def show_columns(target: Target[LiveTable]) -> bool:
+    """Let the entry of ``target``, whose data is as planned by now, show its columns; return whether that was to do.
+
+    Raises:
+        StaleError: the entry shows others than it was planned on, or its data has others than were planned.
+        BackendError: the catalog could not be read, or refuses them.
+    """
+    planned, backend = target.after.shown_columns, target.backend
+    if planned is None:
+        return False
+    now = backend.shown_columns([target.identifier]).get(target.identifier, ())
+    if not EntryColumns(now, planned):
+        return False
+    if not _is_on_the_way(target.change, now, planned):
+        texts = ", ".join(EntryColumns(now, planned).texts())
+        raise StaleError(f"moved: its entry shows other columns than planned on: {texts}")
+    location = backend.load_table(target.identifier).location
+    found = storage.probe(location, backend.storage_options()).schema
+    columns = None if found is None else backend.columns_to_show(found)
+    if columns is None or EntryColumns(planned, columns):
+        texts = ", ".join(EntryColumns(planned, columns or ()).texts())
+        raise StaleError(
+            f"the data at {locations.redact(location)} has other columns than its entry was to show: {texts}"
+        )
+    backend.show_columns(target.identifier, planned)
+    return True
+
+
+def _is_on_the_way(change: Change, now: ShownColumns, planned: ShownColumns) -> bool:
+    """Return whether an entry shows what it was planned on, or a part of what an interrupted run let it show."""
+    before = change.before.shown_columns if change.before else None
+    return (before is not None and not EntryColumns(now, before)) or not EntryColumns(now, planned[: len(now)])

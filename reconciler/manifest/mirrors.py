@@ -1,0 +1,157 @@
+"""The ``mirror`` of each catalog: read when all catalogs are, as it is about two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from reconciler.limits import folded, name_problem, table_depth_problem
+from reconciler.manifest.blocks import entries_of
+from reconciler.manifest.catalogs import CatalogReader
+from reconciler.manifest.faults import Faults
+from reconciler.manifest.models import MirrorBlock
+from reconciler.manifest.nodes import Node, Place, Sequence
+from reconciler.names import EVERYTHING, Identifier, Scope
+from reconciler.state import Capabilities, DesiredMirror
+
+__all__ = ["check_mirrors", "read_mirror"]
+
+
+def read_mirror(reader: CatalogReader, node: Node, readers: Mapping[str, CatalogReader]) -> DesiredMirror | None:
+    """Return the mirror of the catalog whose block is ``node``; None without one. What is wrong goes to the faults.
+
+    Args:
+        reader: what read everything else of the catalog.
+        node: the catalog's block.
+        readers: those of all catalogs of the manifest.
+    """
+    written = entries_of(node).get("mirror")
+    if written is None:
+        return None
+    block = reader.blocks.read(MirrorBlock, written, f"the mirror of {reader.catalog}")
+    return None if block is None else _Reading(reader, written, block, readers).mirror()
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """One mirror, checked against both its catalogs."""
+
+    reader: CatalogReader
+    written: Node
+    block: MirrorBlock
+    readers: Mapping[str, CatalogReader]
+
+    def mirror(self) -> DesiredMirror | None:
+        origin = self._origin()
+        if origin is None:
+            return None
+        followed = self.readers[origin].capabilities
+        return DesiredMirror(
+            origin,
+            self.reader.blocks.faults.source(self.written.key_place),
+            self._select(followed),
+            self._into(),
+            dict(self._names(followed)),
+            self.reader.mirror_defaults,
+        )
+
+    def _origin(self) -> str | None:
+        """Return the catalog to follow, None where there is none of the name."""
+        reader, name = self.reader, self.block.origin
+        node = entries_of(self.written).get("from")
+        if node is None or name is None:
+            known = ", ".join(f"`{other}`" for other in self.readers if other != reader.catalog)
+            reader.fault(self.written.place, f"{self._what} has no `from`; expected the catalog to follow: {known}")
+            return None
+        if not reader.blocks.is_known(node):
+            return None
+        if name in self.readers:
+            return name
+        nearest = get_close_matches(name, self.readers, n=1)
+        known = ", ".join(f"`{other}`" for other in self.readers if other != reader.catalog)
+        hint = f"did you mean `{nearest[0]}`?" if nearest else f"expected {known}"
+        reader.fault(node.place, f"`from` in {self._what} is `{name}`, which is no catalog of this manifest; {hint}")
+        return None
+
+    def _select(self, followed: Capabilities) -> Scope:
+        node = entries_of(self.written).get("select")
+        items = node.items if isinstance(node, Sequence) else []
+        if self.block.select is None or node is None or not all(map(self.reader.blocks.is_known, items)):
+            return EVERYTHING
+        for pattern in self.block.select:
+            if "" in pattern.split("/"):
+                expected = "expected such as features/**"
+                self.reader.fault(node.place, f"`select` in {self._what}: `{pattern}` has an empty name; {expected}")
+        return Scope(tuple(pattern.lower() if followed.folds_case else pattern for pattern in self.block.select))
+
+    def _into(self) -> Identifier:
+        reader, able = self.reader, self.reader.capabilities
+        node = entries_of(self.written).get("into")
+        if node is None:
+            return ()
+        for name, item in zip(self.block.into, node.items if isinstance(node, Sequence) else [], strict=False):
+            reason = name_problem(able, name) if reader.blocks.is_known(item) else None
+            if reason is not None:
+                reader.fault(item.place, f"`into` in {self._what} ({reader.impl}): `{name}`: {reason}")
+        into = tuple(folded(able, name) for name in self.block.into)
+        most = able.table_depths[1]
+        if most is not None and len(into) > most:
+            problem = table_depth_problem(able, len(into))
+            reader.fault(node.place, f"`into` in {self._what} ({reader.impl}): tables below it are {problem}")
+        elif into and not reader.scope.reaches(into):
+            scope = ", ".join(reader.scope.patterns)
+            reader.fault(node.place, f"`into` in {self._what} is outside of the catalog's scope: {scope}")
+        return into
+
+    def _names(self, followed: Capabilities) -> Iterator[tuple[Identifier, Identifier]]:
+        """Yield what has another name here, and that name."""
+        reader, able = self.reader, self.reader.capabilities
+        first: dict[Identifier, Place] = {}
+        for key, node in entries_of(entries_of(self.written).get("names")).items():
+            value = self.block.names.get(key)
+            if value is None or not reader.blocks.is_known(node):
+                continue
+            origin = self._path(key, followed, node.key_place)
+            to = self._path(value, able, node.place)
+            if origin is None or to is None:
+                continue
+            where = first.setdefault(to, node.place)
+            if where != node.place:
+                said = reader.blocks.faults.shown(where)
+                reader.fault(node.place, f"`names` in {self._what}: `{value}` is a duplicate, first at {said}")
+            yield origin, to
+
+    def _path(self, text: str, able: Capabilities, place: Place) -> Identifier | None:
+        names = text.split("/")
+        if "" in names:
+            expected = "expected names joined by a slash, such as features/users"
+            self.reader.fault(place, f"`names` in {self._what}: `{text}`; {expected}")
+            return None
+        reasons = [(name, reason) for name in names if (reason := name_problem(able, name)) is not None]
+        for name, reason in reasons:
+            self.reader.fault(place, f"`names` in {self._what}: `{name}` in `{text}`: {reason}")
+        return None if reasons else tuple(folded(able, name) for name in names)
+
+    @property
+    def _what(self) -> str:
+        return f"the mirror of {self.reader.catalog}"
+
+
+def check_mirrors(mirrors: Mapping[str, DesiredMirror], places: Mapping[str, Place], faults: Faults) -> None:
+    """Add a fault for each circle of catalogs that mirror each other, at the ``mirror`` of the first of them.
+
+    Args:
+        mirrors: those of a manifest, by the name of their catalog.
+        places: where they are written.
+        faults: takes what is wrong.
+    """
+    done: set[str] = set()
+    for name in mirrors:
+        chain = [name]
+        while (mirror := mirrors.get(chain[-1])) is not None and mirror.origin not in chain:
+            chain.append(mirror.origin)
+        if mirror is None or mirror.origin != name or done.intersection(chain):
+            continue
+        done.update(chain)
+        faults.at(places[name], f"the mirrors have a dependency cycle: {' mirrors '.join([*chain, name])}")

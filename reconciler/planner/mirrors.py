@@ -1,0 +1,278 @@
+"""What a mirror asks for: the tables that the plan of another catalog leaves live, as desired state.
+
+A catalog is planned after the one that it mirrors, and the tables it is to have from there are compared like those with
+a block. Names and places that it cannot take are refused here, with what to write.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from graphlib import TopologicalSorter
+
+from reconciler import locations
+from reconciler.limits import folded, name_problem, property_problem, table_depth_problem
+from reconciler.names import Identifier, address
+from reconciler.state import (
+    Capabilities,
+    DesiredCatalog,
+    DesiredMirror,
+    DesiredNamespace,
+    DesiredTable,
+    Fault,
+    Origin,
+    Storage,
+)
+
+__all__ = ["Mirrored", "Remaining", "Remains", "leave_out", "mirrored", "waves", "with_sources"]
+
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """A table that the plan of a catalog leaves live, or would leave if it could.
+
+    ``location`` is None where only apply tells it. ``properties`` are those that a mirror takes over. ``written`` is
+    what storage will hold where it holds nothing yet. ``waits``: the plan could not settle what becomes of the table.
+    """
+
+    id: Identifier
+    location: str | None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    written: Storage | None = None
+    waits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Remains:
+    """What the plan of a catalog leaves: its tables, and those that it takes away."""
+
+    tables: Mapping[Identifier, Remaining] = field(default_factory=dict)
+    gone: frozenset[Identifier] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Mirrored:
+    """What a catalog is to have by its mirror.
+
+    ``desired`` is that and its own blocks together. ``written`` are the tables whose data the source's plan writes.
+    ``origins`` names what a name follows where its block does not say it: several that come to one name, and what goes
+    in the source. ``held`` are the names that wait with what the source's plan could not settle. ``tables`` counts what
+    the source keeps, ``own`` the objects that the manifest names.
+    """
+
+    desired: DesiredCatalog
+    written: Mapping[Identifier, Storage]
+    origins: Mapping[Identifier, tuple[Identifier, ...]]
+    held: frozenset[Identifier]
+    tables: int
+    own: int
+
+    def origins_of(self, table: Identifier) -> tuple[Identifier, ...]:
+        """Return the tables of the source by which it is decided what becomes of a table here; none of its own."""
+        block = self.desired.tables.get(table)
+        if table in self.origins:
+            return self.origins[table]
+        return () if block is None or block.mirrors is None else (block.mirrors.identifier,)
+
+    def witnesses(self, namespaces: Iterable[Identifier]) -> Iterator[Identifier]:
+        """Yield one table below each of ``namespaces`` that only the mirror asks for: it is why that is wanted."""
+        blocks = self.desired.namespaces
+        asked = {name for name in namespaces if (block := blocks.get(name)) is not None and block.mirrored}
+        if not asked:
+            return
+        for identifier, table in sorted(self.desired.tables.items()):
+            above = {identifier[:depth] for depth in range(1, len(identifier))} & asked
+            if above and table.mirrors is not None and table.refused is None:
+                asked -= above
+                yield identifier
+
+
+def waves(catalogs: Mapping[str, DesiredCatalog]) -> Iterator[list[str]]:
+    """Yield the names of ``catalogs`` in groups, each after those that its members mirror.
+
+    Raises:
+        graphlib.CycleError: they mirror each other; no manifest with such catalogs is loaded.
+    """
+    sorter: TopologicalSorter[str] = TopologicalSorter()
+    for name, desired in catalogs.items():
+        mirror = desired.mirror
+        sorter.add(name, *((mirror.origin,) if mirror is not None and mirror.origin in catalogs else ()))
+    sorter.prepare()
+    while sorter.is_active():
+        ready = sorted(sorter.get_ready())
+        yield ready
+        sorter.done(*ready)
+
+
+def with_sources(catalogs: Mapping[str, DesiredCatalog], names: Iterable[str]) -> frozenset[str]:
+    """Return ``names`` and all catalogs that those mirror, one by the other."""
+    found: set[str] = set()
+    for name in names:
+        one: str | None = name
+        while one is not None and one in catalogs and one not in found:
+            found.add(one)
+            mirror = catalogs[one].mirror
+            one = mirror.origin if mirror is not None else None
+    return frozenset(found)
+
+
+def mirrored(desired: DesiredCatalog, mirror: DesiredMirror, capabilities: Capabilities, remains: Remains) -> Mirrored:
+    """Return what ``desired`` is to have beside its own blocks, which win, namespaces that are absent included.
+
+    Args:
+        desired: the catalog, as its own blocks say it.
+        mirror: its mirror.
+        capabilities: what the catalog is able to do.
+        remains: what the plan of the source leaves.
+    """
+    following = _Following(desired, mirror, capabilities)
+    named: defaultdict[Identifier, list[Remaining]] = defaultdict(list)
+    chosen = [one for one in remains.tables.values() if mirror.select.contains(one.id)]
+    for one in chosen:
+        name = following.name_of(one.id)
+        if not following.has_own(name):
+            named[name].append(one)
+    tables, namespaces = dict(desired.tables), dict(desired.namespaces)
+    for name in sorted(named):
+        table = tables[name] = following.table(name, named[name])
+        if table.refused is None:
+            for depth in range(1, len(name)):
+                namespaces.setdefault(name[:depth], DesiredNamespace(name[:depth], mirror.source, mirrored=True))
+    goes = {following.name_of(identifier): (identifier,) for identifier in remains.gone}
+    several = {name: tuple(sorted(one.id for one in ones)) for name, ones in named.items() if len(ones) > 1}
+    return Mirrored(
+        replace(desired, tables=tables, namespaces=namespaces),
+        {name: ones[0].written for name, ones in named.items() if ones[0].written is not None},
+        {**{name: origin for name, origin in goes.items() if name not in tables}, **several},
+        frozenset(name for name, ones in named.items() if any(one.waits for one in ones)),
+        len(chosen),
+        len(desired.tables) + len(desired.namespaces),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Following:
+    """One catalog that follows another."""
+
+    desired: DesiredCatalog
+    mirror: DesiredMirror
+    capabilities: Capabilities
+
+    def name_of(self, origin: Identifier) -> Identifier:
+        return tuple(folded(self.capabilities, name) for name in self.mirror.name_of(origin))
+
+    def has_own(self, name: Identifier) -> bool:
+        """Return whether the manifest's own blocks say what there is under a name, or that there is nothing."""
+        above = (self.desired.namespaces.get(name[:depth]) for depth in range(1, len(name)))
+        return name in self.desired.tables or any(block is not None and block.absent for block in above)
+
+    def table(self, name: Identifier, origins: Sequence[Remaining]) -> DesiredTable:
+        one, mirror = origins[0], self.mirror
+        said = mirror.default_of(name) or DesiredTable(name, mirror.source)
+        taken = one.properties if self.capabilities.table_markers else {}
+        return replace(
+            said,
+            id=name,
+            source=mirror.source,
+            properties={**said.properties, **taken},
+            location=one.location,
+            mirrors=Origin(mirror.origin, one.id),
+            refused=self._fault(name, origins),
+        )
+
+    def _fault(self, name: Identifier, origins: Sequence[Remaining]) -> Fault | None:
+        """Return why the catalog cannot have a table, None where nothing is known that speaks against it."""
+        one = origins[0]
+        return self._name_fault(name, origins) or self._place_fault(name, one) or self._value_fault(name, one)
+
+    def _name_fault(self, name: Identifier, origins: Sequence[Remaining]) -> Fault | None:
+        one, able, scope = origins[0], self.capabilities, self.desired.scope
+        if len(origins) > 1:
+            others = " and ".join(address(self.mirror.origin, other.id) for other in origins)
+            last = origins[-1].id
+            return Fault(f"{others} have this one name here", self._line(last, (*last[:-1], f"{name[-1]}_2")))
+        for depth, part in enumerate(name, 1):
+            problem = name_problem(able, part)
+            if problem is not None:
+                return Fault(f"`{part}`: {problem}", self._good_name(one.id, name, depth))
+        problem = table_depth_problem(able, len(name) - 1)
+        if problem is not None:
+            return Fault(f"it would be a table {problem}", self._good_depth(one.id, name))
+        if not scope.contains(name):
+            outside = f"it is outside of the catalog's scope: {', '.join(scope.patterns)}"
+            return Fault(outside, f"widen the `scope` of {self.desired.name}, or {self._leave_out(name)}")
+        return None
+
+    def _place_fault(self, name: Identifier, one: Remaining) -> Fault | None:
+        origin = address(self.mirror.origin, one.id)
+        if one.location is None:
+            what = "is blocked itself" if one.waits else "gets its location only when it is made"
+            first = f"carry out the plan of {self.mirror.origin} first (`--select '{self.mirror.origin}/**'`)"
+            return Fault(f"{origin} {what}", f"{first}, and plan again")
+        problem = locations.check(one.location)
+        if problem is not None:
+            return Fault(f"the location of {origin} cannot be written here: {problem}", self._leave_out(name))
+        if self.capabilities.chooses_locations:
+            chosen = "this catalog chooses the location of every table itself, and a mirror's is that of its source"
+            return Fault(chosen, self._leave_out(name))
+        return None
+
+    def _value_fault(self, name: Identifier, one: Remaining) -> Fault | None:
+        origin = address(self.mirror.origin, one.id)
+        for key, value in one.properties.items() if self.capabilities.table_markers else ():
+            problem = property_problem(self.capabilities, key, value)
+            if problem is not None:
+                return Fault(f"property `{key}`: {problem}", f"shorten it in {origin}, or {self._leave_out(name)}")
+        return None
+
+    # ---- what to write
+
+    def _leave_out(self, name: Identifier) -> str:
+        return leave_out(self.desired.name, name)
+
+    def _line(self, origin: Identifier, to: Identifier) -> str:
+        line = f"names: {{{_written('/'.join(origin))}: {_written('/'.join(to))}}}"
+        return f"write `{line}` in the `mirror` of {self.desired.name}"
+
+    def _good_name(self, origin: Identifier, name: Identifier, depth: int) -> str:
+        """Return the line that gives another name to what has a bad one, a namespace with all that is below it."""
+        inside = name[len(self.mirror.into) :]
+        at = depth - len(self.mirror.into)
+        is_renamed = (*self.mirror.into, *origin) != self.mirror.name_of(origin)
+        if is_renamed or at < 1:
+            return self._line(origin, tuple(map(self._good, inside)))
+        return self._line(origin[:at], (*origin[: at - 1], self._good(inside[at - 1])))
+
+    def _good(self, name: str) -> str:
+        """Return ``name`` as the catalog can hold it, or a word for one that somebody has to think of."""
+        if name_problem(self.capabilities, name) is None:
+            return name
+        made = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_") or "new_name"
+        return made if name_problem(self.capabilities, made) is None else "new_name"
+
+    def _good_depth(self, origin: Identifier, name: Identifier) -> str:
+        """Return the line that puts a table below fewer namespaces, or what to write to put it below more."""
+        most = self.capabilities.table_depths[1]
+        inside = len(self.mirror.into)
+        if most is None or len(name) - 1 < most or most <= inside:
+            return f"write other names into `into` in the `mirror` of {self.desired.name}"
+        kept = most - inside - 1
+        return self._line(origin[:-1], (*origin[:kept], "_".join(origin[kept:-1])))
+
+
+def leave_out(catalog: str, name: Identifier) -> str:
+    """Return what to write for a catalog to be without a table that its mirror asks for."""
+    block = f"tables: {{{_written(name[-1])}: {{absent: true}}}}"
+    for namespace in reversed(name[:-1]):
+        block = f"namespaces: {{{_written(namespace)}: {{{block}}}}}"
+    return f"leave it out with `{block}` in {catalog}"
+
+
+def _written(text: str) -> str:
+    """Return ``text`` as YAML takes it in brackets."""
+    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,74 @@
+"""Columns of entries on every metastore, which refuses some changes of a column's type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import reconciler
+from reconciler.applier import Status
+from reconciler.backends.hive.gen.ttypes import EnvironmentContext, FieldSchema
+from reconciler.backends.hive.tables import Tables
+from reconciler.errors import InternalError
+from reconciler.names import Identifier
+from reconciler.planner.entries import Action
+from tests.catalogs.end_to_end import actions, carried_out, planned
+from tests.catalogs.hive.conftest import Connect
+from tests.catalogs.hive.raw import database_name, fetch, plain_table, put, raw
+from tests.catalogs.shown import Field, Showing, Shown
+from tests.servers.hive import Metastore
+
+
+@pytest.fixture
+def showing(server: Metastore, connect: Connect, database: Identifier, tmp_path: Path) -> Showing:
+    def plant(identifier: Identifier, location: str, shown: Sequence[Field]) -> None:
+        table = plain_table(identifier, location, {"table_type": "lance", "EXTERNAL": "TRUE"})
+        table.sd.cols = [FieldSchema(*column) for column in shown]
+        put(server.uri, table)
+
+    def shown(identifier: Identifier) -> list[Field]:
+        return [(column.name, column.type, column.comment) for column in fetch(server.uri, identifier).sd.cols]
+
+    return Showing(server.impl, {"uri": server.uri}, connect, plant, shown, database, tmp_path)
+
+
+class TestShown(Shown):
+    """The suite."""
+
+
+def test_cut_off_between_two_writes_it_goes_on(
+    showing: Showing, monkeypatch: pytest.MonkeyPatch, server: Metastore
+) -> None:
+    """A server refuses another type for a column, so that the columns are taken away before others are written."""
+    manifest = showing.managed()
+    with raw(server.uri) as client:
+        table = fetch(server.uri, showing.table)
+        table.sd.cols = []
+        client.alter_table_with_environment_context(
+            database_name(showing.namespace).wire, "users", table, EnvironmentContext()
+        )
+        table.sd.cols = [FieldSchema("id", "array<int>", None), FieldSchema("name", "string", None)]
+        client.alter_table_with_environment_context(
+            database_name(showing.namespace).wire, "users", table, EnvironmentContext()
+        )
+    write, writes = Tables._write, []
+
+    def cut(self: Tables, *given: Any, **named: Any) -> bool:
+        writes.append(given)
+        if len(writes) == 3:  # refused, taken away, and now
+            raise InternalError("cut off here")
+        return write(self, *given, **named)
+
+    saved = planned(manifest)
+    assert actions(saved) == [("/".join(showing.table), Action.UPDATE_TABLE)]
+    with monkeypatch.context() as patch:
+        patch.setattr(Tables, "_write", cut)
+        [result] = reconciler.apply(saved, reconciler.load(manifest)).results
+    assert (result.status, showing.shown(showing.table)) == (Status.FAILED, [])
+    assert actions(planned(manifest)) == actions(saved)
+    carried_out(saved, manifest)
+    assert showing.shown(showing.table) == [("id", "bigint", None), ("name", "string", None)]
+    assert "lancens.columns" not in fetch(server.uri, showing.table).parameters
