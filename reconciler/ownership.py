@@ -27,6 +27,7 @@ __all__ = [
     "is_request_true",
     "is_reserved_key",
     "mirror_of",
+    "others",
     "owner_of",
     "recorded_keys",
     "recorded_secrets",
@@ -60,6 +61,12 @@ def mirror_of(properties: Mapping[str, str]) -> str | None:
 def is_protected(properties: Mapping[str, str]) -> bool:
     """Return whether the live object is marked as never to be removed or replaced."""
     return properties.get(PROTECT) == "true"
+
+
+def others(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties that lancens has not set: those that somebody else looks after."""
+    ours = recorded_keys(properties)
+    return {key: value for key, value in properties.items() if key not in ours and not is_reserved_key(key)}
 
 
 def is_request_true(requested: str | None, chosen: str | None, location: str | None) -> bool:

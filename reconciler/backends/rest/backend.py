@@ -110,6 +110,7 @@ class RestBackend(Backend):
             lists_root=alters,  # as lancens' server over a directory; RestAdapter shows no entry without data there
             rename_within=0 if offered >= _RENAMING else None,
             lost_on_move="what the server keeps beside its location and properties",
+            lost_with_namespace="what the server keeps beside its properties",
         )
 
     def asked_capabilities(self) -> Capabilities:
