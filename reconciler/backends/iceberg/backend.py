@@ -72,11 +72,14 @@ class IcebergBackend(Backend):
         self._outermost_names = frozenset(names)
 
     def asked_capabilities(self) -> Capabilities:
-        """Return what the server can do: not every one renames tables, and those that say what they have are asked."""
+        """Return what the server can do, as far as it says it: not every one renames tables, or takes locations."""
         for name in sorted({*self.config.warehouse_names, *self._outermost_names}):
             with suppress(NamespaceNotFoundError):
-                if self._server.warehouse(name).routes.renames_tables is False:
+                routes = self._server.warehouse(name).routes
+                if routes.renames_tables is False:
                     self.capabilities = replace(self.capabilities, rename_within=None)
+                if routes.is_nessie:
+                    self.capabilities = replace(self.capabilities, chooses_locations=True)
         return self.capabilities
 
     def close(self) -> None:
