@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import uuid
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -201,6 +202,16 @@ class IcebergBackend(Backend):
             kept = next((found for found in names if found.lower() == name.lower()), name.lower())
             require_kept(self.impl, identifier, (*identifier[:-1], kept))
         return _live(identifier, entry)
+
+    def vain_writes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
+        """Return the calls of apply that are about what is not there."""
+        warehouse, levels, name = self._server.warehouse(table[0]), table[1:-1], table[-1]
+        merge = PropertyChanges({"lancens.doctor": name})
+        return {
+            "changing a table": lambda: warehouse.commit(levels, name, str(uuid.uuid4()), merge, None),
+            "deregistering a table": lambda: warehouse.drop_table(levels, name),
+            "dropping a namespace": lambda: warehouse.drop_namespace((name,)),
+        }
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Drop the entry of a Lance table, never that of another."""
