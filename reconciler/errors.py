@@ -41,6 +41,7 @@ __all__ = [
     "StalePlanError",
     "TableAlreadyExistsError",
     "TableBranchNotFoundError",
+    "TableIndexNotFoundError",
     "TableNotFoundError",
     "TableSchemaValidationError",
     "TableTagNotFoundError",
@@ -267,6 +268,12 @@ class TableBranchNotFoundError(BackendError):
     """A dataset has no branch of this name."""
 
     code = ErrorCode.TABLE_BRANCH_NOT_FOUND
+
+
+class TableIndexNotFoundError(BackendError):
+    """A dataset has no index of this name."""
+
+    code = ErrorCode.TABLE_INDEX_NOT_FOUND
 
 
 class InvalidInputError(BackendError):

@@ -31,7 +31,7 @@ __all__ = ["StopSignal", "execute"]
 
 ItemT = TypeVar("ItemT")
 
-_TAKEN_ANYWAY = frozenset({Action.CREATE_TABLE, Action.ALTER_TABLE, Action.DROP_NAMESPACE})
+_TAKEN_ANYWAY = frozenset({Action.CREATE_TABLE, Action.ALTER_TABLE, Action.DEREGISTER_TABLE, Action.DROP_NAMESPACE})
 """Taken even where the entry is as it is to be: data may be missing, and a leftover may not count as there.
 
 So is what changes the columns that an entry shows, which are read apart."""
@@ -138,7 +138,8 @@ def _refuse_unusable(plan: Plan, backends: Mapping[str, Backend]) -> None:
                 "manifest instead. Nothing was changed."
             )
         for key, value in (change.after.properties if change.after else {}).items():
-            if is_stand_in(value):
+            was = change.before.properties.get(key) if change.before else None
+            if is_stand_in(value) and value != was:  # what a service does not show stays as it is
                 raise ApplyError(
                     f"{change.address}: the value of `{key}` is not in the plan, which keeps no secrets, "
                     "and was not given again. Nothing was changed."

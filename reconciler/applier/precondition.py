@@ -65,7 +65,8 @@ def differences(one: Change | Fingerprint, planned: ObjectView | None, live: Obj
     if planned is None or live is None:
         there = [Difference("existence", None if planned is None else "there", None if live is None else "there")]
         return [] if planned is live else there
-    before, now = dict(_fields(one.concealed(planned))), dict(_fields(one.concealed(live)))
+    wanted = one.concealed(planned)
+    before, now = dict(_fields(wanted)), dict(_fields(one.concealed(live).revealed(wanted)))
     return [
         Difference(field, before.get(field), now.get(field))
         for field in dict.fromkeys((*before, *now))

@@ -6,7 +6,7 @@ GetTable, DescribeNamespace for GetNamespace).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from lance_namespace import (
@@ -26,7 +26,6 @@ from lance_namespace import (
     DropNamespaceResponse,
     DropTableRequest,
     DropTableResponse,
-    LanceNamespace,
     ListNamespacesRequest,
     ListNamespacesResponse,
     ListTablesRequest,
@@ -57,6 +56,7 @@ from reconciler.errors import (
     UnsupportedOperationError,
 )
 from reconciler.names import Identifier, join
+from reconciler.namespace.datasets import DatasetOperations
 from reconciler.namespace.json_arrow import to_json_schema
 from reconciler.namespace.paging import page_of
 from reconciler.namespace.requests import operation
@@ -65,7 +65,7 @@ from reconciler.state import LiveTable, PropertyChanges, StorageKind
 __all__ = ["CatalogNamespace"]
 
 
-class CatalogNamespace(LanceNamespace):
+class CatalogNamespace(DatasetOperations):
     """A catalog as every Lance tool takes it. Every operation raises ``lance_namespace.errors`` types only.
 
     It can be pickled: the copy connects anew.
@@ -241,6 +241,11 @@ class CatalogNamespace(LanceNamespace):
     def _location_to_open(self, table: LiveTable) -> str:
         """Return where the dataset of ``table`` is opened."""
         return table.location
+
+    def _place(self, identifier: Sequence[str] | None) -> tuple[str, Mapping[str, str]]:
+        with _other_formats_refused():
+            table = self.backend.load_table(self.backend.table_id(identifier))
+        return self._location_to_open(table), self.backend.table_storage_options(table)
 
     @operation(TableExistsRequest)
     def table_exists(self, request: TableExistsRequest) -> TableExistsResponse:

@@ -10,7 +10,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from lance_namespace.errors import InvalidInputError, from_error_code
 from pydantic import BaseModel, ValidationError
 
-from reconciler.errors import BackendError
+from reconciler.errors import BackendError, ErrorCode
 
 __all__ = ["operation", "specification_errors"]
 
@@ -20,13 +20,24 @@ ResponseT = TypeVar("ResponseT")
 P = ParamSpec("P")
 
 
+# Clients tell some errors by their words: lance-spark, for one, that a table is missing.
+_FIRST_WORDS = {
+    ErrorCode.NAMESPACE_NOT_FOUND: "Namespace not found: ",
+    ErrorCode.NAMESPACE_ALREADY_EXISTS: "Namespace already exists: ",
+    ErrorCode.NAMESPACE_NOT_EMPTY: "Namespace not empty: ",
+    ErrorCode.TABLE_NOT_FOUND: "Table not found: ",
+    ErrorCode.TABLE_ALREADY_EXISTS: "Table already exists: ",
+}
+
+
 @contextmanager
 def specification_errors() -> Iterator[None]:
     """Raise the ``lance_namespace.errors`` type of the same code for every error of a backend raised inside."""
     try:
         yield
     except BackendError as error:
-        raise from_error_code(int(error.code), str(error)) from error
+        first, text = _FIRST_WORDS.get(error.code, ""), str(error)
+        raise from_error_code(int(error.code), text if first in text else first + text) from error
 
 
 def operation(

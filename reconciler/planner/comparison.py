@@ -103,7 +103,7 @@ class Comparison:
             if not isinstance(outcome, Change) and not self.context.is_safe(live.properties):
                 outcomes.add(Remark(UNSAFE, live.id))
         outcomes.add(outcome)
-        for remark in remarks_on(self.context, pair.desired, facts, outcome):
+        for remark in remarks_on(self.context, pair.desired, pair.live, facts, outcome):
             outcomes.add(remark)
 
     def _is_planned(self, pair: Pair) -> bool:

@@ -13,6 +13,7 @@ from reconciler.planner.explain import explain
 from reconciler.planner.facts import TableFacts
 from reconciler.planner.mirrors import leave_out
 from reconciler.planner.views import ObjectView, view_of
+from reconciler.redaction import REDACTED, is_hidden
 from reconciler.state import (
     Capabilities,
     DesiredNamespace,
@@ -105,6 +106,7 @@ class Context:
         if isinstance(desired, DesiredTable) and desired.mirrors is not None and fault is not desired.refused:
             fault = fault._replace(remedy=fault.mirrored or leave_out(self.catalog, desired.id))
         storage = facts.storage if facts else None
+        before = self.view(desired, live)
         location = facts.location if facts else live.location if isinstance(live, LiveTable) else None
         return Blocked(
             catalog=self.catalog,
@@ -113,12 +115,12 @@ class Context:
             reason=fault.reason,
             remedy=fault.remedy,
             source=desired.source if desired else None,
-            before=self.view(desired, live),
+            before=before,
             location=location,
             storage=storage.kind if storage else None,
             columns=storage.schema if storage else None,
             detail=storage.detail if storage else "",
-            secret_keys=tuple(sorted(desired.secret_keys)) if desired else (),
+            secret_keys=_secret_keys(desired, before),
         )
 
     def held(self, by: str, desired: DesiredTable, facts: TableFacts | None = None) -> Blocked:
@@ -150,16 +152,23 @@ class Context:
         return {} if safeguard is None else {safeguard.key: safeguard.value}
 
     def marks(self, desired: DesiredNamespace | DesiredTable, live: Mapping[str, str], kept: bool) -> ObjectView:
-        """Return the marks and managed properties that ``desired`` asks for; ``kept``: can the catalog keep marks?"""
+        """Return the marks and managed properties that ``desired`` asks for; ``kept``: can the catalog keep marks?
+
+        What the service does not show of ``live`` is compared as it is read: nobody can tell whether it is another.
+        """
+        properties = {
+            key: REDACTED if is_hidden(key, value, live) else value for key, value in desired.properties.items()
+        }
         if not kept:
-            return ObjectView(properties=dict(desired.properties))
+            return ObjectView(properties=properties)
         protect = ownership.is_protected(live) if desired.protect is None else desired.protect
         return ObjectView(
             managed_by=self.owner,
             protect=protect,
             keys=tuple(sorted(desired.properties)),
+            secret_keys=tuple(sorted(desired.secret_keys)),
             mirror=desired.mirrors.catalog if isinstance(desired, DesiredTable) and desired.mirrors else None,
-            properties=dict(desired.properties),
+            properties=properties,
         )
 
 
@@ -177,7 +186,7 @@ def change_of(
     storage: StorageKind | None = None,
 ) -> Change:
     """Return the change from ``before`` to ``after``, which ``desired`` asks for, with the fields that differ."""
-    secret_keys = desired.secret_keys if desired else frozenset()
+    secret_keys = _secret_keys(desired, before)
     return Change(
         catalog=context.catalog,
         kind=action.kind,
@@ -192,8 +201,13 @@ def change_of(
         replace=replace,
         probe=probe,
         storage=storage,
-        secret_keys=tuple(sorted(secret_keys)),
+        secret_keys=secret_keys,
     )
+
+
+def _secret_keys(desired: DesiredNamespace | DesiredTable | None, before: ObjectView | None) -> tuple[str, ...]:
+    """Return the properties whose values are secrets by where the block takes them from, or took them from before."""
+    return tuple(sorted({*(desired.secret_keys if desired else ()), *(before.secret_keys if before else ())}))
 
 
 def _as_mirrored(desired: DesiredNamespace | DesiredTable | None, action: Action) -> str:

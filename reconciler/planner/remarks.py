@@ -8,6 +8,7 @@ __all__ = [
     "ADOPTABLE",
     "CANNOT_FOLLOW",
     "EXTRA_COLUMNS",
+    "HIDDEN",
     "MIRRORED_BEFORE",
     "SENTENCES",
     "STALE_COLUMNS",
@@ -23,6 +24,7 @@ EXTRA_COLUMNS = "extra-columns"
 STALE_COLUMNS = "stale-columns"
 CANNOT_FOLLOW = "cannot-follow"
 MIRRORED_BEFORE = "mirrored-before"
+HIDDEN = "hidden"
 UNMARKABLE = "unmarkable"
 UNPROTECTABLE = "unprotectable"
 STAYS_PROTECTED = "stays-protected"
@@ -72,6 +74,16 @@ SENTENCES = {
         (
             "{count} tables in {where} were mirrored from {detail}, and stay now that no `mirror` asks for them; "
             "`lancens import --append` writes their blocks, one with `absent: true` removes a table."
+        ),
+    ),
+    HIDDEN: (
+        (
+            "{where}/{name} has properties whose values the service does not show, so that a new one is not seen: "
+            "{detail}."
+        ),
+        (
+            "{count} tables in {where} have properties whose values the service does not show, so that a new one is "
+            "not seen; {name} has {detail}."
         ),
     ),
     UNMARKABLE: (

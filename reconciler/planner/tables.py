@@ -13,6 +13,7 @@ from reconciler.planner.remarks import (
     ADOPTABLE,
     CANNOT_FOLLOW,
     EXTRA_COLUMNS,
+    HIDDEN,
     MIRRORED_BEFORE,
     STALE_COLUMNS,
     UNMANAGED,
@@ -20,6 +21,7 @@ from reconciler.planner.remarks import (
 )
 from reconciler.planner.schemas import SchemaDifference, compare, evolved, named_metadata
 from reconciler.planner.views import ObjectView
+from reconciler.redaction import REDACTED, is_hidden
 from reconciler.state import DesiredTable, Evolve, LiveTable, Prune, Schema, StorageKind
 
 __all__ = ["diff_table", "remarks_on"]
@@ -70,7 +72,7 @@ def _is_settled(context: Context, desired: DesiredTable, live: LiveTable) -> boo
     if context.capabilities.table_markers and (
         properties.get(ownership.MANAGED_BY) != context.owner
         or ownership.mirror_of(properties) != (desired.mirrors.catalog if desired.mirrors else None)
-        or properties.get(ownership.KEYS, "[]") != ownership.encode_keys(desired.properties)
+        or properties.get(ownership.KEYS, "[]") != ownership.encode_keys(desired.properties, desired.secret_keys)
         or (desired.protect is not None and desired.protect != ownership.is_protected(properties))
     ):
         return False
@@ -261,13 +263,22 @@ def _growth(difference: SchemaDifference, live: LiveTable) -> str:
 
 
 def remarks_on(
-    context: Context, desired: DesiredTable | None, facts: TableFacts | None, outcome: Outcome
+    context: Context,
+    desired: DesiredTable | None,
+    live: LiveTable | None,
+    facts: TableFacts | None,
+    outcome: Outcome,
 ) -> Iterator[Remark]:
     """Yield what is to be said of a table beside its ``outcome``."""
     if desired is None or desired.absent or isinstance(outcome, Blocked):
         return
     if facts is not None and facts.entry is not None and context.capabilities.keeps_first_columns:
         yield Remark(STALE_COLUMNS, desired.id, _few(facts.entry.texts()))
+    if live is not None and REDACTED in live.properties.values():
+        shown = live.properties
+        hidden = [f"`{key}`" for key, value in desired.properties.items() if is_hidden(key, value, shown)]
+        if hidden:
+            yield Remark(HIDDEN, desired.id, ", ".join(hidden))
     extra = _schema_difference(desired, facts).extra
     if extra:
         yield Remark(EXTRA_COLUMNS, desired.id, _few(f"`{column.name}`" for column in extra))

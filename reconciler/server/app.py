@@ -28,7 +28,8 @@ from reconciler.server.metrics import CONTENT_TYPE, Metrics
 from reconciler.server.operations import ALIASES, OPERATIONS, Operation, offered
 from reconciler.server.refusals import Json, refusal
 from reconciler.server.requests import parse
-from reconciler.server.settings import Access, Settings
+from reconciler.server.settings import Settings
+from reconciler.server.tokens import Access
 
 __all__ = ["make_app"]
 
@@ -109,7 +110,7 @@ class _Server:
 
     def _work(self, operation: Operation, request: Request, body: bytes) -> Response:
         """Read the request, ask the catalog, write the answer: in a thread, where no other request waits for it."""
-        model, data = parse(operation, request.path_params.get("id"), request.query_params, request.headers, body)
+        model, data = parse(operation, request.path_params, request.query_params, request.headers, body)
         request.state.id = join(getattr(model, "id", None) or ())
         return Json(shown(self._catalogs.answer(operation, model, data)))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from lance_namespace import (
+    CountTableRowsRequest,
     CreateNamespaceRequest,
     CreateNamespaceResponse,
     CreateTableRequest,
@@ -17,16 +18,32 @@ from lance_namespace import (
     DeregisterTableResponse,
     DescribeNamespaceRequest,
     DescribeNamespaceResponse,
+    DescribeTableIndexStatsRequest,
+    DescribeTableIndexStatsResponse,
     DescribeTableRequest,
     DescribeTableResponse,
+    DescribeTableVersionRequest,
+    DescribeTableVersionResponse,
     DropNamespaceRequest,
     DropNamespaceResponse,
     DropTableRequest,
     DropTableResponse,
+    GetTableStatsRequest,
+    GetTableStatsResponse,
+    GetTableTagVersionRequest,
+    GetTableTagVersionResponse,
     ListNamespacesRequest,
     ListNamespacesResponse,
+    ListTableBranchesRequest,
+    ListTableBranchesResponse,
+    ListTableIndicesRequest,
+    ListTableIndicesResponse,
     ListTablesRequest,
     ListTablesResponse,
+    ListTableTagsRequest,
+    ListTableTagsResponse,
+    ListTableVersionsRequest,
+    ListTableVersionsResponse,
     NamespaceExistsRequest,
     NamespaceExistsResponse,
     RegisterTableRequest,
@@ -37,7 +54,7 @@ from lance_namespace import (
     TableExistsResponse,
 )
 from lance_namespace.errors import InvalidInputError
-from pydantic import BaseModel, ConfigDict, Field, StrictStr
+from pydantic import BaseModel, ConfigDict, Field, RootModel, StrictStr
 
 from reconciler.namespace.requests import specification_errors
 from reconciler.server.places import ServedNamespace
@@ -69,12 +86,17 @@ class AlterTableRequest(AlterNamespaceRequest):
     location: StrictStr | None = None
 
 
+class RowCount(RootModel[int]):
+    """The answer of CountTableRows: a number by itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One operation of the specification.
 
-    ``path`` is today's route, with ``{id}`` where the identifier stands, None for one that has none; every operation
-    is at ``POST /<name>`` as well. ``run`` takes the catalog, the request and the body that is not JSON.
+    ``path`` is today's route, None for one that has none: ``{id}`` is where the identifier stands, and other names in
+    braces are fields of the request. Every operation is at ``POST /<name>`` as well. ``run`` takes the catalog, the
+    request and the body that is not JSON.
     """
 
     name: str
@@ -90,7 +112,7 @@ class Operation:
     @property
     def names_a_table(self) -> bool:
         """Whether the identifier is that of a table, not of a namespace."""
-        return self.name.endswith("Table") or self.name == "TableExists"
+        return self.name == "AlterTable" or (self.path is not None and self.path.startswith(_TABLE))
 
 
 def _alter_namespace(namespace: ServedNamespace, request: AlterNamespaceRequest, _data: bytes) -> BaseModel:
@@ -127,6 +149,10 @@ def _create_table(namespace: ServedNamespace, request: CreateTableRequest, data:
     if request.storage_options:
         raise InvalidInputError("storage options of a client are not used here: the server writes with its own")
     return namespace.create_table(request, data)
+
+
+def _count_table_rows(namespace: ServedNamespace, request: CountTableRowsRequest, _data: bytes) -> BaseModel:
+    return RowCount(namespace.count_table_rows(request).count or 0)
 
 
 def _plain(
@@ -234,6 +260,87 @@ OPERATIONS: tuple[Operation, ...] = (
         TableExistsRequest,
         TableExistsResponse,
         _plain(lambda namespace, request: namespace.table_exists(request)),
+    ),
+    Operation(
+        "ListTableVersions",
+        "The versions of a table's dataset, in pages.",
+        "POST",
+        f"{_TABLE}/version/list",
+        ListTableVersionsRequest,
+        ListTableVersionsResponse,
+        _plain(lambda namespace, request: namespace.list_table_versions(request)),
+    ),
+    Operation(
+        "DescribeTableVersion",
+        "One version of a table's dataset.",
+        "POST",
+        f"{_TABLE}/version/describe",
+        DescribeTableVersionRequest,
+        DescribeTableVersionResponse,
+        _plain(lambda namespace, request: namespace.describe_table_version(request)),
+    ),
+    Operation(
+        "ListTableTags",
+        "The tags of a table's dataset, in pages.",
+        "POST",
+        f"{_TABLE}/tags/list",
+        ListTableTagsRequest,
+        ListTableTagsResponse,
+        _plain(lambda namespace, request: namespace.list_table_tags(request)),
+    ),
+    Operation(
+        "GetTableTagVersion",
+        "The version that a tag names.",
+        "POST",
+        f"{_TABLE}/tags/version",
+        GetTableTagVersionRequest,
+        GetTableTagVersionResponse,
+        _plain(lambda namespace, request: namespace.get_table_tag_version(request)),
+    ),
+    Operation(
+        "ListTableBranches",
+        "The branches of a table's dataset, in pages.",
+        "POST",
+        f"{_TABLE}/branches/list",
+        ListTableBranchesRequest,
+        ListTableBranchesResponse,
+        _plain(lambda namespace, request: namespace.list_table_branches(request)),
+    ),
+    Operation(
+        "ListTableIndices",
+        "The indices of a table's dataset, in pages.",
+        "POST",
+        f"{_TABLE}/index/list",
+        ListTableIndicesRequest,
+        ListTableIndicesResponse,
+        _plain(lambda namespace, request: namespace.list_table_indices(request)),
+    ),
+    Operation(
+        "DescribeTableIndexStats",
+        "The type and the coverage of an index.",
+        "POST",
+        f"{_TABLE}/index/{{index_name}}/stats",
+        DescribeTableIndexStatsRequest,
+        DescribeTableIndexStatsResponse,
+        _plain(lambda namespace, request: namespace.describe_table_index_stats(request)),
+    ),
+    Operation(
+        "GetTableStats",
+        "Rows, bytes and fragments of a table's dataset.",
+        "POST",
+        f"{_TABLE}/stats",
+        GetTableStatsRequest,
+        GetTableStatsResponse,
+        _plain(lambda namespace, request: namespace.get_table_stats(request)),
+    ),
+    Operation(
+        "CountTableRows",
+        "The number of rows of a table, or of those for which a condition holds.",
+        "POST",
+        f"{_TABLE}/count_rows",
+        CountTableRowsRequest,
+        RowCount,
+        _count_table_rows,
     ),
     Operation(
         "DeclareTable",

@@ -27,6 +27,8 @@ _FLAGS = {"true": True, "false": False}
 _IN_QUERY = {
     "page_token": str,
     "limit": int,
+    "branch": str,
+    "descending": bool,
     "include_declared": bool,
     "with_table_uri": bool,
     "load_detailed_metadata": bool,
@@ -49,26 +51,31 @@ def identifier_in_path(text: str, query: QueryParams) -> list[str]:
     delimiter = query.get("delimiter") or DELIMITER
     if len(delimiter) > _LONGEST_DELIMITER:
         raise InvalidInputError(f"a delimiter has at most {_LONGEST_DELIMITER} characters")
-    try:
-        whole = unquote_to_bytes(text.replace("+", " ")).decode()
-    except UnicodeDecodeError:
-        raise InvalidInputError("the identifier in the path is not UTF-8") from None
+    whole = _decoded(text, "the identifier")
     return [] if whole in ("", delimiter) else whole.split(delimiter)
 
 
+def _decoded(text: str, what: str) -> str:
+    try:
+        return unquote_to_bytes(text.replace("+", " ")).decode()
+    except UnicodeDecodeError:
+        raise InvalidInputError(f"{what} in the path is not UTF-8") from None
+
+
 def parse(
-    operation: Operation, route_id: str | None, query: QueryParams, headers: Headers, body: bytes
+    operation: Operation, route: Mapping[str, str], query: QueryParams, headers: Headers, body: bytes
 ) -> tuple[BaseModel, bytes]:
     """Return the request of ``operation``, and the data that comes with it.
 
-    ``route_id`` is the identifier in the path, None on a route without one: then it is in the body, or in the query
-    where the body is data.
+    ``route`` is what stands in the path, percent-encoded: ``id``, the identifier, and other fields. Without ``id``, the
+    identifier is in the body, or in the query where the body is data.
 
     Raises:
         InvalidInputError: something cannot be read; the message says what, and repeats no value.
     """
     fields = _from_query(operation, query)
-    named = identifier_in_path(route_id, query) if route_id is not None else None
+    fields |= {key: _decoded(text, f"`{key}`") for key, text in route.items() if key != "id"}
+    named = identifier_in_path(route["id"], query) if "id" in route else None
     if operation.takes_data:
         if named is None:
             named = identifier_in_path(query.get("id", ""), query)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from reconciler.locations import pylance_uri
 from reconciler.storage.contents import Contents, contents_of
 from reconciler.storage.files import list_directories, list_directory, local_path, place_of, real_places
-from reconciler.storage.metadata import Metadata, Reference, describe, require_version
+from reconciler.storage.metadata import Metadata, Reference, describe, manifests, opened, require_version
 from reconciler.storage.probing import DEREGISTERED_MARKER, RESERVED_MARKER, examine, probe, probe_many
 from reconciler.storage.pylance import open_dataset, translated
 from reconciler.storage.searching import DEEPEST, Looked, as_plain_path, look_into
@@ -34,7 +34,9 @@ __all__ = [
     "list_directory",
     "local_path",
     "look_into",
+    "manifests",
     "open_dataset",
+    "opened",
     "place_of",
     "probe",
     "probe_many",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from reconciler.errors import (
     TableVersionNotFoundError,
 )
 from reconciler.state import StorageKind
+from reconciler.storage.files import list_directory
 from reconciler.storage.probing import probe
 from reconciler.storage.pylance import open_dataset, translated
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from lance import LanceDataset
 
-__all__ = ["Metadata", "Reference", "describe", "require_version"]
+__all__ = ["Metadata", "Reference", "describe", "manifests", "opened", "require_version"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +57,14 @@ class Metadata:
 
 _LATEST = Reference()
 _MAIN = "main"
+_MANIFEST = ".manifest"
+_LARGEST = 2**64 - 1
+_DIGITS = 20
 
 
-def describe(location: str, options: Mapping[str, str], reference: Reference = _LATEST) -> Metadata:
-    """Return the metadata of the dataset at ``location``.
+@contextmanager
+def opened(location: str, options: Mapping[str, str], reference: Reference = _LATEST) -> Iterator[LanceDataset]:
+    """Give the dataset at ``location`` as ``reference`` says, for reading; errors of pylance inside become ours.
 
     Raises:
         InvalidInputError: ``reference`` names a tag beside a version or a branch.
@@ -69,7 +75,16 @@ def describe(location: str, options: Mapping[str, str], reference: Reference = _
     """
     with translated(location, options):
         _refuse_other_than_dataset(location, options)
-        dataset = _checked_out(open_dataset(location, options), location, reference)
+        yield _checked_out(open_dataset(location, options), location, reference)
+
+
+def describe(location: str, options: Mapping[str, str], reference: Reference = _LATEST) -> Metadata:
+    """Return the metadata of the dataset at ``location``.
+
+    Raises:
+        BackendError: see :func:`opened`.
+    """
+    with opened(location, options, reference) as dataset:
         stats = dataset.stats.dataset_stats()
         summaries: dict[int, dict[str, str]] = {known["version"]: known["metadata"] for known in dataset.versions()}
         return Metadata(
@@ -86,11 +101,26 @@ def require_version(location: str, options: Mapping[str, str], version: int) -> 
 
     Raises:
         TableVersionNotFoundError: it has not.
-        InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: see :func:`describe`.
+        BackendError: see :func:`opened`.
     """
-    with translated(location, options):
-        _refuse_other_than_dataset(location, options)
-        _checked_out(open_dataset(location, options), location, Reference(version))
+    with opened(location, options, Reference(version)):
+        pass
+
+
+def manifests(location: str, options: Mapping[str, str], branch: str | None = None) -> dict[int, str]:
+    """Return the file of each version of a branch of the dataset at ``location``, as an object store names it.
+
+    Raises:
+        OSError, ValueError, RuntimeError: as storage reports them; see :func:`opened`.
+    """
+    folder = locations.join(location, *(() if branch in (None, _MAIN) else ("tree", str(branch))), "_versions")
+    path = locations.normalise(folder).partition("://")[2].partition("/")[2] or locations.normalise(folder).lstrip("/")
+    names = (name.removesuffix(_MANIFEST) for name in list_directory(folder, options) if name.endswith(_MANIFEST))
+    numbers = ((name, int(name)) for name in names if name.isdecimal())
+    # Lance has two ways to number the files: upwards, and in twenty digits downwards from the largest one.
+    return {
+        _LARGEST - number if len(name) == _DIGITS else number: f"{path}/{name}{_MANIFEST}" for name, number in numbers
+    }
 
 
 def _checked_out(dataset: LanceDataset, location: str, reference: Reference) -> LanceDataset:
@@ -113,7 +143,6 @@ def _checked_out(dataset: LanceDataset, location: str, reference: Reference) -> 
 
 
 def _refuse_other_than_dataset(location: str, options: Mapping[str, str]) -> None:
-
     found = probe(location, options)
     if found.kind is StorageKind.NOTHING:
         raise InvalidTableStateError(f"{locations.redact(location)} is not a Lance dataset: nothing is written there")

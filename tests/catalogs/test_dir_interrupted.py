@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import lance_namespace
 import pyarrow as pa
 import pytest
+from lance_namespace import ListTablesRequest
 
 import reconciler
 from reconciler.applier import table_steps
@@ -19,6 +21,7 @@ from reconciler.backends.dir.listing import Directory
 from reconciler.backends.dir.manifest import Manifest
 from reconciler.backends.directory_places import Places
 from reconciler.errors import LancensError
+from reconciler.names import EVERYTHING, Scope
 from reconciler.server import OneCatalog
 from reconciler.state import PropertyChanges
 from tests.servers.lance_rest import served
@@ -103,6 +106,45 @@ def test_a_removal_cut_off_before_its_commit_is_a_removal(
     assert backend.scan().tables == {}
     backend.insert_table(("users",), "users.lance", {"tier": "new"})
     assert backend.load_table(("users",)).properties == {"tier": "new"}
+
+
+@pytest.mark.parametrize("apply_saved", [False, True])
+def test_what_a_removal_cut_off_before_its_commit_left_goes_with_the_next_apply(
+    lake: Path, monkeypatch: pytest.MonkeyPatch, apply_saved: bool
+) -> None:
+    """It is gone to all who look at its directory; to pylance that does not, and to who wants its name, it is not."""
+    monkeypatch.chdir(lake.parent)
+    text = f"{{version: 1, name: store, catalogs: {{lake: {{impl: dir, config: {{root: {lake}}}, tables: {{%s}}}}}}}}"
+    (lake.parent / "lancens.yaml").write_text(text % "users: {schema: [{name: id, type: int64}]}")
+    manifest = reconciler.load("lancens.yaml")
+    assert reconciler.apply(reconciler.plan(manifest), manifest).ok
+    (lake.parent / "lancens.yaml").write_text(text % "")
+    manifest = reconciler.load("lancens.yaml")
+    plan = reconciler.plan(manifest, allow_mass_removal=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(Manifest, "update", _die)
+        with pytest.raises(_Killed):
+            reconciler.apply(plan, manifest, allow_mass_removal=True)
+    namespace = lance_namespace.connect("dir", {"root": str(lake), "dir_listing_enabled": "false"})
+    assert namespace.list_tables(ListTablesRequest(id=[])).tables == ["users"]
+    again = plan if apply_saved else reconciler.plan(manifest)
+    assert [change.action.value for change in again.changes] == ["deregister-table"]
+    assert reconciler.apply(again, manifest, allow_mass_removal=True).ok
+    assert namespace.list_tables(ListTablesRequest(id=[])).tables == []
+    assert Manifest(Places(str(lake)), {}).read().find("users") is None
+    assert lance.dataset(str(lake / "users.lance")).count_rows() == 0
+    assert reconciler.plan(manifest).is_empty
+
+
+def test_what_a_removal_left_is_not_in_the_way_of_a_new_table(lake: Path, backend: DirBackend) -> None:
+    backend.insert_table(("users",), "users.lance", {"tier": "first"})
+    Directory(str(lake), {}).mark("users.lance")
+    assert backend.scan().tables == {}
+    assert [left.id for left in backend.leftovers(EVERYTHING)] == [("users",)]
+    assert backend.leftovers(Scope(("a/**",))) == []
+    backend.insert_table(("users",), "users.lance", {"tier": "second"})
+    assert backend.leftovers(EVERYTHING) == []
+    assert backend.load_table(("users",)).properties == {"tier": "second"}
 
 
 @pytest.mark.parametrize("target", ["new.lance", "retired.lance"])

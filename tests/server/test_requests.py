@@ -53,7 +53,7 @@ def test_whatever_comes_is_read_or_refused(
     operation: Operation, path: str | None, query: dict[str, str], body: bytes
 ) -> None:
     headers = Headers({"content-type": "application/json"})
-    route = None if path is None else quote(path)
+    route = {} if path is None else dict.fromkeys(("id", "index_name"), quote(path))
     with suppress(InvalidInputError):
         request, data = parse(operation, route, QueryParams(urlencode(query)), headers, body)
         assert isinstance(request, operation.request)
@@ -69,7 +69,7 @@ def test_no_value_of_a_body_is_repeated_in_a_refusal(field: str, value: object) 
         if field not in operation.request.model_fields or operation.takes_data:
             continue
         with pytest.raises(InvalidInputError) as refused:
-            parse(operation, None, QueryParams(), Headers({"content-type": "application/json"}), body)
+            parse(operation, {}, QueryParams(), Headers({"content-type": "application/json"}), body)
         assert f"`{field}`" in str(refused.value)
         assert "secret-1" not in str(refused.value)
         refusals += 1

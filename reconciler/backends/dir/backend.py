@@ -177,6 +177,23 @@ class DirBackend(Backend):
         entries = self._manifest.read().directly_in(join(identifier))
         return [_name(row) for row in entries if row.object_type not in (TABLE, NAMESPACE)]
 
+    def leftovers(self, scope: Scope) -> list[LiveNamespace | LiveTable]:
+        """Return the entries of root tables whose directory is marked as no table: half of a removal, or of an entry.
+
+        pylance lets nobody register the name again, and shows the table where it does not look at directories.
+        """
+        part = part_of(scope)
+        if part is not None and not part.is_about_root:
+            return []
+        return [left for left in self._half_gone(self._manifest.read().directly_in("")) if scope.contains(left.id)]
+
+    def _half_gone(self, rows: Iterable[Row]) -> list[LiveTable]:
+        tables = [self._live_table(row) for row in rows if row.object_type == TABLE and not check_name(row.object_id)]
+        places = [self._root_directory(table) for table in tables]
+        with storage.translated(self.config.root, self.config.storage):
+            marked = self._directory.marked({*places} - {""})
+        return [table for table, place in zip(tables, places, strict=True) if place in marked]
+
     # ---- writing -------------------------------------------------------------------------------------------------
 
     def insert_namespace(
@@ -237,8 +254,11 @@ class DirBackend(Backend):
         return made
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
-        """Remove the entry of a table; its directory is marked where it would be a table without one."""
-        removed = self.load_table(identifier)
+        """Remove the entry of a table, or what is left of one; its directory is marked if it would be a table then."""
+        contents = self._manifest.read()
+        row = contents.find(join(identifier)) if len(identifier) == 1 else None
+        left = self._half_gone([row]) if row is not None else []
+        removed = left[0] if left else self._table(contents, identifier)
         self._release(removed, going=join(identifier))
 
         def change(contents: Contents) -> tuple[Contents, None]:

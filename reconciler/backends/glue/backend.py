@@ -83,6 +83,7 @@ class GlueBackend(Backend):
     config_model = GlueConfig
     config: GlueConfig
     capabilities = Capabilities(
+        lost_with_namespace="its description, location and Lake Formation permissions",
         table_depths=(1, None),
         name_rule=NameRule(_NAME, "a name in Glue has at most 255 printable characters"),
         folds_case=True,

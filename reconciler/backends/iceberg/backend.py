@@ -45,6 +45,8 @@ class IcebergBackend(Backend):
     config_model = IcebergConfig
     config: IcebergConfig
     capabilities = Capabilities(
+        lost_with_namespace="its location and access rules",
+        namespace_places=frozenset({"location"}),
         table_depths=(2, None),
         fixed_levels=1,
         ignores_location=True,

@@ -30,6 +30,7 @@ from reconciler.errors import (
     UnsupportedOperationError,
 )
 from reconciler.names import EVERYTHING, Identifier, Scope, check_name, join
+from reconciler.redaction import REDACTED, is_hidden
 from reconciler.state import (
     Capabilities,
     LiveNamespace,
@@ -109,6 +110,7 @@ class RestBackend(Backend):
             lists_root=alters,  # as lancens' server over a directory; RestAdapter shows no entry without data there
             rename_within=0 if offered >= _RENAMING else None,
             lost_on_move="what the server keeps beside its location and properties",
+            lost_with_namespace="what the server keeps beside its properties",
         )
 
     def asked_capabilities(self) -> Capabilities:
@@ -251,6 +253,7 @@ class RestBackend(Backend):
 
     def insert_table_anywhere(self, identifier: Identifier, properties: Mapping[str, str]) -> LiveTable:
         """Create the entry of a table where the server chooses to."""
+        _require_values(identifier, properties)
         self._server.require_namespace(identifier[:-1])
         self._server.declare_table(identifier, None, properties)
         return self._checked(identifier, None, properties)
@@ -264,6 +267,7 @@ class RestBackend(Backend):
         problem = self.location_problem(identifier, location)
         if problem is not None:
             raise InvalidInputError(f"rest: {problem}")
+        _require_values(identifier, properties)
         self._server.require_namespace(identifier[:-1])
         try:
             self._enter(identifier, location, properties)
@@ -380,6 +384,17 @@ def _require_shown(changes: PropertyChanges, shown: Mapping[str, str]) -> None:
 def _lost(asked: Mapping[str, str], kept: Mapping[str, str]) -> str:
     """Return the keys whose values did not come back, as text; empty when all did.
 
-    A value that comes back redacted, as secrets do from ``lancens serve``, is lost to every later plan.
+    A secret that comes back redacted, as from ``lancens serve``, is kept as far as anybody can tell.
     """
-    return ", ".join(f"`{key}`" for key, value in asked.items() if kept.get(key) != value)
+    return ", ".join(
+        f"`{key}`" for key, value in asked.items() if kept.get(key) != value and not is_hidden(key, value, kept)
+    )
+
+
+def _require_values(identifier: Identifier, properties: Mapping[str, str]) -> None:
+    """Raise UnsupportedOperationError where ``properties`` were read, and the server did not show what they are."""
+    hidden = ", ".join(f"`{key}`" for key, value in properties.items() if value == REDACTED)
+    if hidden:
+        raise UnsupportedOperationError(
+            f"rest: the server does not show {hidden}, so `{join(identifier)}` cannot be entered anew with what it is"
+        )

@@ -65,6 +65,7 @@ class UnityBackend(Backend):
     config_model = UnityConfig
     config: UnityConfig
     capabilities = Capabilities(
+        lost_with_namespace="its comment, grants and tags",
         max_depth=2,
         table_depths=(2, 2),
         fixed_levels=1,

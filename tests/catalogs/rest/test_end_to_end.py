@@ -11,7 +11,9 @@ import pyarrow as pa
 import pytest
 
 import reconciler
+from reconciler.applier import Status
 from reconciler.backends.dir import DirBackend
+from reconciler.errors import UnsupportedOperationError
 from reconciler.planner.entries import Action
 from tests.catalogs.end_to_end import EndToEnd, Example, Stage, actions, apply, cut, edit, opened, planned
 from tests.catalogs.rest.conftest import TOKEN, Server
@@ -98,14 +100,41 @@ class TestExample(EndToEnd):
     """The suite, over lancens' server."""
 
 
-def test_a_secret_that_the_server_redacts_cannot_be_planned(serve: Server, manifest: Path) -> None:
-    edit(manifest, ("{tier: gold}", "{tier: gold, api_key: hunter2-hunter2}"))
-    report = reconciler.apply(planned(manifest), reconciler.load(manifest))
-    assert not report.ok
-    failed = "".join(result.message for result in report.results)
-    assert "the server does not keep, or not show, `api_key` of table `features$users`" in failed
-    assert "hunter2" not in failed
-    assert "users" not in serve.connect().child_tables(("features",))
+def test_what_the_server_redacts_is_compared_as_it_is_read(
+    serve: Server, manifest: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A secret is kept and comes back as `(redacted)`; a tokenizer is nobody's secret."""
+    edit(
+        manifest,
+        ("{tier: gold}", "{tier: gold, api_key: hunter2-hunter2, tokenizer: bpe, max_tokens: 512}"),
+        ("{owner: ml-platform}", "{owner: ml-platform, db_password: hunter2-hunter2}"),
+    )
+    plan = planned(manifest)
+    saved = reconciler.Plan.from_json(plan.to_json())
+    assert reconciler.apply(plan, reconciler.load(manifest)).ok
+    kept = look(serve.root, "features/users") or {}
+    assert (kept["api_key"], kept["tokenizer"]) == ("hunter2-hunter2", "bpe")
+    shown = serve.connect().load_table(("features", "users")).properties
+    assert (shown["api_key"], shown["tokenizer"], shown["max_tokens"]) == ("(redacted)", "bpe", "512")
+
+    again = lancens(capsys, "plan", "--detailed-exitcode")
+    assert again.code == 0, again
+    assert "features/users has properties whose values the service does not show" in again.out
+    repeated = reconciler.apply(saved, reconciler.load(manifest))
+    assert {result.status for result in repeated.results} == {Status.ALREADY}, repeated
+    edit(manifest, ("tier: gold", "tier: silver"), ("owner: ml-platform", "owner: search"))
+    assert [path for path, _ in actions(apply(manifest))] == ["features", "features/users"]
+    assert look(serve.root, "features/users") == {**kept, "tier": "silver"}
+    assert (look(serve.root, "features") or {})["db_password"] == "hunter2-hunter2"
+
+
+def test_what_the_server_does_not_show_is_never_written_in_its_place(serve: Server) -> None:
+    behind = DirBackend(root=str(serve.root))
+    behind.insert_namespace(("a",), {})
+    behind.insert_table(("a", "t"), f"{serve.root}/t.lance", {"api_key": "hunter2-hunter2"})
+    read = serve.connect().load_table(("a", "t"))
+    with pytest.raises(UnsupportedOperationError, match=r"does not show `api_key`, so `a\$new` cannot be entered anew"):
+        serve.connect().insert_table(("a", "new"), read.location, read.properties)
 
 
 def test_a_token_that_is_not_known_is_one_clear_error(

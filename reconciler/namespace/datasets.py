@@ -1,0 +1,274 @@
+"""What a table's dataset says of itself, as operations of the specification: its versions, tags, branches and indices.
+
+Nothing is written. Who may open the dataset, and with what, is the catalog's to say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC
+from typing import Any
+
+from lance_namespace import (
+    CountTableRowsRequest,
+    CountTableRowsResponse,
+    DescribeTableIndexStatsRequest,
+    DescribeTableIndexStatsResponse,
+    DescribeTableVersionRequest,
+    DescribeTableVersionResponse,
+    GetTableStatsRequest,
+    GetTableStatsResponse,
+    GetTableTagVersionRequest,
+    GetTableTagVersionResponse,
+    LanceNamespace,
+    ListTableBranchesRequest,
+    ListTableBranchesResponse,
+    ListTableIndicesRequest,
+    ListTableIndicesResponse,
+    ListTableTagsRequest,
+    ListTableTagsResponse,
+    ListTableVersionsRequest,
+    ListTableVersionsResponse,
+)
+from lance_namespace_urllib3_client.models.branch_contents import BranchContents
+from lance_namespace_urllib3_client.models.fragment_stats import FragmentStats
+from lance_namespace_urllib3_client.models.fragment_summary import FragmentSummary
+from lance_namespace_urllib3_client.models.index_content import IndexContent
+from lance_namespace_urllib3_client.models.table_version import TableVersion
+from lance_namespace_urllib3_client.models.tag_contents import TagContents
+
+from reconciler import storage
+from reconciler.errors import (
+    InvalidInputError,
+    TableIndexNotFoundError,
+    TableTagNotFoundError,
+    TableVersionNotFoundError,
+)
+from reconciler.namespace.paging import page_of
+from reconciler.namespace.requests import operation
+
+__all__ = ["DatasetOperations"]
+
+_IS_CLIENTS_FAULT = re.compile(r"invalid user input", re.IGNORECASE)
+
+
+class DatasetOperations(LanceNamespace):
+    """The operations that read the dataset of a table; a subclass says where that is."""
+
+    def _place(self, identifier: Sequence[str] | None) -> tuple[str, Mapping[str, str]]:
+        """Return the location of a table's dataset, and the options for opening it.
+
+        Raises:
+            BackendError: there is no such table, or nobody may look into it.
+        """
+        raise NotImplementedError
+
+    @contextmanager
+    def _dataset(
+        self, identifier: Sequence[str] | None, version: int | None = None, branch: str | None = None
+    ) -> Iterator[Any]:
+        location, options = self._place(identifier)
+        with storage.opened(location, options, storage.Reference(version, branch=branch)) as dataset:
+            yield dataset
+
+    @operation(ListTableVersionsRequest)
+    def list_table_versions(self, request: ListTableVersionsRequest) -> ListTableVersionsResponse:
+        """ListTableVersions: those of a branch in order, a page of ``limit`` at a time."""
+        found = self._versions(request.id, request.branch)
+        numbers = sorted(found, reverse=bool(request.descending))
+        page = page_of([f"{at:012}" for at in range(len(numbers))], request.page_token, request.limit)
+        return ListTableVersionsResponse(versions=[found[numbers[int(at)]] for at in page.names], page_token=page.token)
+
+    @operation(DescribeTableVersionRequest)
+    def describe_table_version(self, request: DescribeTableVersionRequest) -> DescribeTableVersionResponse:
+        """DescribeTableVersion: one version of a branch, the latest where none is named.
+
+        Raises:
+            TableVersionNotFoundError: the branch has no such version.
+        """
+        found = self._versions(request.id, request.branch)
+        version = max(found) if request.version is None else request.version
+        if version not in found:
+            raise TableVersionNotFoundError(f"the dataset has no version {version}; the latest is {max(found)}")
+        return DescribeTableVersionResponse(version=found[version])
+
+    def _versions(self, identifier: Sequence[str] | None, branch: str | None) -> dict[int, TableVersion]:
+        location, options = self._place(identifier)
+        with storage.opened(location, options, storage.Reference(branch=branch)) as dataset:
+            files = storage.manifests(location, options, branch)
+            return {
+                known["version"]: TableVersion(
+                    version=known["version"],
+                    manifest_path=files[known["version"]],
+                    timestamp_millis=int(known["timestamp"].timestamp() * 1000),
+                    metadata=dict(known["metadata"]) or None,
+                )
+                for known in _versions_of(dataset)
+                if known["version"] in files
+            }
+
+    @operation(ListTableTagsRequest)
+    def list_table_tags(self, request: ListTableTagsRequest) -> ListTableTagsResponse:
+        """ListTableTags: in order of their names, a page of ``limit`` at a time."""
+        with self._dataset(request.id) as dataset:
+            tags: Mapping[str, Any] = dataset.tags.list()
+        page = page_of(tags, request.page_token, request.limit)
+        return ListTableTagsResponse(
+            tags={
+                name: TagContents.model_validate(
+                    {
+                        "branch": tags[name]["branch"],
+                        "version": tags[name]["version"],
+                        "manifestSize": tags[name]["manifest_size"],
+                    }
+                )
+                for name in page.names
+            },
+            page_token=page.token,
+        )
+
+    @operation(GetTableTagVersionRequest)
+    def get_table_tag_version(self, request: GetTableTagVersionRequest) -> GetTableTagVersionResponse:
+        """GetTableTagVersion: the version that a tag names, and its branch unless that is the main one.
+
+        Raises:
+            TableTagNotFoundError: the dataset has no such tag.
+        """
+        with self._dataset(request.id) as dataset:
+            tags: Mapping[str, Any] = dataset.tags.list()
+        if request.tag not in tags:
+            raise TableTagNotFoundError(f"the dataset has no tag `{request.tag}`")
+        return GetTableTagVersionResponse(version=tags[request.tag]["version"], branch=tags[request.tag]["branch"])
+
+    @operation(ListTableBranchesRequest)
+    def list_table_branches(self, request: ListTableBranchesRequest) -> ListTableBranchesResponse:
+        """ListTableBranches: all but the main one in order of their names, a page of ``limit`` at a time."""
+        with self._dataset(request.id) as dataset:
+            branches: Mapping[str, Any] = dataset.branches.list()
+        page = page_of(branches, request.page_token, request.limit)
+        return ListTableBranchesResponse(
+            branches={
+                name: BranchContents.model_validate(
+                    {
+                        "parentBranch": branches[name]["parent_branch"],
+                        "parentVersion": branches[name]["parent_version"],
+                        "createAt": branches[name]["create_at"],
+                        "manifestSize": branches[name]["manifest_size"],
+                    }
+                )
+                for name in page.names
+            },
+            page_token=page.token,
+        )
+
+    @operation(ListTableIndicesRequest)
+    def list_table_indices(self, request: ListTableIndicesRequest) -> ListTableIndicesResponse:
+        """ListTableIndices: in order of their names, a page of ``limit`` at a time."""
+        with self._dataset(request.id, request.version, request.branch) as dataset:
+            indices = {index.name: index for index in dataset.describe_indices()}
+            rows = dataset.count_rows() if indices else 0
+        page = page_of(indices, request.page_token, request.limit)
+        return ListTableIndicesResponse(
+            indexes=[
+                IndexContent(
+                    index_name=name,
+                    index_uuid=index.segments[0].uuid,
+                    columns=list(index.field_names),
+                    status="SUCCEEDED",
+                    index_type=index.index_type,
+                    type_url=index.type_url,
+                    num_indexed_rows=index.num_rows_indexed,
+                    num_unindexed_rows=max(0, rows - index.num_rows_indexed),
+                    size_bytes=index.total_size_bytes,
+                    num_segments=len(index.segments),
+                    created_at=_first_created(index.segments),
+                )
+                for name in page.names
+                for index in (indices[name],)
+            ],
+            page_token=page.token,
+        )
+
+    @operation(DescribeTableIndexStatsRequest)
+    def describe_table_index_stats(self, request: DescribeTableIndexStatsRequest) -> DescribeTableIndexStatsResponse:
+        """DescribeTableIndexStats: type, metric and coverage of one index.
+
+        Raises:
+            TableIndexNotFoundError: the dataset has no such index.
+        """
+        if request.index_name is None:
+            raise InvalidInputError("the request names no index")
+        with self._dataset(request.id, request.version, request.branch) as dataset:
+            if request.index_name not in {index.name for index in dataset.describe_indices()}:
+                raise TableIndexNotFoundError(f"the dataset has no index `{request.index_name}`")
+            stats: Mapping[str, Any] = dataset.stats.index_stats(request.index_name)
+        deltas = stats.get("indices") or [{}]
+        return DescribeTableIndexStatsResponse(
+            distance_type=deltas[0].get("metric_type"),
+            index_type=stats.get("index_type"),
+            num_indexed_rows=stats.get("num_indexed_rows"),
+            num_unindexed_rows=stats.get("num_unindexed_rows"),
+            num_indices=stats.get("num_indices"),
+        )
+
+    @operation(GetTableStatsRequest)
+    def get_table_stats(self, request: GetTableStatsRequest) -> GetTableStatsResponse:
+        """GetTableStats: bytes of the columns' data, rows, indices and fragments of the latest version."""
+        with self._dataset(request.id, branch=request.branch) as dataset:
+            lengths = sorted(fragment.metadata.num_rows for fragment in dataset.get_fragments())
+            return GetTableStatsResponse(
+                total_bytes=sum(field.bytes_on_disk for field in dataset.stats.data_stats().fields),
+                num_rows=sum(lengths),
+                num_indices=len(dataset.describe_indices()),
+                fragment_stats=FragmentStats(
+                    num_fragments=len(lengths),
+                    num_small_fragments=dataset.stats.dataset_stats()["num_small_files"],
+                    lengths=_summary(lengths),
+                ),
+            )
+
+    @operation(CountTableRowsRequest)
+    def count_table_rows(self, request: CountTableRowsRequest) -> CountTableRowsResponse:
+        """CountTableRows: the rows of a version, or those of them for which a condition in SQL holds.
+
+        Raises:
+            InvalidInputError: it is no condition on the columns of the table.
+        """
+        with self._dataset(request.id, request.version, request.branch) as dataset:
+            try:
+                return CountTableRowsResponse(count=dataset.count_rows(filter=request.predicate))
+            except (OSError, ValueError) as error:
+                if request.predicate is None or not _IS_CLIENTS_FAULT.search(str(error)):
+                    raise
+                reason = str(error).partition(", /")[0].rpartition("Invalid user input: ")[2]
+                raise InvalidInputError(f"`predicate` is not a condition on this table: {reason}") from None
+
+
+def _versions_of(dataset: Any) -> Sequence[Mapping[str, Any]]:
+    found: Sequence[Mapping[str, Any]] = dataset.versions()
+    return found
+
+
+def _first_created(segments: Sequence[Any]) -> Any:
+    """Return when the first of an index's segments was made; None where that was never noted."""
+    times = [segment.created_at for segment in segments if segment.created_at is not None]
+    return min(times).astimezone(UTC) if times else None
+
+
+def _summary(lengths: Sequence[int]) -> FragmentSummary:
+    """Return how the rows are spread over the fragments, given in order."""
+
+    def at(share: float) -> int:
+        return lengths[int((len(lengths) - 1) * share)] if lengths else 0
+
+    return FragmentSummary(
+        min=at(0),
+        max=at(1),
+        mean=sum(lengths) // len(lengths) if lengths else 0,
+        p25=at(0.25),
+        p50=at(0.5),
+        p75=at(0.75),
+        p99=at(0.99),
+    )
