@@ -1,16 +1,17 @@
 """The marks lancens keeps in a live object's properties, and what they say.
 
-``lancens.managed-by`` names the owner, ``lancens.keys`` lists the property keys lancens set (so that one removed from
-the manifest is removed from the catalog), ``lancens.protect`` forbids removal even after the manifest's block is
-gone, and ``lancens.mirror`` names the catalog that the entry follows. ``lancens.requested-location`` keeps the location
-asked for where the service chose another, which is in ``lancens.chosen-location``: the two hold only as long as the
-entry is at the latter.
+``lancens.managed-by`` names the owner. ``lancens.keys`` lists the property keys lancens set, so that one removed from
+the manifest is removed from the catalog; those whose values come from the environment or a file are in a list within
+it, so that they stay secret when no manifest says so any more. ``lancens.protect`` forbids removal even after the
+manifest's block is gone, and ``lancens.mirror`` names the catalog that it follows. ``lancens.requested-location``
+keeps the location asked for where the service chose another, which is in ``lancens.chosen-location``: the two hold only
+as long as the entry is at the latter.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from reconciler import locations
 
@@ -26,8 +27,10 @@ __all__ = [
     "is_request_true",
     "is_reserved_key",
     "mirror_of",
+    "others",
     "owner_of",
     "recorded_keys",
+    "recorded_secrets",
 ]
 
 MANAGED_BY = "lancens.managed-by"
@@ -60,6 +63,12 @@ def is_protected(properties: Mapping[str, str]) -> bool:
     return properties.get(PROTECT) == "true"
 
 
+def others(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties that lancens has not set: those that somebody else looks after."""
+    ours = recorded_keys(properties)
+    return {key: value for key, value in properties.items() if key not in ours and not is_reserved_key(key)}
+
+
 def is_request_true(requested: str | None, chosen: str | None, location: str | None) -> bool:
     """Return whether the marks of the location asked for say how it is with an entry at ``location``.
 
@@ -72,20 +81,39 @@ def is_request_true(requested: str | None, chosen: str | None, location: str | N
     return chosen is not None and locations.same(chosen, location) and not locations.same(requested, location)
 
 
-def encode_keys(keys: Iterable[str]) -> str:
-    """Return the value of ``lancens.keys`` for ``keys``: one text for one set, whatever its order."""
-    return json.dumps(sorted(keys), ensure_ascii=False, separators=(",", ":"))
+def encode_keys(keys: Iterable[str], secret: Collection[str] = ()) -> str:
+    """Return the value of ``lancens.keys`` for ``keys``, those in ``secret`` being secrets whatever they are called.
+
+    It is one text for one set, whatever its order.
+    """
+    known = set(keys)
+    hidden = sorted(known.intersection(secret))
+    told = [*sorted(known.difference(hidden)), *([hidden] if hidden else [])]
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
 
 
 def recorded_keys(properties: Mapping[str, str]) -> frozenset[str]:
     """Return the keys lancens set on a live object; a value it cannot read counts as none, so nothing is removed."""
-    text = properties.get(KEYS)
-    if not text:
-        return frozenset()
+    told = _told(properties)
+    return _plain(told) | _within(told)
+
+
+def recorded_secrets(properties: Mapping[str, str]) -> frozenset[str]:
+    """Return those of the keys lancens set whose values came from the environment or a file."""
+    return _within(_told(properties))
+
+
+def _told(properties: Mapping[str, str]) -> list[object]:
     try:
-        keys = json.loads(text)
-    except ValueError:
-        return frozenset()
-    if not isinstance(keys, list):
-        return frozenset()
+        told = json.loads(properties.get(KEYS) or "[]")
+    except (ValueError, RecursionError):
+        return []
+    return told if isinstance(told, list) else []
+
+
+def _within(told: list[object]) -> frozenset[str]:
+    return frozenset(key for part in told if isinstance(part, list) for key in _plain(part))
+
+
+def _plain(keys: list[object]) -> frozenset[str]:
     return frozenset(key for key in keys if isinstance(key, str) and not is_reserved_key(key))

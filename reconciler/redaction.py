@@ -17,9 +17,12 @@ from functools import lru_cache
 from itertools import pairwise
 from urllib.parse import quote, quote_plus
 
+from reconciler.ownership import recorded_secrets
+
 __all__ = [
     "REDACTED",
     "is_hidden",
+    "is_secret_config",
     "is_sensitive",
     "is_sensitive_key",
     "is_stand_in",
@@ -97,14 +100,27 @@ def is_sensitive(key: str, value: str) -> bool:
     return is_sensitive_key(key) or _LOOKS_SECRET.search(value) is not None
 
 
+_SECRET_PREFIXES = ("storage.", "headers.")
+_SETTING = re.compile(r"true|false|[0-9.]*", re.IGNORECASE)
+
+
+def is_secret_config(key: str, value: str) -> bool:
+    """Return whether the ``value`` of a configuration's ``key``, without the implementation's prefix, is never shown.
+
+    What pylance and headers are told is, but for a number or a switch: those are in every other sentence.
+    """
+    told = key.startswith(_SECRET_PREFIXES) and not _SETTING.fullmatch(value)
+    return told or is_sensitive(key, value)
+
+
 def is_stand_in(value: str) -> bool:
     """Return whether ``value`` is what :func:`redact_value` puts in the place of a secret."""
     return value.startswith("(") and _STAND_IN.fullmatch(value) is not None
 
 
-def is_hidden(key: str, value: str, shown: str | None) -> bool:
-    """Return whether ``shown`` is all that a service which redacts secrets shows of ``value``, or of any other."""
-    return shown == REDACTED and is_sensitive(key, value)
+def is_hidden(key: str, value: str, shown: Mapping[str, str]) -> bool:
+    """Return whether ``shown`` has all that a service which redacts secrets shows of ``value``, or of any other."""
+    return shown.get(key) == REDACTED and (is_sensitive(key, value) or key in recorded_secrets(shown))
 
 
 def redact_value(key: str, value: str, address: str | None = None, secret: Collection[str] = ()) -> str:
@@ -131,7 +147,11 @@ def redact_value(key: str, value: str, address: str | None = None, secret: Colle
 def redact_properties(
     properties: Mapping[str, str], address: str | None = None, secret: Collection[str] = ()
 ) -> dict[str, str]:
-    """Return ``properties`` with every sensitive value replaced (see :func:`redact_value`)."""
+    """Return ``properties`` with every sensitive value replaced (see :func:`redact_value`).
+
+    Those of a live object say themselves which values lancens took from the environment or a file.
+    """
+    secret = {*secret, *recorded_secrets(properties)}
     return {key: redact_value(key, value, address, secret) for key, value in properties.items()}
 
 

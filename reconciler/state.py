@@ -385,6 +385,8 @@ class Capabilities:
     ``rename_within``: how many outermost names two identifiers must share for a table to be renamed in place from one
         to the other; None where no table is.
     ``lost_on_move``: what a table's entry loses where it is moved by making another one, in words.
+    ``lost_with_namespace``: what is kept beside a namespace's properties, which one of another name does not get.
+    ``namespace_places``: the properties of a namespace that say where it is, so that one of another name has its own.
     ``pinned_root_tables``: whether a table directly under the root is named by its directory, so that it has no other.
     ``namespace_kinds``: the two kinds of a system that has two, the one that holds namespaces first (Glue).
     ``outer_kind_depth``: how deep a namespace of the first of these kinds can be created, None for no limit.
@@ -413,6 +415,8 @@ class Capabilities:
     replace_table: bool = False
     rename_within: int | None = None
     lost_on_move: str = ""
+    lost_with_namespace: str = ""
+    namespace_places: frozenset[str] = frozenset()
     pinned_root_tables: bool = False
     namespace_kinds: tuple[str, str] | None = None
     outer_kind_depth: int | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reconciler import ownership
 from reconciler.applier.live import load_namespace
 from reconciler.applier.report import Status
 from reconciler.applier.step import Outcome, Step, Steps, Target
@@ -19,12 +20,20 @@ def step_of_namespace(target: Target[LiveNamespace]) -> Step[LiveNamespace]:
 
 def _create(target: Target[LiveNamespace]) -> Outcome:
     try:
-        properties = target.changes_to({}).set
+        properties = {**_taken_along(target), **target.changes_to({}).set}
         made = target.backend.insert_namespace(target.identifier, properties, kind=target.after.kind)
     except NamespaceAlreadyExistsError as error:
         target.accept(load_namespace(target.backend, target.identifier), error)
         return Outcome(Status.ALREADY)
     return target.written(made)
+
+
+def _taken_along(target: Target[LiveNamespace]) -> dict[str, str]:
+    """Return the properties of a namespace under its old name that others have set, but for those of its place."""
+    before = target.change.takes_from
+    origin = None if before is None else load_namespace(target.backend, target.backend.namespace_id_of(before))
+    found = ownership.others(origin.properties) if origin is not None else {}
+    return {key: value for key, value in found.items() if key not in target.backend.capabilities.namespace_places}
 
 
 def _update(target: Target[LiveNamespace]) -> Outcome:

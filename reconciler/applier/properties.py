@@ -18,8 +18,9 @@ def _marks(after: ObjectView, live: Mapping[str, str]) -> dict[str, str | None]:
     marks: dict[str, str | None] = {}
     if ownership.owner_of(live) != after.managed_by:
         marks[ownership.MANAGED_BY] = after.managed_by
-    if ownership.recorded_keys(live) != frozenset(after.keys):
-        marks[ownership.KEYS] = ownership.encode_keys(after.keys) if after.keys else None
+    known = ownership.recorded_keys(live), ownership.recorded_secrets(live)
+    if known != (frozenset(after.keys), frozenset(after.secret_keys)):
+        marks[ownership.KEYS] = ownership.encode_keys(after.keys, after.secret_keys) if after.keys else None
     if ownership.mirror_of(live) != after.mirror:
         marks[ownership.MIRROR] = after.mirror
     if ownership.is_protected(live) != after.protect:
@@ -62,7 +63,7 @@ def property_changes(
         set={
             key: value
             for key, value in desired.items()
-            if value is not None and live.get(key) != value and not is_hidden(key, value, live.get(key))
+            if value is not None and live.get(key) != value and not is_hidden(key, value, live)
         },
         remove=frozenset(key for key, value in desired.items() if value is None and key in live),
     )

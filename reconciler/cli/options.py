@@ -37,6 +37,7 @@ __all__ = [
     "parallelism_option",
     "plan_flags",
     "policy",
+    "policy_options",
     "read_plan",
     "say",
     "select_option",
@@ -73,8 +74,7 @@ def _kept_as(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     return keep
 
 
-_MANIFEST_OPTIONS = (
-    click.argument("manifests", nargs=-1, metavar="[MANIFEST]...", type=click.Path()),
+_POLICY_OPTIONS = (
     click.option(
         "--allow-outside",
         is_flag=True,
@@ -101,11 +101,17 @@ _MANIFEST_OPTIONS = (
 )
 
 
-def manifest_arguments(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the argument MANIFEST to a command, and the options that say what one may read and reach."""
-    for option in reversed(_MANIFEST_OPTIONS):
+def policy_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that say what a manifest may read and reach to a command that loads one."""
+    for option in reversed(_POLICY_OPTIONS):
         command = option(command)
     return command
+
+
+def manifest_arguments(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the argument MANIFEST to a command, with :func:`policy_options`."""
+    manifests = click.argument("manifests", nargs=-1, metavar="[MANIFEST]...", type=click.Path())
+    return manifests(policy_options(command))
 
 
 def policy(*, checking: bool = False) -> Policy:
@@ -194,6 +200,8 @@ def check_impl(impl: str | None, config: Mapping[str, str], manifests: tuple[str
         raise click.UsageError("--config goes with --impl")
     if impl is not None and manifests:
         raise click.UsageError("give a manifest or --impl, not both")
+    if impl is not None and any(click.get_current_context().meta.get(kept) for kept in (_OUTSIDE, _HOSTS, _NAMES)):
+        raise click.UsageError("--allow-host, --allow-env and --allow-outside go with a manifest, not with --impl")
 
 
 format_option = click.option(

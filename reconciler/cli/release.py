@@ -8,7 +8,13 @@ import click
 
 from reconciler.cli.carrying_out import ask, carry_out
 from reconciler.cli.completing import complete_address
-from reconciler.cli.options import journal_option, load_manifest, parallelism_option, variables_option
+from reconciler.cli.options import (
+    journal_option,
+    load_manifest,
+    parallelism_option,
+    policy_options,
+    variables_option,
+)
 from reconciler.cli.showing import print_plan
 
 if TYPE_CHECKING:
@@ -21,6 +27,7 @@ if TYPE_CHECKING:
 @click.option(
     "--manifest", "manifests", multiple=True, metavar="MANIFEST", help="Whose marks; lancens.yaml. Can be repeated."
 )
+@policy_options
 @variables_option
 @click.option("--protected", is_flag=True, help="Release what is protected too.")
 @click.option("--auto-approve", is_flag=True, help="Do not ask.")

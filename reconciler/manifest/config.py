@@ -12,7 +12,7 @@ from reconciler.backends.config import check_config, known_keys, parse_config
 from reconciler.errors import ManifestError, Problem
 from reconciler.manifest.hosts import hosts_in
 from reconciler.manifest.variables import Placeholder, Resolver, Template, TemplateError, escape, is_literal
-from reconciler.redaction import is_sensitive_key
+from reconciler.redaction import is_sensitive
 from reconciler.state import Source
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class ConfigText:
             elif properties[entry.key] != text:
                 relative.add(properties[entry.key])
             secrets |= hidden
-            if is_sensitive_key(entry.key):
+            if is_sensitive(entry.key, text):
                 secrets.add(text)
         if not problems:
             sources = {entry.key: entry.source for entry in self.entries}

@@ -14,7 +14,7 @@ from reconciler.arrow_types import TypeSyntaxError, check_column_name, make_colu
 from reconciler.manifest.reader import MAX_DEPTH, UNPRINTABLE
 from reconciler.manifest.variables import escape, is_literal, parse_template
 from reconciler.names import Identifier, Scope, check_name
-from reconciler.redaction import is_sensitive_key
+from reconciler.redaction import is_secret_config, is_sensitive
 from reconciler.state import Capabilities, Column, LiveNamespace, LiveTable, Schema, Snapshot
 
 __all__ = ["HEADER", "ExportCatalog", "scalar", "to_yaml"]
@@ -135,7 +135,7 @@ class _CatalogWriter:
         yield f"{indent}config:"
         for key, text in self._catalog.config.items():
             plain = key.removeprefix(f"{self._catalog.impl}.")
-            if (is_sensitive_key(plain) or plain.startswith("storage.")) and is_literal(parse_template(text)):
+            if is_secret_config(plain, text) and is_literal(parse_template(text)):
                 yield from self._placeholder(key, [plain], indent + _INDENT)
             else:
                 yield f"{indent}{_INDENT}{scalar(key)}: {scalar(text)}"
@@ -224,12 +224,14 @@ class _CatalogWriter:
     def _properties(self, live: LiveNamespace | LiveTable, indent: str) -> Iterator[str]:
         is_owned = ownership.owner_of(live.properties) is not None
         inner = indent + _INDENT
+        secret = ownership.recorded_secrets(live.properties)
         written: list[str] = []
         for key, value in sorted(live.properties.items()):
             if ownership.is_reserved_key(key):
                 continue
             key_fault = _cannot_be_key(key)
-            value_fault = "its value looks like a secret" if is_sensitive_key(key) else _cannot_hold(value)
+            is_secret = key in secret or is_sensitive(key, value)
+            value_fault = "its value looks like a secret" if is_secret else _cannot_hold(value)
             if key_fault is None and value_fault is None:
                 written.append(f"{inner}{scalar(key)}: {_value(value)}")
             elif key_fault is None and is_owned:
@@ -275,6 +277,8 @@ def _schema(columns: Schema, indent: str) -> Iterator[str]:
 
 def _column_fault(column: Column) -> str | None:
     """Return why a manifest cannot say this column, None when it can."""
+    if any(is_sensitive(*pair) for pair in column.metadata.items()):
+        return f"the metadata of column {json.dumps(column.name)} looks like a secret"
     texts = (column.name, *(text for pair in column.metadata.items() for text in pair))
     if any(map(_cannot_hold, texts)) or any(_cannot_be_key(key) for key in column.metadata):
         return f"column {json.dumps(column.name)} holds characters that cannot be written"

@@ -119,10 +119,10 @@ def _left_out(manager: str, identifiers: list[Identifier]) -> str:
 
 
 def _without_noise(live: LiveT) -> LiveT:
-    """Keep what lancens set on an owned object, its mark included, and what somebody set on an unowned one."""
+    """Keep what lancens set on an owned object, with the marks that say so, and what somebody set on an unowned one."""
     properties = live.properties
     if ownership.owner_of(properties) is not None:
-        wanted = ownership.recorded_keys(properties) | {ownership.MANAGED_BY}
+        wanted = ownership.recorded_keys(properties) | {ownership.MANAGED_BY, ownership.KEYS}
         kept = {key: value for key, value in properties.items() if key in wanted}
     else:
         kept = {

@@ -105,7 +105,7 @@ def _marked(connection: Connection, snapshot: Snapshot, selection: Scope) -> lis
 def _views(connection: Connection, live: LiveNamespace | LiveTable) -> tuple[ObjectView, ObjectView]:
     before = view_of(live, (), connection.backend.capabilities.safeguard) or ObjectView()
     without = ObjectView().model_dump(
-        include={"managed_by", "protect", "keys", "mirror", "requested_location", "chosen_location"}
+        include={"managed_by", "protect", "keys", "secret_keys", "mirror", "requested_location", "chosen_location"}
     )
     return before, before.model_copy(update=without)
 

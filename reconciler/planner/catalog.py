@@ -179,22 +179,26 @@ def _namespace_outcomes(
     select = source.options.select
     parents = {identifier[:-1] for identifier in blocks}
     homes = _homes(source.desired) if context.capabilities.namespace_kinds else frozenset[Identifier]()
-    needed = _needed_ancestors(source.desired, select)
+    needed, moves = _needed_ancestors(source.desired, select), moves_of(source.desired)
     for identifier in blocks if among is None else among:
         desired, there = blocks.get(identifier), live.get(identifier)
         if desired is None:
             continue
         if select.contains(identifier) or (identifier in needed and there is None and not desired.absent):
             holds = Holds(namespaces=identifier in parents, tables=identifier in homes)
-            yield diff_namespace(context, desired, there, holds)
-    scope, moves = source.desired.scope, moves_of(source.desired)
+            before = moves.namespace_origin_of(identifier) if moves else None
+            origin = live.get(before) if before is not None and before not in blocks else None
+            yield diff_namespace(context, desired, there, holds, origin=origin)
+    scope = source.desired.scope
     for identifier, namespace in live.items():
         if identifier in blocks or not scope.contains(identifier):
             continue
         target = moves.namespace_target_of(identifier) if moves else None
-        wanted = target is not None and target in blocks and not blocks[target].absent
-        if select.contains(identifier) or (wanted and target is not None and select.contains(target)):
-            yield diff_namespace(context, None, namespace, renamed_to=target if wanted else None)
+        wanted = blocks.get(target) if target is not None else None
+        if wanted is not None and wanted.absent:
+            wanted = None
+        if select.contains(identifier) or (wanted is not None and select.contains(wanted.id)):
+            yield diff_namespace(context, None, namespace, renamed_to=wanted)
 
 
 def _homes(desired: DesiredCatalog) -> frozenset[Identifier]:
@@ -238,6 +242,11 @@ def _fingerprints(source: CatalogInput, comparison: Comparison, settled: Settled
     others: dict[tuple[Kind, Identifier], LiveNamespace | LiveTable | None] = {
         ("namespace", parent): source.live.namespaces.get(parent) for parent in parents
     }
+    namespaces, moves = source.live.namespaces, moves_of(source.desired)
+    for kind, identifier in touched if moves else ():
+        origin = moves.namespace_origin_of(identifier) if kind == "namespace" else None
+        if origin is not None and origin in namespaces:
+            others["namespace", origin] = namespaces[origin]
     for one in settled.in_the_way.values():
         others["table" if isinstance(one, LiveTable) else "namespace", one.id] = one
     for key in sorted(others.keys() - touched):
@@ -271,5 +280,5 @@ def standing(
     block = blocks.get(identifier)
     keys = {*(block.properties if block else ()), *(recorded_keys(live.properties) if live else ())}
     view = comparison.context.view(block, live)
-    secret = block.secret_keys if block else ()
+    secret = {*(block.secret_keys if block else ()), *(view.secret_keys if view else ())}
     return Fingerprint.of(source.desired.name, kind, identifier, view, keys, secret_keys=secret, occupied=occupied)

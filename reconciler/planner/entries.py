@@ -138,6 +138,10 @@ class Change(Entry, _Shown):
 
     action: Action
     moved_from: tuple[str, ...] | None = Field(default=None, description="The name that a moved table has before.")
+    takes_from: tuple[str, ...] | None = Field(
+        default=None,
+        description="The namespace whose other properties a new one gets, as it is that one under another name.",
+    )
     before: ObjectView | None = None
     after: ObjectView | None = None
     found: ObjectView | None = Field(

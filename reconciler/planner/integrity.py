@@ -299,11 +299,12 @@ def _live_namespace(one: Fingerprint, desired: DesiredNamespace | None) -> LiveN
 
 def _properties(one: Fingerprint, view: ObjectView, desired: Mapping[str, str]) -> dict[str, str]:
     """Return properties of which ``view`` is the view."""
-    properties = {**view.safeguards, **_restored(view.properties, desired, one.stand_ins_of, one.secret_keys)}
+    secret = {*one.secret_keys, *view.secret_keys}
+    properties = {**view.safeguards, **_restored(view.properties, desired, one.stand_ins_of, secret)}
     if view.managed_by is not None:
         properties[ownership.MANAGED_BY] = view.managed_by
     if view.keys:
-        properties[ownership.KEYS] = ownership.encode_keys(view.keys)
+        properties[ownership.KEYS] = ownership.encode_keys(view.keys, view.secret_keys)
     if view.mirror is not None:
         properties[ownership.MIRROR] = view.mirror
     if view.protect:

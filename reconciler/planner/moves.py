@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from reconciler.names import Identifier, Scope
-from reconciler.state import DesiredCatalog, DesiredMove, DesiredTable, LiveTable
+from reconciler.ownership import owner_of, recorded_keys
+from reconciler.state import DesiredCatalog, DesiredMove, DesiredTable, LiveTable, Prune
 
 __all__ = ["NO_MOVES", "Moves", "Pair", "moves_of", "pairs"]
 
@@ -15,6 +16,9 @@ __all__ = ["NO_MOVES", "Moves", "Pair", "moves_of", "pairs"]
 class Moves:
     """The lines of one catalog; they are few, whatever they move.
 
+    ``keeper`` is the manifest where it keeps the tables that it once made and names no more (``prune: never``), so that
+    they move with their namespace to one of ``homes``. Where they are pruned, they go from where they are.
+
     ``tables`` and ``origins`` are the lines about one table, by its new name and its old one; ``namespaces`` are the
     others. Of several that a name is below, the longest counts.
     """
@@ -22,6 +26,8 @@ class Moves:
     tables: Mapping[Identifier, DesiredMove]
     origins: Mapping[Identifier, DesiredMove]
     namespaces: tuple[DesiredMove, ...]
+    keeper: str | None = None
+    homes: frozenset[Identifier] = frozenset()
 
     def __bool__(self) -> bool:
         return bool(self.tables or self.namespaces)
@@ -43,6 +49,22 @@ class Moves:
         """Return the name that a namespace gets, if the manifest has it; None where it stays."""
         line = _longest(self.namespaces, (*namespace, ""), lambda line: line.origin)
         return None if line is None else (*line.to, *namespace[len(line.origin) :])
+
+    def namespace_origin_of(self, namespace: Identifier) -> Identifier | None:
+        """Return the name that a namespace of the manifest had before; None where it had no other."""
+        line = _longest(self.namespaces, (*namespace, ""), lambda line: line.to)
+        origin = None if line is None else (*line.origin, *namespace[len(line.to) :])
+        return origin if origin is not None and self.namespace_target_of(origin) == namespace else None
+
+    def kept(self, table: LiveTable) -> DesiredTable | None:
+        """Return a table that no block names as it moves with its namespace, None for one that does not."""
+        if self.keeper is None or owner_of(table.properties) != self.keeper:
+            return None
+        line, target = self._line_from(table.id), self.target_of(table.id)
+        if line is None or line.is_table or target is None or target[:-1] not in self.homes:
+            return None
+        properties = {key: table.properties[key] for key in recorded_keys(table.properties) if key in table.properties}
+        return DesiredTable(target, line.source, properties)
 
     def concerns(self, table: Identifier) -> bool:
         """Return whether a table may have another name now, or have had one."""
@@ -69,10 +91,13 @@ def _longest(
 def moves_of(desired: DesiredCatalog) -> Moves:
     """Return what is moved in a catalog."""
     tables = [line for line in desired.moves if line.is_table]
+    homes = (name for name, block in desired.namespaces.items() if not block.absent) if desired.moves else ()
     return Moves(
         {line.to: line for line in tables},
         {line.origin: line for line in tables},
         tuple(line for line in desired.moves if not line.is_table),
+        desired.owner if desired.prune is Prune.NEVER else None,
+        frozenset(homes),
     )
 
 
@@ -133,6 +158,12 @@ def pairs(
         if origin is not None:
             taken.add(before)
         yield Pair(desired, live.get(identifier), origin, line, held.get(identifier, ""))
+    for identifier, table in live.items() if moves.namespaces and moves.keeper else ():
+        kept = moves.kept(table) if identifier not in blocks and identifier not in taken else None
+        found = moves.origin_of(kept.id) if kept is not None and kept.id not in blocks else None
+        if kept is not None and found is not None:
+            taken |= {identifier, kept.id}
+            yield Pair(kept, live.get(kept.id), table, found[1])
     for identifier, table in live.items():
         if identifier not in blocks and identifier not in taken:
             yield Pair(None, table)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reconciler import ownership
-from reconciler.names import Identifier
 from reconciler.planner.entries import Action
 from reconciler.planner.outcome import Context, Fault, Outcome, Remark, change_of, removal
 from reconciler.planner.remarks import ADOPTABLE, unmarkable
@@ -34,11 +33,13 @@ def diff_namespace(
     desired: DesiredNamespace | None,
     live: LiveNamespace | None,
     holds: Holds = _NOTHING,
-    renamed_to: Identifier | None = None,
+    renamed_to: DesiredNamespace | None = None,
+    origin: LiveNamespace | None = None,
 ) -> Outcome:
     """Return what has to happen to one namespace; a removal still has to be checked for what is inside.
 
-    ``renamed_to`` is the name that one without a block has in the manifest now.
+    ``renamed_to`` is the block that one without a block has under another name, and ``origin`` what one with a block
+    is under the name that it had before.
     """
     identifier = desired.id if desired else live.id if live else ()
     if len(identifier) <= context.capabilities.fixed_levels:
@@ -61,10 +62,26 @@ def diff_namespace(
     if fault:
         return context.blocked(fault, desired, live)
     if live is None:
-        after = context.marks(desired, {}, context.capabilities.namespace_markers).model_copy(update={"kind": kind})
-        reason = f"mirrors {context.mirror}" if desired.mirrored else "in the manifest"
-        return change_of(context, Action.CREATE_NAMESPACE, identifier, None, after, reason, desired=desired)
+        return _new(context, desired, kind, origin)
     return _claimed(context, desired, live) if desired.claimed else None
+
+
+def _new(context: Context, desired: DesiredNamespace, kind: str | None, origin: LiveNamespace | None) -> Outcome:
+    """A namespace that is not there, or that is there as ``origin`` under the name that it had before."""
+    able, reason = context.capabilities, f"mirrors {context.mirror}" if desired.mirrored else "in the manifest"
+    after = context.marks(desired, {}, able.namespace_markers).model_copy(update={"kind": kind})
+    if origin is None or context.is_foreign(origin.properties):
+        return change_of(context, Action.CREATE_NAMESPACE, desired.id, None, after, reason, desired=desired)
+    name = "/".join(origin.id)
+    if ownership.is_protected(origin.properties) and desired.protect is not False:
+        fault = Fault(
+            f"{name} is protected, and a move takes that name away",
+            "write `protect: false` in its block, apply, and protect it again then",
+        )
+        return context.blocked(fault, desired, None)
+    reason += f", was {name}" + (f"; made anew without {able.lost_with_namespace}" if able.lost_with_namespace else "")
+    made = change_of(context, Action.CREATE_NAMESPACE, desired.id, None, after, reason, desired=desired)
+    return made.model_copy(update={"takes_from": origin.id})
 
 
 def _kind(context: Context, desired: DesiredNamespace, holds: Holds) -> str | None:
@@ -103,13 +120,14 @@ def _kind_fault(
     return None
 
 
-def _unnamed(context: Context, live: LiveNamespace, renamed_to: Identifier | None) -> Outcome:
+def _unnamed(context: Context, live: LiveNamespace, renamed_to: DesiredNamespace | None) -> Outcome:
     """A live namespace that the manifest does not name."""
     if not context.capabilities.namespace_markers:
         return None  # nobody can tell whose it is
     owner = ownership.owner_of(live.properties)
     if owner == context.owner and renamed_to is not None:
-        return removal(context, Action.DROP_NAMESPACE, live, f"{'/'.join(renamed_to)} now", None)
+        lifted = renamed_to if renamed_to.protect is False else None
+        return removal(context, Action.DROP_NAMESPACE, live, f"{'/'.join(renamed_to.id)} now", lifted)
     if owner == context.owner and context.prune is not Prune.NEVER:
         return removal(context, Action.DROP_NAMESPACE, live, "owned, no longer in the manifest", None)
     if context.prune is not Prune.ALL:

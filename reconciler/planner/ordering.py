@@ -86,6 +86,9 @@ def _dependencies(changes: Sequence[Change]) -> list[set[int]]:
         left = index.get((change.catalog, "namespace", change.moved_from[:-1])) if change.moved_from else None
         if left is not None and changes[left].action is Action.DROP_NAMESPACE:
             needs[left].add(at)
+        taken = index.get((change.catalog, "namespace", change.takes_from)) if change.takes_from else None
+        if taken is not None:
+            needs[taken].add(at)
         needs[at] |= _freed_by(change, changes, index, freed_places)
     return needs
 

@@ -106,6 +106,7 @@ class Context:
         if isinstance(desired, DesiredTable) and desired.mirrors is not None and fault is not desired.refused:
             fault = fault._replace(remedy=fault.mirrored or leave_out(self.catalog, desired.id))
         storage = facts.storage if facts else None
+        before = self.view(desired, live)
         location = facts.location if facts else live.location if isinstance(live, LiveTable) else None
         return Blocked(
             catalog=self.catalog,
@@ -114,12 +115,12 @@ class Context:
             reason=fault.reason,
             remedy=fault.remedy,
             source=desired.source if desired else None,
-            before=self.view(desired, live),
+            before=before,
             location=location,
             storage=storage.kind if storage else None,
             columns=storage.schema if storage else None,
             detail=storage.detail if storage else "",
-            secret_keys=tuple(sorted(desired.secret_keys)) if desired else (),
+            secret_keys=_secret_keys(desired, before),
         )
 
     def held(self, by: str, desired: DesiredTable, facts: TableFacts | None = None) -> Blocked:
@@ -156,8 +157,7 @@ class Context:
         What the service does not show of ``live`` is compared as it is read: nobody can tell whether it is another.
         """
         properties = {
-            key: REDACTED if is_hidden(key, value, live.get(key)) else value
-            for key, value in desired.properties.items()
+            key: REDACTED if is_hidden(key, value, live) else value for key, value in desired.properties.items()
         }
         if not kept:
             return ObjectView(properties=properties)
@@ -166,6 +166,7 @@ class Context:
             managed_by=self.owner,
             protect=protect,
             keys=tuple(sorted(desired.properties)),
+            secret_keys=tuple(sorted(desired.secret_keys)),
             mirror=desired.mirrors.catalog if isinstance(desired, DesiredTable) and desired.mirrors else None,
             properties=properties,
         )
@@ -185,7 +186,7 @@ def change_of(
     storage: StorageKind | None = None,
 ) -> Change:
     """Return the change from ``before`` to ``after``, which ``desired`` asks for, with the fields that differ."""
-    secret_keys = desired.secret_keys if desired else frozenset()
+    secret_keys = _secret_keys(desired, before)
     return Change(
         catalog=context.catalog,
         kind=action.kind,
@@ -200,8 +201,13 @@ def change_of(
         replace=replace,
         probe=probe,
         storage=storage,
-        secret_keys=tuple(sorted(secret_keys)),
+        secret_keys=secret_keys,
     )
+
+
+def _secret_keys(desired: DesiredNamespace | DesiredTable | None, before: ObjectView | None) -> tuple[str, ...]:
+    """Return the properties whose values are secrets by where the block takes them from, or took them from before."""
+    return tuple(sorted({*(desired.secret_keys if desired else ()), *(before.secret_keys if before else ())}))
 
 
 def _as_mirrored(desired: DesiredNamespace | DesiredTable | None, action: Action) -> str:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from reconciler import locations
 from reconciler.names import Identifier
-from reconciler.ownership import is_reserved_key, recorded_keys
+from reconciler.ownership import is_reserved_key, recorded_keys, recorded_secrets
 from reconciler.planner.catalog import CatalogPlan
 from reconciler.planner.entries import Action, Blocked, Change
 from reconciler.planner.facts import CatalogInput
@@ -78,7 +78,8 @@ def _of_tables(entries: Iterable[EntryT]) -> Iterator[EntryT]:
 
 def _live(table: LiveTable, block: DesiredTable | None) -> Remaining:
     keys = recorded_keys(table.properties) | (block.properties.keys() if block else set())
-    return Remaining(table.id, table.location, _taken_over(table.properties, keys, block.secret_keys if block else ()))
+    secret = recorded_secrets(table.properties).union(block.secret_keys if block else ())
+    return Remaining(table.id, table.location, _taken_over(table.properties, keys, secret))
 
 
 def _made(source: CatalogInput, change: Change) -> Remaining:

@@ -45,11 +45,28 @@ def notes_on_renames(source: CatalogInput, outcomes: Outcomes, changes: Collecti
             why = "this manifest neither made nor adopted it"
             said = f"{address(catalog, line.origin)} stays when its tables have moved: {why}."
             yield Note(catalog=catalog, message=said)
+    for line in sorted(source.desired.moves, key=lambda line: line.to):
+        left = () if line.is_table else _left_behind(source, line)
+        if left:
+            named = ", ".join(f"`{key}`" for key in left[:_NAMED]) + (" and others" if len(left) > _NAMED else "")
+            said = f"{address(catalog, line.to)} is there already and does not get properties of "
+            said += f"{address(catalog, line.origin)}: {named}. Write those it is to have in its block."
+            yield Note(catalog=catalog, message=said)
     hints = [*_hints(source.capabilities, changes)]
     for hint in hints[:_NAMED]:
         yield Note(catalog=catalog, message=hint)
     if len(hints) > _NAMED:
         yield Note(catalog=catalog, message=f"{count(len(hints) - _NAMED, 'more pair')} of changes look like renames.")
+
+
+def _left_behind(source: CatalogInput, line: DesiredMove) -> Sequence[str]:
+    """Return the properties that others have set of a namespace, and that the one it is moved to lacks."""
+    origin, there = (source.live.namespaces.get(name) for name in (line.origin, line.to))
+    if origin is None or there is None:
+        return ()
+    places = source.capabilities.namespace_places
+    found = ownership.others(origin.properties)
+    return sorted(key for key, value in found.items() if key not in places and there.properties.get(key) != value)
 
 
 def _lines(lines: Sequence[DesiredMove]) -> str:

@@ -72,7 +72,7 @@ def _is_settled(context: Context, desired: DesiredTable, live: LiveTable) -> boo
     if context.capabilities.table_markers and (
         properties.get(ownership.MANAGED_BY) != context.owner
         or ownership.mirror_of(properties) != (desired.mirrors.catalog if desired.mirrors else None)
-        or properties.get(ownership.KEYS, "[]") != ownership.encode_keys(desired.properties)
+        or properties.get(ownership.KEYS, "[]") != ownership.encode_keys(desired.properties, desired.secret_keys)
         or (desired.protect is not None and desired.protect != ownership.is_protected(properties))
     ):
         return False
@@ -276,7 +276,7 @@ def remarks_on(
         yield Remark(STALE_COLUMNS, desired.id, _few(facts.entry.texts()))
     if live is not None and REDACTED in live.properties.values():
         shown = live.properties
-        hidden = [f"`{key}`" for key, value in desired.properties.items() if is_hidden(key, value, shown.get(key))]
+        hidden = [f"`{key}`" for key, value in desired.properties.items() if is_hidden(key, value, shown)]
         if hidden:
             yield Remark(HIDDEN, desired.id, ", ".join(hidden))
     extra = _schema_difference(desired, facts).extra

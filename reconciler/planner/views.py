@@ -51,6 +51,9 @@ class ObjectView(Document):
     managed_by: str | None = None
     protect: bool = False
     keys: tuple[str, ...] = Field(default=(), description="The property keys lancens has set, in order.")
+    secret_keys: tuple[str, ...] = Field(
+        default=(), description="Those of them whose values come from the environment or a file, in order."
+    )
     mirror: str | None = Field(default=None, description="The catalog whose mirror made the entry.")
     properties: dict[str, str] = Field(default_factory=dict)
     safeguards: dict[str, str] = Field(
@@ -86,21 +89,21 @@ class ObjectView(Document):
         return ownership.is_request_true(*self.request, self.location)
 
     @property
-    def marks(self) -> tuple[str | None, tuple[str, ...], str | None]:
+    def marks(self) -> tuple[str | None, tuple[str, ...], tuple[str, ...], str | None]:
         """What lancens keeps for itself."""
-        return self.managed_by, self.keys, self.mirror
+        return self.managed_by, self.keys, self.secret_keys, self.mirror
 
     def concealed(self, address: str, secret: Collection[str] = ()) -> ObjectView:
         """Return the view as the saved form shows it: stand-ins for sensitive values, locations without credentials.
 
-        ``address`` is that of the object, ``secret`` the property keys whose values are secrets whatever their name.
+        ``address`` is that of the object, ``secret`` more property keys whose values are secrets whatever their name.
         """
         return self.model_copy(
             update={
                 "location": locations.redact(self.location),
                 "requested_location": locations.redact(self.requested_location),
                 "chosen_location": locations.redact(self.chosen_location),
-                "properties": redact_properties(self.properties, address, secret),
+                "properties": redact_properties(self.properties, address, {*secret, *self.secret_keys}),
                 "columns": concealed_columns(self.columns, address),
             }
         )
@@ -121,6 +124,7 @@ class ObjectView(Document):
             self.managed_by,
             self.protect,
             self.keys,
+            self.secret_keys,
             self.mirror,
             sorted(redact_properties(self.properties).items()),
             sorted(self.safeguards.items()),
@@ -166,6 +170,7 @@ def view_of(
         managed_by=ownership.owner_of(properties),
         protect=ownership.is_protected(properties),
         keys=tuple(sorted(ownership.recorded_keys(properties))),
+        secret_keys=tuple(sorted(ownership.recorded_secrets(properties))),
         mirror=ownership.mirror_of(properties),
         properties={key: properties[key] for key in managed_keys if key in properties},
         safeguards=safeguard.state(properties) if safeguard and isinstance(live, LiveTable) else {},

@@ -6,6 +6,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -97,18 +98,24 @@ def _last_name(entry: str) -> str:
     return entry.rstrip("/").rpartition("/")[2]
 
 
-def content_of(folder: str, name: str, options: Mapping[str, str]) -> bytes:
-    """Return what the file ``name`` in ``folder`` holds.
+def content_of(folder: str, name: str, options: Mapping[str, str], limit: int) -> bytes | None:
+    """Return what the file ``name`` in ``folder`` holds, None where that is more than ``limit`` bytes.
 
     Raises:
         OSError, ValueError, RuntimeError: as for :func:`list_directory`.
     """
     path = local_path(folder)
     if path is not None:
-        return (path / name).read_bytes()
+        with (path / name).open("rb") as opened:
+            content = opened.read(limit + 1)
+        return content if len(content) <= limit else None
     from lance.file import LanceFileSession
 
+    session = LanceFileSession(locations.pylance_uri(folder), storage_options=dict(options) or None)
+    with suppress(OSError):  # there is no such byte in a file that is small enough
+        session.read_range(name, limit, 1)
+        return None
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / name
-        LanceFileSession(locations.pylance_uri(folder), storage_options=dict(options) or None).download_file(name, copy)
+        session.download_file(name, copy)
         return copy.read_bytes()

@@ -105,12 +105,15 @@ def _is_companion(folder: str, options: Mapping[str, str]) -> bool:
     """Return whether ``folder`` holds metadata of an Iceberg catalog, and all of it about a Lance table."""
     names = [name for name in list_directory(folder, options) if not name.startswith(".")]
     return bool(names) and all(
-        name.endswith(_ICEBERG_FILES) and _is_about_lance(content_of(folder, name, options)) for name in names
+        name.endswith(_ICEBERG_FILES) and _is_about_lance(content_of(folder, name, options, _LARGEST_METADATA))
+        for name in names
     )
 
 
-def _is_about_lance(metadata: bytes) -> bool:
+def _is_about_lance(metadata: bytes | None) -> bool:
     """Return whether an Iceberg table is marked as a Lance one (Lance specification, "Lance Table Identification")."""
+    if metadata is None:
+        return False
     try:
         if metadata.startswith(_GZIP):
             metadata = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16).decompress(metadata, _LARGEST_METADATA)

@@ -25,6 +25,7 @@ from reconciler.names import Identifier
 from reconciler.ownership import MANAGED_BY
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
+from reconciler.state import PropertyChanges
 from tests.catalogs.end_to_end import actions, apply, carried_out, files, opened, planned
 
 __all__ = ["Moves", "Place"]
@@ -148,7 +149,14 @@ class Moves:
         apply(place.manifest(tmp_path, tables))
         before = {name: (place.fill((*one, name)), place.seen((*one, name))) for name in ("users", "events")}
         wanted = {(*other, name): USERS for name in before}
+        backend = place.connect()
+        keeps = backend.asked_capabilities().alter_namespace
+        if keeps:
+            backend.alter_namespace(one, PropertyChanges({"team-notes": "ask the others"}))
         plan = apply(place.manifest(tmp_path, wanted, (one, other)))
+        properties = backend.load_namespace(other).properties
+        assert properties.get("team-notes") == ("ask the others" if keeps else None)
+        assert properties[MANAGED_BY] == "store/lake"
         assert [action for _, action in actions(plan)] == [
             Action.CREATE_NAMESPACE,
             Action.MOVE_TABLE,

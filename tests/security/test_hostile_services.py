@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import socket
+import struct
 import subprocess
 import sys
 import textwrap
@@ -12,8 +13,9 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +25,7 @@ from reconciler.backends.rest import RestBackend
 from reconciler.errors import BackendError, InternalError, ServiceUnavailableError
 from reconciler.state import StorageKind
 from tests.servers.lance_rest import Request, scripted
+from tests.servers.process import free_port, running, status_of
 
 Answer = Callable[[socket.socket], None]
 
@@ -191,6 +194,175 @@ def test_a_scan_that_never_ends_is_given_up() -> None:
     with scripted(deeper) as server, pytest.raises(BackendError) as given_up:
         RestBackend(uri=server.url, scan_seconds="1").scan()
     assert "the scan takes longer than 1 s; `scan_seconds` allows more" in str(given_up.value)
+
+
+# ---- Thrift and boto3 ------------------------------------------------------------------------------------------------
+
+
+def _reply(asked: bytes, success: bytes) -> bytes:
+    """Return the beginning of a reply to a call of Thrift's binary protocol; ``success`` is of the type ``list``."""
+    (length,) = struct.unpack(">i", asked[4:8])
+    return b"\x80\x01\x00\x02" + asked[4 : 12 + length] + b"\x0f" + struct.pack(">h", 0) + success
+
+
+@contextmanager
+def _metastore(answer: Callable[[socket.socket, bytes], None]) -> Iterator[str]:
+    """Run a metastore that answers calls with what ``answer`` does; yields its address."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def one(connection: socket.socket) -> None:
+            with connection, suppress(OSError):
+                while asked := connection.recv(65536):
+                    answer(connection, asked)
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    threading.Thread(target=one, args=(listener.accept()[0],), daemon=True).start()
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        try:
+            yield f"thrift://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+HIVE = f"""
+import sys
+from reconciler.backends import registry
+from reconciler.errors import BackendError
+try:
+    registry.connect("hive2", {{"uri": sys.argv[1], "client.timeout": "5", "request_seconds": sys.argv[2]}}).scan()
+except BackendError as error:
+    print(error)
+{PEAK}
+"""
+
+
+def _hive(uri: str, seconds: float) -> tuple[str, int]:
+    """Return the error of a scan, and the most memory it took, in kilobytes."""
+    command = [sys.executable, "-c", HIVE, uri, str(seconds)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    return ran.stdout.strip(), int(ran.stderr.split()[1])
+
+
+def _names(connection: socket.socket, asked: bytes) -> None:
+    """Say that there are some names, and send one that never ends."""
+    connection.sendall(_reply(asked, struct.pack(">bii", 11, 2, 2**30)))
+    for _ in range(3_000):
+        connection.sendall(b"x" * (1 << 20))
+
+
+def test_a_metastores_reply_is_taken_up_to_a_size() -> None:
+    with _metastore(_names) as uri:
+        said, most = _hive(uri, 300)
+    assert said.startswith("hive2: ")
+    assert "`max_answer_mib`" in said, said
+    assert most < 400_000
+
+
+def _many(connection: socket.socket, asked: bytes) -> None:
+    connection.sendall(_reply(asked, struct.pack(">bi", 11, 60_000_000)))
+    for _ in range(300):
+        connection.sendall(struct.pack(">ix", 1) * 200_000)
+
+
+def test_a_metastores_list_is_taken_up_to_a_length() -> None:
+    with _metastore(_many) as uri:
+        said, most = _hive(uri, 300)
+    assert said.startswith("hive2: ")
+    assert most < 400_000
+
+
+def _dripping(connection: socket.socket, asked: bytes) -> None:
+    _drops(connection, _reply(asked, struct.pack(">bii", 11, 1, 10_000)))
+
+
+def test_a_metastores_reply_that_comes_in_drops_is_given_up() -> None:
+    began = time.monotonic()
+    with _metastore(_dripping) as uri:
+        said, _ = _hive(uri, 1)
+    assert time.monotonic() - began < 25
+    assert f"the answer of {uri.removeprefix('thrift://')} did not come to its end within 1 s" in said
+    assert "`request_seconds` allows more" in said
+
+
+GLUE = f"""
+import sys
+from reconciler.backends import registry
+from reconciler.errors import BackendError
+config = {{"endpoint": sys.argv[1], "region": "us-east-1", "access_key_id": "AKIDX", "secret_access_key": "example"}}
+try:
+    registry.connect("glue", {{**config, "request_seconds": sys.argv[2]}}).scan()
+except BackendError as error:
+    print(error)
+{PEAK}
+"""
+
+
+def _glue(url: str, seconds: float) -> tuple[str, int]:
+    command = [sys.executable, "-c", GLUE, url, str(seconds)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    return ran.stdout.strip(), int(ran.stderr.split()[1])
+
+
+def _flood(connection: socket.socket) -> None:
+    connection.sendall(_head(3 << 30))
+    for _ in range(3_000):
+        connection.sendall(b" " * (1 << 20))
+
+
+def test_an_answer_of_glue_is_taken_up_to_a_size() -> None:
+    with service(_flood) as url:
+        said, most = _glue(url, 300)
+    assert said.startswith("glue: GetCatalogs on ")
+    assert said.endswith("the answer is larger than 64 MiB; `max_answer_mib` allows more")
+    assert most < 400_000
+
+
+@pytest.mark.parametrize("start", [b"HTTP/1.1 200 OK\r\nX-Slow: ", _head(10_000)], ids=["head", "body"])
+def test_an_answer_of_glue_that_comes_in_drops_is_given_up(start: bytes) -> None:
+    began = time.monotonic()
+    with service(lambda connection: _drops(connection, start)) as url:
+        said, _ = _glue(url, 1)
+    assert time.monotonic() - began < 25
+    assert said.startswith("glue: GetCatalogs on ")
+    assert f"the answer of {url}/ did not come to its end within 1 s; `request_seconds` allows more" in said
+
+
+# ---- storage ---------------------------------------------------------------------------------------------------------
+
+
+def test_metadata_in_an_object_store_is_read_up_to_a_size(tmp_path: Path) -> None:
+    """40 MB of it were downloaded before anybody looked."""
+    import boto3
+
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    options = {"aws_endpoint": url, "aws_access_key_id": "a", "aws_secret_access_key": "b", "aws_region": "us-east-1"}
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    with running(command, tmp_path / "s3.log", lambda: status_of("GET", f"{url}/moto-api/") == 200):
+        keys: Any = {"aws_access_key_id": "a", "aws_secret_access_key": "b"}
+        s3 = boto3.client("s3", endpoint_url=url, region_name="us-east-1", **keys)
+        s3.create_bucket(Bucket="lake")
+        document = json.dumps({"properties": {"table_type": "lance"}}).encode()
+        s3.put_object(Bucket="lake", Key="small/metadata/v1.metadata.json", Body=document)
+        s3.put_object(Bucket="lake", Key="large/metadata/v1.metadata.json", Body=document + b" " * (40 << 20))
+        found = [storage.probe(f"s3://lake/{name}", {**options, "allow_http": "true"}) for name in ("small", "large")]
+    assert [one.kind for one in found] == [StorageKind.NOTHING, StorageKind.NOT_LANCE]
+    asked = [line for line in (tmp_path / "s3.log").read_text().splitlines() if "GET /lake/large/metadata/v1" in line]
+    assert asked
+    assert all('" 206 ' in line for line in asked), asked
+
+
+def test_metadata_on_disk_is_read_up_to_a_size(tmp_path: Path) -> None:
+    folder = tmp_path / "t/metadata"
+    folder.mkdir(parents=True)
+    document = json.dumps({"properties": {"table_type": "lance"}}).encode()
+    (folder / "v1.metadata.json").write_bytes(document + b" " * (40 << 20))
+    assert storage.probe(str(tmp_path / "t"), {}).kind is StorageKind.NOT_LANCE
 
 
 def test_metadata_that_unpacks_to_gigabytes_is_none(tmp_path: Path) -> None:

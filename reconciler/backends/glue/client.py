@@ -6,6 +6,7 @@ import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from reconciler.backends.glue.bounded import bound
 from reconciler.backends.glue.refusals import NoAnswerError
 from reconciler.backends.http.refusals import excerpt, is_html
 from reconciler.errors import UnauthenticatedError
@@ -50,6 +51,7 @@ def connect(config: GlueConfig) -> GlueClient:
     if config.assume_role_arn is not None:
         session = _as_role(session, config)
     client = session.client("glue", endpoint_url=config.endpoint, config=_settings())
+    bound(client, config)
     client.meta.events.register("after-call.glue", _refuse_pages)
     return client
 
@@ -108,6 +110,7 @@ def _role_credentials(session: Session, config: GlueConfig, method: str) -> Refr
 
     def fetch() -> dict[str, str]:
         sts = session.client("sts", region_name=config.assume_role_region or session.region_name, config=_settings())
+        bound(sts, config)
         answer = sts.assume_role(**request)["Credentials"]
         if answer["Expiration"] <= datetime.now(UTC):
             raise UnauthenticatedError("glue: AssumeRole answered credentials that have ended; check the clock")

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from reconciler.backends.http.limits import SlowAnswerError, TooMuchError
 from reconciler.errors import (
     BackendError,
     ConcurrentModificationError,
@@ -129,6 +130,10 @@ def translated(
         raise refusal from None
     except BotoCoreError as error:
         raise _failure(operation, subject, error, secrets) from None
+    except TooMuchError as error:
+        raise InternalError(f"glue: {operation} on {subject}: {error}") from None
+    except SlowAnswerError as error:
+        raise ServiceUnavailableError(f"glue: {operation} on {subject}: {error}") from None
     except NoAnswerError as error:
         shown = _detail(str(error), secrets)
         if error.is_page:

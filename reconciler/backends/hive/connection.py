@@ -8,9 +8,11 @@ import ssl
 import sys
 from typing import TYPE_CHECKING, Any
 
+from reconciler.backends.http.limits import MIB
 from reconciler.errors import InvalidInputError, MissingExtraError
 
 if TYPE_CHECKING:
+    from reconciler.backends.hive.carrier import Carrier
     from reconciler.backends.hive.config import Address, HiveConfig
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
 
@@ -18,19 +20,23 @@ __all__ = ["Connection", "KerberosError", "connect", "kerberos_faults", "told_by
 
 _READ_BUFFER = 64 * 1024
 _LARGEST_FRAME = 0x3FFFFFFF
+_MOST_ELEMENTS = 1_000_000
+"""In one list of a reply: each can take hundreds of times the memory of its bytes."""
 
 
 class Connection:
     """A live connection; ``client`` makes the calls."""
 
-    def __init__(self, address: Address, stream: socket.socket, client: Client) -> None:
+    def __init__(self, address: Address, stream: socket.socket, carrier: Carrier, client: Client) -> None:
         self.address = address
         self.client = client
         self._stream = stream
+        self._carrier = carrier
 
     def wait_at_most(self, seconds: float) -> None:
-        """Give up on a reply that takes longer."""
+        """Give up on a reply of which nothing comes for longer."""
         self._stream.settimeout(seconds)
+        self._carrier.wait_at_most(seconds)
 
     def is_usable(self) -> bool:
         """Return whether the server still waits for a call: between two calls it has nothing to say but goodbye."""
@@ -56,14 +62,20 @@ def connect(config: HiveConfig, address: Address) -> Connection:
     """
     from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 
+    from reconciler.backends.hive.carrier import Carrier
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
 
     stream = socket.create_connection(address, timeout=config.connect_timeout)
     try:
         if config.ssl:
             stream = _tls(config).wrap_socket(stream, server_hostname=address.host)
-        transport = _transport(config, stream, address.host)
-        return Connection(address, stream, Client(TBinaryProtocolAccelerated(transport)))
+        carrier = Carrier(stream, address, config)
+        protocol = TBinaryProtocolAccelerated(
+            _transport(config, carrier, address.host),
+            string_length_limit=config.max_answer_mib * MIB,
+            container_length_limit=_MOST_ELEMENTS,
+        )
+        return Connection(address, stream, carrier, Client(protocol))
     except BaseException:
         stream.close()
         raise
@@ -111,13 +123,10 @@ def _tls(config: HiveConfig) -> ssl.SSLContext:
         raise InvalidInputError(f"`ssl.ca-file` {config.ssl_ca_file} cannot be used: {error}") from error
 
 
-def _transport(config: HiveConfig, stream: socket.socket, host: str) -> Any:
-    """Return the Thrift transport over ``stream``, with the SASL handshake done where there is one."""
-    from thrift.transport.TSocket import TSocket
+def _transport(config: HiveConfig, carrier: Carrier, host: str) -> Any:
+    """Return the Thrift transport over ``carrier``, with the SASL handshake done where there is one."""
     from thrift.transport.TTransport import TBufferedTransport, TFramedTransport, TSaslClientTransport
 
-    carrier = TSocket()
-    carrier.setHandle(stream)
     if config.auth == "kerberos":
         try:
             sasl = TSaslClientTransport(carrier, host, config.kerberos_service, max_frame_size=_LARGEST_FRAME)

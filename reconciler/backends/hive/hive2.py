@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from reconciler.backends.hive.backend import HiveBackend
-from reconciler.backends.hive.entries import DEFAULT_DATABASE, SAFEGUARD, DatabaseName
+from reconciler.backends.hive.entries import DATABASE_LOCATION, DEFAULT_DATABASE, SAFEGUARD, DatabaseName
 from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.state import Capabilities, LiveNamespace, LiveTable, NameRule, Snapshot
 
@@ -25,6 +25,8 @@ class Hive2Backend(HiveBackend):
 
     impl = "hive2"
     capabilities = Capabilities(
+        lost_with_namespace="its location and grants",
+        namespace_places=frozenset({DATABASE_LOCATION}),
         max_depth=1,
         table_depths=(1, 1),
         name_rule=NameRule(re.compile(r"[a-z0-9_]+"), "Hive names are letters, digits and `_`"),

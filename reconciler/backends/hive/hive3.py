@@ -34,6 +34,8 @@ class Hive3Backend(HiveBackend):
 
     impl = "hive3"
     capabilities = Capabilities(
+        lost_with_namespace="its location and grants",
+        namespace_places=frozenset({CATALOG_LOCATION, DATABASE_LOCATION}),
         max_depth=2,
         table_depths=(2, 2),
         name_rule=NameRule(

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from reconciler.backends.hive.connection import Connection, connect, kerberos_faults, told_by_kerberos
-from reconciler.errors import ServiceUnavailableError
+from reconciler.backends.http.limits import SlowAnswerError, TooMuchError
+from reconciler.errors import InternalError, ServiceUnavailableError
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.config import HiveConfig
@@ -21,6 +22,7 @@ __all__ = ["Metastore"]
 ResultT = TypeVar("ResultT")
 
 _log = logging.getLogger(__name__)
+_TOO_LONG = "exceeded specified limit"
 _PAUSES = (0.1, 0.4)
 """Seconds between the tries of what may be repeated; each is drawn between half and the whole."""
 
@@ -82,6 +84,10 @@ class Metastore:
             try:
                 with self._slots:
                     return self._call(call)
+            except TooMuchError as error:
+                raise InternalError(f"{self._impl}: {error}") from error
+            except SlowAnswerError as error:
+                raise ServiceUnavailableError(f"{self._impl}: {error}") from error
             except _UnreachableError as error:
                 cause = error
             except (OSError, EOFError, TTransportException, TProtocolException, _SenselessReplyError) as error:
@@ -178,6 +184,7 @@ def _understood(call: Callable[[Client], ResultT], client: Client) -> ResultT:
 
     Raises:
         KerberosError: Kerberos protects the connection no longer.
+        TooMuchError: a text or a list in the reply is longer than is read.
         _SenselessReplyError: the reply cannot be decoded. Thrift's C decoder raises what came to hand.
     """
     try:
@@ -185,6 +192,9 @@ def _understood(call: Callable[[Client], ResultT], client: Client) -> ResultT:
     except kerberos_faults() as error:
         raise told_by_kerberos(error) from error
     except (TypeError, ValueError, OverflowError, MemoryError, RecursionError) as error:
+        if _TOO_LONG in str(error):
+            said = f"a text or a list in the answer is too long ({error}); `max_answer_mib` allows longer texts"
+            raise TooMuchError(said) from error
         raise _SenselessReplyError(f"its reply makes no sense ({error})") from error
 
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from requests import PreparedRequest
 
 __all__ = ["server_time"]
 
@@ -18,7 +22,12 @@ def server_time(address: str) -> datetime | None:
     import requests
 
     try:
-        answer = requests.head(address, timeout=_SECONDS, allow_redirects=False)
+        # Without an `auth` of its own, requests sends what `.netrc` has for the host.
+        answer = requests.head(address, timeout=_SECONDS, allow_redirects=False, auth=_nobody)
         return parsedate_to_datetime(answer.headers.get("Date", ""))
     except (requests.RequestException, ValueError):
         return None
+
+
+def _nobody(request: PreparedRequest) -> PreparedRequest:
+    return request

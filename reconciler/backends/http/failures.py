@@ -5,10 +5,10 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 
-from reconciler.backends.http.limits import SlowAnswerError
+from reconciler.backends.http.limits import SlowAnswerError, too_slow
 from reconciler.backends.http.refusals import excerpt
 
-__all__ = ["Failure"]
+__all__ = ["Failure", "causes"]
 
 
 class Failure:
@@ -19,7 +19,7 @@ class Failure:
         from urllib3 import exceptions as urllib3
         from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 
-        chain = list(_causes(error))
+        chain = list(causes(error))
         self._innermost = chain[-1]
         self._no_name = any(isinstance(cause, NameResolutionError) for cause in chain)
         name_may_pass = any(isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_AGAIN for cause in chain)
@@ -46,7 +46,7 @@ class Failure:
         if self._connect_timeout:
             return f"no connection to {endpoint} within {timeouts[0]:g} s"
         if self._slow:
-            return f"the answer of {endpoint} did not come to its end within {whole:g} s; `request_seconds` allows more"
+            return too_slow(endpoint, whole)
         if self._read_timeout:
             return f"no answer from {endpoint} within {timeouts[1]:g} s"
         return f"no answer from {endpoint}: {detail}"
@@ -64,7 +64,7 @@ class Failure:
         return "whether it was carried out is not known: run again, which goes on from what is there"
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
+def causes(error: BaseException) -> Iterator[BaseException]:
     """Yield ``error`` and what led to it, outermost first; each once."""
     seen: set[int] = set()
     todo: BaseException | None = error

@@ -18,7 +18,21 @@ if TYPE_CHECKING:
     from requests import Response
     from requests.adapters import HTTPAdapter
 
-__all__ = ["HttpLimits", "Limits", "SlowAnswerError", "TooMuchError", "adapter", "content_of", "holds_too_much"]
+__all__ = [
+    "MIB",
+    "AnswerLimits",
+    "HttpLimits",
+    "Limits",
+    "SlowAnswerError",
+    "TooMuchError",
+    "adapter",
+    "answer_class",
+    "content_of",
+    "holds_too_much",
+    "joined",
+    "too_large",
+    "too_slow",
+]
 
 MIB = 1024 * 1024
 _CHUNK = 64 * 1024
@@ -26,13 +40,18 @@ _MOST_OBJECTS = 3_000_000
 """JSON objects and lists in one answer: each takes a hundred times the memory of its two brackets."""
 
 
-class HttpLimits(BaseModel):
-    """The keys of a configuration that raise the limits."""
+class AnswerLimits(BaseModel):
+    """The keys of a configuration that raise what one answer may take."""
 
     max_answer_mib: int = Field(default=64, ge=1, le=4096)
     """The largest answer, decompressed."""
     request_seconds: float = Field(default=300.0, gt=0, le=86_400)
     """The longest a request may take, from its first byte to the last one of the answer."""
+
+
+class HttpLimits(AnswerLimits):
+    """Those and the key for a scan."""
+
     scan_seconds: float = Field(default=14_400.0, gt=0, le=604_800)
     """The longest a scan of the catalog may take."""
 
@@ -71,18 +90,23 @@ def content_of(answer: Response, limit: int) -> bytes:
             raise TooMuchError("the answer is in an encoding that was not asked for")
         chunks = answer.raw.stream(_CHUNK, decode_content=False)
         if encoding in ("", "identity"):
-            return _joined(chunks, limit)
+            return joined(chunks, limit)
         return _inflated(chunks, limit)
     finally:
         answer.close()
 
 
-def _joined(chunks: Iterable[bytes], limit: int) -> bytes:
+def joined(chunks: Iterable[bytes], limit: int) -> bytes:
+    """Return the bytes of ``chunks``.
+
+    Raises:
+        TooMuchError: there are more than ``limit``; in words without the service.
+    """
     content = bytearray()
     for chunk in chunks:
         content += chunk
         if len(content) > limit:
-            raise _too_large(limit)
+            raise too_large(limit)
     return bytes(content)
 
 
@@ -99,7 +123,7 @@ def _inflated(chunks: Iterable[bytes], limit: int) -> bytes:
                     inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
                 content += inflater.decompress(data, limit + 1 - len(content))
                 if len(content) > limit:
-                    raise _too_large(limit)
+                    raise too_large(limit)
                 began = True
                 data = inflater.unconsumed_tail or inflater.unused_data
     except zlib.error as error:
@@ -109,7 +133,13 @@ def _inflated(chunks: Iterable[bytes], limit: int) -> bytes:
     return bytes(content)
 
 
-def _too_large(limit: int) -> TooMuchError:
+def too_slow(service: str, seconds: float) -> str:
+    """Return the words for an answer of ``service`` that took longer than is allowed."""
+    return f"the answer of {service} did not come to its end within {seconds:g} s; `request_seconds` allows more"
+
+
+def too_large(limit: int) -> TooMuchError:
+    """Return the error of an answer that is larger than is taken, in words without the service."""
     return TooMuchError(f"the answer is larger than {limit // MIB} MiB; `max_answer_mib` allows more")
 
 
@@ -118,11 +148,8 @@ def holds_too_much(content: bytes) -> bool:
     return len(content) > _MOST_OBJECTS and content.count(b"{") + content.count(b"[") > _MOST_OBJECTS
 
 
-def adapter(pool_size: int, seconds: float) -> HTTPAdapter:
-    """Return what sends requests with at most ``pool_size`` connections, and reads no answer for longer."""
-    from requests.adapters import HTTPAdapter
-    from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
-    from urllib3.connection import HTTPConnection, HTTPSConnection
+def answer_class(seconds: float) -> type[HTTPResponse]:
+    """Return what reads the answers of connections, none of them for longer than ``seconds``."""
 
     class Answer(HTTPResponse):
         """An answer that has to be there, to its last byte, by a certain time."""
@@ -131,6 +158,17 @@ def adapter(pool_size: int, seconds: float) -> HTTPAdapter:
             super().__init__(sock, *args, **kwargs)
             plain = self.fp
             self.fp = io.BufferedReader(_Timed(sock, plain, time.monotonic() + seconds))
+
+    return Answer
+
+
+def adapter(pool_size: int, seconds: float) -> HTTPAdapter:
+    """Return what sends requests with at most ``pool_size`` connections, and reads no answer for longer."""
+    from requests.adapters import HTTPAdapter
+    from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
+    from urllib3.connection import HTTPConnection, HTTPSConnection
+
+    Answer = answer_class(seconds)  # noqa: N806 - a class
 
     class PlainConnection(HTTPConnection):
         response_class = Answer

@@ -110,6 +110,7 @@ class RestBackend(Backend):
             lists_root=alters,  # as lancens' server over a directory; RestAdapter shows no entry without data there
             rename_within=0 if offered >= _RENAMING else None,
             lost_on_move="what the server keeps beside its location and properties",
+            lost_with_namespace="what the server keeps beside its properties",
         )
 
     def asked_capabilities(self) -> Capabilities:
@@ -386,9 +387,7 @@ def _lost(asked: Mapping[str, str], kept: Mapping[str, str]) -> str:
     A secret that comes back redacted, as from ``lancens serve``, is kept as far as anybody can tell.
     """
     return ", ".join(
-        f"`{key}`"
-        for key, value in asked.items()
-        if kept.get(key) != value and not is_hidden(key, value, kept.get(key))
+        f"`{key}`" for key, value in asked.items() if kept.get(key) != value and not is_hidden(key, value, kept)
     )
 
 

@@ -35,9 +35,9 @@ class RestConfig(HttpLimits, BackendConfig):
     max_retries: int = Field(default=3, ge=0, le=100)
     """How often a request that is safe to repeat is repeated."""
     root: Root | None = None
+    """Where tables go that name no location; where the server keeps a directory, that directory."""
     allow_http: bool = False
     """Whether secrets may go over plain http to other machines."""
-    """Where tables go that name no location; where the server keeps a directory, that directory."""
     table_properties: bool = True
     """Whether the server keeps the properties of tables; pylance's own adapter loses most of them."""
 

@@ -65,6 +65,7 @@ class UnityBackend(Backend):
     config_model = UnityConfig
     config: UnityConfig
     capabilities = Capabilities(
+        lost_with_namespace="its comment, grants and tags",
         max_depth=2,
         table_depths=(2, 2),
         fixed_levels=1,
@@ -251,6 +252,14 @@ class UnityBackend(Backend):
                 raise _doubled(identifier) from None
         _require_alone(identifier, made.row, found.row)
         return live_table(identifier, found)
+
+    def vain_writes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
+        """Return the calls of apply that are about what is not there."""
+        nowhere = (table[0], table[-1])
+        return {
+            "deregistering a table": lambda: self._service.delete_table(table),
+            "dropping a schema": lambda: self._service.delete_schema(nowhere),
+        }
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Remove a Lance table's entry. It is an external table, whose data the service leaves alone."""

@@ -43,7 +43,8 @@ def _property_drift(record: TableRecord, _: Times) -> Iterator[Verdict]:
 
 def _differences(desired: DesiredTable, live: LiveTable) -> Iterator[tuple[str, str]]:
     """Yield what plan would change of the entry, each with the live and the desired value."""
-    properties, secret = live.properties, desired.secret_keys
+    properties = live.properties
+    secret = desired.secret_keys | ownership.recorded_secrets(properties)
     for key, value in desired.properties.items():
         if properties.get(key) != value:
             yield key, f"{_value(key, properties, secret)}, in the manifest {redact_value(key, value, secret=secret)!r}"

@@ -245,7 +245,8 @@ def test_a_namespace_takes_its_tables_and_goes_when_it_is_empty() -> None:
         "drop-namespace old/sub",
         "drop-namespace old",
     ]
-    assert plan.changes[4].depends_on == (3,)
+    assert plan.changes[4].depends_on == (1, 3)
+    assert [change.takes_from for change in plan.changes[:2]] == [("old",), ("old", "sub")]
 
 
 def test_what_a_namespace_does_not_take_stays_with_it() -> None:
@@ -259,6 +260,49 @@ def test_what_a_namespace_does_not_take_stays_with_it() -> None:
     assert steps(plan) == ["create-namespace new", "move-table new/a"]
     [note] = notes(plan)
     assert note == "lake/old stays when its tables have moved: this manifest neither made nor adopted it."
+
+
+def test_what_is_owned_and_kept_goes_with_its_namespace_and_is_not_named_again() -> None:
+    """Where nothing is pruned, a table that the manifest names no more would stay alone under the old name."""
+    wanted = moving(table("new/a"), old="new", prune=Prune.NEVER)
+    old = live_table("old/b", {"tier": "gold"}, owner=OWNER)
+    there = live(live_namespace("old", owner=OWNER), live_table("old/a", owner=OWNER), old, live_table("old/theirs"))
+    plan = plan_of(wanted, there, capabilities=IN_PLACE)
+    assert steps(plan) == ["create-namespace new", "move-table new/a", "move-table new/b"]
+    assert plan.changes[2].fields == ()
+    done = live(live_namespace("new", owner=OWNER), live_table("new/a", owner=OWNER), replace(old, id=("new", "b")))
+    assert steps(plan_of(wanted, done, capabilities=IN_PLACE)) == []
+    half = live(
+        live_namespace("new", owner=OWNER), live_table("new/a", owner=OWNER), old, replace(old, id=("new", "b"))
+    )
+    [finished] = plan_of(wanted, half, capabilities=ANEW).changes
+    assert (finished.identifier, finished.moved_from) == (("new", "b"), ("old", "b"))
+    assert finished.found is not None
+    assert steps(plan_of(replace(wanted, prune=Prune.OWNED), there, capabilities=IN_PLACE)) == [
+        "create-namespace new",
+        "move-table new/a",
+        "deregister-table old/b",
+    ]
+
+
+def test_a_protected_namespace_is_blocked_until_its_block_says_otherwise() -> None:
+    there = live(live_namespace("old", owner=OWNER, protect=True), live_table("old/a", owner=OWNER))
+    plan = plan_of(moving(table("new/a"), claim("new"), old="new"), there, capabilities=IN_PLACE)
+    assert_blocked(plan, match="old is protected, and a move takes that name away")
+    assert steps(plan) == []
+    plan = plan_of(moving(table("new/a"), claim("new", protect=False), old="new"), there, capabilities=IN_PLACE)
+    assert steps(plan) == ["create-namespace new", "move-table new/a", "drop-namespace old"]
+
+
+def test_properties_that_a_namespace_of_the_new_name_does_not_get_are_told() -> None:
+    origin = live_namespace("old", {"tier": "x"}, owner=OWNER)
+    origin = replace(origin, properties={**origin.properties, "owner": "ml", "comment": "raw"})
+    there = live(origin, live_namespace("new", {"owner": "ml"}), live_table("old/a", owner=OWNER))
+    [note] = notes(plan_of(moving(table("new/a"), old="new"), there, capabilities=IN_PLACE))
+    assert note == (
+        "lake/new is there already and does not get properties of lake/old: `comment`. Write those it is to have in "
+        "its block."
+    )
 
 
 def test_a_table_with_a_line_of_its_own_is_not_taken_with_its_namespace() -> None:
