@@ -328,3 +328,14 @@ def test_nothing_from_a_fork_is_applied(workspace: Workspace, api: GitHubApi) ->
     refused = workspace.event("pull_request", {"pull_request": pull}, command="apply", require_approved_plan="false")
     assert refused.outputs["failure-reason"] == "not-approved"
     assert not (workspace.path / "lake").exists()
+
+
+def test_a_changed_config_is_shown_first_also_where_there_is_no_plan(workspace: Workspace) -> None:
+    """Whoever points a catalog at a machine of their own need not answer like one."""
+    workspace.edit("{root: ./lake}", "{root: s3://elsewhere/lake, storage.aws_endpoint: 'https://127.0.0.1:9'}")
+    ran = workspace.pull_request()
+    assert ran.code == 1
+    [comment] = workspace.api.comments_on(7)
+    for page in (comment, ran.summary):
+        assert page.index("How catalogs are reached") < page.index("### lancens: ")
+        assert "s3://elsewhere/lake" in page
