@@ -118,9 +118,9 @@ def is_stand_in(value: str) -> bool:
     return value.startswith("(") and _STAND_IN.fullmatch(value) is not None
 
 
-def is_hidden(key: str, value: str, shown: str | None) -> bool:
-    """Return whether ``shown`` is all that a service which redacts secrets shows of ``value``, or of any other."""
-    return shown == REDACTED and is_sensitive(key, value)
+def is_hidden(key: str, value: str, shown: Mapping[str, str]) -> bool:
+    """Return whether ``shown`` has all that a service which redacts secrets shows of ``value``, or of any other."""
+    return shown.get(key) == REDACTED and (is_sensitive(key, value) or key in recorded_secrets(shown))
 
 
 def redact_value(key: str, value: str, address: str | None = None, secret: Collection[str] = ()) -> str:

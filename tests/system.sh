@@ -25,6 +25,7 @@ krb5-kdc krb5kdc
 krb5-user kinit
 libkrb5-dev krb5-config
 maven mvn
+nginx-light nginx
 openssl openssl
 END
 if [ -z "$wanted" ]; then exit; fi

@@ -63,7 +63,7 @@ def property_changes(
         set={
             key: value
             for key, value in desired.items()
-            if value is not None and live.get(key) != value and not is_hidden(key, value, live.get(key))
+            if value is not None and live.get(key) != value and not is_hidden(key, value, live)
         },
         remove=frozenset(key for key, value in desired.items() if value is None and key in live),
     )

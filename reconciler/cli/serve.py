@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -15,7 +14,6 @@ from reconciler.errors import ConfigError, MissingExtraError
 if TYPE_CHECKING:
     from reconciler.server import Catalogs
 
-_SHORTEST_TOKEN = 16
 _MIB = 1024 * 1024
 
 
@@ -25,8 +23,11 @@ _MIB = 1024 * 1024
 @impl_option("Serve a catalog that no manifest describes.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Others than loopback need a token.")
 @click.option("--port", type=click.IntRange(0, 65535), default=2333, show_default=True, help="0 is any free one.")
-@click.option("--read-token-file", multiple=True, metavar="FILE", help="Holds a token that may read. Can be repeated.")
+@click.option("--read-token-file", multiple=True, metavar="FILE", help="Holds a token that may read. Repeatable.")
 @click.option("--write-token-file", multiple=True, metavar="FILE", help="Holds a token that may read and write.")
+@click.option(
+    "--server-name", multiple=True, metavar="NAME", help="Answer to this name in the Host header. Repeatable."
+)
 @click.option(
     "--location",
     "places",
@@ -57,6 +58,7 @@ def command(
     port: int,
     read_token_file: tuple[str, ...],
     write_token_file: tuple[str, ...],
+    server_name: tuple[str, ...],
     places: tuple[str, ...],
     max_body: int,
     timeout: float,
@@ -74,20 +76,23 @@ def command(
     """
     check_impl(impl, config, manifests)
     try:
-        from reconciler.server import Address, Settings, Tokens, make_app, run
+        from reconciler.server import Address, Settings, TokenFile, Tokens, make_app, run
         from reconciler.server.logs import log_to_stderr
     except ImportError as error:
         raise MissingExtraError("`lancens serve`", "server") from error
 
     address = Address(host, port)
-    tokens = Tokens(read_only=map(_token, read_token_file), read_write=map(_token, write_token_file))
+    tokens = Tokens(read_only=map(TokenFile, read_token_file), read_write=map(TokenFile, write_token_file))
     if not address.is_loopback and not tokens:
         raise ConfigError(
             f"--host {host} can be reached from other machines, so a token is needed: give --read-token-file or "
             "--write-token-file, or listen on 127.0.0.1"
         )
     settings = Settings(
-        tokens=tokens, max_body_bytes=max_body * _MIB, timeout_seconds=timeout, hosts=address.own_names()
+        tokens=tokens,
+        max_body_bytes=max_body * _MIB,
+        timeout_seconds=timeout,
+        hosts=address.own_names(server_name),
     )
     with _opened(impl, config, manifests, variables, places) as catalogs:
         log_to_stderr()
@@ -127,14 +132,3 @@ def _secret_values(impl: str, config: dict[str, str]) -> Collection[str]:
     from reconciler.redaction import is_secret_config
 
     return [value for key, value in config.items() if is_secret_config(key.removeprefix(f"{impl}."), value)]
-
-
-def _token(path: str) -> str:
-    """Return the token in a file, which is never part of a message."""
-    try:
-        token = Path(path).read_text("utf-8").strip()
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path} holds no token: it is not text") from None
-    if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
-        raise ConfigError(f"{path} holds no token: expected one word of {_SHORTEST_TOKEN} or more ASCII characters")
-    return token

@@ -10,15 +10,17 @@ import base64
 import hashlib
 import os
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from reconciler import display
 from reconciler.errors import ManifestError
 from reconciler.github.api import GitHubError
 from reconciler.github.job import Job
 from reconciler.github.pages import fenced
-from reconciler.manifest import UNTRUSTED, Manifest, load
-from reconciler.redaction import redact_value
+from reconciler.manifest import UNTRUSTED, Manifest, load, read_variables
+from reconciler.redaction import is_sensitive_key, redact_value
 
 __all__ = ["config_changes"]
 
@@ -62,6 +64,36 @@ def _compared(job: Job, manifest: Manifest, commit: str) -> Iterator[str]:
             if lines:
                 yield f"! catalog {name}" + ("" if name in before else ", which is new")
                 yield from lines
+        for path in job.key.files:
+            lines = [*_variables_differing(job, manifest, tree, path, Path(folder, "variables"))]
+            if lines:
+                yield f"! the variables in {display.printable(path)}" + ("" if path in tree else ", which is new")
+                yield from lines
+
+
+def _variables_differing(
+    job: Job, manifest: Manifest, tree: Mapping[str, str], path: str, scratch: Path
+) -> Iterator[str]:
+    """Yield what a file of variables says otherwise than in the base, where a ``config`` asks for it."""
+    here = job.context.workspace / path
+    if path.startswith("../"):
+        return
+    scratch.write_bytes(_content(job, here, tree[path])[0] if path in tree else b"")
+    try:
+        was = read_variables(str(scratch))
+    except ManifestError:
+        was = {}
+    now = read_variables(str(here))
+    keys = defaultdict(set)
+    for catalog in manifest.catalogs.values():
+        for entry in catalog.config.entries:
+            for part in entry.template:
+                if not isinstance(part, str) and part.scheme == "var":
+                    keys[part.name].add(entry.key)
+    for name in sorted(keys):
+        shown = [{name: texts[name]} if name in texts else {} for texts in (was, now)]
+        sensitive = next((key for key in sorted(keys[name]) if is_sensitive_key(key)), name)
+        yield from _differing(shown[0], shown[1], sensitive)
 
 
 def _texts(manifest: Manifest) -> dict[str, dict[str, str]]:
@@ -71,13 +103,14 @@ def _texts(manifest: Manifest) -> dict[str, dict[str, str]]:
     }
 
 
-def _differing(was: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
+def _differing(was: Mapping[str, str], now: Mapping[str, str], stands_in: str = "") -> Iterator[str]:
+    """Yield the lines of what differs; a value is redacted by its key, or by that in whose place it ``stands_in``."""
     for key in sorted({*was, *now}):
         if was.get(key) != now.get(key):
             if key in was:
-                yield f"-   {key}: {redact_value(key, was[key])}"
+                yield f"-   {key}: {redact_value(stands_in or key, was[key])}"
             if key in now:
-                yield f"+   {key}: {redact_value(key, now[key])}"
+                yield f"+   {key}: {redact_value(stands_in or key, now[key])}"
 
 
 def _base(job: Job, tree: Mapping[str, str], folder: Path) -> Manifest | str:
@@ -92,13 +125,10 @@ def _base(job: Job, tree: Mapping[str, str], folder: Path) -> Manifest | str:
         path = Path(name)
         if path.suffix not in _SUFFIXES or ".." in path.parts or not any(path.is_relative_to(root) for root in roots):
             continue
-        here = workspace / path
-        data = here.read_bytes() if here.is_file() else b""
-        if _blob(data) != sha:
-            fetched += 1
-            if fetched > _MOST_FETCHED:
-                return f"more than {_MOST_FETCHED} of its files differ"
-            data = base64.b64decode(job.github.get(f"/git/blobs/{sha}")["content"])
+        data, is_other = _content(job, workspace / path, sha)
+        fetched += is_other
+        if fetched > _MOST_FETCHED:
+            return f"more than {_MOST_FETCHED} of its files differ"
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(data)
@@ -110,6 +140,14 @@ def _base(job: Job, tree: Mapping[str, str], folder: Path) -> Manifest | str:
             if all((folder / path).exists() for path in paths)
             else "there is none"
         )
+
+
+def _content(job: Job, here: Path, sha: str) -> tuple[bytes, bool]:
+    """Return a file of the base, and whether it is another one ``here``; only then it is fetched."""
+    data = here.read_bytes() if here.is_file() else b""
+    if _blob(data) == sha:
+        return data, False
+    return base64.b64decode(job.github.get(f"/git/blobs/{sha}")["content"]), True
 
 
 def _blob(data: bytes) -> str:

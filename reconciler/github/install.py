@@ -179,8 +179,14 @@ def _tools(environment: "Mapping[str, str]") -> str:
     tools = environment.get("RUNNER_TOOL_CACHE", "")
     workspace = os.path.realpath(environment.get("GITHUB_WORKSPACE") or os.curdir)
     inside = Path(os.path.realpath(tools)).is_relative_to(workspace)
-    usable = os.path.isabs(tools) and not inside and os.access(tools, os.W_OK)  # noqa: PTH117 - an empty Path is a dot
-    return tools if usable else environment["RUNNER_TEMP"]
+    if os.path.isabs(tools) and not inside:  # noqa: PTH117 - an empty Path is a dot
+        try:
+            Path(tools).mkdir(parents=True, exist_ok=True)
+        except OSError:
+            return environment["RUNNER_TEMP"]
+        if os.access(tools, os.W_OK):
+            return tools
+    return environment["RUNNER_TEMP"]
 
 
 def _sources(action_path: str) -> "list[str]":

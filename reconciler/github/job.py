@@ -48,6 +48,8 @@ class Job:
         self.key = PlanKey.of(inputs, context.workspace)
         self.secrets = Secrets(environment)
         self._begun = _seconds(environment.get("LANCENS_STARTED", ""))
+        self.first = ""
+        """What is shown before anything else, as Markdown, whatever becomes of the plan."""
         self.planned: Plan | None = None
         """The plan of now, once it was made."""
         self.removed: Mapping[Key, str] = {}

@@ -6,6 +6,7 @@ The runner masks secrets in logs, but not in comments, summaries and artifacts.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 
 from reconciler.github.failures import FailureReason, RefusedError
@@ -14,9 +15,12 @@ from reconciler.redaction import is_sensitive_key, scrub
 
 __all__ = ["Secrets"]
 
+# A shorter one would be found in plans that do not have it, and stop them.
 _SHORTEST_SECRET = 8
 # The shell's current and previous folder, where a relative `root` of a manifest is.
 _FOLDERS = frozenset({"PWD", "OLDPWD"})
+# Where a secret is kept is none: AWS_WEB_IDENTITY_TOKEN_FILE, CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE, TOKEN_PATH.
+_PLACE = re.compile(r".*_(?:FILE|FILES|PATH|DIR|SOCK)(?:_OVERRIDE)?|GOOGLE_APPLICATION_CREDENTIALS", re.IGNORECASE)
 
 
 class Secrets:
@@ -26,7 +30,10 @@ class Secrets:
         self._names = {
             value: name
             for name, value in environment.items()
-            if name not in _FOLDERS and is_sensitive_key(name) and len(value) >= _SHORTEST_SECRET
+            if is_sensitive_key(name)
+            and name not in _FOLDERS
+            and not _PLACE.fullmatch(name)
+            and len(value) >= _SHORTEST_SECRET
         }
 
     def scrub(self, text: str) -> str:

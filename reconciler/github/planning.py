@@ -33,7 +33,7 @@ def plan(job: Job) -> Outcome:
     """Plan; on a pull request, show the plan there."""
     pull_request = job.context.pull_request
     refuse_a_second_plan(job)
-    first = config_changes(job)
+    first = job.first = config_changes(job)
     made = job.plan()
     if not job.inputs.allow_mass_removal:
         check_removals(made)

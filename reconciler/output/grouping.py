@@ -1,6 +1,6 @@
-"""The order in which a plan is read: by catalog, what is blocked or goes first, then by namespace.
+"""The order in which a plan is read: by catalog, what is blocked or goes first, then what moves, then by namespace.
 
-Long runs of one kind are folded, but never what comes first: nobody is to approve what was not in sight.
+Long runs of one kind are folded, but never what is blocked or goes: nobody is to approve what was not in sight.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from reconciler.names import Identifier
 from reconciler.output.wording import Entry, entries_of, word_of
-from reconciler.planner.entries import Blocked, Change
+from reconciler.planner.entries import Action, Blocked, Change
 from reconciler.planner.plan import CatalogSummary, Plan
 
-__all__ = ["FOLD_OVER", "CatalogGroup", "Fold", "by_catalog", "comes_first", "in_order", "with_folds"]
+__all__ = ["FOLD_OVER", "CatalogGroup", "Fold", "by_catalog", "comes_first", "in_order", "moves", "with_folds"]
 
 FOLD_OVER = 20
 
@@ -47,22 +47,31 @@ def by_catalog(plan: Plan) -> tuple[CatalogGroup, ...]:
 
 
 def in_order(entries: Iterable[Entry]) -> list[Entry]:
-    """Return what is blocked, then what goes, then the rest, each by namespace and with its tables first."""
+    """Return what is blocked, what goes, what moves, then the rest, each by namespace and with its tables first."""
     return sorted(entries, key=_position)
 
 
 def comes_first(entry: Entry) -> bool:
     """Return whether an entry is one of those that come first and are never folded."""
-    return _risk(entry) < _REST
+    return _risk(entry) < _MOVES
 
 
-_REST = 2
+def moves(entry: Entry) -> bool:
+    """Return whether an entry is a move, which comes next."""
+    return _risk(entry) == _MOVES
+
+
+_GOES, _MOVES, _REST = 1, 2, 3
 
 
 def _risk(entry: Entry) -> int:
     if isinstance(entry, Blocked):
         return 0
-    return 1 if isinstance(entry, Change) and (entry.action.removes or entry.replace) else _REST
+    if not isinstance(entry, Change):
+        return _REST
+    if entry.action.removes or entry.replace:
+        return _GOES
+    return _MOVES if entry.action is Action.MOVE_TABLE else _REST
 
 
 def _position(entry: Entry) -> tuple[int, Identifier, int, str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from reconciler import display
 from reconciler.display import count
 from reconciler.output.details import ColumnDifference, columns, differences, place
-from reconciler.output.grouping import FOLD_OVER, CatalogGroup, by_catalog, comes_first
+from reconciler.output.grouping import FOLD_OVER, CatalogGroup, by_catalog, comes_first, moves
 from reconciler.output.markdown_text import length_of
 from reconciler.output.wording import Entry, closing_line, counts, headline, waiting_line, word_of
 from reconciler.planner.entries import Blocked, Change, Key
@@ -177,14 +177,22 @@ class _Comment:
         return fitting
 
     def _table(self, group: CatalogGroup) -> None:
-        """Add the entries of a catalog: what comes first in sight, and many others folded away."""
+        """Add the entries of a catalog: what comes first in sight, then moves, then the rest; many of them fold."""
         above = _part("catalog", group=group)
-        first = [entry for entry in group.entries if comes_first(entry)]
-        rest = group.entries[len(first) :]
-        folds = len(rest) > FOLD_OVER
-        parts = ((first, False), (rest, True)) if folds else ((group.entries, False),)
-        for entries, folded in parts:
-            title = f"{count(len(entries), 'change')} in <code>{html.escape(display.name(group.name))}</code>"
+        sight = sum(comes_first(entry) for entry in group.entries)
+        moved = sum(moves(entry) for entry in group.entries)
+        if moved <= FOLD_OVER:
+            sight, moved = sight + moved, 0
+        if len(group.entries) - sight - moved <= FOLD_OVER and not moved:
+            sight = len(group.entries)
+        rest = sight + moved
+        parts = (
+            (group.entries[:sight], False, "change"),
+            (group.entries[sight:rest], True, "move"),
+            (group.entries[rest:], len(group.entries) - rest > FOLD_OVER, "change"),
+        )
+        for entries, folded, word in parts:
+            title = f"{count(len(entries), word)} in <code>{html.escape(display.name(group.name))}</code>"
             fitting = self._block(
                 title, _TABLE_HEAD, [_row(entry, self._removed) for entry in entries], folded=folded, above=above
             )

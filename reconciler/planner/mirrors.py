@@ -132,7 +132,7 @@ def mirrored(desired: DesiredCatalog, mirror: DesiredMirror, capabilities: Capab
     """
     following = _Following(desired, mirror, capabilities)
     named: defaultdict[Identifier, list[Remaining]] = defaultdict(list)
-    chosen = [one for one in remains.tables.values() if mirror.select.contains(one.id)]
+    chosen = [remains.tables[key] for key in sorted(remains.tables) if mirror.select.contains(key)]
     for one in chosen:
         name = following.name_of(one.id)
         if not following.has_own(name):

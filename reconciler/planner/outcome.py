@@ -157,8 +157,7 @@ class Context:
         What the service does not show of ``live`` is compared as it is read: nobody can tell whether it is another.
         """
         properties = {
-            key: REDACTED if is_hidden(key, value, live.get(key)) else value
-            for key, value in desired.properties.items()
+            key: REDACTED if is_hidden(key, value, live) else value for key, value in desired.properties.items()
         }
         if not kept:
             return ObjectView(properties=properties)

@@ -276,7 +276,7 @@ def remarks_on(
         yield Remark(STALE_COLUMNS, desired.id, _few(facts.entry.texts()))
     if live is not None and REDACTED in live.properties.values():
         shown = live.properties
-        hidden = [f"`{key}`" for key, value in desired.properties.items() if is_hidden(key, value, shown.get(key))]
+        hidden = [f"`{key}`" for key, value in desired.properties.items() if is_hidden(key, value, shown)]
         if hidden:
             yield Remark(HIDDEN, desired.id, ", ".join(hidden))
     extra = _schema_difference(desired, facts).extra

@@ -28,7 +28,8 @@ from reconciler.server.metrics import CONTENT_TYPE, Metrics
 from reconciler.server.operations import ALIASES, OPERATIONS, Operation, offered
 from reconciler.server.refusals import Json, refusal
 from reconciler.server.requests import parse
-from reconciler.server.settings import Access, Settings
+from reconciler.server.settings import Settings
+from reconciler.server.tokens import Access
 
 __all__ = ["make_app"]
 

@@ -14,7 +14,8 @@ from reconciler import display
 from reconciler.server.logs import logger
 from reconciler.server.metrics import Metrics
 from reconciler.server.refusals import refusal
-from reconciler.server.settings import Access, Settings
+from reconciler.server.settings import Settings
+from reconciler.server.tokens import Access
 
 __all__ = ["Guard", "Observer"]
 
@@ -104,12 +105,13 @@ class Guard:
         elif not self._is_own_name(headers.get("host", "")):
             answer = refusal(ErrorCode.PERMISSION_DENIED, "this server does not go by the name in the Host header")
         else:
-            access = self._settings.tokens.access(headers.get("authorization"))
+            access = self._settings.tokens.access(headers)
             scope["state"]["access"] = access
             if access is not Access.NONE:
                 await self._app(scope, receive, send)
                 return
-            said = "the bearer token is not known" if "authorization" in headers else "a bearer token is needed"
+            has_one = "authorization" in headers or "x-api-key" in headers
+            said = "the token is not known" if has_one else "a token is needed, as a bearer token or in `x-api-key`"
             answer = refusal(ErrorCode.UNAUTHENTICATED, said, headers={"WWW-Authenticate": "Bearer"})
         await answer(scope, receive, send)
 

@@ -48,7 +48,7 @@ _IDENTIFIER = {
 
 
 def document(operations: Iterable[Operation], *, with_tokens: bool) -> dict[str, Any]:
-    """Return the OpenAPI 3.1 document; ``with_tokens`` says whether bearer tokens are asked for."""
+    """Return the OpenAPI 3.1 document; ``with_tokens`` says whether tokens are asked for."""
     served = list(operations)
     models = dict.fromkeys(model for operation in served for model in (operation.request, operation.response))
     _, definitions = models_json_schema([(model, "validation") for model in models], ref_template=_REF)
@@ -69,8 +69,11 @@ def document(operations: Iterable[Operation], *, with_tokens: bool) -> dict[str,
         "components": components,
     }
     if with_tokens:
-        components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        found["security"] = [{"token": []}]
+        components["securitySchemes"] = {
+            "BearerAuth": {"type": "http", "scheme": "bearer"},
+            "ApiKeyAuth": {"type": "apiKey", "in": "header", "name": "x-api-key"},
+        }
+        found["security"] = [{"BearerAuth": []}, {"ApiKeyAuth": []}]
     return found
 
 

@@ -7,7 +7,7 @@ import ipaddress
 import math
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -47,9 +47,13 @@ class Address:
         """Return the address as a client writes it."""
         return f"http://[{self.host}]:{port}" if ":" in self.host else f"http://{self.host}:{port}"
 
-    def own_names(self) -> frozenset[str] | None:
-        """Return what a Host header may say; None where the server is reached by names it cannot know."""
-        return frozenset({"localhost", "127.0.0.1", "[::1]", self.host, f"[{self.host}]"}) if self.is_loopback else None
+    def own_names(self, given: Collection[str] = ()) -> frozenset[str] | None:
+        """Return what a Host header may say: the ``given`` names, and on a loopback address its own.
+
+        None where the server is reached by names it cannot know.
+        """
+        own = {"localhost", "127.0.0.1", "[::1]", self.host, f"[{self.host}]"} if self.is_loopback else set()
+        return frozenset({*own, *(name.lower() for name in given)}) or None
 
 
 def listener_config(app: ASGIApp, settings: Settings, grace_seconds: float = 0) -> uvicorn.Config:

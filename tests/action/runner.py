@@ -93,7 +93,7 @@ class Repository:
     runs: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("repository/.github/workflows", "action", "stand-in", "artifacts", "tools"):
+        for name in ("repository/.github/workflows", "action", "stand-in", "artifacts"):
             (self.folder / name).mkdir(parents=True)
         for action, text in _STAND_INS.items():
             (self.folder / "stand-in" / action).mkdir(exist_ok=True)
@@ -126,7 +126,14 @@ class Repository:
 
     def commit(self, manifest: str) -> str:
         """Commit ``manifest`` and return the commit's SHA."""
-        (self.path / "lancens.yaml").write_text(manifest, encoding="utf-8")
+        return self.commit_files({"lancens.yaml": manifest})
+
+    def commit_files(self, files: Mapping[str, str]) -> str:
+        """Commit files with their texts and return the commit's SHA."""
+        for name, text in files.items():
+            path = self.path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
         self._git("add", "--all")
         self._git("commit", "--quiet", "--allow-empty", "--message", "change")
         return self._git("rev-parse", "HEAD")
@@ -155,7 +162,6 @@ class Repository:
             "ARTIFACTS": str(self.folder / "artifacts"),
             "CACHE": str(self.folder / "saved"),
             "GITHUB_RUN_ID": str(self.runs),
-            "RUNNER_TOOL_CACHE": str(self.folder / "tools"),
             **self.environment,
         }
         command = [str(act()), event, "--workflows", f".github/workflows/{workflow}.yml", "--eventpath", str(path)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -203,9 +204,23 @@ def test_glue_from_the_pull_request_to_the_merge(
         assert SECRET_KEY not in unreadable.log + api.comments_on(9)[0]
 
 
-def test_the_action_installs_itself(repository: Repository, api: GitHubApi, lake: Path) -> None:
+def test_the_action_installs_itself_once(repository: Repository, api: GitHubApi, lake: Path) -> None:
+    """And the next run finds it, on the same runner and on one that begins with nothing but GitHub's cache."""
     repository.workflows("extras: ''")
-    planned = repository.pull_request(7, manifest(lake))
-    assert planned.ok, planned.log
-    assert planned.output("python").startswith(str(repository.folder / "cache"))
-    assert "lancens approves" in api.comments_on(7)[0]
+    seconds, kept = {}, lake
+    for run in ("first", "the same runner", "GitHub's cache"):
+        if run == "GitHub's cache":
+            shutil.rmtree(kept)
+        planned = repository.pull_request(7, manifest(lake))
+        assert planned.ok, planned.log
+        kept = Path(planned.output("python")).parents[1]
+        assert kept.name.startswith("lancens-")
+        [said] = re.findall(r"Seconds to the plan, with installing: ([0-9.]+)", planned.printed)
+        seconds[run] = float(said)
+    [comment] = api.comments_on(7)
+    assert "lancens approves" in comment
+    for run in ("the same runner", "GitHub's cache"):
+        print(
+            f"A plan with lancens kept by {run} takes 1/{seconds['first'] / seconds[run]:.1f} of the first run's time"
+        )
+        assert seconds[run] < seconds["first"] / 2, seconds

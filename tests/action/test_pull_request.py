@@ -254,6 +254,26 @@ def test_a_config_that_changes_in_an_included_file_is_shown_as_well(workspace: W
     assert "-   root: ./lake\n+   root: ${env:ROOT:-./x}\n" in workspace.pull_request(environment="ROOT").summary
 
 
+def test_a_variable_that_says_where_catalogs_are_is_shown_when_its_file_changes(
+    workspace: Workspace, api: GitHubApi
+) -> None:
+    workspace.edit("{root: ./lake}", '{root: "./${var:lake}", storage.token: "${var:key}"}')
+    workspace.edit("tier: gold", 'tier: "${var:tier}"')
+    workspace.write("lake: one\ntier: gold\nkey: hunter2-hunter2\n", "prod.yaml")
+    api.files = {path.name: path.read_bytes() for path in workspace.path.glob("*.yaml")}
+    assert "How catalogs are reached" not in workspace.pull_request(var_file="prod.yaml").summary
+    workspace.write("lake: two\ntier: silver\nkey: swordfish-swordfish\n", "prod.yaml")
+    summary = workspace.pull_request(var_file="prod.yaml").summary
+    assert (
+        "! the variables in prod.yaml\n-   key: (redacted)\n+   key: (redacted)\n-   lake: one\n+   lake: two\n"
+        in summary
+    )
+    assert "hunter2" not in summary + api.comments_on(7)[0]
+    assert "swordfish" not in summary + api.comments_on(7)[0]
+    del api.files["prod.yaml"]
+    assert "! the variables in prod.yaml, which is new\n" in workspace.pull_request(var_file="prod.yaml").summary
+
+
 def test_a_base_that_cannot_be_read_makes_every_config_new(workspace: Workspace, api: GitHubApi) -> None:
     api.files = {}
     assert "so every `config` counts as new: there is none" in workspace.pull_request().summary
@@ -318,3 +338,14 @@ def test_the_data_of_what_goes_is_looked_at_unless_it_is_not_to_be(workspace: Wo
     planned = workspace.pull_request(no_probe="true")
     assert planned.outputs["to-deregister"] == "1"
     assert "last written" not in planned.log + planned.summary + api.comments_on(7)[0]
+
+
+def test_a_changed_config_is_shown_first_also_where_there_is_no_plan(workspace: Workspace) -> None:
+    """Whoever points a catalog at a machine of their own need not answer like one."""
+    workspace.edit("{root: ./lake}", "{root: s3://elsewhere/lake, storage.aws_endpoint: 'https://127.0.0.1:9'}")
+    ran = workspace.pull_request()
+    assert ran.code == 1
+    [comment] = workspace.api.comments_on(7)
+    for page in (comment, ran.summary):
+        assert page.index("How catalogs are reached") < page.index("### lancens: ")
+        assert "s3://elsewhere/lake" in page

@@ -113,6 +113,9 @@ def test_the_examples_ask_for_the_least_permissions() -> None:
     assert asked == {
         "audit": {**read, "security-events": "write", **write},
         "apply": {**read, "pull-requests": "write", **write},
+        "monorepo": {**read, "pull-requests": "write", **write},
+        "promotion": {**read, "pull-requests": "write"},
+        "spark": {**read, "pull-requests": "write"},
         "drift": {**read, "issues": "write", **write},
         "plan": {**read, "pull-requests": "write", **write},
     }
@@ -262,3 +265,23 @@ def test_the_findings_of_an_audit_are_handed_on_even_when_the_step_fails() -> No
     assert audit["id"] == "lancens"
     assert upload["if"] == "always() && steps.lancens.outputs.report != ''"
     assert upload["with"]["sarif_file"] == "${{ steps.lancens.outputs.report }}/audit.sarif"
+
+
+def test_every_line_of_the_comparison_names_a_test_that_there_is() -> None:
+    table = DOCUMENTATION.partition("## Beside other actions")[2].partition("## ")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| ") and "terraform-github-actions" not in line]
+    linked = re.findall(r"\]\(\.\./(tests/[\w/]+\.py)#(test_\w+)\)", table)
+    assert len(linked) >= len(rows) - 1, "whether an account is needed is the only line that no test holds"
+    for path, name in linked:
+        assert f"def {name}(" in (ROOT / path).read_text(), (path, name)
+
+
+def test_every_example_is_in_the_documentation_which_says_how_it_is_checked() -> None:
+    table = DOCUMENTATION.partition("| workflow | what it shows | checked by |")[2].partition("\n\n")[0]
+    listed = set(re.findall(r"examples/github/(\w+)\.yml", table))
+    assert listed == {example.stem for example in EXAMPLES}
+    tests = (*(ROOT / "tests/action").glob("test_act*.py"), ROOT / "tests/action/runner.py")
+    started = set(re.findall(r'"(\w+)"', "".join(path.read_text() for path in tests))) - {"spark"}
+    for row in table.splitlines():
+        for name in re.findall(r"examples/github/(\w+)\.yml", row):
+            assert (name in started) is bool(re.search(r"\| act\b", row))

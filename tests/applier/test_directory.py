@@ -55,7 +55,8 @@ class Project:
         [view] = [change.before or change.after for change in plan.changes if change.kind == "table"]
         assert view is not None
         assert view.location is not None
-        return view.location
+        assert view.location.startswith("./lake/"), "a relative root is shown as seen from the manifest's folder"
+        return str(self.folder / view.location)
 
 
 @pytest.fixture

@@ -158,13 +158,12 @@ class Tour:
         """Write a manifest that wants ``tables``; ``config`` stands in the place of what is configured."""
         if "property in the manifest" not in self.canaries.values:
             self.canaries.new("property in the manifest", "ap{}")
-        properties = {"tier": "gold"}
-        if self.target.impl != "rest":  # the server behind it shows no secret, so that none can be compared
-            properties |= {
-                "note": "${env:CANARY_NOTE}",
-                "remark": "x ${file:secrets/remark}",
-                "api_token": self.canaries.values["property in the manifest"],
-            }
+        properties = {
+            "tier": "gold",
+            "note": "${env:CANARY_NOTE}",
+            "remark": "x ${file:secrets/remark}",
+            "api_token": self.canaries.values["property in the manifest"],
+        }
         wanted = Wanted({_SPACE: properties}, {(*_SPACE, table): Table("create", properties) for table in tables})
         document = json.loads(write_manifest(self.target, self.room, wanted).read_text())
         document["catalogs"][LAKE]["config"] = {**self.config, **config}
@@ -172,6 +171,7 @@ class Tour:
         document["catalogs"]["other"] = {
             "impl": "rest",
             "config": {"uri": f"http://127.0.0.1:{self.other_wire.port}", "auth_token": "${env:CANARY_OTHER}"},
+            "mirror": {"from": LAKE, "select": ["/".join((*self.target.identifier(self.room, _SPACE), "**"))]},
             "namespaces": {"copies": {"properties": {"tier": "gold"}}},
         }
         (self.folder / name).write_text(json.dumps(document, indent=1))
@@ -244,7 +244,7 @@ def touring(target: Target, home: Path, capsys: pytest.CaptureFixture[str]) -> I
     other = MemoryBackend()
     with (
         _wire(target.port or free_port(), target.speaks) as wire,
-        served(OneCatalog(other)) as url,
+        served(OneCatalog(other, places=[str(room.lake), str(target.folder), "s3://lake"])) as url,
         _wire(int(url.rpartition(":")[2])) as other_wire,
     ):
         tour = Tour(target, room, home, wire, other, other_wire, capsys)

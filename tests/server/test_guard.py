@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+from pathlib import Path
 
 import pytest
 
-from reconciler.server import Address, Tokens
+from reconciler.errors import ConfigError
+from reconciler.server import Address, TokenFile, Tokens
 from reconciler.server.logs import JsonLines
-from reconciler.server.settings import Access
+from reconciler.server.tokens import Access
 from tests.server.client import Api
 from tests.server.conftest import Serve
 
@@ -52,14 +54,59 @@ def test_a_read_token_reads_and_a_write_token_writes(serve: Serve) -> None:
 
 def test_one_of_several_tokens_will_do() -> None:
     tokens = Tokens(read_write=["old-token-0123456789", "new-token-0123456789"])
-    assert {tokens.access(f"bearer {token}-token-0123456789") for token in ("old", "new")} == {Access.WRITE}
-    assert tokens.access(None) is Access.NONE
+    for token in ("old", "new"):
+        assert tokens.access({"authorization": f"bearer {token}-token-0123456789"}) is Access.WRITE
+    assert tokens.access({}) is Access.NONE
+
+
+def test_a_token_is_taken_as_an_api_key_where_there_is_no_other(serve: Serve) -> None:
+    api = Api(serve(tokens=TOKENS))
+    assert api("POST", "/ListNamespaces", {}, x_api_key=READ).status == 200
+    assert api("POST", "/CreateNamespace", {"id": ["b"]}, x_api_key=READ).error == (403, 15)
+    assert api("POST", "/CreateNamespace", {"id": ["b"]}, x_api_key=WRITE).status == 200
+    assert api("POST", "/ListNamespaces", {}, x_api_key="another").error == (401, 16)
+    assert api("POST", "/ListNamespaces", {}, x_api_key=READ, Authorization="Bearer another").error == (401, 16)
+
+
+def test_a_token_file_is_read_again_when_it_changes(
+    serve: Serve, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "token"
+    path.write_text(f"{READ}\n")
+    api = Api(serve(tokens=Tokens(read_only=[TokenFile(path)])))
+
+    def admits(token: str) -> bool:
+        return api("POST", "/ListNamespaces", {}, Authorization=f"Bearer {token}").status == 200
+
+    assert admits(READ)
+    (tmp_path / "new").write_text("another-token-0123456789")
+    (tmp_path / "new").rename(path)  # as Kubernetes and Vault replace it
+    assert (admits(READ), admits("another-token-0123456789")) == (False, True)
+    with caplog.at_level(logging.WARNING, "reconciler.server"):
+        path.write_text("short")
+        assert not admits("another-token-0123456789")
+        assert not admits("short")
+        path.unlink()
+        assert not admits("another-token-0123456789")
+    assert "a token is no longer let in" in caplog.text
+    path.write_text(READ)
+    assert admits(READ)
+
+
+@pytest.mark.parametrize("content", [b"", b"short", b"two words are no token", b"\xff" * 20])
+def test_a_file_without_a_token_is_refused_without_a_word_of_it(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "token").write_bytes(content)
+    with pytest.raises(ConfigError, match="holds no token: ") as refused:
+        TokenFile(tmp_path / "token")
+    assert "two words" not in str(refused.value)
+    with pytest.raises(ConfigError, match="missing: No such file"):
+        TokenFile(tmp_path / "missing")
 
 
 def test_probes_and_the_document_need_no_token(serve: Serve) -> None:
     api = Api(serve(tokens=TOKENS))
     assert [api("GET", path).status for path in ("/healthz", "/readyz", "/openapi.json")] == [200] * 3
-    assert api("GET", "/openapi.json").json["security"] == [{"token": []}]
+    assert api("GET", "/openapi.json").json["security"] == [{"BearerAuth": []}, {"ApiKeyAuth": []}]
 
 
 def test_web_pages_are_not_served(serve: Serve) -> None:

@@ -20,7 +20,7 @@ def missing(reason: str) -> NoReturn:
 
 def tool(name: str) -> str:
     """Return the path of an installed command."""
-    path = shutil.which(name)
+    path = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
     if path is None:
         missing(f"`{name}` is not installed")
     return path

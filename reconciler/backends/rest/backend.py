@@ -387,9 +387,7 @@ def _lost(asked: Mapping[str, str], kept: Mapping[str, str]) -> str:
     A secret that comes back redacted, as from ``lancens serve``, is kept as far as anybody can tell.
     """
     return ", ".join(
-        f"`{key}`"
-        for key, value in asked.items()
-        if kept.get(key) != value and not is_hidden(key, value, kept.get(key))
+        f"`{key}`" for key, value in asked.items() if kept.get(key) != value and not is_hidden(key, value, kept)
     )
 
 

@@ -109,6 +109,26 @@ def test_what_is_blocked_or_removed_comes_first_and_is_never_folded() -> None:
         assert start < removals[0] < others[0]
 
 
+def moved(number: int) -> Change:
+    one = change("lake", f"b/t{number:03}", Action.MOVE_TABLE, view("s"), view("s"), "was a table of a")
+    return one.model_copy(update={"moved": view("s")}) if "moved" in Change.model_fields else one
+
+
+@pytest.mark.parametrize(("moves", "makes"), [(3, 3), (3, 40), (40, 3), (40, 40)])
+def test_moves_come_next_and_before_what_is_made(moves: int, makes: int) -> None:
+    made = [change("lake", f"a/t{number:03}", Action.DECLARE_TABLE, None, view("s"), "new") for number in range(makes)]
+    gone = change("lake", "z/t", Action.DEREGISTER_TABLE, view("s"), None, "not in the manifest any more")
+    plan = plan_of(*made, *(moved(number) for number in range(moves)), gone)
+    for form in ("text", "markdown"):
+        lines = render(plan, form).splitlines()
+        signs = [line.strip(" |`")[0] for line in lines if re.match(r"\s*[>+-] \w|\| `[>+-]`", line)]
+        assert "".join(dict.fromkeys(signs)) == "->+", (form, signs)
+    comment = render(plan, "markdown")
+    removal = next(line for line in comment.splitlines() if line.startswith("| `-`"))
+    assert comment.index(removal) < (comment.find("<details>") if "<details>" in comment else len(comment))
+    assert ("<details><summary>40 moves in" in comment) is (moves > 20)
+
+
 def test_a_blocked_object_shows_its_reason_and_its_remedy() -> None:
     blocked = Blocked(
         catalog="lake", kind="table", identifier=("ns", "orders"), reason="it is gone", remedy="write it", source=at(7)
