@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar
@@ -365,6 +365,22 @@ class Backend(ABC):
     def table_storage_options(self, table: LiveTable) -> dict[str, str]:
         """Return the options for opening one table's dataset, where its entry has a say in them (optional)."""
         return self.storage_options()
+
+    def vain_writes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
+        """Return calls that write and of which nothing can come, by what they would do, in words (optional).
+
+        ``table`` is a name that nothing has, in a namespace that there is. Each call goes to the service as the write
+        itself does, without a look at what is there, so that the answer tells whether the credentials may make it: that
+        the object is missing, or that they may not. Without calls of the backend's own, those whose service may answer
+        before it looks at who asks.
+        """
+        calls: dict[str, Callable[[], object]] = {}
+        if self.capabilities.alter_table:
+            changes = PropertyChanges({"lancens.doctor": table[-1]})
+            calls["changing a table"] = lambda: self.alter_table(table, changes)
+        calls["deregistering a table"] = lambda: self.remove_table(table)
+        calls["dropping a namespace"] = lambda: self.remove_namespace((*table[:-2], table[-1]))
+        return calls
 
     def server_time(self) -> datetime | None:
         """Return what time the service says it is; None where it does not (optional)."""

@@ -150,7 +150,8 @@ def _portable(folder: str, place: str) -> Iterator[tuple[str, str]]:
 
 
 def _outermost_names(desired: DesiredCatalog) -> frozenset[str]:
-    names = (identifier[0] for identifier in chain(desired.namespaces, desired.tables))
+    into = () if desired.mirror is None else (desired.mirror.into,)
+    names = (identifier[0] for identifier in chain(desired.namespaces, desired.tables, into) if identifier)
     return desired.scope.outermost.union(names)
 
 

@@ -18,7 +18,7 @@ from reconciler.errors import CatalogError, ErrorCode, LancensError
 from reconciler.limits import table_depth_problem
 from reconciler.names import Identifier, join
 from reconciler.operations.connections import CatalogSpec, catalog_specs
-from reconciler.state import DEFAULT_PARALLELISM, Capabilities, PropertyChanges, Snapshot, StorageKind
+from reconciler.state import DEFAULT_PARALLELISM, Capabilities, Snapshot, StorageKind
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
@@ -168,20 +168,13 @@ class _Doctor:
         if not homes:
             yield self._check("writing", "warning", "not tried: there is no namespace in which a table could be")
             return
-        table = (*homes[-1], name)
-        if capabilities.alter_table:
-            changes = PropertyChanges({"lancens.doctor": name})
-            yield self._write("changing a table", lambda: self._backend.alter_table(table, changes))
-        yield self._write("deregistering a table", lambda: self._backend.remove_table(table))
-        levels = max(len(homes[-1]), capabilities.fixed_levels + 1)
-        above = homes[-1][: levels - 1]
-        if len(above) == levels - 1:
-            yield self._write("dropping a namespace", lambda: self._backend.remove_namespace((*above, name)))
+        for what, call in self._backend.vain_writes((*homes[-1], name)).items():
+            yield self._write(what, call)
 
     def _write(self, what: str, call: Callable[[], object]) -> Check:
         answer, took = self._tried(call)
         if not isinstance(answer, CatalogError) or answer.code in _NOT_THERE:
-            return self._check("writing", "ok", f"{what} that is not there was not refused", took)
+            return self._check("writing", "ok", f"{what}: tried on what is not there, and not refused", took)
         if answer.code in _REFUSED:
             return self._check("writing", "warning", f"{what} is refused: {answer}", took)
         if answer.code is ErrorCode.UNSUPPORTED:
@@ -210,7 +203,7 @@ def _limits(capabilities: Capabilities) -> Iterator[str]:
         (capabilities.alter_table, "the properties of a table cannot be changed once it is there"),
         (capabilities.alter_namespace, "the properties of a namespace cannot be changed once it is there"),
         (capabilities.relocate_table, "a table cannot be moved to another location in place"),
-        (not capabilities.ignores_location, "the service chooses where a new table is, whatever is asked for"),
+        (not capabilities.chooses_locations, "the service chooses where a new table is, whatever is asked for"),
     ):
         if not able:
             yield sentence

@@ -90,8 +90,11 @@ def main() -> int:
     print(f"seed {told.seed}")
     seeds = {what: list(range(told.seed, told.seed + number)) for what, number in counts.items()}
     tallies = [Tally(name) for name in told.servers or SERVERS]
-    for tally in tallies:
-        tortured(tally.server, seeds, tally, time.monotonic() + told.minutes * 60)
+    try:
+        for tally in tallies:
+            tortured(tally.server, seeds, tally, time.monotonic() + told.minutes * 60)
+    except KeyboardInterrupt:
+        print("interrupted: this is what there was until then")
     print(table(tallies))
     return 1 if any(tally.violations for tally in tallies) else 0
 

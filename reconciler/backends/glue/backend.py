@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import threading
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from reconciler import locations
 from reconciler.backends.base import Backend
@@ -267,6 +267,19 @@ class GlueBackend(Backend):
             if self.load_table(identifier) != made:
                 raise repeated.refusal from None
         return made
+
+    def vain_writes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
+        """Return the calls of apply: IAM decides on each before Glue looks for what it is about."""
+        place, database, name = self._place(table[:-2]), table[-2], table[-1]
+        nowhere = new_table(name, f"s3://{name}/none.lance", {})
+        return {
+            "creating a table, in a database that is not there,": lambda: self._service.create_table(
+                place, name, nowhere
+            ),
+            "changing a table": lambda: self._service.update_table(place, database, cast("TableTypeDef", nowhere)),
+            "deregistering a table": lambda: self._service.delete_table(place, database, name),
+            "dropping a database": lambda: self._service.delete_database(place, name),
+        }
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Remove the entry of a Lance table."""

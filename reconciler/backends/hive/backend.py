@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -185,6 +185,11 @@ class HiveBackend(Backend):
         except InvalidInputError:
             self._databases.fetch(database)  # a missing database is an invalid table to Hive
             raise
+
+    def vain_writes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
+        """Return the calls of apply that are about what is not there."""
+        database = self._database(table[:-1])
+        return {"deregistering a table": lambda: self._tables.drop(database, table[-1])}
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Remove the entry of a Lance table; never its data, whatever its table type."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import uuid
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -74,11 +75,14 @@ class IcebergBackend(Backend):
         self._outermost_names = frozenset(names)
 
     def asked_capabilities(self) -> Capabilities:
-        """Return what the server can do: not every one renames tables, and those that say what they have are asked."""
+        """Return what the server can do, as far as it says it: not every one renames tables, or takes locations."""
         for name in sorted({*self.config.warehouse_names, *self._outermost_names}):
             with suppress(NamespaceNotFoundError):
-                if self._server.warehouse(name).routes.renames_tables is False:
+                routes = self._server.warehouse(name).routes
+                if routes.renames_tables is False:
                     self.capabilities = replace(self.capabilities, rename_within=None)
+                if routes.is_nessie:
+                    self.capabilities = replace(self.capabilities, chooses_locations=True)
         return self.capabilities
 
     def close(self) -> None:
@@ -200,6 +204,16 @@ class IcebergBackend(Backend):
             kept = next((found for found in names if found.lower() == name.lower()), name.lower())
             require_kept(self.impl, identifier, (*identifier[:-1], kept))
         return _live(identifier, entry)
+
+    def vain_writes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
+        """Return the calls of apply that are about what is not there."""
+        warehouse, levels, name = self._server.warehouse(table[0]), table[1:-1], table[-1]
+        merge = PropertyChanges({"lancens.doctor": name})
+        return {
+            "changing a table": lambda: warehouse.commit(levels, name, str(uuid.uuid4()), merge, None),
+            "deregistering a table": lambda: warehouse.drop_table(levels, name),
+            "dropping a namespace": lambda: warehouse.drop_namespace((name,)),
+        }
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Drop the entry of a Lance table, never that of another."""

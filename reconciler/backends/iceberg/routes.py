@@ -15,6 +15,7 @@ __all__ = ["CONFIG", "Routes", "announced_prefix", "encode"]
 
 CONFIG = "/v1/config"
 
+_NESSIE = "nessie.is-nessie-catalog"
 _DEFAULT_SEPARATOR = "%1F"
 _SAFE_IN_URL = re.compile(r"(?:[A-Za-z0-9._~|-]|%[0-9A-Fa-f]{2})+")
 _VIEWS = re.compile(r"GET\s+/?v1/\{prefix\}/namespaces/\{namespace\}/views")
@@ -53,21 +54,25 @@ class Routes:
     """The paths of one warehouse.
 
     ``prefix`` is empty where the server has none. ``separator`` stands between encoded levels in a path.
-    ``lists_views`` and ``renames_tables`` are None where the server does not say what it offers.
+    ``lists_views`` and ``renames_tables`` are None where the server does not say what it offers. ``is_nessie``: it says
+    that it is Project Nessie, which puts every table where it likes.
     """
 
     prefix: str
     separator: str = _DEFAULT_SEPARATOR
     lists_views: bool | None = None
     renames_tables: bool | None = None
+    is_nessie: bool = False
 
     @classmethod
     def of(cls, prefix: str, answer: Mapping[str, object]) -> Routes:
         """Return the routes below ``prefix`` of a server whose ``/v1/config`` gave ``answer``."""
-        separator = str(_settings(answer).get("namespace-separator") or _DEFAULT_SEPARATOR)
+        settings = _settings(answer)
+        separator = str(settings.get("namespace-separator") or _DEFAULT_SEPARATOR)
         if not _SAFE_IN_URL.fullmatch(separator):
             separator = encode(separator)
-        return cls(prefix, separator, _offers(answer, _VIEWS), _offers(answer, _RENAME))
+        is_nessie = str(settings.get(_NESSIE)).lower() == "true"
+        return cls(prefix, separator, _offers(answer, _VIEWS), _offers(answer, _RENAME), is_nessie)
 
     @property
     def namespaces(self) -> str:

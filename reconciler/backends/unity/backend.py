@@ -253,6 +253,14 @@ class UnityBackend(Backend):
         _require_alone(identifier, made.row, found.row)
         return live_table(identifier, found)
 
+    def vain_writes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
+        """Return the calls of apply that are about what is not there."""
+        nowhere = (table[0], table[-1])
+        return {
+            "deregistering a table": lambda: self._service.delete_table(table),
+            "dropping a schema": lambda: self._service.delete_schema(nowhere),
+        }
+
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Remove a Lance table's entry. It is an external table, whose data the service leaves alone."""
         removed = self.load_table(identifier)
