@@ -132,7 +132,7 @@ def _approval(job: Job, pull_request: PullRequest) -> Approval:
     if comment is None:
         reason = (
             f"pull request {pull_request.number} has no comment by {job.github.login} that shows a plan of {job.key} "
-            "which the step that plans has to be given as well"
+            "and plan and apply need the same manifest, variables and label"
         )
     elif approval is None:
         reason = f"the comment on pull request {pull_request.number} approves nothing: it was cut, or planning failed"

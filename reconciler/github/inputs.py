@@ -85,6 +85,7 @@ class Inputs:
     take_over: bool = False
     allow_mass_removal: bool = False
     skip_blocked: bool = False
+    no_probe: bool = False
     comment: CommentWhen = CommentWhen.CHANGES_ONLY
     label: str = DEFAULT_LABEL
     parallelism: int = DEFAULT_PARALLELISM
@@ -123,6 +124,7 @@ def read_inputs(environment: Mapping[str, str]) -> Inputs:
         take_over=given.boolean("take-over", False),
         allow_mass_removal=given.boolean("allow-mass-removal", False),
         skip_blocked=given.boolean("skip-blocked", False),
+        no_probe=given.boolean("no-probe", False),
         comment=CommentWhen(given.choice("comment", [*CommentWhen], CommentWhen.CHANGES_ONLY)),
         label=given.label(),
         parallelism=given.number("parallelism", _MOST_PARALLEL) or DEFAULT_PARALLELISM,

@@ -152,7 +152,8 @@ class Job:
                 parallelism=inputs.parallelism,
             )
         self.secrets.check(made)
-        self.removed = look_at_removed(made, self.manifest, parallelism=inputs.parallelism)
+        if not inputs.no_probe:
+            self.removed = look_at_removed(made, self.manifest, parallelism=inputs.parallelism)
         with verbatim(closing_line(made)):
             print(f"{read_line(made)}  {monotonic() - started:.1f} s")
             if self._begun is not None:

@@ -330,6 +330,16 @@ def test_nothing_from_a_fork_is_applied(workspace: Workspace, api: GitHubApi) ->
     assert not (workspace.path / "lake").exists()
 
 
+def test_the_data_of_what_goes_is_looked_at_unless_it_is_not_to_be(workspace: Workspace, api: GitHubApi) -> None:
+    workspace.edit("events: {}", "events: {schema: [{name: id, type: int64}]}")
+    assert workspace.push(command="apply", require_approved_plan="false").code == 0
+    workspace.edit("events: {schema: [{name: id, type: int64}]}", "events: {absent: true}")
+    assert "0 rows, last written " in workspace.push(command="plan").log
+    planned = workspace.pull_request(no_probe="true")
+    assert planned.outputs["to-deregister"] == "1"
+    assert "last written" not in planned.log + planned.summary + api.comments_on(7)[0]
+
+
 def test_a_changed_config_is_shown_first_also_where_there_is_no_plan(workspace: Workspace) -> None:
     """Whoever points a catalog at a machine of their own need not answer like one."""
     workspace.edit("{root: ./lake}", "{root: s3://elsewhere/lake, storage.aws_endpoint: 'https://127.0.0.1:9'}")

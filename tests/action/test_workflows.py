@@ -281,7 +281,7 @@ def test_every_example_is_in_the_documentation_which_says_how_it_is_checked() ->
     listed = set(re.findall(r"examples/github/(\w+)\.yml", table))
     assert listed == {example.stem for example in EXAMPLES}
     tests = (*(ROOT / "tests/action").glob("test_act*.py"), ROOT / "tests/action/runner.py")
-    started = set(re.findall(r'"(\w+)"', "".join(path.read_text() for path in tests)))
+    started = set(re.findall(r'"(\w+)"', "".join(path.read_text() for path in tests))) - {"spark"}
     for row in table.splitlines():
         for name in re.findall(r"examples/github/(\w+)\.yml", row):
-            assert (name in started) is ("| act" in row)
+            assert (name in started) is bool(re.search(r"\| act\b", row))

@@ -6,10 +6,9 @@ A folder joins with a module that holds ``class TestMoves(Moves)`` and a fixture
 from __future__ import annotations
 
 import json
-import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,11 +25,10 @@ from reconciler.ownership import MANAGED_BY
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
 from reconciler.state import PropertyChanges
+from tests.catalogs.dying import Death, dying, writes_of
 from tests.catalogs.end_to_end import actions, apply, carried_out, files, opened, planned
 
 __all__ = ["Moves", "Place"]
-
-_WRITES = ("insert_namespace", "remove_namespace", "insert_table", "remove_table", "alter_table", "rename_table")
 
 
 @dataclass(frozen=True)
@@ -82,13 +80,14 @@ class Place:
         path.write_text(json.dumps({"version": 1, "name": "store", "catalogs": {"lake": catalog}}, indent=1))
         return path
 
-    def fill(self, table: Identifier, rows: int = 1000) -> str:
+    def fill(self, table: Identifier, rows: int = 1000, *, nullable: bool = True) -> str:
         """Give a table of one column rows in two versions more, and a tag; return where it is."""
+        schema = pa.schema([pa.field("id", pa.int64(), nullable=nullable)])
         backend = self.connect()
         location, options = backend.load_table(table).location, backend.storage_options()
         uri = location.removeprefix("file://")
         for start in (0, rows // 2):
-            ids = pa.table({"id": pa.array(range(start, start + rows // 2), pa.int64())})
+            ids = pa.table({"id": range(start, start + rows // 2)}, schema=schema)
             lance.write_dataset(ids, uri, mode="append", storage_options=options or None)
         lance.dataset(uri, storage_options=options or None).tags.create("kept", 2)
         return location
@@ -105,6 +104,11 @@ class Place:
 
 
 USERS = '{"schema": [{"name": "id", "type": "int64"}], "properties": {"tier": "gold", "team": "ml"}}'
+GROWN = (
+    '{"evolve": "additive", "schema": [{"name": "id", "type": "int64"}, {"name": "age", "type": "int32"}], '
+    '"properties": {"tier": "gold", "team": "ml"}}'
+)
+STRICT = USERS.replace('"int64"', '"int64", "nullable": false')
 CHANGED = '{"schema": [{"name": "id", "type": "int64"}], "properties": {"tier": "silver"}}'
 
 
@@ -178,7 +182,7 @@ class Moves:
             location = place.connect().load_table(old).location
             manifest = place.manifest(tmp_path, {new: CHANGED}, (old, new))
             plan = planned(manifest)
-            with _dying(type(place.connect()), cut) as death, suppress(_Death):
+            with dying(writes_of(type(place.connect())), cut) as death, suppress(Death):
                 reconciler.apply(plan, reconciler.load(manifest))
             there = [place.raw(old), place.raw(new)]
             assert [True for found in there if found is not None], f"cut {cut}: the table is nowhere"
@@ -194,39 +198,29 @@ class Moves:
             assert planned(manifest).is_empty
             cut += 1
 
-
-class _Death(BaseException):
-    """The process is killed."""
-
-
-@dataclass
-class _Deaths:
-    happened: bool = False
-    calls: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-
-@contextmanager
-def _dying(backend: type[Backend], cut: int) -> Iterator[_Deaths]:
-    """Die at the call that writes with the number ``cut // 2``: before it where ``cut`` is even, else after it."""
-    deaths = _Deaths()
-
-    def deadly(method: Callable[..., Any]) -> Callable[..., Any]:
-        def call(self: Backend, *given: Any, **named: Any) -> Any:
-            with deaths.lock:
-                number, deaths.calls = deaths.calls, deaths.calls + 1
-            if number == cut // 2 and cut % 2 == 0:
-                deaths.happened = True
-                raise _Death
-            answer = method(self, *given, **named)
-            if number == cut // 2:
-                deaths.happened = True
-                raise _Death
-            return answer
-
-        return call
-
-    with pytest.MonkeyPatch.context() as patch:
-        for name in _WRITES:
-            patch.setattr(backend, name, deadly(getattr(backend, name)))
-        yield deaths
+    def test_cut_off_anywhere_columns_come_to_the_same_end(self, place: Place, tmp_path: Path) -> None:
+        """Data of 1,000 rows gets a column, and another may be null; the table is registered all the time."""
+        one, cut = place.namespace("one"), 0
+        while True:
+            table = (*one, f"t{cut}")
+            apply(place.manifest(tmp_path, {table: STRICT}))
+            location = place.fill(table, nullable=False)
+            before = place.seen(table)
+            manifest = place.manifest(tmp_path, {table: GROWN})
+            plan = planned(manifest)
+            assert actions(plan) == [("/".join(table), Action.ALTER_TABLE)]
+            with dying(writes_of(type(place.connect())), cut) as death, suppress(Death):
+                reconciler.apply(plan, reconciler.load(manifest))
+            assert locations.same(place.raw(table), location), f"cut {cut}"
+            assert place.seen(table)[:2] == before[:2], f"cut {cut}"
+            if not death.happened:
+                assert cut, "nothing was written"
+                break
+            again = Plan.from_json(plan.to_json()) if cut % 4 < 2 else planned(manifest)
+            assert reconciler.apply(again, reconciler.load(manifest)).ok
+            assert planned(manifest).is_empty
+            dataset = opened(place.connect(), "/".join(table))
+            assert {field.name: field.nullable for field in dataset.schema} == {"id": True, "age": True}
+            assert (dataset.count_rows(), dataset.count_rows("age IS NULL")) == (1000, 1000)
+            assert len(dataset.versions()) == len(before[2]) + 2
+            cut += 1

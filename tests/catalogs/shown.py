@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from reconciler.backends.base import Backend
 from reconciler.names import Identifier
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
+from tests.catalogs.dying import Death, dying, writes_of
 from tests.catalogs.end_to_end import actions, carried_out, planned
 from tests.cli.running import lancens
 
@@ -153,6 +155,25 @@ class Shown:
         assert actions(_followed(manifest)) == [(f"{path}/people", Action.MOVE_TABLE)]
         found = showing.shown((*showing.namespace, "people"))
         assert [column[:2] for column in found] == [("id", "bigint"), ("name", "string"), ("score", "double")]
+
+    def test_cut_off_anywhere_data_and_entry_come_to_the_same_end(self, showing: Showing) -> None:
+        showing.managed()
+        for cut in range(20):
+            columns = [{"name": f"age{number}", "type": "int32"} for number in range(cut + 1)]
+            showing.block.update({"evolve": "additive", "schema": [*_SCHEMA, *columns]})
+            manifest = showing.manifest()
+            plan = planned(manifest)
+            with dying(writes_of(type(showing.connect())), cut) as death, suppress(Death):
+                reconciler.apply(plan, reconciler.load(manifest))
+            assert lance.dataset(showing.data).count_rows() == ROWS
+            assert [name for name, _, _ in showing.shown(showing.table)][:2] == ["id", "name"]
+            again = Plan.from_json(plan.to_json()) if cut % 4 < 2 else planned(manifest)
+            assert _applied(again, manifest).ok
+            assert planned(manifest).is_empty
+            assert showing.shown(showing.table) == [*_SHOWN, *((column["name"], "int", None) for column in columns)]
+            if not death.happened:
+                break
+        assert cut > 3
 
     def test_what_changed_since_the_plan_is_not_written(self, showing: Showing) -> None:
         manifest = showing.managed()

@@ -1,14 +1,16 @@
 """Random edits of random manifests, one after the other: each is planned and applied, and then there is nothing to do.
 
-Tables are added, renamed with their namespaces or without, given columns and properties, protected and taken out, rows
-are written to them between, and the manifest is split over files. What is protected stays, every row stays, and no data
-file is touched but by a change that names columns.
+Tables are added, renamed with their namespaces or without, given columns and properties, protected and taken out, share
+their columns by name, rows and columns are written to them between, and the manifest is split over files. What is
+protected stays, every row stays, and no data file is touched but by a change that names columns. A table whose writer's
+columns are a conflict is blocked, and nothing else is, until somebody settles it.
 """
 
 from __future__ import annotations
 
 import json
 import random
+import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -41,13 +43,19 @@ _WITH_COLUMNS = (Action.CREATE_TABLE, Action.ALTER_TABLE, Action.MOVE_TABLE)
 
 @dataclass
 class Table:
-    """A table as the script knows it: where it is and how many rows it has, beside what its block says."""
+    """A table as the script knows it: where it is and how many rows it has, beside what its block says.
+
+    ``extra`` are the columns that a writer added, and ``schema`` is the name under which others have the same.
+    """
 
     columns: list[dict[str, Any]]
     properties: dict[str, str] = field(default_factory=dict)
     protected: bool = False
     location: str = ""
     rows: int = 0
+    conflict: bool = False
+    extra: list[str] = field(default_factory=list)
+    schema: str = ""
 
 
 @dataclass
@@ -64,6 +72,7 @@ class Script:
     kept: dict[Identifier, Table] = field(default_factory=dict)
     lines: list[tuple[Identifier, Identifier]] = field(default_factory=list)
     done: list[str] = field(default_factory=list)
+    blocked: int = 0
     numbers: Iterator[int] = field(default_factory=lambda: iter(range(1_000_000)))
 
     # ---- edits ---------------------------------------------------------------------------------------------------
@@ -94,11 +103,54 @@ class Script:
 
     def give_columns(self) -> None:
         table = self.tables[self._one()]
-        table.columns = [*table.columns, {"name": f"a{next(self.numbers)}", "type": "string"}]
+        self._set_columns(table, [*table.columns, {"name": f"a{next(self.numbers)}", "type": "string"}])
 
     def relax(self) -> None:
         table = self.tables[self._one()]
-        table.columns = [{**column, "nullable": True} for column in table.columns]
+        self._set_columns(table, [{**column, "nullable": True} for column in table.columns])
+
+    def _set_columns(self, table: Table, columns: list[dict[str, Any]]) -> None:
+        for one in self.tables.values():
+            if one is table or (table.schema and one.schema == table.schema):
+                one.columns = columns
+
+    def share(self) -> None:
+        """A table whose columns have a name, and another one made with the same; or one that has its own again."""
+        table = self.tables[self._one()]
+        if table.schema and self.chance.random() < 0.4:
+            table.schema = ""
+            return
+        table.schema = table.schema or f"columns{next(self.numbers)}"
+        self.add()
+        made = self.tables[next(reversed(self.tables))]
+        made.columns, made.schema = table.columns, table.schema
+
+    def add_by_a_writer(self) -> None:
+        """A writer adds a column, past lancens."""
+        table = self.tables[self._one()]
+        if table.location:
+            name = f"w{next(self.numbers)}"
+            lance.dataset(table.location).add_columns(pa.schema([pa.field(name, pa.float64())]))
+            table.extra.append(name)
+
+    def mind(self) -> None:
+        """The columns of a writer are a conflict, or are not any more."""
+        table = self.tables[self._one()]
+        table.conflict = not table.conflict
+
+    def settle_conflict(self, table: Table) -> None:
+        """A person does one of the three things that a plan names."""
+        chosen = self.chance.choice(["block", "data", "keep"])
+        if chosen == "block":
+            taken = [{"name": name, "type": "float64"} for name in table.extra]
+            self._set_columns(table, [*table.columns, *taken])
+            table.extra = []
+        elif chosen == "data":
+            lance.dataset(table.location).drop_columns(table.extra)
+            table.extra = []
+        else:
+            table.conflict = False
+        self.done.append(chosen)
 
     def change_properties(self) -> None:
         self.tables[self._one()].properties = {
@@ -115,6 +167,7 @@ class Script:
         self._forget(lambda _, to: to == name or not any(one[: len(to)] == to for one in self.tables))
         if table.protected:
             self.kept[name] = table
+            table.schema = ""
 
     def write_rows(self) -> None:
         """Somebody writes, past lancens."""
@@ -153,8 +206,9 @@ class Script:
             ({}, []) for _ in range(self.chance.choice([1, 1, 2, 3]))
         ]
         for name, table in self.tables.items():
-            block: dict[str, Any] = {"schema": table.columns, "evolve": "additive", "properties": table.properties}
-            self.chance.choice(parts)[0][name] = {**block, "protect": table.protected}
+            block: dict[str, Any] = {"evolve": "additive", "properties": table.properties, "protect": table.protected}
+            extra = {"extra_columns": "conflict"} if table.conflict else {}
+            self.chance.choice(parts)[0][name] = {**block, **extra, "schema": table.schema or table.columns}
         for line in self.lines:
             self.chance.choice(parts)[1].append(line)
         paths = [self.folder / f"part{number}.yaml" for number in range(len(parts))]
@@ -171,7 +225,8 @@ class Script:
         head = {"version": 1, "name": self.name, "include": [path.name for path in paths]}
         whole = self.folder / "lancens.yaml"
         lake = {"impl": self.impl, "config": dict(self.config)}
-        whole.write_text(json.dumps({**head, "catalogs": {"lake": lake}}))
+        schemas = {table.schema: table.columns for table in self.tables.values() if table.schema}
+        whole.write_text(json.dumps({**head, "schemas": schemas, "catalogs": {"lake": lake}}))
         return whole
 
     # ---- what has to be so ---------------------------------------------------------------------------------------
@@ -189,6 +244,9 @@ class Script:
             self.protect,
             self.take_out,
             self.write_rows,
+            self.share,
+            self.add_by_a_writer,
+            self.mind,
         )
         for _ in range(3):
             self.add()
@@ -201,8 +259,17 @@ class Script:
     def settle(self, what: str) -> None:
         """Plan, apply, and see that everything is where and what it has to be, and that nothing is left to do."""
         self.done.append(what)
-        manifest, data = self.write(), self._data()
+        manifest = self.write()
         plan = planned(manifest, allow_mass_removal=True)
+        held = {name: table for name, table in self.tables.items() if table.conflict and table.extra}
+        assert {one.identifier for one in plan.blocked} == held.keys(), (self.done, plan.blocked)
+        if held:
+            self.blocked += 1
+            for table in held.values():
+                self.settle_conflict(table)
+            manifest = self.write()
+            plan = planned(manifest, allow_mass_removal=True)
+        data = self._data()
         assert not plan.blocked, (self.done, plan.blocked)
         report = reconciler.apply(
             plan, reconciler.load(manifest), allow_mass_removal=True, journal=self.folder / "runs"
@@ -220,6 +287,7 @@ class Script:
             table.location = location
             dataset = lance.dataset(location)
             wanted = {column["name"]: column.get("nullable", True) for column in table.columns}
+            wanted |= dict.fromkeys(table.extra, True)
             assert {found.name: found.nullable for found in dataset.schema} == wanted, (self.done, name)
             assert dataset.count_rows() == table.rows, (self.done, name)
         places = {
@@ -243,12 +311,17 @@ class Script:
 @pytest.mark.soak
 def test_every_edit_in_memory_comes_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = seeded("edit scripts in memory")
+    blocked = 0
     for number in range(count(12, SCRIPTS)):
         folder = tmp_path / str(number)
         folder.mkdir()
         monkeypatch.chdir(folder)
         config = {"name": uuid.uuid4().hex, "root": str(folder / "lake")}
-        Script(folder, "memory", config, partial(MemoryBackend, **config), random.Random(chance.random())).run()
+        script = Script(folder, "memory", config, partial(MemoryBackend, **config), random.Random(chance.random()))
+        script.run()
+        blocked += script.blocked
+        shutil.rmtree(folder)
+    assert blocked, "no script came upon a conflict"
 
 
 @pytest.mark.soak

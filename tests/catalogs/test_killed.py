@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import lance
@@ -15,11 +18,14 @@ import pytest
 from lance_namespace import DescribeTableRequest, LanceNamespace
 from lance_namespace.errors import NamespaceNotFoundError, TableNotFoundError
 
+from reconciler.backends import registry
 from tests.catalogs.test_real_input import files_of, tables_of
 from tests.cli.running import lancens
+from tests.servers.hive import metastore
 from tests.soak import count, seeded
 
 TABLES = 300
+EVOLVING = 30
 MANIFEST = "version: 1\nname: store\ncatalogs:\n  lake:\n    impl: dir\n    config: {root: ./lake}\n    namespaces:\n"
 
 
@@ -117,3 +123,66 @@ def test_killed_while_tables_get_other_names(
     assert [lance.dataset(places[name]).count_rows() for name in names[:20]] == [50] * 20
     after = files_of(tmp_path / "lake")
     assert {name: after.get(name) for name in before} == before
+
+
+@pytest.fixture(params=["dir", "hive2"])
+def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """An implementation, and the configuration of a catalog of it."""
+    config = {"root": str(tmp_path / "lake")}
+    if request.param == "dir":
+        yield request.param, config
+        return
+    with metastore("2.3", tmp_path / "metastore") as server:
+        yield request.param, {**config, "uri": server.uri}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("round_", range(count(1, 10)))
+def test_killed_while_tables_get_other_columns(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    catalog: tuple[str, dict[str, str]],
+    round_: int,
+) -> None:
+    """Columns are added to data and others may be null, while properties of the entries change."""
+    monkeypatch.chdir(tmp_path)
+    impl, config = catalog
+    head = f"version: 1\nname: store\ncatalogs:\n  lake:\n    impl: {impl}\n    config: {json.dumps(config)}\n"
+    head += "    namespaces:\n"
+    names = [f"t{number:03}" for number in range(EVOLVING)]
+    key, more = "{name: id, type: int64, nullable: false}", "{name: id, type: int64}, {name: age, type: int32}"
+
+    def write(columns: str, tier: str) -> None:
+        block = f"{{evolve: additive, properties: {{tier: {tier}}}, schema: [{columns}]}}"
+        tables = "".join(f"          {name}: {block}\n" for name in names)
+        (tmp_path / "lancens.yaml").write_text(f"{head}      n:\n        tables:\n{tables}")
+
+    def there() -> dict[str, str]:
+        with closing(registry.connect(impl, config)) as backend:
+            found = backend.scan().tables.values()
+        return {table.id[-1]: table.location.removeprefix("file:") for table in found}
+
+    write(key, "silver")
+    assert lancens(capsys, "apply", "--auto-approve").code == 0
+    places = there()
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+    for place in places.values():
+        lance.write_dataset(pa.table({"id": range(1000)}, schema=schema), place, mode="append")
+    before = files_of(tmp_path / "lake")
+    write(more, "gold")
+    killed(seeded(f"kill columns {round_}").randrange(1, EVOLVING))
+
+    assert there() == places
+    assert {lance.dataset(place).count_rows() for place in places.values()} == {1000}
+    again = lancens(capsys, "apply", "--auto-approve")
+    assert again.code == 0, again
+    assert lancens(capsys, "drift").code == 0
+    for place in places.values():
+        dataset = lance.dataset(place)
+        assert {field.name: field.nullable for field in dataset.schema} == {"id": True, "age": True}
+        assert (dataset.count_rows(), dataset.count_rows("age IS NULL"), dataset.version) == (1000, 1000, 4)
+    after = files_of(tmp_path / "lake")
+    assert {name: after.get(name) for name in before if "hint" not in name} == {
+        name: digest for name, digest in before.items() if "hint" not in name
+    }
