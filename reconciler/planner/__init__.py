@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
+from reconciler.names import Identifier
 from reconciler.planner.catalog import CatalogPlan, plan_catalog
 from reconciler.planner.entries import Entry, Fingerprint
 from reconciler.planner.facts import CatalogInput
@@ -60,4 +61,10 @@ def assemble(
 
 def _in_order(entries: Iterable[_Of]) -> tuple[_Of, ...]:
     """Return what is said of single objects by catalog and identifier."""
-    return tuple(sorted(entries, key=lambda one: (one.catalog, one.identifier, one.kind)))
+    return tuple(sorted(entries, key=_place_of))
+
+
+def _place_of(one: Entry | Fingerprint) -> tuple[str, Identifier, str, Identifier]:
+    """Return where something stands; of two fingerprints of one object, one may be that of a move."""
+    moved_to = one.moved_to if isinstance(one, Fingerprint) else None
+    return one.catalog, one.identifier, one.kind, moved_to or ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -252,17 +253,21 @@ class _Following:
         """Return ``name`` as the catalog can hold it, or a word for one that somebody has to think of."""
         if name_problem(self.capabilities, name) is None:
             return name
-        made = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_") or "new_name"
+        plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+        made = re.sub(r"[^A-Za-z0-9_]+", "_", plain).strip("_")
         return made if name_problem(self.capabilities, made) is None else "new_name"
 
     def _good_depth(self, origin: Identifier, name: Identifier) -> str:
         """Return the line that puts a table below fewer namespaces, or what to write to put it below more."""
-        most = self.capabilities.table_depths[1]
-        inside = len(self.mirror.into)
-        if most is None or len(name) - 1 < most or most <= inside:
-            return f"write other names into `into` in the `mirror` of {self.desired.name}"
-        kept = most - inside - 1
-        return self._line(origin[:-1], (*origin[:kept], "_".join(origin[kept:-1])))
+        most, into = self.capabilities.table_depths[1], len(self.mirror.into)
+        if most is None or len(name) - 1 < most:
+            return f"write more names into `into` in the `mirror` of {self.desired.name}"
+        room, inside = most - into, name[into:]
+        if room < 1:
+            return self._line(origin, ("_".join(inside),))
+        flat = (*inside[: room - 1], "_".join(inside[room - 1 : -1]))
+        is_renamed = (*self.mirror.into, *origin) != self.mirror.name_of(origin)
+        return self._line(origin, (*flat, inside[-1])) if is_renamed else self._line(origin[:-1], flat)
 
 
 def leave_out(catalog: str, name: Identifier) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from reconciler import locations
+from reconciler import locations, ownership
 from reconciler.names import address
 from reconciler.pipeline.records import Severity, TableRecord
 from reconciler.pipeline.rules.rule import Rule, Times, Verdict
@@ -30,7 +30,7 @@ def _shared(record: TableRecord, _: Times) -> Iterator[Verdict]:
             "Keep one of the entries and take the others out with `absent: true` and `lancens apply`, which leaves the "
             "data alone. If they were meant to be two tables, copy the data and correct one location.",
         )
-    else:
+    elif ownership.mirror_of(record.live.properties) is None:
         yield Verdict(
             f"{reason}, in another catalog",
             "If the table is meant to be seen in both catalogs, nothing is to be done; agree on the one through which "
@@ -44,8 +44,9 @@ SHARED_LOCATION = Rule(
     Severity.ERROR,
     "Several tables are at one location",
     "What is written to one of them appears in the other, and whoever drops one takes the data of both. Within a "
-    "catalog that is an error; a table that is registered in two catalogs on purpose is a note. Locations are compared "
-    "as storage sees them: `s3`, `s3a` and `s3n` are one place, and so are `file:` and a plain path.",
+    "catalog that is an error; a table that is registered in two catalogs on purpose is a note, and an entry that a "
+    "mirror has made is none. Locations are compared as storage sees them: `s3`, `s3a` and `s3n` are one place, and so "
+    "are `file:` and a plain path.",
     _shared,
 )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.ownership import CHOSEN_LOCATION, KEYS, MANAGED_BY, PROTECT, REQUESTED_LOCATION
+from reconciler.ownership import CHOSEN_LOCATION, KEYS, MANAGED_BY, MIRROR, PROTECT, REQUESTED_LOCATION
 from reconciler.pipeline.records import EntryColumns, Severity, Stored, TableRecord
 from reconciler.pipeline.report.document import Finding
 from reconciler.pipeline.rules import RULES, Times, check, unread_namespace
@@ -185,6 +185,13 @@ def test_two_tables_of_one_catalog_at_one_location() -> None:
     finding = only(record, "shared-location")
     assert finding.severity is Severity.ERROR
     assert finding.reason == "lake/sales/people, prod/sales/users are at the same location"
+
+
+def test_the_entry_of_a_mirror_shares_its_location_on_purpose() -> None:
+    mirrored = replace(LIVE, properties={**OWNED, MIRROR: "lake2"})
+    record = replace(SOUND, desired=None, live=mirrored, sharing=("lake2/sales/users",))
+    assert found_in(record) == []
+    assert only(replace(record, sharing=("lake/sales/people",)), "shared-location").severity is Severity.ERROR
 
 
 def test_a_table_in_two_catalogs_is_a_note() -> None:

@@ -1,0 +1,160 @@
+"""The least that credentials need: what plan and apply truly call, and runs with no more than that."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+from reconciler.backends.dir import DirBackend
+from reconciler.server import OneCatalog, Settings, Tokens
+from tests.cli.running import lancens
+from tests.servers.lance_rest import served
+from tests.servers.require import tool
+from tests.torture.scenario import Table, Wanted, write_manifest
+from tests.torture.targets import SERVERS
+from tests.torture.targets.base import Target
+
+pytestmark = pytest.mark.soak
+
+ROOT = Path(__file__).parents[2]
+_FULL = bool(os.environ.get("LANCENS_SOAK"))
+
+
+def _row(catalog: str) -> tuple[set[str], set[str]]:
+    """Return the actions of AWS that the table in docs/security.md has for plan, and those on top for apply."""
+    text = (ROOT / "docs/security.md").read_text()
+    (line,) = [line for line in text.splitlines() if line.startswith(f"| [{catalog}]")]
+    plan, apply = ({*re.findall(r"`(?:glue:)?(\w+)`", part.replace("s3:", "s3"))} for part in line.split("|")[2:4])
+    return {name for name in plan if name[:2] != "s3"}, {name for name in apply if name[:2] != "s3"}
+
+
+def test_the_table_has_what_the_policies_of_glue_have() -> None:
+    """The tests of Glue run with exactly those."""
+    blocks = re.findall(r"```json\n(.*?)```", (ROOT / "docs/catalogs/glue.md").read_text(), re.DOTALL)
+    policies = [
+        {name.removeprefix("glue:") for name in json.loads(block)["Statement"][0]["Action"]} for block in blocks
+    ]
+    assert list(_row("Glue")) == policies[:2]
+
+
+@pytest.fixture(params=[name for name in SERVERS if name != "dir"] if _FULL else ["serve", "glue", "dir-s3"])
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Target]:
+    with SERVERS[request.param](tmp_path) as made:
+        yield made
+
+
+def test_only_apply_writes(target: Target, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    room = target.room()
+    target.prepare(room)
+    target.add_namespace(room, ("a",), {})
+    made = Table("create", {"tier": "gold"})
+    with target.proxy() as proxy:
+        monkeypatch.chdir(room.folder)
+
+        def run(*arguments: str) -> list[str]:
+            """Return the calls of a command that change something."""
+            proxy.reset()
+            ran = lancens(capsys, *arguments, *variables)
+            assert ran.code in (0, 2), ran.err
+            assert proxy.calls
+            return [call for call in proxy.calls if target.is_write(call)]
+
+        for tables in (("users", "events"), ("users",)):
+            manifest = write_manifest(
+                target, room, Wanted({("a",): {"team": "ml"}}, {("a", name): made for name in tables})
+            )
+            text = manifest.read_text()
+            given = {"port": str(proxy.port), "patience": "60"}
+            variables = [
+                part
+                for key, value in given.items()
+                if f"${{var:{key}}}" in text
+                for part in ("--var", f"{key}={value}")
+            ]
+            for reading in (["plan"], ["drift"], ["import", "--with-schema"], ["import", "--from-storage"]):
+                assert run(*reading) == [], reading
+            written = run("apply", "--auto-approve")
+            assert written
+            # Of the data nothing is deleted: what a policy denies that says so is never asked for.
+            assert not [call for call in written if target.name == "dir on S3" and call.startswith("DELETE")], written
+            assert run("drift") == []
+
+
+# ---- a directory -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def readable(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A directory with a table, of which nothing may be written."""
+    monkeypatch.chdir(tmp_path)
+    Path("lancens.yaml").write_text(
+        "version: 1\nname: shop\ncatalogs: {lake: {impl: dir, config: {root: ./lake}, namespaces: {a: {tables: "
+        "{t: {schema: [{name: id, type: int64}]}}}}}}\n"
+    )
+    assert lancens(capsys, "apply", "--auto-approve").code == 0
+    lake = tmp_path / "lake"
+    lance.write_dataset(pa.table({"id": [1]}), str(next(lake.glob("*$t"))), mode="append")
+    everything = [lake, *lake.rglob("*")]
+    for path in everything:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    yield tmp_path
+    for path in everything:
+        path.chmod(0o755)
+
+
+def _bound(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command that keeps to the permissions of files, as root does not by itself."""
+    command = [sys.executable, "-c", "from reconciler.cli import main; main()", *arguments]
+    if os.geteuid() == 0:
+        command = [tool("setpriv"), "--bounding-set", "-dac_override,-dac_read_search,-fowner", *command]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_a_directory_is_planned_by_who_can_only_read(readable: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in (readable / "lake").rglob("*")}
+    manifest = Path("lancens.yaml").read_text()
+    for text in (manifest, manifest.replace("{t: {", "{u: {")):
+        Path("lancens.yaml").write_text(text)
+        for command in (["plan"], ["drift"], ["import"], ["import", "--with-schema"]):
+            ran = _bound(*command)
+            assert ran.returncode in (0, 2), ran.stderr
+    refused = _bound("apply", "--auto-approve")
+    assert refused.returncode == 1
+    assert "Traceback" not in refused.stderr
+    assert {path: path.stat().st_mtime_ns for path in (readable / "lake").rglob("*")} == before
+
+
+# ---- tokens ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_read_token_plans_and_does_not_apply(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, writer = "reader-4b1e8c2f90", "writer-4b1e8c2f90"
+    lake = DirBackend(root=str(tmp_path / "lake"))
+    settings = Settings(tokens=Tokens(read_only=[reader], read_write=[writer]))
+    monkeypatch.chdir(tmp_path)
+    with served(OneCatalog(lake), settings) as url:
+        Path("lancens.yaml").write_text(
+            f"version: 1\nname: shop\ncatalogs: {{c: {{impl: rest, config: {{uri: '{url}', root: {tmp_path}/lake, "
+            "auth_token: '${env:TOKEN}'}, namespaces: {a: {properties: {team: ml}}}}}\n"
+        )
+        monkeypatch.setenv("TOKEN", reader)
+        assert lancens(capsys, "plan").code == 0
+        refused = lancens(capsys, "apply", "--auto-approve")
+        assert refused.code == 1
+        assert "403" in refused.err
+        assert lake.child_namespaces(()) == []
+        monkeypatch.setenv("TOKEN", writer)
+        assert lancens(capsys, "apply", "--auto-approve").code == 0
+        monkeypatch.setenv("TOKEN", reader)
+        assert lancens(capsys, "drift").code == 0
