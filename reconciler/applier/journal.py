@@ -133,7 +133,8 @@ def _new_file(folder: Path) -> tuple[str, Path, FileIO]:
 
 
 def _subject(position: int, change: Change) -> dict[str, object]:
-    moved = {"from": address(change.catalog, change.moved_from)} if change.moved_from is not None else {}
+    origin = change.moved_from or change.takes_from
+    moved = {"from": address(change.catalog, origin)} if origin is not None else {}
     return {
         "change": position,
         "action": change.action.value,

@@ -121,7 +121,13 @@ _DONE_SHOWN = 200
 def _line(outcome: Mapping[str, Any]) -> str:
     said = f", {outcome['message']}" if outcome.get("message") else ""
     mark = mark_of(Status(outcome["status"]))
-    return f"  {mark} {outcome['address']}  {outcome['action']}: {outcome['status']}{said}"
+    return f"  {mark} {_subject(outcome)}: {outcome['status']}{said}"
+
+
+def _subject(entry: Mapping[str, Any]) -> str:
+    """Return what an entry is about: the object and what is done to it."""
+    origin = f" from {entry['from']}" if isinstance(entry.get("from"), str) else ""
+    return f"{entry['address']}  {entry['action']}{origin}"
 
 
 def describe_journal(path: Path) -> str:
@@ -137,10 +143,7 @@ def describe_journal(path: Path) -> str:
         f"Run {header.get('run')} of {header.get('manifest')}, begun {header.get('at')}, plan {header.get('plan')}",
         f"Ended: {record.tally}, of {header.get('changes')} changes.{cut_off}",
     ]
-    lines += [
-        f"  ? {intent['address']}  {intent['action']}: in flight when the run was cut off"
-        for intent in record.in_flight
-    ]
+    lines += [f"  ? {_subject(intent)}: in flight when the run was cut off" for intent in record.in_flight]
     done = [outcome for outcome in ended if Status(outcome["status"]) in (Status.DONE, Status.ALREADY)]
     lines += [_line(outcome) for outcome in ended if outcome not in done]
     lines += [_line(outcome) for outcome in done[:_DONE_SHOWN]]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
+from reconciler.display import printable
 from reconciler.errors import PlanFileError
-from reconciler.names import EVERYTHING, Identifier
+from reconciler.names import EVERYTHING, Identifier, address
 from reconciler.planner.entries import Action
 from reconciler.state import Capabilities, LiveNamespace, LiveTable, Snapshot
 
@@ -17,13 +18,17 @@ _ANY = Capabilities()
 _HEAD = """\
 # What run {run} removed. Put these blocks back into the manifest, and apply.
 """
+_MOVED = """\
+# Of `moved`, take out the lines from {origins} first: they say that these names are old ones.
+"""
 
 
 def removed_blocks(path: Path) -> str:
     """Return the part of a manifest that asks for everything that the run with the journal at ``path`` removed.
 
     Tables have their location, so that they are registered again where their data is. A sensitive value, which a
-    journal does not hold, is a placeholder or is named in a comment.
+    journal does not hold, is a placeholder or is named in a comment. A namespace that the run gave another name is not
+    removed.
 
     Raises:
         PlanFileError: the file is no journal, or one of a version that does not say enough; or nothing was removed.
@@ -32,6 +37,11 @@ def removed_blocks(path: Path) -> str:
     from reconciler.manifest.export import ExportCatalog, to_yaml
 
     record = read_journal(path)
+    moved = {
+        str(outcome.get("from"))
+        for outcome in record.outcomes.values()
+        if outcome["action"] == Action.CREATE_NAMESPACE and "from" in outcome
+    }
     namespaces: defaultdict[str, dict[Identifier, LiveNamespace]] = defaultdict(dict)
     tables: defaultdict[str, dict[Identifier, LiveTable]] = defaultdict(dict)
     for position, outcome in sorted(record.outcomes.items()):
@@ -44,7 +54,7 @@ def removed_blocks(path: Path) -> str:
         identifier = tuple(map(str, names))
         if outcome["action"] == Action.DEREGISTER_TABLE:
             tables[catalog][identifier] = LiveTable(identifier, str(before.get("location", "")), before["properties"])
-        else:
+        elif outcome["address"] not in moved:
             namespaces[catalog][identifier] = LiveNamespace(identifier, before["properties"])
     catalogs = sorted({*namespaces, *tables})
     if not catalogs:
@@ -56,4 +66,12 @@ def removed_blocks(path: Path) -> str:
             for name in catalogs
         ],
     )
-    return _HEAD.format(run=path.stem) + text[text.index("catalogs:") :]
+    above = (
+        address(name, identifier[:depth])
+        for name, gone in tables.items()
+        for identifier in gone
+        for depth in range(1, len(identifier))
+    )
+    lines = sorted(moved.intersection(above))
+    head = _HEAD.format(run=path.stem) + (_MOVED.format(origins=", ".join(map(printable, lines))) if lines else "")
+    return head + text[text.index("catalogs:") :]

@@ -84,6 +84,33 @@ def test_runs_are_listed_and_what_one_removed_comes_back(
     assert (nothing.code, "this run removed nothing" in nothing.err) == (1, True)
 
 
+def test_what_was_moved_is_told_and_not_taken_for_removed(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A namespace has another name now, and one of its tables was taken out of the manifest at the same time."""
+    assert lancens(capsys, "apply", "--auto-approve").code == 0
+    shop.write_text(shop.read_text().replace("          kept: {}\n", "          kept: {}\n          other: {}\n"))
+    assert lancens(capsys, "apply", "--auto-approve").code == 0
+    before = shop.read_text().replace("          kept: {}\n", "")
+    moved = before.replace("a b:", "c:").replace("    namespaces:", "    moved: [{from: a b, to: c}]\n    namespaces:")
+    shop.write_text(moved)
+    assert lancens(capsys, "apply", "--auto-approve").code == 0
+    run = lancens(capsys, "runs").out.split()[0]
+    shown = lancens(capsys, "show", run).out
+    assert "lake/c/other  move-table from lake/a b/other: done" in shown
+    assert "lake/c  create-namespace from lake/a b: done" in shown
+    blocks = lancens(capsys, "show", run, "--manifest").out
+    assert "# Of `moved`, take out the lines from lake/a b first" in blocks
+    assert "properties" not in blocks
+    assert "other" not in blocks
+    Path("back.yaml").write_text(blocks)
+    without = moved.replace("    moved: [{from: a b, to: c}]\n", "")
+    shop.write_text(without.replace("name: shop", "name: shop\ninclude: [back.yaml]"))
+    plan = reconciler.plan(reconciler.load(shop))
+    assert [(change.action.value, change.address) for change in plan.changes] == [
+        ("create-namespace", "lake/a b"),
+        ("declare-table", "lake/a b/kept"),
+    ]
+
+
 def test_bad_input_is_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str], shop: Path) -> None:
     for arguments, said in {
         ("show", "nope"): "nope is neither a file nor a run in .lancens; `lancens runs` lists the runs",
