@@ -6,11 +6,10 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
-from reconciler.errors import SelectionError, StalePlanError
+from reconciler.errors import StalePlanError
 from reconciler.names import Identifier
 from reconciler.operations.connections import Connection, open_connections, places_of
 from reconciler.operations.facts import ask_places, links_to, problem_of
-from reconciler.operations.plan import plan as make_plan
 from reconciler.operations.plan import plan_options, reference, selection_of, with_sources_of
 from reconciler.operations.vanished import check_vanished
 from reconciler.planner.catalog import LEFTOVER
@@ -75,8 +74,6 @@ def apply(
     check_catalogs(plan, reference(manifest), manifest.thresholds, desired)
     if not skip_blocked:
         check_blocked(plan)
-        if plan.is_read:
-            _check_the_rest(plan, manifest, parallelism)
     if not allow_mass_removal:
         check_removals(plan)
     concerned = with_sources_of(manifest, plan.concerned)
@@ -96,30 +93,6 @@ def apply(
         if not allow_mass_removal:
             _check_counts(whole, sources, mirrored, connections, parallelism)
         return carry_out(whole, saved, connections, parallelism, journal, on_event, stop)
-
-
-def _check_the_rest(plan: Plan, manifest: Manifest, parallelism: int) -> None:
-    """Plan again what a saved plan says nothing of: to leave out what is blocked is not to skip it.
-
-    Raises:
-        BlockedError: something is blocked, or has been since.
-        CatalogError: a catalog could not be read completely.
-    """
-    options = plan.options
-    try:
-        made = make_plan(
-            manifest,
-            select=options.select,
-            adopt=options.adopt,
-            take_over=options.take_over,
-            allow_mass_removal=True,
-            parallelism=parallelism,
-        )
-    except SelectionError:  # what was selected is gone, as a run that was cut off may leave it
-        return
-    said = {one.key for one in (*plan.changes, *plan.waiting, *plan.blocked)}
-    said |= {(one.catalog, one.kind, one.identifier) for one in plan.fingerprints}
-    check_blocked(made.model_copy(update={"blocked": tuple(one for one in made.blocked if one.key not in said)}))
 
 
 def carry_out(

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from reconciler import display
 from reconciler.errors import PlanFileError
@@ -110,8 +110,6 @@ class Plan(Document):
     thresholds: Thresholds = Thresholds()
     options: Options = Options()
 
-    _is_read: bool = PrivateAttr(default=False)
-
     renderer: ClassVar[Callable[[Plan, Literal["text", "html"]], str] | None] = None
     """How a plan shows itself; ``reconciler`` sets it, as the planner knows of no output."""
 
@@ -131,11 +129,6 @@ class Plan(Document):
     def is_empty(self) -> bool:
         """Whether nothing would be changed."""
         return not self.changes
-
-    @property
-    def is_read(self) -> bool:
-        """Whether it was read from its saved form, which anybody may have written."""
-        return self._is_read
 
     @property
     def concerned(self) -> frozenset[str]:
@@ -191,7 +184,6 @@ class Plan(Document):
         for position, change in enumerate(plan.changes):
             if any(not 0 <= dependency < count or dependency == position for dependency in change.depends_on):
                 raise PlanFileError(f"the plan is damaged: {change.address} depends on what is not in it")
-        plan._is_read = True  # noqa: SLF001 - its own
         return plan
 
 

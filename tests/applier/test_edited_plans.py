@@ -385,21 +385,6 @@ def test_an_edit_of_what_is_blocked_is_refused(blocked: BlockedReview, edit: Edi
     assert blocked.state() == blocked.before
 
 
-def test_what_is_blocked_cannot_be_left_out_of_a_plan(blocked: BlockedReview) -> None:
-    """Neither it nor its state is in the plan then: the manifest and the catalog tell."""
-
-    def without_a_trace(document: Document) -> None:
-        [gone] = document["blocked"]
-        not_blocked_any_more(document)
-        document["fingerprints"] = [one for one in document["fingerprints"] if one["identifier"] != gone["identifier"]]
-
-    edited = blocked.edited(without_a_trace, seal=True)
-    with pytest.raises(BlockedError, match=r"lake/features/broken: the data .* has other columns than its block"):
-        blocked.apply(edited, skip_blocked=False)
-    assert blocked.state() == blocked.before
-    assert blocked.apply(edited, skip_blocked=True).ok
-
-
 def test_a_plan_with_something_blocked_is_carried_out_when_that_is_skipped(blocked: BlockedReview) -> None:
     with pytest.raises(BlockedError, match=r"lake/features/broken: the data .* has other columns than its block"):
         blocked.apply(blocked.saved, skip_blocked=False)
@@ -434,11 +419,10 @@ class Fleet:
         )
         return reconciler.load(path)
 
-    def apply(self, edit: Edit, *, skip_blocked: bool = False) -> reconciler.ApplyReport:
+    def apply(self, edit: Edit) -> reconciler.ApplyReport:
         document = json.loads(self.saved)
         edit(document)
-        saved, journal = Plan.from_json(resealed(document)), self.folder / "journal"
-        return reconciler.apply(saved, self.wanted, journal=journal, skip_blocked=skip_blocked)
+        return reconciler.apply(Plan.from_json(resealed(document)), self.wanted, journal=self.folder / "journal")
 
     def there(self) -> int:
         return len(MemoryBackend(name=self.name).scan().tables)
@@ -505,5 +489,5 @@ def test_what_may_be_removed_is_counted_among_a_few_tables_that_stay(
 
     monkeypatch.setattr(MemoryBackend, "scan", scanning)
     monkeypatch.setattr(MemoryBackend, "load_table", loading)
-    assert fleet.apply(lambda _: None, skip_blocked=True).ok
+    assert fleet.apply(lambda _: None).ok
     assert len(set(read)) < 40
