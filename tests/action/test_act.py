@@ -223,4 +223,6 @@ def test_the_action_installs_itself_once(repository: Repository, api: GitHubApi,
         print(
             f"A plan with lancens kept by {run} takes 1/{seconds['first'] / seconds[run]:.1f} of the first run's time"
         )
-        assert seconds[run] < seconds["first"] / 2, seconds
+    # What copying from a cache takes is the disk's and the network's affair: nothing is installed is what counts.
+    assert "lancens is there already" in planned.printed
+    assert seconds["the same runner"] < seconds["first"] / 2, seconds
