@@ -19,6 +19,7 @@ __all__ = [
     "ELLIPSIS",
     "address",
     "count",
+    "json_text",
     "key",
     "message",
     "name",
@@ -36,6 +37,10 @@ _SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 # A line that begins with `::`, and `##[` anywhere in one, are commands to the runner of GitHub Actions.
 _COMMAND = re.compile(r"##(?=\[)|\A *:(?=:)")
+# JSON takes these as they are; a terminal or the runner acts on them, and a review does not show them.
+_ACTING_IN_JSON = re.compile(
+    "#(?=#\\[)|[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]"
+)
 _QUOTED_IN_NAMES = re.compile(r'[\s"\',/*:]')
 _QUOTED_IN_KEYS = re.compile(r"[\s\"']|:$")
 
@@ -84,6 +89,11 @@ def name(text: str) -> str:
 def address(*names: str) -> str:
     """Return names joined by ``/``."""
     return "/".join(map(name, names))
+
+
+def json_text(text: str) -> str:
+    """Return JSON with the same content, in which nothing acts on whoever shows it."""
+    return _ACTING_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def key(text: str) -> str:

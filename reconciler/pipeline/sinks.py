@@ -16,7 +16,7 @@ from typing import IO, Any, Literal
 
 import pyarrow as pa
 
-from reconciler import locations, storage
+from reconciler import display, locations, storage
 from reconciler.errors import LancensError
 from reconciler.pipeline.schemas import Row, record_batches
 from reconciler.state import StorageKind
@@ -114,8 +114,8 @@ def _part_in(
 def _write_json(rows: Iterable[Row], path: Path, _schema: pa.Schema) -> None:
     with path.open("w", encoding="utf-8") as file:
         for row in rows:
-            file.write(json.dumps({key: value for key, value in row.items() if value is not None}, ensure_ascii=False))
-            file.write("\n")
+            told = json.dumps({key: value for key, value in row.items() if value is not None}, ensure_ascii=False)
+            file.write(f"{display.json_text(told)}\n")
 
 
 def _join_json(parts: Iterable[Path], out: IO[bytes], _schema: pa.Schema) -> None:

@@ -12,13 +12,13 @@ from __future__ import annotations
 import hashlib
 import html
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, PrivateAttr, ValidationError
 
+from reconciler import display
 from reconciler.errors import PlanFileError
 from reconciler.planner.entries import Blocked, Change, Fingerprint, Guard, Note
 from reconciler.planner.views import Document
@@ -28,10 +28,6 @@ __all__ = ["FORMAT_VERSION", "CatalogSummary", "ManifestRef", "Options", "Plan",
 
 FORMAT_VERSION = "1.0"
 _DIGEST = "digest"
-
-# JSON takes these as they are; a terminal or the runner of GitHub Actions (`##[`) acts on them and a review does not
-# show them, so they are written as escapes.
-_UNSEEN = re.compile("#(?=#\\[)|[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]")
 
 
 class CatalogSummary(Document):
@@ -155,7 +151,7 @@ class Plan(Document):
         """Return the saved form: UTF-8 text, the same for the same plan, without sensitive values."""
         content = self._content()
         text = json.dumps({**content, _DIGEST: _digest_of(content)}, indent=2, ensure_ascii=False)
-        return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+        return display.json_text(text) + "\n"
 
     def digest(self) -> str:
         """Return the SHA-256 over what the saved form says, which holds it, and by which a review names this plan."""

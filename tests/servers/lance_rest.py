@@ -96,7 +96,8 @@ def scripted(answer: Answer) -> Iterator[Scripted]:
         def _answer(self) -> None:
             parts = urlsplit(self.path)
             data = self.rfile.read(int(self.headers.get("content-length") or 0))
-            body = json.loads(data) if data else None
+            is_form = self.headers.get_content_type() == "application/x-www-form-urlencoded"
+            body = data.decode() if is_form else json.loads(data) if data else None
             request = Request(self.command, parts.path, parts.query, dict(self.headers.items()), body)
             with lock:
                 found.requests.append(request)
