@@ -213,6 +213,7 @@ def test_the_action_installs_itself_once(repository: Repository, api: GitHubApi,
             shutil.rmtree(kept)
         planned = repository.pull_request(7, manifest(lake))
         assert planned.ok, planned.log
+        assert ("lancens is there already" in planned.printed) is (run != "first")
         kept = Path(planned.output("python")).parents[1]
         assert kept.name.startswith("lancens-")
         [said] = re.findall(r"Seconds to the plan, with installing: ([0-9.]+)", planned.printed)
@@ -223,4 +224,5 @@ def test_the_action_installs_itself_once(repository: Repository, api: GitHubApi,
         print(
             f"A plan with lancens kept by {run} takes 1/{seconds['first'] / seconds[run]:.1f} of the first run's time"
         )
-        assert seconds[run] < seconds["first"] / 2, seconds
+    # What copying from a cache takes is the disk's and the network's affair: nothing is installed is what counts.
+    assert seconds["the same runner"] < seconds["first"] / 2, seconds
