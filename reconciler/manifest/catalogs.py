@@ -15,7 +15,7 @@ from reconciler.manifest.models import NamespaceBlock, TableBlock
 from reconciler.manifest.nodes import Node, Place, Scalar, Sequence
 from reconciler.manifest.variables import is_from_outside
 from reconciler.names import EVERYTHING, Identifier, Scope, address
-from reconciler.redaction import is_stand_in
+from reconciler.redaction import is_sensitive, is_stand_in
 from reconciler.state import (
     Capabilities,
     DesiredNamespace,
@@ -140,7 +140,7 @@ class CatalogReader:
                 absent=absent,
                 protect=block.protect,
                 kind=block.kind,
-                secret_keys=self._secret_keys(node),
+                secret_keys=self._secret_keys(node, block.properties),
             )
         self._below(node, identifier, what, defaults, absent=absent)
 
@@ -208,7 +208,7 @@ class CatalogReader:
             probe=block.probe,
             absent=block.absent,
             protect=block.protect,
-            secret_keys=self._secret_keys(node),
+            secret_keys=self._secret_keys(node, block.properties),
         )
 
     def _note_defaults(self, namespace: Identifier, node: Node, what: str, defaults: Defaults) -> None:
@@ -225,7 +225,7 @@ class CatalogReader:
                 extra_columns=block.extra_columns,
                 probe=block.probe,
                 protect=block.protect,
-                secret_keys=self._secret_keys(said),
+                secret_keys=self._secret_keys(said, block.properties),
             )
 
     def _check_absent(self, node: Node, block: TableBlock, what: str) -> None:
@@ -272,11 +272,15 @@ class CatalogReader:
 
     # ---- properties
 
-    def _secret_keys(self, node: Node) -> frozenset[str]:
-        """Return the properties whose values come from the environment or a file."""
+    def _secret_keys(self, node: Node, properties: MappingOf[str, str] | None) -> frozenset[str]:
+        """Return the properties whose values come from the environment or a file, unless they show to be secrets."""
         written = entries_of(entries_of(node).get("properties"))
         return frozenset(
-            key for key, value in written.items() if isinstance(value, Scalar) and is_from_outside(value.text)
+            key
+            for key, value in (properties or {}).items()
+            if isinstance(there := written.get(key), Scalar)
+            and is_from_outside(there.text)
+            and not is_sensitive(key, value)
         )
 
     def _properties(self, properties: MappingOf[str, str] | None, node: Node, what: str) -> MappingOf[str, str]:

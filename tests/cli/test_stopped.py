@@ -75,9 +75,9 @@ class _Slow:
 
 @contextmanager
 def _running(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(
-        [*_LANCENS, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    # Tests that run in the background of a shell have SIGINT ignored, and what they start inherits that.
+    command = ["env", "--default-signal=INT", *_LANCENS, *arguments]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield process
         finally:
