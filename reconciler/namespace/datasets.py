@@ -6,6 +6,7 @@ Nothing is written. Who may open the dataset, and with what, is the catalog's to
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC
@@ -57,13 +58,13 @@ _IS_CLIENTS_FAULT = re.compile(r"invalid user input", re.IGNORECASE)
 class DatasetOperations(LanceNamespace):
     """The operations that read the dataset of a table; a subclass says where that is."""
 
+    @abstractmethod
     def _place(self, identifier: Sequence[str] | None) -> tuple[str, Mapping[str, str]]:
         """Return the location of a table's dataset, and the options for opening it.
 
         Raises:
-            BackendError: there is no such table, or nobody may look into it.
+            BackendError: the table does not exist, or nobody may look into it.
         """
-        raise NotImplementedError
 
     @contextmanager
     def _dataset(
@@ -117,14 +118,9 @@ class DatasetOperations(LanceNamespace):
         page = page_of(tags, request.page_token, request.limit)
         return ListTableTagsResponse(
             tags={
-                name: TagContents.model_validate(
-                    {
-                        "branch": tags[name]["branch"],
-                        "version": tags[name]["version"],
-                        "manifestSize": tags[name]["manifest_size"],
-                    }
-                )
+                name: TagContents(branch=tag["branch"], version=tag["version"], manifest_size=tag["manifest_size"])
                 for name in page.names
+                for tag in (tags[name],)
             },
             page_token=page.token,
         )
@@ -150,15 +146,14 @@ class DatasetOperations(LanceNamespace):
         page = page_of(branches, request.page_token, request.limit)
         return ListTableBranchesResponse(
             branches={
-                name: BranchContents.model_validate(
-                    {
-                        "parentBranch": branches[name]["parent_branch"],
-                        "parentVersion": branches[name]["parent_version"],
-                        "createAt": branches[name]["create_at"],
-                        "manifestSize": branches[name]["manifest_size"],
-                    }
+                name: BranchContents(
+                    parent_branch=branch["parent_branch"],
+                    parent_version=branch["parent_version"],
+                    create_at=branch["create_at"],
+                    manifest_size=branch["manifest_size"],
                 )
                 for name in page.names
+                for branch in (branches[name],)
             },
             page_token=page.token,
         )

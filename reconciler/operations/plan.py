@@ -59,7 +59,6 @@ def plan(
     Raises:
         ManifestError: a placeholder in a ``config`` cannot be resolved.
         CatalogError: a catalog could not be read completely.
-        PlanError: desired and live state conflict; every conflict is named.
         SelectionError: a glob of ``select`` matches nothing.
         SafetyError: too much would be removed.
     """
