@@ -71,7 +71,7 @@ class _Reading:
         nearest = get_close_matches(name, self.readers, n=1)
         known = ", ".join(f"`{other}`" for other in self.readers if other != reader.catalog)
         hint = f"did you mean `{nearest[0]}`?" if nearest else f"expected {known}"
-        reader.fault(node.place, f"`from` in {self._what} is `{name}`, which is no catalog of this manifest; {hint}")
+        reader.fault(node.place, f"`from` in {self._what} is `{name}`, which is not a catalog of this manifest; {hint}")
         return None
 
     def _select(self, followed: Capabilities) -> Scope:
