@@ -39,7 +39,7 @@ def real_places(found: Iterable[str]) -> dict[str, str]:
         if above not in directories:
             directories[above] = _real(above or "/")
         real = str(Path(directories[above], name))
-        if os.path.islink(real):
+        if os.path.islink(real):  # noqa: PTH114 - `Path.is_symlink` raises for what no file can be called
             real = _real(real)
         if real != place:
             elsewhere[place] = real
