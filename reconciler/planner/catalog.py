@@ -261,7 +261,7 @@ def _is_only_refused(desired: DesiredCatalog, one: Blocked) -> bool:
     There may be no table of such a name at all; what it follows tells all that has to be known.
     """
     block = desired.tables.get(one.identifier) if one.kind == "table" else None
-    return block is not None and block.refused is not None and one.before is None
+    return block is not None and block.refused is not None and one.before is None and one.moved is None
 
 
 def standing(

@@ -17,7 +17,8 @@ class Moves:
     """The lines of one catalog; they are few, whatever they move.
 
     ``keeper`` is the manifest where it keeps the tables that it once made and names no more (``prune: never``), so that
-    they move with their namespace to one of ``homes``. Where they are pruned, they go from where they are.
+    they move with their namespace to one of ``homes``; it has blocks of the names in ``listed``. Where they are pruned,
+    they go from where they are.
 
     ``tables`` and ``origins`` are the lines about one table, by its new name and its old one; ``namespaces`` are the
     others. Of several that a name is below, the longest counts.
@@ -28,6 +29,7 @@ class Moves:
     namespaces: tuple[DesiredMove, ...]
     keeper: str | None = None
     homes: frozenset[Identifier] = frozenset()
+    listed: frozenset[Identifier] = frozenset()
 
     def __bool__(self) -> bool:
         return bool(self.tables or self.namespaces)
@@ -58,10 +60,10 @@ class Moves:
 
     def kept(self, table: LiveTable) -> DesiredTable | None:
         """Return a table that no block names as it moves with its namespace, None for one that does not."""
-        if self.keeper is None or owner_of(table.properties) != self.keeper:
+        if self.keeper is None or table.id in self.listed or owner_of(table.properties) != self.keeper:
             return None
         line, target = self._line_from(table.id), self.target_of(table.id)
-        if line is None or line.is_table or target is None or target[:-1] not in self.homes:
+        if line is None or line.is_table or target is None or target in self.listed or target[:-1] not in self.homes:
             return None
         properties = {key: table.properties[key] for key in recorded_keys(table.properties) if key in table.properties}
         return DesiredTable(target, line.source, properties)
@@ -91,14 +93,15 @@ def _longest(
 def moves_of(desired: DesiredCatalog) -> Moves:
     """Return what is moved in a catalog."""
     tables = [line for line in desired.moves if line.is_table]
-    homes = (name for name, block in desired.namespaces.items() if not block.absent) if desired.moves else ()
-    return Moves(
+    moves = Moves(
         {line.to: line for line in tables},
         {line.origin: line for line in tables},
         tuple(line for line in desired.moves if not line.is_table),
-        desired.owner if desired.prune is Prune.NEVER else None,
-        frozenset(homes),
     )
+    if not moves.namespaces or desired.prune is not Prune.NEVER:
+        return moves
+    homes = frozenset(name for name, block in desired.namespaces.items() if not block.absent)
+    return replace(moves, keeper=desired.owner, homes=homes, listed=frozenset(filter(moves.concerns, desired.tables)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +161,9 @@ def pairs(
         if origin is not None:
             taken.add(before)
         yield Pair(desired, live.get(identifier), origin, line, held.get(identifier, ""))
-    for identifier, table in live.items() if moves.namespaces and moves.keeper else ():
-        kept = moves.kept(table) if identifier not in blocks and identifier not in taken else None
-        found = moves.origin_of(kept.id) if kept is not None and kept.id not in blocks else None
+    for identifier, table in live.items() if moves.keeper else ():
+        kept = moves.kept(table) if identifier not in taken else None
+        found = moves.origin_of(kept.id) if kept is not None else None
         if kept is not None and found is not None:
             taken |= {identifier, kept.id}
             yield Pair(kept, live.get(kept.id), table, found[1])
