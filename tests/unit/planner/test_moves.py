@@ -385,6 +385,28 @@ def test_nothing_is_told_of_what_cannot_be_moved_or_is_absent() -> None:
     assert hints(desired(table("new")), live(live_table("old", owner=OWNER)), pinned) == []
 
 
+# ---- the name of a namespace that goes -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "lines", [{"a_c_t": "a/c"}, {"a_x": "b", "b_y": "a"}], ids=["into the name it is below", "into each other's"]
+)
+def test_a_namespace_has_its_name_until_its_tables_have_moved(lines: Mapping[str, str]) -> None:
+    """Where tables and namespaces share names, neither can come first; elsewhere both are planned."""
+    wanted = moving(*(table(to) for to in lines.values()), lines=lines)
+    spaces = {identifier(old.replace("_", "/"))[:-1] for old in lines}
+    there = live(
+        *(live_namespace("/".join(one), owner=OWNER) for one in spaces),
+        *(live_table(old.replace("_", "/"), owner=OWNER) for old in lines),
+    )
+    shared = plan_of(wanted, there, capabilities=replace(IN_PLACE, one_name_space=True))
+    assert steps(shared) == []
+    assert_blocked(shared, match="cannot be moved to that name: a namespace has it until its tables have moved")
+    apart = steps(plan_of(wanted, there, capabilities=IN_PLACE))
+    assert apart[: len(lines)] == sorted(f"move-table {to}" for to in lines.values())
+    assert apart[len(lines) :] == sorted(f"drop-namespace {'/'.join(one)}" for one in spaces)
+
+
 # ---- a new table under the old name ----------------------------------------------------------------------------------
 
 
