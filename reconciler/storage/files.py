@@ -37,13 +37,21 @@ def real_places(found: Iterable[str]) -> dict[str, str]:
             continue
         above, _, name = place.rpartition("/")
         if above not in directories:
-            directories[above] = os.path.realpath(above or "/")
-        real = Path(directories[above], name)
-        if real.is_symlink():
-            real = Path(os.path.realpath(real))
-        if str(real) != place:
-            elsewhere[place] = str(real)
+            directories[above] = _real(above or "/")
+        real = str(Path(directories[above], name))
+        if os.path.islink(real):  # noqa: PTH114 - `Path.is_symlink` raises for what no file can be called
+            real = _real(real)
+        if real != place:
+            elsewhere[place] = real
     return elsewhere
+
+
+def _real(path: str) -> str:
+    """Return where symbolic links lead; what no file can be called is where it says."""
+    try:
+        return os.path.realpath(path)
+    except ValueError:
+        return path
 
 
 def place_of(location: str) -> str:

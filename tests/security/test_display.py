@@ -55,6 +55,9 @@ def _check(ran: Ran) -> Ran:
         ["import", "--catalog", "lake"],
         ["apply", "--auto-approve", "--take-over", "--allow-mass-removal"],
         ["validate"],
+        ["doctor"],
+        ["doctor", "--format", "json"],
+        ["release", "lake/**", "--auto-approve"],
     ],
     ids=" ".join,
 )
@@ -73,7 +76,10 @@ def test_a_catalog_without_a_manifest_is_imported_as_text(
 
 @pytest.mark.parametrize(
     "arguments",
-    [["plan"], ["--debug", "plan"], ["drift"], ["import", "--catalog", "lake"], ["apply", "--auto-approve"]],
+    [
+        *(["plan"], ["--debug", "plan"], ["drift"], ["import", "--catalog", "lake"], ["apply", "--auto-approve"]),
+        *(["doctor"], ["doctor", "--format", "json"], ["release", "lake/**", "--auto-approve"]),
+    ],
     ids=" ".join,
 )
 def test_what_a_service_says_of_its_failure_is_one_line(
@@ -84,7 +90,7 @@ def test_what_a_service_says_of_its_failure_is_one_line(
     assert_harmless(ran.out)
     assert_harmless(ran.err)
     assert ran.code == 1
-    assert "forged" in ran.err
+    assert "forged" in ran.out + ran.err
 
 
 def test_what_an_import_leaves_out_is_named_as_text(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,8 +20,9 @@ from typing import Any
 import pytest
 
 from reconciler import storage
+from reconciler.backends import registry
 from reconciler.backends.http import HttpClient, Limits, RetryPolicy
-from reconciler.backends.rest import RestBackend
+from reconciler.backends.http.scans import Scans
 from reconciler.errors import BackendError, InternalError, ServiceUnavailableError
 from reconciler.state import StorageKind
 from tests.servers.lance_rest import Request, scripted
@@ -182,18 +183,68 @@ def test_a_connection_is_used_again_after_an_answer_in_time() -> None:
             threading.Event().wait(0.3)
 
 
-def test_a_scan_that_never_ends_is_given_up() -> None:
+def _deeper(request: Request) -> tuple[int, object]:
     """Each name is new, each namespace has another one in it."""
+    if request.path == "/ListOperations":
+        return 200, {"operations": []}
+    is_list = request.path.endswith("/list") and "/table/" not in request.path
+    name = "namespaces" if is_list else "tables"
+    return 200, {name: [f"n{len(request.path)}"] if is_list else [], "properties": {"a": "x" * 20_000}}
 
-    def deeper(request: Request) -> tuple[int, object]:
-        if request.path == "/ListOperations":
-            return 200, {"operations": []}
-        name = "namespaces" if request.path.endswith("/list") and "/table/" not in request.path else "tables"
-        return 200, {name: [f"n{len(request.path)}"] if name == "namespaces" else [], "properties": {}}
 
-    with scripted(deeper) as server, pytest.raises(BackendError) as given_up:
-        RestBackend(uri=server.url, scan_seconds="1").scan()
-    assert "the scan takes longer than 1 s; `scan_seconds` allows more" in str(given_up.value)
+def _further(_: Request) -> tuple[int, object]:
+    """Each page of databases names another one, whatever is asked for."""
+    number = time.monotonic_ns()
+    database = {"Name": f"d{number}", "Description": "x" * 20_000}
+    return 200, {"CatalogList": [], "DatabaseList": [database], "NextToken": str(number)}
+
+
+@contextmanager
+def _endless(impl: str) -> Iterator[dict[str, str]]:
+    """Run a service whose scan does not end, and yield how to reach it."""
+    if impl == "hive2":
+        with _metastore(_wide) as uri:
+            yield {"uri": uri}
+        return
+    with scripted(_deeper if impl == "rest" else _further) as server:
+        keys = {"region": "us-east-1", "access_key_id": "AKIDX", "secret_access_key": "example"}
+        yield {"uri": server.url} if impl == "rest" else {"endpoint": server.url, **keys}
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("scan_seconds", "the scan takes longer than 1 s; `scan_seconds` allows more"),
+        ("max_scan_mib", "the scan has read more than 1 MiB; `max_scan_mib` allows more"),
+    ],
+)
+@pytest.mark.parametrize("impl", ["rest", "glue", "hive2"])
+def test_a_scan_that_never_ends_is_given_up(impl: str, key: str, said: str) -> None:
+    began = time.monotonic()
+    with _endless(impl) as config, pytest.raises(BackendError) as given_up:
+        registry.connect(impl, {**config, key: "1"}).scan()
+    assert time.monotonic() - began < 25
+    assert str(given_up.value).startswith(f"{impl}: ")
+    assert said in str(given_up.value)
+
+
+def test_a_scan_leaves_nothing_behind_that_ends_another_one() -> None:
+    """Of two at once, the one that ended last kept the time of the first for all that came after."""
+    scans = Scans(Limits(scan_seconds=0.2))
+    first, second = scans.one(), scans.one()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    second.__exit__(None, None, None)
+    threading.Event().wait(0.3)
+    scans.check("unity")
+    with scans.one():
+        scans.check("unity")
+        threading.Event().wait(0.3)
+        with scans.one():
+            scans.check("unity")
+        with pytest.raises(ServiceUnavailableError, match="unity: the scan takes longer"):
+            scans.check("unity")
 
 
 # ---- Thrift and boto3 ------------------------------------------------------------------------------------------------
@@ -227,6 +278,17 @@ def _metastore(answer: Callable[[socket.socket, bytes], None]) -> Iterator[str]:
         finally:
             listener.shutdown(socket.SHUT_RDWR)
             thread.join()
+
+
+def _wide(connection: socket.socket, asked: bytes) -> None:
+    """Name many databases, and a table in each of them after a while."""
+    if b"get_table" in asked:
+        threading.Event().wait(0.02)
+        names = [b"x" * 20_000]
+    else:
+        names = [b"d%d" % number for number in range(3_000)]
+    texts = b"".join(struct.pack(">i", len(name)) + name for name in names)
+    connection.sendall(_reply(asked, struct.pack(">bi", 11, len(names)) + texts + b"\0"))
 
 
 HIVE = f"""

@@ -254,6 +254,15 @@ def test_a_place_is_where_symbolic_links_lead(tmp_path: Path) -> None:
     assert storage.real_places([f"{real}/t.lance", "s3://b/x"]) == {}
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b", "\ud800", f"{'x' * 300}/t", "a\0b/t", "\ud800/t"])
+def test_what_no_file_can_be_called_is_where_it_says(tmp_path: Path, name: str) -> None:
+    """Whoever writes to a catalog says where its tables are: one such entry ended the plan of all the others."""
+    place = f"{tmp_path}/{name}.lance"
+    assert storage.place_of(place) == place
+    assert storage.real_places([place]) == {}
+    assert storage.probe(place, {}).kind is not StorageKind.DATASET
+
+
 def test_many_places_are_probed_once_each(tmp_path: Path) -> None:
     _write(tmp_path / "a.lance")
     places = [str(tmp_path / name) for name in ("a.lance", "b.lance", "a.lance")]

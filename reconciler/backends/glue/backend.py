@@ -109,7 +109,8 @@ class GlueBackend(Backend):
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
         """Return everything within ``scope``."""
-        return scan(self._service, self._root, scope, self.parallelism)
+        with self._service.one_scan():
+            return scan(self._service, self._root, scope, self.parallelism)
 
     def load_namespace(self, identifier: Identifier) -> LiveNamespace:
         """Return one namespace.

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sts.type_defs import AssumeRoleRequestTypeDef
 
     from reconciler.backends.glue.config import GlueConfig
+    from reconciler.backends.http.scans import Scans
 
 __all__ = ["connect"]
 
@@ -32,8 +33,8 @@ _RENEW_SECONDS = 900
 _RENEW_AT_LEAST_SECONDS = 600
 
 
-def connect(config: GlueConfig) -> GlueClient:
-    """Return a client for Glue; a role is assumed here, before the first request.
+def connect(config: GlueConfig, scans: Scans) -> GlueClient:
+    """Return a client for Glue that counts its answers for ``scans``; a role is assumed here, before the first request.
 
     Raises:
         UnauthenticatedError: STS answered with credentials that have ended already.
@@ -49,9 +50,9 @@ def connect(config: GlueConfig) -> GlueClient:
         region_name=config.region,
     )
     if config.assume_role_arn is not None:
-        session = _as_role(session, config)
+        session = _as_role(session, config, scans)
     client = session.client("glue", endpoint_url=config.endpoint, config=_settings())
-    bound(client, config)
+    bound(client, config, scans)
     client.meta.events.register("after-call.glue", _refuse_pages)
     return client
 
@@ -79,7 +80,7 @@ def _settings() -> Config:
     )
 
 
-def _as_role(session: Session, config: GlueConfig) -> Session:
+def _as_role(session: Session, config: GlueConfig, scans: Scans) -> Session:
     """Return a session that speaks as the configured role and renews its credentials before they end."""
     import boto3
     from botocore.credentials import CredentialProvider, CredentialResolver
@@ -89,14 +90,14 @@ def _as_role(session: Session, config: GlueConfig) -> Session:
         METHOD = "sts-assume-role"
 
         def load(self) -> RefreshableCredentials:
-            return _role_credentials(session, config, self.METHOD)
+            return _role_credentials(session, config, scans, self.METHOD)
 
     assumed = get_session()
     assumed.register_component("credential_provider", CredentialResolver([Role()]))
     return boto3.Session(botocore_session=assumed, region_name=session.region_name)
 
 
-def _role_credentials(session: Session, config: GlueConfig, method: str) -> RefreshableCredentials:
+def _role_credentials(session: Session, config: GlueConfig, scans: Scans, method: str) -> RefreshableCredentials:
     from botocore.credentials import RefreshableCredentials
 
     lifetime = config.assume_role_timeout_sec
@@ -110,7 +111,7 @@ def _role_credentials(session: Session, config: GlueConfig, method: str) -> Refr
 
     def fetch() -> dict[str, str]:
         sts = session.client("sts", region_name=config.assume_role_region or session.region_name, config=_settings())
-        bound(sts, config)
+        bound(sts, config, scans)
         answer = sts.assume_role(**request)["Credentials"]
         if answer["Expiration"] <= datetime.now(UTC):
             raise UnauthenticatedError("glue: AssumeRole answered credentials that have ended; check the clock")

@@ -9,7 +9,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from reconciler.backends.config import BackendConfig
 from reconciler.backends.http import endpoint_problem
-from reconciler.backends.http.limits import AnswerLimits
+from reconciler.backends.http.limits import ServiceLimits
 from reconciler.redaction import slow_digest
 
 __all__ = ["GlueConfig"]
@@ -24,7 +24,7 @@ _SHORTEST_SESSION_SECONDS = 900
 _LONGEST_SESSION_SECONDS = 43200
 
 
-class GlueConfig(AnswerLimits, BackendConfig):
+class GlueConfig(ServiceLimits, BackendConfig):
     """The keys of the specification, "Configuration Properties".
 
     Without keys and without a role, the default credential chain of AWS speaks; with a role, whoever would speak

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 from reconciler.backends.glue import client
 from reconciler.backends.glue.refusals import translated
 from reconciler.backends.glue.structures import as_input
+from reconciler.backends.http.scans import Scans
 from reconciler.backends.paging import every_page
 from reconciler.errors import (
     BackendError,
@@ -128,6 +129,9 @@ class Service:
         self._config = config
         self._lock = threading.Lock()
         self._connected: GlueClient | None = None
+        self._scans = Scans(config.limits)
+        self.one_scan = self._scans.one
+        """Lets what is asked for inside take no more than one scan may."""
 
     def close(self) -> None:
         """Give back the connections."""
@@ -287,7 +291,7 @@ class Service:
     def _client(self) -> GlueClient:
         with self._lock:
             if self._connected is None:
-                self._connected = client.connect(self._config)
+                self._connected = client.connect(self._config, self._scans)
             return self._connected
 
     def _as_input(self, answered: object, shape: str) -> Any:
@@ -303,6 +307,7 @@ class Service:
         done: str | None = None,
     ) -> AbstractContextManager[None]:
         _log.debug("glue: %s on %s", operation, subject)
+        self._scans.check(f"glue: {operation} on {subject}")
         return translated(operation, subject, self._config.secrets, missing=missing, exists=exists, done=done)
 
     def _pages(

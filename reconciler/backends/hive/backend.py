@@ -269,19 +269,21 @@ class HiveBackend(Backend):
         """
         concerned = [name for name in databases if scope.contains(name.identifier) or scope.reaches(name.identifier)]
         wanted = [name for name in concerned if self._is_representable(name.name)]
-        notes = [*_left_out(name.identifier for name in concerned if name not in wanted)]
+        notes = [*_left_out(name.identifier for name in concerned if not self._is_representable(name.name))]
         inner = [name for name in wanted if scope.reaches(name.identifier)]
         loaded = self._tables.lance_tables(inner, lambda name, table: scope.contains((*name.identifier, table)))
         namespaces: dict[Identifier, LiveNamespace] = {}
         tables: dict[Identifier, LiveTable] = {}
         for name, live in self._counting(wanted):
             namespaces[name.identifier] = live
-            inside = loaded.get(name, ())
-            named = [table for table in inside if self._is_representable(table.tableName)]
-            for table in named:
+            strange: list[Identifier] = []
+            for table in loaded.get(name, ()):
                 identifier = (*name.identifier, table.tableName)
-                tables[identifier] = table_of(identifier, table)
-            notes += _left_out((*name.identifier, table.tableName) for table in inside if table not in named)
+                if self._is_representable(table.tableName):
+                    tables[identifier] = table_of(identifier, table)
+                else:
+                    strange.append(identifier)
+            notes += _left_out(strange)
         return Snapshot(namespaces, tables, tuple(notes))
 
     def _is_representable(self, name: str) -> bool:

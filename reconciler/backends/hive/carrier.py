@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TTransportException
 
-from reconciler.backends.http.limits import MIB, SlowAnswerError, too_large, too_slow
+from reconciler.backends.http.limits import SlowAnswerError, too_large, too_slow
 
 if TYPE_CHECKING:
     import socket
 
-    from reconciler.backends.hive.config import Address, HiveConfig
+    from reconciler.backends.hive.config import Address
+    from reconciler.backends.http import Limits
+    from reconciler.backends.http.scans import Scans
 
 __all__ = ["Carrier"]
 
@@ -23,13 +25,14 @@ _CHUNK = 1024 * 1024
 class Carrier(TSocket):  # type: ignore[misc]
     """Counts what comes in anew after each call that goes out."""
 
-    def __init__(self, stream: socket.socket, address: Address, config: HiveConfig) -> None:
+    def __init__(self, stream: socket.socket, address: Address, limits: Limits, scans: Scans) -> None:
         super().__init__()
         self.setHandle(stream)
         self._metastore = address
         self._patience = stream.gettimeout()
-        self._limit = config.max_answer_mib * MIB
-        self._seconds = config.request_seconds
+        self._limit = limits.answer_bytes
+        self._seconds = limits.request_seconds
+        self._scans = scans
         self._begin()
 
     def wait_at_most(self, seconds: float) -> None:
@@ -64,6 +67,7 @@ class Carrier(TSocket):  # type: ignore[misc]
             if time.monotonic() >= self._ends:
                 raise SlowAnswerError(too_slow(str(self._metastore), self._seconds)) from None
             raise
+        self._scans.took(len(data))
         self._left -= len(data)
         if self._left < 0:
             raise too_large(self._limit)

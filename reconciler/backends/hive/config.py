@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Field, model_validator
 
 from reconciler.backends.config import BackendConfig, Root
-from reconciler.backends.http.limits import AnswerLimits
+from reconciler.backends.http.limits import ServiceLimits
 
 __all__ = ["Address", "HiveConfig"]
 
@@ -43,7 +43,7 @@ def _addresses(value: object) -> object:
     return tuple(_address(uri) for uri in uris)
 
 
-class HiveConfig(AnswerLimits, BackendConfig):
+class HiveConfig(ServiceLimits, BackendConfig):
     """The keys of ``hive2`` and ``hive3``. Times are in seconds."""
 
     credentials = frozenset({"ugi"})

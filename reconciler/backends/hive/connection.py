@@ -8,7 +8,7 @@ import ssl
 import sys
 from typing import TYPE_CHECKING, Any
 
-from reconciler.backends.http.limits import MIB
+from reconciler.backends.http.scans import Scans
 from reconciler.errors import InvalidInputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -52,8 +52,10 @@ class Connection:
         self._stream.close()
 
 
-def connect(config: HiveConfig, address: Address) -> Connection:
+def connect(config: HiveConfig, address: Address, scans: Scans | None = None) -> Connection:
     """Return a connection to the metastore at ``address``, which waits no longer for a reply than for a connection.
+
+    What comes in over it is counted for ``scans``, where there are any.
 
     Raises:
         KerberosError: Kerberos does not let it in.
@@ -69,10 +71,11 @@ def connect(config: HiveConfig, address: Address) -> Connection:
     try:
         if config.ssl:
             stream = _tls(config).wrap_socket(stream, server_hostname=address.host)
-        carrier = Carrier(stream, address, config)
+        limits = config.limits
+        carrier = Carrier(stream, address, limits, scans or Scans(limits))
         protocol = TBinaryProtocolAccelerated(
             _transport(config, carrier, address.host),
-            string_length_limit=config.max_answer_mib * MIB,
+            string_length_limit=limits.answer_bytes,
             container_length_limit=_MOST_ELEMENTS,
         )
         return Connection(address, stream, carrier, Client(protocol))

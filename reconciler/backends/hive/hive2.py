@@ -43,7 +43,8 @@ class Hive2Backend(HiveBackend):
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
         """Return everything within ``scope``."""
-        return self._scan_databases(scope, self._all_databases())
+        with self._metastore.one_scan():
+            return self._scan_databases(scope, self._all_databases())
 
     def leftovers(self, scope: Scope) -> list[LiveNamespace | LiveTable]:
         """Return the entries that were made only to have a directory made, and stayed."""

@@ -68,6 +68,10 @@ class Hive3Backend(HiveBackend):
 
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
         """Return everything within ``scope``."""
+        with self._metastore.one_scan():
+            return self._scan(scope)
+
+    def _scan(self, scope: Scope) -> Snapshot:
         names = [name for name in self._catalogs.names() if scope.contains((name,)) or scope.reaches((name,))]
         inside = [name for name in names if scope.reaches((name,))]
         below = self._scan_databases(scope, self._databases_in(inside))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from reconciler.backends.hive.connection import Connection, connect, kerberos_faults, told_by_kerberos
 from reconciler.backends.http.limits import SlowAnswerError, TooMuchError
+from reconciler.backends.http.scans import Scans
 from reconciler.errors import InternalError, ServiceUnavailableError
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ class Metastore:
         self._impl = impl
         self._config = config
         self._greet = greet
+        self._scans = Scans(config.limits)
+        self.one_scan = self._scans.one
+        """Lets what is read inside take no more than one scan may."""
         self._slots = threading.BoundedSemaphore(config.pool_size)
         self._lock = threading.Lock()
         self._idle: list[Connection] = []
@@ -81,6 +85,7 @@ class Metastore:
 
         cause: Exception
         for pause in (*_PAUSES, None):
+            self._scans.check(f"{self._impl}: {self._config.identity()}")
             try:
                 with self._slots:
                     return self._call(call)
@@ -167,7 +172,7 @@ class Metastore:
         raise _UnreachableError("; ".join(failures))
 
     def _open(self, index: int) -> Connection:
-        connection = connect(self._config, self._config.uri[index])
+        connection = connect(self._config, self._config.uri[index], self._scans)
         try:
             if len(self._config.uri) == 1:  # with nobody else to turn to, it is worth waiting for
                 connection.wait_at_most(self._config.timeout)

@@ -8,7 +8,7 @@ holds a secret. The vendor's own error bodies are read by the ``translate`` func
 from reconciler.backends.http.address import Endpoint, endpoint_problem, plain_http_problem
 from reconciler.backends.http.client import HttpClient, Tagged, path
 from reconciler.backends.http.clock import server_time
-from reconciler.backends.http.limits import HttpLimits, Limits
+from reconciler.backends.http.limits import Limits, ServiceLimits
 from reconciler.backends.http.refusals import Refusal, UnknownRouteError, VendorError
 from reconciler.backends.http.retry import RetryPolicy
 from reconciler.backends.http.tokens import StaticToken, TokenSource
@@ -16,10 +16,10 @@ from reconciler.backends.http.tokens import StaticToken, TokenSource
 __all__ = [
     "Endpoint",
     "HttpClient",
-    "HttpLimits",
     "Limits",
     "Refusal",
     "RetryPolicy",
+    "ServiceLimits",
     "StaticToken",
     "Tagged",
     "TokenSource",

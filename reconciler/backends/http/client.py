@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -25,6 +24,7 @@ from reconciler.backends.http.refusals import (
     redirect_target,
 )
 from reconciler.backends.http.retry import RetryPolicy, is_repeatable
+from reconciler.backends.http.scans import Scans
 from reconciler.backends.http.tokens import StaticToken, TokenSource
 from reconciler.errors import (
     BackendError,
@@ -120,7 +120,7 @@ class HttpClient:
         self._tokens = tokens or StaticToken(None)
         self._secrets = set(secrets)
         self._limits = limits or Limits()
-        self._scan_ends: float | None = None
+        self._scans = Scans(self._limits)
         self._translate = translate
         self._advise = remedy
         self._endpoint_key = endpoint_key
@@ -144,19 +144,12 @@ class HttpClient:
         """Close the pooled connections."""
         self._session.close()
 
-    @contextmanager
-    def one_scan(self) -> Iterator[None]:
-        """Give all requests that are sent inside, by whichever thread, the time that one scan may take.
+    def one_scan(self) -> AbstractContextManager[None]:
+        """Let the requests that are sent inside, by whichever thread, take no more than one scan may.
 
-        Raises:
-            ServiceUnavailableError: from the request that is sent after that.
+        What is more is an error of the request that is sent after that; see :meth:`Scans.check`.
         """
-        before = self._scan_ends
-        self._scan_ends = before or time.monotonic() + self._limits.scan_seconds
-        try:
-            yield
-        finally:
-            self._scan_ends = before
+        return self._scans.one()
 
     def json(
         self,
@@ -279,12 +272,7 @@ class HttpClient:
         attempt = 0
         renewed = False
         while True:
-            if self._scan_ends is not None and time.monotonic() > self._scan_ends:
-                raise self._error(
-                    ServiceUnavailableError,
-                    f"{where}: the scan takes longer than {self._limits.scan_seconds:g} s; `scan_seconds` allows more, "
-                    "and a narrower `scope` needs less",
-                )
+            self._scans.check(self._without_secrets(where))
             token = self._tokens.token()
             if token is not None:
                 self._secrets.add(token)
@@ -350,6 +338,7 @@ class HttpClient:
             answer = self._session.send(request, timeout=self._timeouts, allow_redirects=False, **self._environment)
             # What `Response.content` gives from now on; requests itself would read without an end.
             answer._content = content_of(answer, self._limits.answer_bytes)  # noqa: SLF001
+            self._scans.took(len(answer.content))
         except TooMuchError as error:
             raise self._error(InternalError, f"{where}: {error}") from None
         except (RequestException, HTTPError, UnicodeError) as error:

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MIB",
-    "AnswerLimits",
-    "HttpLimits",
     "Limits",
+    "ServiceLimits",
     "SlowAnswerError",
     "TooMuchError",
     "adapter",
@@ -40,33 +39,31 @@ _MOST_OBJECTS = 3_000_000
 """JSON objects and lists in one answer: each takes a hundred times the memory of its two brackets."""
 
 
-class AnswerLimits(BaseModel):
-    """The keys of a configuration that raise what one answer may take."""
+class ServiceLimits(BaseModel):
+    """The keys of a configuration that raise what one answer, and one scan of the catalog, may take."""
 
     max_answer_mib: int = Field(default=64, ge=1, le=4096)
     """The largest answer, decompressed."""
     request_seconds: float = Field(default=300.0, gt=0, le=86_400)
     """The longest a request may take, from its first byte to the last one of the answer."""
-
-
-class HttpLimits(AnswerLimits):
-    """Those and the key for a scan."""
-
+    max_scan_mib: int = Field(default=16 * 1024, ge=1, le=1024 * 1024)
+    """The most that the answers to one scan of the catalog may come to, decompressed."""
     scan_seconds: float = Field(default=14_400.0, gt=0, le=604_800)
     """The longest a scan of the catalog may take."""
 
     @property
     def limits(self) -> Limits:
         """What they come to."""
-        return Limits(self.max_answer_mib * MIB, self.request_seconds, self.scan_seconds)
+        return Limits(self.max_answer_mib * MIB, self.request_seconds, self.max_scan_mib * MIB, self.scan_seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one answer and one scan may take; each has a key of :class:`HttpLimits` that errors name."""
+    """What one answer and one scan may take; each has a key of :class:`ServiceLimits` that errors name."""
 
     answer_bytes: int = 64 * MIB
     request_seconds: float = 300.0
+    scan_bytes: int = 16 * 1024 * MIB
     scan_seconds: float = 14_400.0
 
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 
 from reconciler.backends.config import BackendConfig, Root
-from reconciler.backends.http import Endpoint, HttpLimits, plain_http_problem
+from reconciler.backends.http import Endpoint, ServiceLimits, plain_http_problem
 
 __all__ = ["DEFAULT_SCOPE", "IcebergConfig"]
 
@@ -18,7 +18,7 @@ DEFAULT_SCOPE = "catalog"
 _LONGEST_TIMEOUT_MS = 3_600_000
 
 
-class IcebergConfig(HttpLimits, BackendConfig):
+class IcebergConfig(ServiceLimits, BackendConfig):
     """How to reach an Iceberg REST catalog. Time-outs are in milliseconds.
 
     ``oauth2_server_uri``, ``scope`` and ``warehouses`` go beyond the Lance specification: where tokens are given out

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from reconciler.backends.config import BackendConfig, Root
-from reconciler.backends.http import Endpoint, HttpLimits, plain_http_problem
+from reconciler.backends.http import Endpoint, ServiceLimits, plain_http_problem
 from reconciler.names import DELIMITER
 from reconciler.redaction import is_sensitive, slow_digest
 
@@ -17,7 +17,7 @@ __all__ = ["RestConfig"]
 _CREDENTIAL_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key"})
 
 
-class RestConfig(HttpLimits, BackendConfig):
+class RestConfig(ServiceLimits, BackendConfig):
     """How to reach a Lance namespace server. Time-outs are in seconds."""
 
     uri: Endpoint

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from reconciler.backends.config import BackendConfig, Root
-from reconciler.backends.http import Endpoint, HttpLimits, plain_http_problem
+from reconciler.backends.http import Endpoint, ServiceLimits, plain_http_problem
 from reconciler.backends.unity.names import name_problem
 
 __all__ = ["UnityConfig"]
@@ -16,7 +16,7 @@ _DATABRICKS = (".cloud.databricks.com", ".azuredatabricks.net", ".gcp.databricks
 """What the addresses of Databricks' workspaces end with, as its documentation lists them."""
 
 
-class UnityConfig(HttpLimits, BackendConfig):
+class UnityConfig(ServiceLimits, BackendConfig):
     """How to reach one catalog of a Unity Catalog service. Time-outs are in seconds."""
 
     endpoint: Endpoint

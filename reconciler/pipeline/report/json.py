@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from reconciler import display
 from reconciler.pipeline.report.document import FORMAT_VERSION, AuditDocument
 
 __all__ = ["audit_json_schema", "render_json"]
@@ -14,12 +15,11 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def render_json(document: AuditDocument) -> str:
-    """Return the document as ASCII text, with every key, and one finding or table a line."""
+    """Return the document as ASCII text in which nothing acts, with every key, and one finding or table a line."""
     parts = document.model_dump(mode="json")
     ordered = {"format_version": parts.pop("format_version"), "complete": parts.pop("complete"), **parts}
-    return (
-        "{\n" + ",\n".join(f"  {json.dumps(key)}: {''.join(_value(part))}" for key, part in ordered.items()) + "\n}\n"
-    )
+    lines = ",\n".join(f"  {json.dumps(key)}: {''.join(_value(part))}" for key, part in ordered.items())
+    return display.json_text("{\n" + lines + "\n}\n")
 
 
 def _value(part: Any) -> Iterator[str]:

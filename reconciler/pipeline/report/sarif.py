@@ -77,7 +77,7 @@ def render_sarif(document: AuditDocument) -> str:
         ],
         "results": results,
     }
-    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+    return display.json_text(json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n")
 
 
 def _rule(rule: RuleInfo) -> dict[str, Any]:
