@@ -155,7 +155,9 @@ def pairs(
     for identifier, desired in blocks.items():
         found = moves.origin_of(identifier) if moves_any and not desired.absent else None
         if found is None:
-            yield Pair(desired, live.get(identifier), held=held.get(identifier, ""))
+            # Only a mirror asks for a name that a table leaves: what has it is not what is asked for.
+            leaves = desired.refused is not None and moves.target_of(identifier) in blocks
+            yield Pair(desired, None if leaves else live.get(identifier), held=held.get(identifier, ""))
             continue
         before, line = found
         origin = live.get(before)
