@@ -130,6 +130,7 @@ def _waits(settled: Settled, mirrors: Collection[Identifier]) -> Callable[[Chang
     held: list[Blocked | Change] = [*settled.blocked.values(), *settled.waiting]
     places = {locations.place(place) for one in held if (place := _place(one)) is not None}
     names = {(one.kind, one.identifier) for one in held if _would_be_new(one)}
+    kept = {one.kept_as for one in settled.blocked.values() if one.kept_as is not None}
 
     def waits(change: Change) -> bool:
         identifier = change.identifier
@@ -139,6 +140,8 @@ def _waits(settled: Settled, mirrors: Collection[Identifier]) -> Callable[[Chang
             return True
         if not change.action.removes:
             return False
+        if identifier in kept:
+            return True
         place = change.before.location if change.before else None
         return (place is not None and locations.place(place) in places) or (_other(change.kind), identifier) in names
 
