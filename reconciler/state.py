@@ -148,12 +148,14 @@ class Origin:
 class Fault(NamedTuple):
     """Why an object cannot be made what the manifest asks for, and what to write or to run about it.
 
-    ``mirrored`` is the remedy for a table that has no block, where it is not that of every such table.
+    ``mirrored`` is the remedy for a table that has no block, where it is not that of every such table. ``kept_as`` is
+    the name that the service keeps the object under, where it would be another one.
     """
 
     reason: str
     remedy: str
     mirrored: str = ""
+    kept_as: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

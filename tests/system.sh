@@ -20,6 +20,7 @@ chromium chromium chromium-browser google-chrome google-chrome-stable
 default-jre-headless java
 gcc cc
 git git
+jq jq
 krb5-admin-server kadmin.local
 krb5-kdc krb5kdc
 krb5-user kinit

@@ -86,11 +86,11 @@ class _Moves:
         reader, shown = self.reader, "/".join(ends.to)
         block = reader.tables.get(ends.to) or reader.namespaces.get(ends.to)
         if block is None:
-            after = next((other for other in self.entries.values() if other.origin == ends.to), None)
-            if after is not None:
-                where = reader.blocks.faults.shown(after.entry)
-                last, first = "/".join(after.to), "/".join(ends.origin)
-                hint = f"{where} moves it on; write one line for both: {{from: {first}, to: {last}}}"
+            onward = self._onward(ends)
+            if onward:
+                where = reader.blocks.faults.shown(onward[0].entry)
+                origin, to = "/".join(ends.origin), "/".join(onward[-1].to)
+                hint = f"{where} moves it on; write one line for all: {{from: {origin}, to: {to}}}"
             else:
                 known = ["/".join(names) for names in (*reader.tables, *reader.namespaces)]
                 nearest = get_close_matches(shown, known, n=1)
@@ -102,6 +102,17 @@ class _Moves:
             reader.fault(ends.to_place, f"`to` in `moved`: `{shown}` is `absent: true`, so that nothing can move there")
             return None
         return block
+
+    def _onward(self, ends: _Ends) -> list[_Ends]:
+        """Return the entries that move on what ``ends`` moves, one after the other; none where they go in a circle."""
+        by_origin = {other.origin: other for other in self.entries.values()}
+        found, seen = [ends], {ends.origin, ends.to}
+        while (after := by_origin.get(found[-1].to)) is not None:
+            if after.to in seen:
+                return []
+            found.append(after)
+            seen.add(after.to)
+        return found[1:]
 
     def _is_possible(self, ends: _Ends, block: DesiredTable | DesiredNamespace) -> bool:
         problem = self._problem(ends, block)

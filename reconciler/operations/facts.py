@@ -38,10 +38,10 @@ __all__ = [
     "ask_occupants",
     "ask_places",
     "ask_storage",
-    "check_names",
     "check_selection",
     "links_to",
     "missing_blocks",
+    "names_kept",
     "problem_of",
     "schemas_to_show",
 ]
@@ -186,30 +186,36 @@ def missing_blocks(desired: DesiredCatalog, live: Snapshot) -> Iterator[DesiredN
             yield table
 
 
-def check_names(
+def names_kept(
     backend: Backend, missing: Iterable[DesiredNamespace | DesiredTable], there: Iterable[Identifier]
-) -> None:
-    """Return when no name of the manifest is one that the service keeps in another form.
+) -> Mapping[Identifier, Identifier]:
+    """Return the names that the service keeps in another form, by those that a mirror asks for.
 
     It is asked for those of ``missing``, which a scan did not find, that differ from one in ``there`` in capitals only.
 
     Raises:
-        InvalidInputError: naming each, and what to write.
+        InvalidInputError: the manifest's own blocks have such names; it tells each, and what to write.
         BackendError: the catalog could not be read.
     """
     asked = [] if backend.capabilities.folds_case else list(missing)
     if not asked:
-        return
+        return {}
     known = {folded(identifier): identifier for identifier in there}
+    found: dict[Identifier, Identifier] = {}
     wrong: list[str] = []
     for block in asked:
         kept = known.get(folded(block.id))
-        if kept is not None and _answers(backend, block):
+        if kept is None or not _answers(backend, block):
+            continue
+        if block.mirrors is not None if isinstance(block, DesiredTable) else block.mirrored:
+            found[block.id] = kept
+        else:
             wrong.append(f"`{'/'.join(block.id)}` as `{'/'.join(kept)}` ({block.source})")
     if wrong:
         raise InvalidInputError(
             f"{backend.impl}: the service keeps {', '.join(wrong)}: write the names in the manifest as the service does"
         )
+    return found
 
 
 def _answers(backend: Backend, block: DesiredNamespace | DesiredTable) -> bool:

@@ -13,10 +13,10 @@ from reconciler.operations.facts import (
     ask_held,
     ask_occupants,
     ask_storage,
-    check_names,
     check_selection,
     links_to,
     missing_blocks,
+    names_kept,
     schemas_to_show,
 )
 from reconciler.planner import assemble
@@ -103,10 +103,13 @@ def read_catalog(
         options=options,
         service=connection.service,
     )
+    own, live = source, source.live
     if planning is not None:
-        source = planning.with_mirror(source)
-    desired, live = source.desired, source.live
-    check_names(backend, missing_blocks(desired, live), chain(live.namespaces, live.tables))
+        source = planning.with_mirror(own)
+    kept = names_kept(backend, missing_blocks(source.desired, live), chain(live.namespaces, live.tables))
+    if kept and planning is not None:
+        source = planning.with_mirror(own, kept)
+    desired = source.desired
     asked = list(storage_questions(desired, live, options.select))
     found = ask_storage(backend, asked, parallelism, source.mirrored.written if source.mirrored else {})
     notes = backend.schema_notes(schemas_to_show(asked, found))

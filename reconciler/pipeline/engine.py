@@ -25,10 +25,10 @@ from reconciler.operations.facts import (
     ask_held,
     ask_occupants,
     ask_storage,
-    check_names,
     check_selection,
     links_to,
     missing_blocks,
+    names_kept,
     schemas_to_show,
 )
 from reconciler.operations.plan import plan_options, reference, selected_catalogs
@@ -76,6 +76,7 @@ __all__ = ["plan_on_spark"]
 
 _PAIRS_A_PARTITION = 50_000
 _SHUFFLE = "spark.sql.shuffle.partitions"
+_NOTHING_KEPT: Mapping[str, Mapping[Identifier, Identifier]] = {}
 _COMPARED = pa.schema([("catalog", STRING), ("part", pa.binary()), ("error", STRING), ("code", INT)])
 
 
@@ -131,24 +132,22 @@ def plan_on_spark(
         planning, sources = Planning(), dict[str, CatalogInput]()
         for names in waves(desired):
             group = {
-                name: planning.with_mirror(
-                    CatalogInput(
-                        connections[name].desired,
-                        live.snapshot(name),
-                        _capabilities(connections[name]),
-                        connections[name].spec.impl,
-                        options=plan_options(connections[name], selection, adopt=adopt, take_over=take_over),
-                        service=connections[name].service,
-                    )
+                name: CatalogInput(
+                    connections[name].desired,
+                    live.snapshot(name),
+                    _capabilities(connections[name]),
+                    connections[name].spec.impl,
+                    options=plan_options(connections[name], selection, adopt=adopt, take_over=take_over),
+                    service=connections[name].service,
                 )
                 for name in names
             }
-            for source, plan in _planned(spark, group, connections, live):
+            for source, plan in _planned(spark, group, connections, live, planning):
                 # What others mirror is paired here, so its tables have to be.
                 name = source.desired.name
                 tables = live.tables_of(name) if name in mirrored else {}
                 planning.add(replace(source, live=replace(source.live, tables=tables)), plan)
-            sources |= group
+                sources[name] = source
         nothing = TablesInMemory({})
         asked = [(source, TablesOnSpark(live, name, {}, nothing)) for name, source in sources.items()]
         check_selection(select, asked)
@@ -165,22 +164,35 @@ def plan_on_spark(
 
 def _planned(
     spark: SparkSession,
-    sources: Mapping[str, CatalogInput],
+    own: Mapping[str, CatalogInput],
     connections: Mapping[str, Connection],
     live: LiveState,
+    planning: Planning,
+    kept: Mapping[str, Mapping[Identifier, Identifier]] = _NOTHING_KEPT,
 ) -> Iterator[tuple[CatalogInput, CatalogPlan]]:
-    """Yield catalogs, none of which mirrors another of them, and their plans."""
+    """Yield catalogs with what they are to have by their mirrors, and their plans. None mirrors another of them.
+
+    ``kept`` are the names that the services of some of them keep in another form.
+    """
+    sources = {name: planning.with_mirror(source, kept.get(name, {})) for name, source in own.items()}
     parts = _compare(spark, [connections[name].spec for name in sources], sources, live)
     for name, source in sources.items():
         _compare_aside(source, connections[name], parts[name])
     links = {name: links_to(_places(part), ()) for name, part in parts.items()}
     found = live.find({name: _lookup(source, parts[name], links[name]) for name, source in sources.items()})
+    odd: dict[str, Mapping[Identifier, Identifier]] = {}
     for name, source in sources.items():
         with connections[name].spec.errors():
             missing = _missing(source, parts[name])
             there = [*source.live.namespaces, *(table.id for table in found[name])]
-            check_names(connections[name].backend, missing, there)
+            names = names_kept(connections[name].backend, missing, there)
+        if names:
+            odd[name] = names
+    again = _planned(spark, {name: own[name] for name in odd}, connections, live, planning, odd) if odd else iter(())
     for name, source in sources.items():
+        if name in odd:
+            yield next(again)
+            continue
         leads = links_to(_places(parts[name]), found[name])
         here = TablesInMemory({table.id: table for table in found[name]}, leads)
         tables = TablesOnSpark(live, name, parts[name].counts, here)

@@ -204,6 +204,9 @@ class Blocked(Entry, _Shown):
     columns: Columns | None = Field(default=None, description="The columns of the data found there.")
     detail: str = Field(default="", description="What storage answered, where it did not say what is there.")
     held_by: str = Field(default="", description="The table of another kind that has its name in the catalog.")
+    kept_as: tuple[str, ...] | None = Field(
+        default=None, description="The name that the service keeps it under, where that is another one."
+    )
 
     symbol: ClassVar[str] = "!"
 

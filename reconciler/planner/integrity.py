@@ -194,7 +194,8 @@ def follow(
     planning = Planning()
     for name in chain.from_iterable(waves({name: source.desired for name, (source, _) in catalogs.items()})):
         source, leftovers = catalogs[name]
-        one = _recorded(plan, planning.with_mirror(source), leftovers)
+        kept = {one.identifier: one.kept_as for one in plan.blocked if one.catalog == name and one.kept_as is not None}
+        one = _recorded(plan, planning.with_mirror(source, kept), leftovers)
         places = places_of(one)
         facts = replace(one.source.facts, places=places.links)
         one = replace(one, source=replace(one.source, facts=facts))

@@ -5,6 +5,7 @@ The calls are pylance's own, complete, and tested by running them.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +35,9 @@ _SQL_NAMES = {
 }
 _SQL_UNITS = {"s": "Second", "ms": "Millisecond", "us": "Microsecond", "ns": "Nanosecond"}
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_MOST_WRITTEN = 3
+"""Of how many columns the lines to write are shown."""
 
 
 def remedy(blocking: SchemaDifference, extra: Schema, location: str, evolve: Evolve | None) -> str:
@@ -65,13 +69,41 @@ def rename_hint(missing: Schema, extra: Schema, location: str) -> str:
 def _to_write(blocking: SchemaDifference, evolve: Evolve | None) -> str:
     """Return what to write into the block."""
     if blocking.extra and not (blocking.missing or blocking.relaxed or blocking.changed):
-        return "write the columns in its block or `extra_columns: keep`"
+        return f"write {_lines(blocking.extra) or 'the columns'} in its block or `extra_columns: keep`"
     if evolve is None or blocking.changed or blocking.extra:
-        return "write the columns that the data has in its block"
+        return _as_the_data(blocking)
     required = [f"`{column.name}`" for column in blocking.missing if not column.nullable]
     steps = [f"let {', '.join(required)} be null"] if required else []
     steps += ["write `evolve: additive`"] if evolve is Evolve.NEVER else []
     return f"{' and '.join(steps)} in its block"
+
+
+def _as_the_data(blocking: SchemaDifference) -> str:
+    """Return what to write into the block so that it has the columns of the data."""
+    there = [*(pair.found for pair in (*blocking.changed, *blocking.relaxed)), *blocking.extra]
+    lines = _lines(there)
+    if (there and not lines) or len(blocking.missing) > _MOST_WRITTEN:
+        return "write the columns that the data has in its block"
+    out = ", ".join(f"`{column.name}`" for column in blocking.missing)
+    steps = [f"take {out} out of its block"] if out else []
+    steps += [f"write {lines} in {'it' if out else 'its block'}"] if lines else []
+    return " and ".join(steps)
+
+
+def _lines(columns: Sequence[Column]) -> str:
+    """Return the lines of a block's schema for ``columns``; empty where they are many, or not written on a line."""
+    if len(columns) > _MOST_WRITTEN or any(column.metadata or "$" in column.name for column in columns):
+        return ""
+    return ", ".join(f"`{_line(column)}`" for column in columns)
+
+
+def _line(column: Column) -> str:
+    parts = [f"name: {_scalar(column.name)}", f"type: {_scalar(column.type)}"]
+    return f"{{{', '.join(parts if column.nullable else [*parts, 'nullable: false'])}}}"
+
+
+def _scalar(text: str) -> str:
+    return text if _WORD.fullmatch(text) else json.dumps(text)
 
 
 def _to_run(calls: _Calls, without_call: Sequence[str]) -> str:

@@ -28,8 +28,9 @@ from reconciler.state import (
     Storage,
 )
 
-__all__ = ["Mirrored", "Remaining", "Remains", "leave_out", "mirrored", "waves", "with_sources"]
+__all__ = ["NOTHING_KEPT", "Mirrored", "Remaining", "Remains", "leave_out", "mirrored", "waves", "with_sources"]
 
+NOTHING_KEPT: Mapping[Identifier, Identifier] = {}
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 
 
@@ -122,7 +123,13 @@ def with_sources(catalogs: Mapping[str, DesiredCatalog], names: Iterable[str]) -
     return frozenset(found)
 
 
-def mirrored(desired: DesiredCatalog, mirror: DesiredMirror, capabilities: Capabilities, remains: Remains) -> Mirrored:
+def mirrored(
+    desired: DesiredCatalog,
+    mirror: DesiredMirror,
+    capabilities: Capabilities,
+    remains: Remains,
+    kept: Mapping[Identifier, Identifier] = NOTHING_KEPT,
+) -> Mirrored:
     """Return what ``desired`` is to have beside its own blocks, which win, namespaces that are absent included.
 
     Args:
@@ -130,8 +137,9 @@ def mirrored(desired: DesiredCatalog, mirror: DesiredMirror, capabilities: Capab
         mirror: its mirror.
         capabilities: what the catalog is able to do.
         remains: what the plan of the source leaves.
+        kept: the names that the service keeps, by those that it was asked for and does not.
     """
-    following = _Following(desired, mirror, capabilities)
+    following = _Following(desired, mirror, capabilities, kept)
     named: defaultdict[Identifier, list[Remaining]] = defaultdict(list)
     chosen = [remains.tables[key] for key in sorted(remains.tables) if mirror.select.contains(key)]
     for one in chosen:
@@ -163,6 +171,7 @@ class _Following:
     desired: DesiredCatalog
     mirror: DesiredMirror
     capabilities: Capabilities
+    kept: Mapping[Identifier, Identifier]
 
     def name_of(self, origin: Identifier) -> Identifier:
         return tuple(folded(self.capabilities, name) for name in self.mirror.name_of(origin))
@@ -189,7 +198,12 @@ class _Following:
     def _fault(self, name: Identifier, origins: Sequence[Remaining]) -> Fault | None:
         """Return why the catalog cannot have a table, None where nothing is known that speaks against it."""
         one = origins[0]
-        return self._name_fault(name, origins) or self._place_fault(name, one) or self._value_fault(name, one)
+        return (
+            self._name_fault(name, origins)
+            or self._kept_fault(name, one)
+            or self._place_fault(name, one)
+            or self._value_fault(name, one)
+        )
 
     def _name_fault(self, name: Identifier, origins: Sequence[Remaining]) -> Fault | None:
         one, able, scope = origins[0], self.capabilities, self.desired.scope
@@ -207,6 +221,30 @@ class _Following:
         if not scope.contains(name):
             outside = f"it is outside of the catalog's scope: {', '.join(scope.patterns)}"
             return Fault(outside, f"widen the `scope` of {self.desired.name}, or {self._leave_out(name)}")
+        return None
+
+    def _kept_fault(self, name: Identifier, one: Remaining) -> Fault | None:
+        """Return what is said of a table that the service has under another name, itself or what it is in."""
+        kept = self._kept_as(name)
+        if kept is None:
+            return None
+        depth = next(depth for depth in range(1, len(name) + 1) if name[:depth] != kept[:depth])
+        reason = f"the service keeps `{'/'.join(name[:depth])}` as `{'/'.join(kept[:depth])}`"
+        into = self.mirror.into
+        if depth <= len(into):
+            written = ", ".join(map(_written, (*kept[:depth], *into[depth:])))
+            remedy = f"write `into: [{written}]` in the `mirror` of {self.desired.name}"
+        elif (*into, *one.id) == self.mirror.name_of(one.id):
+            remedy = self._line(one.id[: depth - len(into)], kept[len(into) : depth])
+        else:
+            remedy = self._line(one.id, kept[len(into) :])
+        return Fault(reason, remedy, kept_as=kept)
+
+    def _kept_as(self, name: Identifier) -> Identifier | None:
+        for depth in range(len(name), 0, -1):
+            kept = self.kept.get(name[:depth])
+            if kept is not None:
+                return (*kept, *name[depth:])
         return None
 
     def _place_fault(self, name: Identifier, one: Remaining) -> Fault | None:

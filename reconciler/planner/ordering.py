@@ -9,17 +9,35 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TypeAlias
 
 from reconciler import locations
 from reconciler.names import Identifier
 from reconciler.planner.entries import Action, Change, Key, Kind
 
-__all__ = ["order"]
+__all__ = ["namespaces_left", "order", "takes_emptied_name"]
 
 _LEAVE_THEIR_PLACE = (Action.DEREGISTER_TABLE, Action.RELOCATE_TABLE)
 _Rank: TypeAlias = tuple[str, int, int, Identifier, str]
+
+
+def namespaces_left(changes: Iterable[Change]) -> set[tuple[str, Identifier]]:
+    """Return the namespaces that tables are moved out of, and all above them, each with its catalog."""
+    return {
+        (change.catalog, change.moved_from[:depth])
+        for change in changes
+        if change.kind == "table" and change.moved_from
+        for depth in range(1, len(change.moved_from))
+    }
+
+
+def takes_emptied_name(change: Change, left: Collection[tuple[str, Identifier]]) -> bool:
+    """Return whether a table is moved to the name of one of the namespaces ``left``.
+
+    That one goes when its tables have moved, which may wait for this very move.
+    """
+    return change.kind == "table" and change.moved_from is not None and (change.catalog, change.identifier) in left
 
 
 def order(changes: Iterable[Change]) -> tuple[Change, ...]:
@@ -70,6 +88,7 @@ def _dependencies(changes: Sequence[Change]) -> list[set[int]]:
         if change.action in _LEAVE_THEIR_PLACE and change.before and change.before.location:
             freed_places[change.catalog, locations.place(change.before.location)].add(at)
     left_names = {(change.catalog, change.moved_from): at for at, change in enumerate(changes) if change.moved_from}
+    left_namespaces = namespaces_left(changes)
     needs: list[set[int]] = [set() for _ in changes]
     for at, change in enumerate(changes):
         if change.mirror_of is not None:
@@ -89,18 +108,22 @@ def _dependencies(changes: Sequence[Change]) -> list[set[int]]:
         taken = index.get((change.catalog, "namespace", change.takes_from)) if change.takes_from else None
         if taken is not None:
             needs[taken].add(at)
-        needs[at] |= _freed_by(change, changes, index, freed_places)
+        needs[at] |= _freed_by(change, changes, index, freed_places, left_namespaces)
     return needs
 
 
 def _freed_by(
-    change: Change, changes: Sequence[Change], index: dict[Key, int], freed_places: dict[tuple[str, str], set[int]]
+    change: Change,
+    changes: Sequence[Change],
+    index: dict[Key, int],
+    freed_places: dict[tuple[str, str], set[int]],
+    left: Collection[tuple[str, Identifier]],
 ) -> set[int]:
     """Return the removals that have to happen first, because they free the change's name or location."""
     freed: set[int] = set()
     other_kind: Kind = "table" if change.kind == "namespace" else "namespace"
     namesake = index.get((change.catalog, other_kind, change.identifier))
-    if namesake is not None and changes[namesake].action.removes:
+    if namesake is not None and changes[namesake].action.removes and not takes_emptied_name(change, left):
         freed.add(namesake)
     if change.kind == "table" and change.after and change.after.location:
         leaving = freed_places.get((change.catalog, locations.place(change.after.location)), set())

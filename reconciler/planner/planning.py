@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from reconciler.names import Identifier
@@ -11,7 +11,7 @@ from reconciler.planner.catalog import CatalogPlan, standing
 from reconciler.planner.comparison import comparison_of
 from reconciler.planner.entries import Fingerprint
 from reconciler.planner.facts import CatalogInput
-from reconciler.planner.mirrors import Remains, mirrored
+from reconciler.planner.mirrors import NOTHING_KEPT, Remains, mirrored
 from reconciler.planner.remaining import remains_of
 
 __all__ = ["Planning"]
@@ -23,14 +23,19 @@ class Planning:
 
     _planned: dict[str, tuple[CatalogInput, CatalogPlan]] = field(default_factory=dict)
 
-    def with_mirror(self, source: CatalogInput) -> CatalogInput:
-        """Return a catalog that is yet to be planned with what it is to have by its mirror; without one, as it is."""
+    def with_mirror(self, source: CatalogInput, kept: Mapping[Identifier, Identifier] = NOTHING_KEPT) -> CatalogInput:
+        """Return a catalog that is yet to be planned with what it is to have by its mirror; without one, as it is.
+
+        Args:
+            source: the catalog, with its own blocks only.
+            kept: the names that its service keeps, by those that it was asked for and does not.
+        """
         mirror = source.desired.mirror
         if mirror is None:
             return source
         followed = self._planned.get(mirror.origin)
         remains = Remains() if followed is None else remains_of(*followed)
-        found = mirrored(source.desired, mirror, source.capabilities, remains)
+        found = mirrored(source.desired, mirror, source.capabilities, remains, kept)
         return replace(source, desired=found.desired, mirrored=found)
 
     def add(self, source: CatalogInput, plan: CatalogPlan) -> None:

@@ -78,7 +78,8 @@ def _hints(able: Capabilities, changes: Collection[Change]) -> Iterator[str]:
     """Yield a sentence for each pair of a new table and one that goes that may be one table with a new name.
 
     They may be where they are at one location, where they are the only ones of their namespace, and where they have one
-    name in two namespaces; a namespace whose tables all turn up in another one is one rename.
+    name in two namespaces; a namespace whose tables all turn up in another one is one rename. Of the others of a
+    namespace, the new tables without data are told with those that go.
     """
     named = [change for change in changes if change.kind == "table" and change.mirror_of is None]
     new = [change for change in named if change.is_new and change.moved_from is None]
@@ -99,6 +100,12 @@ def _hints(able: Capabilities, changes: Collection[Change]) -> Iterator[str]:
             yield _hint(origin, "deregister", to, words[to])
     for (origin, to), _ in sorted(whole.items()):
         yield _hint(origin, "drop", to, "create")
+    empty = [change.identifier for change in new if change.action is not Action.REGISTER_TABLE]
+    yield from _undecided(
+        able,
+        [name for name in empty if name not in found.values()],
+        [change.identifier for change in gone if change.identifier not in found],
+    )
 
 
 _WORDS = {Action.REGISTER_TABLE: "register", Action.DECLARE_TABLE: "declare"}
@@ -110,6 +117,29 @@ def _hint(origin: Identifier, goes: str, to: Identifier, comes: str) -> str:
         f"{after} ({comes}) and {before} ({goes}) look like a rename. To keep the data with the name, write in the "
         f"catalog's block: moved: [{{from: {before}, to: {after}}}]"
     )
+
+
+def _undecided(able: Capabilities, new: Iterable[Identifier], gone: Iterable[Identifier]) -> Iterator[str]:
+    """Yield a sentence for each namespace in which nobody can tell which of the tables that go a new one may be."""
+    comes: defaultdict[Identifier, list[Identifier]] = defaultdict(list)
+    goes: defaultdict[Identifier, list[Identifier]] = defaultdict(list)
+    for names, by_namespace in ((new, comes), (gone, goes)):
+        for name in sorted(names):
+            by_namespace[name[:-1]].append(name)
+    for namespace in sorted(comes.keys() & goes.keys()):
+        if _can_move(able, goes[namespace][0], comes[namespace][0]):
+            to = comes[namespace][0] if len(comes[namespace]) == 1 else (*namespace, "NEW")
+            line = f"{{from: {'/'.join((*namespace, 'OLD'))}, to: {'/'.join(to)}}}"
+            yield (
+                f"{_one_of(comes[namespace])} (new) may be {_one_of(goes[namespace])} (deregister) under another name. "
+                f"To keep the data with the name, write in the catalog's block: moved: [{line}]"
+            )
+
+
+def _one_of(names: Sequence[Identifier]) -> str:
+    shown = ", ".join("/".join(name) for name in names[:_NAMED])
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return shown if len(names) == 1 else f"one of {shown}{more}"
 
 
 def _can_move(able: Capabilities, origin: Identifier, to: Identifier) -> bool:

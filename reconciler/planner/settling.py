@@ -16,6 +16,7 @@ from reconciler.names import Identifier, address
 from reconciler.planner.entries import Action, Blocked, Change, Key, Kind, Note
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.live_tables import LiveTables
+from reconciler.planner.ordering import namespaces_left, takes_emptied_name
 from reconciler.planner.outcome import Fault
 from reconciler.state import LiveNamespace, LiveTable
 
@@ -129,6 +130,7 @@ def _waits(settled: Settled, mirrors: Collection[Identifier]) -> Callable[[Chang
     held: list[Blocked | Change] = [*settled.blocked.values(), *settled.waiting]
     places = {locations.place(place) for one in held if (place := _place(one)) is not None}
     names = {(one.kind, one.identifier) for one in held if _would_be_new(one)}
+    kept = {one.kept_as for one in settled.blocked.values() if one.kept_as is not None}
 
     def waits(change: Change) -> bool:
         identifier = change.identifier
@@ -138,6 +140,8 @@ def _waits(settled: Settled, mirrors: Collection[Identifier]) -> Callable[[Chang
             return True
         if not change.action.removes:
             return False
+        if identifier in kept:
+            return True
         place = change.before.location if change.before else None
         return (place is not None and locations.place(place) in places) or (_other(change.kind), identifier) in names
 
@@ -273,13 +277,22 @@ def _namesakes(source: CatalogInput, changes: Collection[Change], tables: LiveTa
     if not source.capabilities.one_name_space or not new:
         return
     leaving = {change.key for change in changes if change.action.removes}
+    left = namespaces_left(changes)
     namespaces = {change.identifier for change in new if change.kind == "namespace"}
     taken = {table.id: table for table in tables.named(namespaces)}
     for change in new:
         kind = _other(change.kind)
         others = source.live.namespaces if change.kind == "table" else taken
         there = others.get(change.identifier)
-        if there is not None and (change.catalog, kind, change.identifier) not in leaving:
+        if there is None:
+            continue
+        if takes_emptied_name(change, left):
+            fault = Fault(
+                "it cannot be moved to that name: a namespace has it until its tables have moved",
+                "move it to another name, apply, and give it this one then",
+            )
+            yield _Clash(change, fault, there)
+        elif (change.catalog, kind, change.identifier) not in leaving:
             fault = Fault(
                 f"it cannot be a {change.kind}: a {kind} has the name",
                 f"give its block another name, or remove the {kind} with `absent: true`",

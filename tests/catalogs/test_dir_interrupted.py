@@ -178,6 +178,49 @@ def test_a_move_cut_off_at_any_step_keeps_the_table_and_can_be_made_again(
     assert (moved.location, moved.properties) == (f"{lake}/{target}", {"engine-key": "precious", "tier": "gold"})
 
 
+@pytest.mark.parametrize("apply_saved", [False, True])
+@pytest.mark.parametrize("done", [False, True])
+@pytest.mark.parametrize(("owner", "step"), [(Directory, "mark"), (Manifest, "_commit")])
+def test_a_move_out_of_the_root_cut_off_at_any_step_leaves_no_second_table(
+    lake: Path, monkeypatch: pytest.MonkeyPatch, owner: type, step: str, done: bool, apply_saved: bool
+) -> None:
+    """A directory that a table in a namespace leaves would become a table directly under the root."""
+    monkeypatch.chdir(lake.parent)
+
+    def manifest(place: str) -> reconciler.Manifest:
+        (lake.parent / "lancens.yaml").write_text(
+            f"{{version: 1, name: store, catalogs: {{lake: {{impl: dir, config: {{root: {lake}}}, "
+            f"namespaces: {{eu: {{tables: {{users: {{location: {lake}/{place}}}}}}}}}}}}}}}"
+        )
+        return reconciler.load("lancens.yaml")
+
+    for name in ("first", "second"):
+        _write(lake / f"{name}.lance")
+    first = manifest("first.lance")
+    assert reconciler.apply(reconciler.plan(first), first).ok
+    moved = manifest("second.lance")
+    plan = reconciler.plan(moved)
+    genuine = getattr(owner, step)
+
+    def die(*arguments: Any) -> None:
+        if done:
+            genuine(*arguments)
+        raise _Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, step, die)
+        with suppress(_Killed):
+            reconciler.apply(plan, moved)
+    namespace = lance_namespace.connect("dir", {"root": str(lake)})
+    assert namespace.list_tables(ListTablesRequest(id=["eu"])).tables == ["users"]
+    assert reconciler.apply(plan if apply_saved else reconciler.plan(moved), moved).ok
+    assert reconciler.plan(moved).is_empty
+    assert {table.id: table.location for table in DirBackend(root=str(lake)).scan().tables.values()} == {
+        ("eu", "users"): f"{lake}/second.lance"
+    }
+    assert "first" not in namespace.list_tables(ListTablesRequest(id=[])).tables
+
+
 def _die(*_: object) -> None:
     raise _Killed
 

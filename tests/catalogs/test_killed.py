@@ -7,9 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import closing
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import lance
 import lance_namespace
@@ -21,11 +24,13 @@ from lance_namespace.errors import NamespaceNotFoundError, TableNotFoundError
 from reconciler.backends import registry
 from tests.catalogs.test_real_input import files_of, tables_of
 from tests.cli.running import lancens
-from tests.servers.hive import metastore
+from tests.servers.glue import ACCESS_KEY, REGION, SECRET_KEY, glue_server
+from tests.servers.hive import Version, metastore
+from tests.servers.iceberg import iceberg_server
 from tests.soak import count, seeded
 
 TABLES = 300
-EVOLVING = 30
+ON_A_SERVER = 30
 MANIFEST = "version: 1\nname: store\ncatalogs:\n  lake:\n    impl: dir\n    config: {root: ./lake}\n    namespaces:\n"
 
 
@@ -125,55 +130,134 @@ def test_killed_while_tables_get_other_names(
     assert {name: after.get(name) for name in before} == before
 
 
-@pytest.fixture(params=["dir", "hive2"])
-def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """An implementation, and the configuration of a catalog of it."""
-    config = {"root": str(tmp_path / "lake")}
-    if request.param == "dir":
-        yield request.param, config
-        return
-    with metastore("2.3", tmp_path / "metastore") as server:
-        yield request.param, {**config, "uri": server.uri}
+@dataclass(frozen=True)
+class Lake:
+    """A catalog on a server that others use too: what is in it has a name of its own, as its manifest has."""
+
+    impl: str
+    config: Mapping[str, str]
+    above: tuple[str, ...] = ()
+    name: str = field(default_factory=lambda: f"s{uuid.uuid4().hex[:8]}")
+
+    def write(self, namespace: str, tables: Mapping[str, Any], *, was: str = "") -> None:
+        """Write a manifest of the tables of a namespace, which ``was`` called otherwise before."""
+        tree: dict[str, Any] = {f"{self.name}_{namespace}": {"tables": dict(tables)}}
+        for level in reversed(self.above):
+            tree = {level: {"namespaces": tree}}
+        old, new = ("/".join((*self.above, f"{self.name}_{one}")) for one in (was, namespace))
+        moved = [{"from": old, "to": new}] if was else []
+        lake = {"impl": self.impl, "config": dict(self.config), "moved": moved, "namespaces": tree}
+        text = json.dumps({"version": 1, "name": self.name, "catalogs": {"lake": lake}}, indent=1)
+        Path("lancens.yaml").write_text(text)
+
+    def places(self, namespace: str) -> dict[str, str]:
+        """Return where each table of a namespace is."""
+        above = (*self.above, f"{self.name}_{namespace}")
+        with closing(registry.connect(self.impl, dict(self.config))) as backend:
+            found = [table for table in backend.scan().tables.values() if table.id[:-1] == above]
+        return {table.id[-1]: table.location.removeprefix("file:") for table in found}
+
+
+def seen(place: str) -> tuple[int, int, int]:
+    """Return what pylance shows of a dataset: rows, their sum, versions."""
+    dataset = lance.dataset(place)
+    ids = dataset.to_table(columns=["id"])["id"].to_pylist()
+    return len(ids), sum(ids), len(dataset.versions())
+
+
+@pytest.fixture(scope="module")
+def start_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
+    """Start a server where it is first asked for; return how it is reached."""
+    with ExitStack() as servers:
+        addresses: dict[str, str] = {}
+
+        def start(kind: str) -> str:
+            if kind not in addresses:
+                folder = tmp_path_factory.mktemp(kind)
+                match kind:
+                    case "hive2" | "hive3":
+                        version: Version = "2.3" if kind == "hive2" else "3.1"
+                        addresses[kind] = servers.enter_context(metastore(version, folder)).uri
+                    case "iceberg":
+                        addresses[kind] = servers.enter_context(iceberg_server(folder, prefix="{warehouse}")).url
+                    case "glue":
+                        addresses[kind] = servers.enter_context(glue_server(folder)).endpoint
+            return addresses[kind]
+
+        yield start
+
+
+@pytest.fixture
+def lake(request: pytest.FixtureRequest, tmp_path: Path, start_once: Callable[[str], str]) -> Lake:
+    """An empty catalog of the kind asked for."""
+    root = {"root": str(tmp_path / "lake")}
+    match kind := str(request.param):
+        case "dir":
+            return Lake(kind, root)
+        case "iceberg":
+            warehouse = f"w{uuid.uuid4().hex[:10]}"
+            return Lake(kind, {**root, "endpoint": start_once(kind), "warehouses": warehouse}, (warehouse,))
+        case "glue":
+            keys = {"region": REGION, "access_key_id": ACCESS_KEY, "secret_access_key": SECRET_KEY}
+            return Lake(kind, {**keys, "endpoint": start_once(kind)})
+    return Lake(kind, {**root, "uri": start_once(kind)}, ("hive",) if kind == "hive3" else ())
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("round_", range(count(1, 10)))
+@pytest.mark.parametrize("lake", ["hive2", "iceberg", "glue", "hive3"][: count(3, 4)], indirect=True)
+def test_killed_while_tables_of_a_server_get_other_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], lake: Lake, round_: int
+) -> None:
+    """Every table has a name all the time: one where the service renames, and else the old one, the new one or both."""
+    monkeypatch.chdir(tmp_path)
+    names = [f"t{number:03}" for number in range(ON_A_SERVER)]
+    block = {"schema": [{"name": "id", "type": "int64"}]}
+    lake.write("old", {name: {**block, "location": str(tmp_path / f"lake/{name}.lance")} for name in names})
+    assert lancens(capsys, "apply", "--auto-approve").code == 0
+    places = lake.places("old")
+    for place in places.values():
+        lance.write_dataset(pa.table({"id": range(1000)}), place, mode="append")
+    before, stored = {name: seen(places[name]) for name in names}, files_of(tmp_path / "lake")
+    assert set(before.values()) == {(1000, 499_500, 2)}
+    lake.write("new", {name: {**block, "properties": {"tier": "gold"}} for name in names}, was="old")
+    killed(seeded(f"kill moves {lake.impl} {round_}").randrange(1, ON_A_SERVER))
+
+    old, new = lake.places("old"), lake.places("new")
+    assert old | new == places
+    assert lake.impl == "glue" or not old.keys() & new.keys()
+    again = lancens(capsys, "apply", "--auto-approve")
+    assert again.code == 0, again
+    assert lancens(capsys, "drift").code == 0
+    assert (lake.places("old"), lake.places("new")) == ({}, places)
+    assert {name: seen(places[name]) for name in names} == before
+    assert files_of(tmp_path / "lake") == stored
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("round_", range(count(1, 10)))
+@pytest.mark.parametrize("lake", ["dir", "hive2", "hive3"][: count(2, 3)], indirect=True)
 def test_killed_while_tables_get_other_columns(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    catalog: tuple[str, dict[str, str]],
-    round_: int,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], lake: Lake, round_: int
 ) -> None:
     """Columns are added to data and others may be null, while properties of the entries change."""
     monkeypatch.chdir(tmp_path)
-    impl, config = catalog
-    head = f"version: 1\nname: store\ncatalogs:\n  lake:\n    impl: {impl}\n    config: {json.dumps(config)}\n"
-    head += "    namespaces:\n"
-    names = [f"t{number:03}" for number in range(EVOLVING)]
-    key, more = "{name: id, type: int64, nullable: false}", "{name: id, type: int64}, {name: age, type: int32}"
-
-    def write(columns: str, tier: str) -> None:
-        block = f"{{evolve: additive, properties: {{tier: {tier}}}, schema: [{columns}]}}"
-        tables = "".join(f"          {name}: {block}\n" for name in names)
-        (tmp_path / "lancens.yaml").write_text(f"{head}      n:\n        tables:\n{tables}")
-
-    def there() -> dict[str, str]:
-        with closing(registry.connect(impl, config)) as backend:
-            found = backend.scan().tables.values()
-        return {table.id[-1]: table.location.removeprefix("file:") for table in found}
-
-    write(key, "silver")
+    names = [f"t{number:03}" for number in range(ON_A_SERVER)]
+    key = {"name": "id", "type": "int64", "nullable": False}
+    block: dict[str, Any] = {"evolve": "additive", "properties": {"tier": "silver"}, "schema": [key]}
+    lake.write("n", dict.fromkeys(names, block))
     assert lancens(capsys, "apply", "--auto-approve").code == 0
-    places = there()
+    places = lake.places("n")
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False)])
     for place in places.values():
         lance.write_dataset(pa.table({"id": range(1000)}, schema=schema), place, mode="append")
     before = files_of(tmp_path / "lake")
-    write(more, "gold")
-    killed(seeded(f"kill columns {round_}").randrange(1, EVOLVING))
+    block["properties"] = {"tier": "gold"}
+    block["schema"] = [{**key, "nullable": True}, {"name": "age", "type": "int32"}]
+    lake.write("n", dict.fromkeys(names, block))
+    killed(seeded(f"kill columns {round_}").randrange(1, ON_A_SERVER))
 
-    assert there() == places
+    assert lake.places("n") == places
     assert {lance.dataset(place).count_rows() for place in places.values()} == {1000}
     again = lancens(capsys, "apply", "--auto-approve")
     assert again.code == 0, again

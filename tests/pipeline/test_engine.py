@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +33,8 @@ from reconciler.storage import create_empty
 from tests.cli.running import shell
 from tests.pipeline.plugins.frozen_backend import freeze
 from tests.pipeline.troubled import SECRET, Troubled
+from tests.servers.unity_contract import Answer, Contract
+from tests.servers.unity_contract_server import serving
 from tests.soak import count
 from tests.states import held_names, mirrors, safeguards, situations
 
@@ -277,3 +280,39 @@ def test_where_spark_runs_is_no_option_of_the_local_engine(tmp_path: Path) -> No
     refused = shell("plan", "--master", "local[2]", folder=tmp_path)
     assert (refused.code, refused.out) == (1, "")
     assert "--master and --spark-conf are for --engine spark" in refused.err
+
+
+class _Folding(Contract):
+    """A Unity Catalog that takes the name of every table in lower case, and answers so."""
+
+    def answer(self, method: str, path: str, query: Mapping[str, str], body: object, token: str | None) -> Answer:
+        if isinstance(body, dict) and path.endswith("/tables"):
+            body = {**body, "name": body["name"].lower()}
+        return super().answer(method, path.lower(), query, body, token)
+
+
+def test_names_that_the_service_of_a_mirror_folds_are_blocked(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    contract = _Folding()
+    contract.add_catalog("main")
+    contract.add_schema("main", "s")
+    contract.add_lance_table("main", "s", "orders")
+    for name in ("Orders", "users"):
+        create_empty(str(tmp_path / f"lake/{name}.lance"), COLUMNS, {})
+    with serving(contract) as server:
+        unity = {"impl": "unity", "config": {"endpoint": server.url, "catalog": "main"}}
+        mirror = {"from": "lake", "into": ["main", "s"]}
+        catalogs = {
+            "lake": {"impl": "dir", "config": {"root": str(tmp_path / "lake")}},
+            "uc": {**unity, "mirror": mirror},
+            "other": {"impl": "dir", "config": {"root": str(tmp_path / "other")}, "mirror": {"from": "lake"}},
+        }
+        path = tmp_path / "lancens.yaml"
+        path.write_text(json.dumps({"version": 1, "name": "shop", "catalogs": catalogs}))
+        manifest = load(path)
+        local = plan(manifest)
+        assert [one.kept_as for one in local.blocked if one.catalog == "uc"] == [("main", "s", "orders")]
+        assert [change.address for change in local.changes if change.catalog == "uc"] == ["uc/main/s/users"]
+        assert plan_on_spark(spark, manifest).to_json() == local.to_json()

@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import click
@@ -15,12 +16,10 @@ import pytest
 from reconciler.backends import registry
 from reconciler.cli import _COMMANDS, _lancens
 from reconciler.errors import LancensError
+from tests.pages.blocks import PAGES, ROOT, calls, mentions, sections, untagged
+from tests.pages.runs import ANSWERS, NOT_RUN, RUNS, run_of
 
-ROOT = Path(__file__).parents[2]
-PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-FENCE = re.compile(r"^```(?:sh|bash|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-SHELL = {"&&", "||", "|", ";", ">", ">>", "<"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -54,28 +53,54 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     assert schema in (tmp_path / "plan" / "index.html").read_text(encoding="utf-8")
 
 
-def _commands(page: Path) -> list[list[str]]:
-    """Return the arguments of every call of `lancens` in the shell blocks of a page."""
-    found = []
-    for block in FENCE.findall(page.read_text(encoding="utf-8")):
-        for line in block.replace("\\\n", " ").splitlines():
-            words = shlex.split(line.removeprefix("$ "), comments=True)
-            while "lancens" in words:
-                words = words[words.index("lancens") + 1 :]
-                end = next((place for place, word in enumerate(words) if word in SHELL), len(words))
-                found.append(words[:end])
-    return found
+def parse_problem(name: str, arguments: list[str]) -> str | None:
+    """Return why the command line does not take a command, None where it does."""
+    command = _lancens.get_command(click.Context(_lancens), name)
+    if command is None:
+        return f"{name} is not a command"
+    try:
+        command.make_context(name, [*arguments])
+    except click.UsageError as error:
+        return f"lancens {shlex.join([name, *arguments])}: {error.format_message()}"
+    except LancensError as error:
+        if "the variables in" not in str(error):  # a file that is read with the command line, and is not here
+            raise
+    return None
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_command_on_a_page_is_one_that_the_command_line_takes(page: Path) -> None:
-    for name, *arguments in _commands(page):
-        command = _lancens.get_command(click.Context(_lancens), name)
-        assert command is not None, f"{name} is not a command"
-        try:
-            command.make_context(name, arguments)
-        except click.UsageError as error:
-            pytest.fail(f"lancens {shlex.join([name, *arguments])}: {error.format_message()}")
-        except LancensError as error:
-            if "the variables in" not in str(error):  # a file that is read with the command line, and is not here
-                raise
+    assert [problem for name, *arguments in calls(page) if (problem := parse_problem(name, arguments))] == []
+    named = [words for words in mentions(page) if words and not words[0].isupper()]
+    problems = [problem for name, *arguments in named if (problem := parse_problem(name, arguments))]
+    assert [problem for problem in problems if "Missing" not in problem] == []  # a command without what it takes
+
+
+def test_all_that_a_reader_types_is_run_or_said_not_to_be() -> None:
+    """What runs it is tests/pages."""
+    assert untagged() == [], "write `sh` or `console` behind the fence"
+    unrun = [
+        f"{section}: {line}"
+        for section in sections()
+        if run_of(section) is None and str(section) not in NOT_RUN
+        for block in section.blocks
+        for line in (block.commands if block.language != "python" else ["python"])
+        if not line.startswith((*NOT_RUN, "#"))
+    ]
+    assert unrun == [], "say in tests/pages/runs.py where it runs, or why not"
+
+
+def test_nothing_is_said_to_be_run_that_is_on_no_page() -> None:
+    found = {str(section) for section in sections()}
+    lines = [line for section in sections() for block in section.blocks for line in block.commands]
+    assert {name for name in RUNS if name not in found} == {ANSWERS}
+    assert [text for text in NOT_RUN if text not in found and not any(line.startswith(text) for line in lines)] == []
+    assert len([name for name in found if name.startswith(ANSWERS)]) >= 20
+
+
+def test_the_extras_that_pages_install_are_there() -> None:
+    text = "\n".join(page.read_text("utf-8") for page in PAGES)
+    named = {extra for some in re.findall(r"(?:lancens|\.)\[([a-z,]+)\]", text) for extra in some.split(",")}
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    assert named - declared.keys() == set()
+    assert {"glue", "spark"} <= named

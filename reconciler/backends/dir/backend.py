@@ -273,7 +273,9 @@ class DirBackend(Backend):
         """Merge ``changes`` into a table's properties and, where given, set its location.
 
         The new place is claimed before the entry says so: an entry whose directory is not a table counts as not made,
-        and again after, as whoever leaves that place at the same time may mark it in between.
+        and again after, as whoever leaves that place at the same time may mark it in between. The old place of a table
+        in a namespace is marked before, so that no run that is cut off leaves it to be a table of its own; that of a
+        root table is not, for it would be gone until the entry says the new one.
         """
         wanted = None if location is None else self._places.stored(location)
 
@@ -286,6 +288,8 @@ class DirBackend(Backend):
             altered = self._live_table(row)
             if not locations.same(live.location, altered.location):
                 self._claim(altered)
+                if len(identifier) > 1:
+                    self._release(live, going=join(identifier))
             return _put(contents, identifier, row), (live, altered)
 
         before, altered = self._manifest.update(change)

@@ -5,16 +5,20 @@ The reference server keeps names as they are, so the stand-in is made to fold th
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import lance
+import pyarrow as pa
 import pytest
 
 import reconciler
 from reconciler.backends.unity import UnityBackend, config
 from reconciler.errors import CatalogError, InvalidInputError, UnsupportedOperationError
+from reconciler.planner.plan import Plan
 from tests.catalogs.unity.conftest import CATALOG
-from tests.plans import assert_blocked
+from tests.plans import assert_blocked, blocked
 from tests.servers.unity_contract import API, Answer, Contract
 from tests.servers.unity_contract_server import UnityServer, serving
 
@@ -100,6 +104,72 @@ def test_names_that_differ_in_capitals_are_two_where_the_service_keeps_them(tmp_
             ("declare-table", "Orders"),
             ("deregister-table", "orders"),
         ]
+
+
+def mirror(folder: Path, server: UnityServer, *tables: str, **mirror: object) -> reconciler.Manifest:
+    """A directory with tables in a namespace ``Sales``, which the catalog follows."""
+    lake = folder / "source"
+    for name in tables:
+        if not (lake / f"data/{name}.lance").exists():
+            lance.write_dataset(pa.table({"id": [1]}), str(lake / f"data/{name}.lance"))
+    blocks = {name: {"location": str(lake / f"data/{name}.lance")} for name in tables}
+    uc = {"impl": "unity", "config": {"endpoint": server.url, "catalog": CATALOG}}
+    catalogs = {
+        "lake": {"impl": "dir", "config": {"root": str(lake)}, "namespaces": {"Sales": {"tables": blocks}}},
+        "uc": {**uc, "mirror": {"from": "lake", "into": [CATALOG], **mirror}},
+    }
+    path = folder / "mirror.yaml"
+    path.write_text(json.dumps({"version": 1, "name": "shop", "catalogs": catalogs}))
+    return reconciler.load(path)
+
+
+def in_catalog(server: UnityServer) -> list[str]:
+    return ["/".join(name[1:]) for name in UnityBackend(endpoint=server.url, catalog=CATALOG).scan().tables]
+
+
+def test_a_mirrored_table_that_the_service_renames_is_blocked_with_the_line_to_add(
+    folding: UnityServer, tmp_path: Path
+) -> None:
+    """It ended the plan of everything."""
+    assert applied(mirror(tmp_path, folding, "orders", names={"Sales": "sales"}), tmp_path) == []
+
+    both = mirror(tmp_path, folding, "orders", "Orders", names={"Sales": "sales"})
+    plan = reconciler.plan(both)
+    [said] = blocked(plan)
+    assert said.partition(": ")[2] == (
+        "uc/main/sales/Orders: the service keeps `main/sales/Orders` as `main/sales/orders` "
+        "-> write `names: {Sales/Orders: sales/orders}` in the `mirror` of uc"
+    )
+    report = reconciler.apply(Plan.from_json(plan.to_json()), both, journal=tmp_path / "journal", skip_blocked=True)
+    assert report.ok
+    assert [change.address for change in reconciler.plan(both).changes] == []
+
+    names = {"Sales": "sales", "Sales/Orders": "sales/orders_2"}
+    assert applied(mirror(tmp_path, folding, "orders", "Orders", names=names), tmp_path) == []
+    assert in_catalog(folding) == ["sales/orders", "sales/orders_2"]
+
+
+def test_what_the_service_has_for_a_table_under_another_name_is_not_taken_away(
+    folding: UnityServer, tmp_path: Path
+) -> None:
+    """A table whose name gets a capital in the source is the same one for such a service."""
+    assert applied(mirror(tmp_path, folding, "orders", "users", names={"Sales": "sales"}), tmp_path) == []
+    renamed = mirror(tmp_path, folding, "Orders", "users", names={"Sales": "sales"})
+    plan = reconciler.plan(renamed, allow_mass_removal=True)
+    assert_blocked(plan, match=r"uc/main/sales/Orders: the service keeps .* -> write `names: {Sales/Orders: sales/ord")
+    assert [change.address for change in plan.changes if change.catalog == "uc"] == []
+    assert [change.address for change in plan.waiting] == ["uc/main/sales/orders"]
+    saved = Plan.from_json(plan.to_json())
+    assert reconciler.apply(saved, renamed, journal=tmp_path / "journal", skip_blocked=True).ok
+    assert in_catalog(folding) == ["sales/orders", "sales/users"]
+
+
+def test_the_line_is_that_of_the_namespace_that_the_service_renames(folding: UnityServer, tmp_path: Path) -> None:
+    assert applied(mirror(tmp_path, folding, "orders", names={"Sales": "sales"}), tmp_path) == []
+    assert_blocked(
+        reconciler.plan(mirror(tmp_path, folding, "orders", "users"), allow_mass_removal=True),
+        match=r"users: the service keeps `main/Sales` as `main/sales` -> write `names: {Sales: sales}` in the `mirror`",
+    )
 
 
 def test_reading_by_another_name_is_refused_as_well(folding: UnityServer) -> None:

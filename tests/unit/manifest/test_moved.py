@@ -57,7 +57,19 @@ AT = "lancens.yaml:7:"
         (lines("{from: x/y, to: new/gone}"), f"{AT}29: `to` in `moved`: `new/gone` is `absent: true`, so that nothing"),
         (
             lines("{from: x/y, to: y/z}", "{from: y/z, to: new/a}"),
-            f"{AT}35 moves it on; write one line for both: {{from: x/y, to: new/a}}",
+            f"{AT}35 moves it on; write one line for all: {{from: x/y, to: new/a}}",
+        ),
+        (
+            lines("{from: x/y, to: y/z}", "{from: y/z, to: z/z}", "{from: z/z, to: new/a}"),
+            f"{AT}35 moves it on; write one line for all: {{from: x/y, to: new/a}}",
+        ),
+        (
+            lines("{from: x/y, to: y/z}", "{from: y/z, to: x/y}"),
+            f"{AT}29: `to` in `moved`: `y/z` is not in the manifest of lake; expected a table or a namespace",
+        ),
+        (
+            lines("{from: new/x, to: new/x}"),
+            f"{AT}31: `to` in `moved`: `new/x` is not in the manifest of lake; did you mean `new/b`?",
         ),
         (
             lines("{from: x/y, to: new/a}", "{from: x/y, to: new/b}"),

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from reconciler.arrow_types import from_arrow_schema, make_column, to_arrow_schema
+from reconciler.manifest import load
 from reconciler.planner.mending import remedy
 from reconciler.planner.schemas import SchemaDifference, compare
 from reconciler.state import Column, Evolve, ExtraColumns, Schema
@@ -191,7 +192,7 @@ NULLABLE: Schema = (ID, make_column("c", "int8"))
     ("desired", "found", "evolve", "written_first"),
     [
         (NULLABLE, (ID,), Evolve.NEVER, "write `evolve: additive` in its block, or change the data: "),
-        (NULLABLE, (ID,), None, "write the columns that the data has in its block, or change the data: "),
+        (NULLABLE, (ID,), None, "take `c` out of its block, or change the data: "),
         (
             (ID, column("int8", nullable=False)),
             (ID,),
@@ -202,12 +203,24 @@ NULLABLE: Schema = (ID, make_column("c", "int8"))
             (ID,),
             NULLABLE,
             Evolve.NEVER,
-            "write the columns in its block or `extra_columns: keep`, or change the data: ",
+            "write `{name: c, type: int8}` in its block or `extra_columns: keep`, or change the data: ",
         ),
         (
             NULLABLE,
             (ID, column("int16")),
-            True,
+            Evolve.NEVER,
+            "write `{name: c, type: int16}` in its block, or change the data: ",
+        ),
+        (
+            (*NULLABLE, make_column("d", "int8")),
+            (ID, column("list<float32>", nullable=False)),
+            Evolve.NEVER,
+            'take `d` out of its block and write `{name: c, type: "list<float32>", nullable: false}` in it',
+        ),
+        (
+            (ID, *(make_column(name, "int8") for name in "abcd")),
+            (ID, *(make_column(name, "int16") for name in "abcd")),
+            Evolve.NEVER,
             "write the columns that the data has in its block, or change the data: ",
         ),
     ],
@@ -215,3 +228,22 @@ NULLABLE: Schema = (ID, make_column("c", "int8"))
 def test_it_says_first_what_to_write(desired: Schema, found: Schema, evolve: Evolve | None, written_first: str) -> None:
     whole = compare(desired, found)
     assert remedy(whole, whole.extra, "/t.lance", evolve).startswith(written_first)
+
+
+NAMES = ["amount", "null", "a b", "a: b", "-", '"quoted"', "#", "0"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", ["int16", "decimal128(10, 2)", "struct<a: int32>"])
+def test_what_is_to_be_written_is_what_a_manifest_takes(name: str, kind: str, tmp_path: Path) -> None:
+    """The line is put into a manifest as it stands, and then nothing differs."""
+    found = (make_column(name, kind, nullable=False),)
+    whole = compare((make_column(name, "int8"),), found)
+    [line] = re.findall(r"write `(\{.*?\})` in its block", remedy(whole, (), "/t.lance", Evolve.NEVER))
+    manifest = tmp_path / "lancens.yaml"
+    manifest.write_text(
+        "version: 1\nname: s\ncatalogs:\n  lake:\n    impl: memory\n    namespaces:\n      a:\n        tables:\n"
+        f"          t:\n            schema:\n              - {line}\n"
+    )
+    [block] = load(manifest).catalogs["lake"].desired.tables.values()
+    assert block.schema == found

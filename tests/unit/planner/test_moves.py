@@ -364,13 +364,47 @@ def test_data_that_is_registered_again_is_told_whatever_else_goes() -> None:
     ]
 
 
-def test_nothing_is_told_of_what_cannot_be_told_apart_or_moved_or_is_absent() -> None:
+def test_what_cannot_be_told_apart_is_told_together() -> None:
     two = live(live_table("a/x", owner=OWNER), live_table("a/y", owner=OWNER))
-    assert hints(desired(table("a/new")), two) == []
+    line = "To keep the data with the name, write in the catalog's block: moved: [{from: a/OLD, to: a/new}]"
+    said = f"a/new (new) may be one of a/x, a/y (deregister) under another name. {line}"
+    assert said in notes(plan_of(desired(table("a/new")), two, capabilities=IN_PLACE))
+    five = live(*(live_table(f"a/{name}", owner=OWNER) for name in "vwxyz"))
+    [note] = [note for note in notes(plan_of(desired(table("a/p"), table("a/q")), five)) if "may be" in note]
+    assert note.startswith("one of a/p, a/q (new) may be one of a/v, a/w, a/x and 2 more (deregister) under")
+    assert note.endswith("moved: [{from: a/OLD, to: a/NEW}]")
+    found = {"a/new": stored(StorageKind.DATASET, "/data/a/new.lance", USERS)}
+    plan = plan_of(desired(table("a/new", location="/data/a/new.lance")), two, storage=found)
+    assert [note for note in notes(plan) if "may be" in note] == []
+
+
+def test_nothing_is_told_of_what_cannot_be_moved_or_is_absent() -> None:
     said = desired(table("a/new"), table("a/x", absent=True))
     assert hints(said, live(live_table("a/x", owner=OWNER))) == []
     pinned = Capabilities(rename_within=0, pinned_root_tables=True)
     assert hints(desired(table("new")), live(live_table("old", owner=OWNER)), pinned) == []
+
+
+# ---- the name of a namespace that goes -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "lines", [{"a_c_t": "a/c"}, {"a_x": "b", "b_y": "a"}], ids=["into the name it is below", "into each other's"]
+)
+def test_a_namespace_has_its_name_until_its_tables_have_moved(lines: Mapping[str, str]) -> None:
+    """Where tables and namespaces share names, neither can come first; elsewhere both are planned."""
+    wanted = moving(*(table(to) for to in lines.values()), lines=lines)
+    spaces = {identifier(old.replace("_", "/"))[:-1] for old in lines}
+    there = live(
+        *(live_namespace("/".join(one), owner=OWNER) for one in spaces),
+        *(live_table(old.replace("_", "/"), owner=OWNER) for old in lines),
+    )
+    shared = plan_of(wanted, there, capabilities=replace(IN_PLACE, one_name_space=True))
+    assert steps(shared) == []
+    assert_blocked(shared, match="cannot be moved to that name: a namespace has it until its tables have moved")
+    apart = steps(plan_of(wanted, there, capabilities=IN_PLACE))
+    assert apart[: len(lines)] == sorted(f"move-table {to}" for to in lines.values())
+    assert apart[len(lines) :] == sorted(f"drop-namespace {'/'.join(one)}" for one in spaces)
 
 
 # ---- a new table under the old name ----------------------------------------------------------------------------------

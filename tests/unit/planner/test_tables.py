@@ -73,8 +73,9 @@ class TestNew:
         [said] = blocked(plan)
         assert said == (
             "lancens.yaml:1: lake/t: the data at /data/new.lance has other columns than its block: `name` (string) is "
-            "not in the data; `user_id` is int32 not null in the data, int64 not null in the block -> write the "
-            'columns that the data has in its block, or change the data: `ds = lance.dataset("/data/new.lance"); '
+            "not in the data; `user_id` is int32 not null in the data, int64 not null in the block -> take "
+            "`name` out of its block and write `{name: user_id, type: int32, nullable: false}` in it, or change the "
+            'data: `ds = lance.dataset("/data/new.lance"); '
             'ds.alter_columns({"path": "user_id", "data_type": pa.int64()}); '
             'ds.add_columns(pa.schema([pa.field("name", pa.string())]))`; if `extra` is `name` under its old name, '
             'rename it: `lance.dataset("/data/new.lance").alter_columns({"path": "extra", "name": "name"})`'
@@ -413,8 +414,8 @@ class TestSchema:
         facts = {"t": stored(StorageKind.DATASET, schema=(*USERS, Column("extra", "int8")))}
         [said] = blocked(plan_of(desired(block), self.there, storage=facts))
         assert said.endswith(
-            "`extra` (int8) is not in the block -> write the columns in its block or `extra_columns: keep`, or change "
-            'the data: `lance.dataset("/data/new.lance").drop_columns(["extra"])`'
+            "`extra` (int8) is not in the block -> write `{name: extra, type: int8}` in its block or "
+            '`extra_columns: keep`, or change the data: `lance.dataset("/data/new.lance").drop_columns(["extra"])`'
         )
 
     def test_metadata_engines_add_to_a_column_is_no_difference(self) -> None:

@@ -1,0 +1,124 @@
+"""How the tests type what a section has a reader type, in a folder that is like the reader's."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.pages.blocks import Block, Section
+from tests.servers.process import running
+
+__all__ = ["Place", "Run"]
+
+_ANSWERS = b"yes\n" * 8
+_SECONDS = 600
+_SERVE_PORT = 2333
+_SPARK = "spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC\nspark.driver.memory 1g\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a section is typed: a folder, what stands there in the place of the page's own names, and the variables."""
+
+    folder: Path
+    request: pytest.FixtureRequest
+    instead: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def write(self, name: str, text: str) -> None:
+        (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.folder / name).write_text(text, "utf-8")
+
+    def written(self, text: str) -> str:
+        """Return a text of the page as it is typed here."""
+        for its, ours in self.instead.items():
+            assert its in text, f"the page does not say {its} any more"
+            text = text.replace(its, ours)
+        return text
+
+    def type(self, *command: str | Path) -> str:
+        """Run a command to which somebody at a terminal answers `yes`; return all that it prints."""
+        ours, its = os.openpty()
+        with closing(os.fdopen(ours, "wb", buffering=0)) as person, closing(os.fdopen(its, "rb")) as terminal:
+            person.write(_ANSWERS)
+            done = subprocess.run(
+                [*map(str, command)],
+                cwd=self.folder,
+                env=self._environment(),
+                stdin=terminal,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=_SECONDS,
+                check=False,
+            )
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    @contextmanager
+    def serving(self, command: str) -> Iterator[None]:
+        """Run ``lancens serve`` as it is typed until the block ends; the block starts when it listens."""
+
+        def answers() -> bool:
+            socket.create_connection(("127.0.0.1", _SERVE_PORT), timeout=1).close()
+            return True
+
+        words = ["sh", "-c", f"exec {command}"]
+        log = self.folder / "serve.log"
+        with running(words, log, answers, environment=self._environment(), directory=self.folder):
+            yield
+
+    def _environment(self) -> dict[str, str]:
+        path = os.pathsep.join((str(self.folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]))
+        self.write("spark/spark-defaults.conf", _SPARK)  # a short life is not worth more
+        spark = str(self.folder / "spark")
+        return {**os.environ, "PATH": path, "NO_COLOR": "1", "SPARK_CONF_DIR": spark, **self.environment}
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How a section is run: what makes the place, what is to be printed, and what its Python starts from."""
+
+    make: Callable[[Place], None]
+    shows: tuple[str, ...] = ()
+    given: str = ""
+
+    def type(self, section: Section, place: Place, leave_out: Collection[str] = ()) -> None:
+        """Type the blocks of a section one after the other, without the lines that begin like one in ``leave_out``."""
+        self.make(place)
+        shown: list[str] = []
+        with ExitStack() as servers:
+            for block in section.blocks:
+                if block.language == "python":
+                    place.write("typed.py", self.given + block.text)
+                    shown.append(place.type(sys.executable, "typed.py"))
+                else:
+                    shown.append(self._shell(block, place, servers, tuple(leave_out)))
+        for text in self.shows:
+            assert text in "".join(shown), "".join(shown)
+
+    def _shell(self, block: Block, place: Place, servers: ExitStack, leave_out: tuple[str, ...]) -> str:
+        lines = [line for line in block.commands if not line.startswith(leave_out)]
+        lines = [one for one in place.written("\n".join(lines)).splitlines() if one]
+        if not any(line.startswith("lancens serve") for line in lines):
+            shown = place.type("sh", "-euc", "\n".join(lines))
+            for printed in block.printed:
+                assert _untimed("\n".join(printed)) in _untimed(shown), shown
+            return shown
+        for line in lines:
+            servers.close()
+            servers.enter_context(place.serving(line))
+        return ""
+
+
+def _untimed(text: str) -> str:
+    return re.sub(r"/tmp/\S*|\S*/lake\b", "/lake", text)

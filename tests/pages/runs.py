@@ -1,0 +1,201 @@
+"""In which folder each section of the pages is typed, and what is not typed at all, with the reason."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+
+import lance
+import pyarrow as pa
+
+from tests.pages.blocks import ROOT, Section, first_yaml
+from tests.pages.running import Place, Run
+from tests.servers.glue import GlueServer
+from tests.servers.go_tools import opa
+from tests.servers.hive import Metastore
+
+__all__ = ["ANSWERS", "NOT_RUN", "RUNS", "run_of"]
+
+ANSWERS = "docs/how-do-i.md"
+_TOKEN = "a-token-of-the-tests-of-the-pages"
+
+# ---- places
+
+
+def _datasets(place: Place) -> None:
+    """A directory with two datasets, and nothing of lancens."""
+    for name in ("users", "orders"):
+        lance.write_dataset(pa.table({"id": [1, 2]}), str(place.folder / f"lake/{name}.lance"))
+    place.write("bin/editor", "#!/bin/sh\nsed -i 's/users: {}/users: {properties: {tier: gold}}/' \"$1\"\n")
+    (place.folder / "bin/editor").chmod(0o755)
+    place.environment["EDITOR"] = "editor"
+
+
+def _from_page(page: str) -> Callable[[Place], None]:
+    """The folder with the first manifest of a page."""
+
+    def make(place: Place) -> None:
+        place.write("lancens.yaml", first_yaml(ROOT / page))
+
+    return make
+
+
+def _shop(place: Place) -> None:
+    """The folder in which the manifest of the page of answers was applied."""
+    shutil.copytree(place.request.getfixturevalue("applied"), place.folder, dirs_exist_ok=True)
+
+
+def _changed(place: Place) -> None:
+    """That, and a change that is to be made."""
+    _shop(place)
+    manifest = place.folder / "lancens.yaml"
+    manifest.write_text(manifest.read_text("utf-8").replace("tier: gold", "tier: silver"), "utf-8")
+
+
+def _prod(place: Place) -> None:
+    """That, and a manifest of another environment, which is applied as well."""
+    _shop(place)
+    place.write(
+        "prod.yaml",
+        "version: 1\nname: shop\ncatalogs:\n  prod:\n    impl: dir\n    config: {root: ./prod}\n"
+        "    namespaces: {analytics: {tables: {clicks: {schema: [{name: url, type: string}]}}}}\n",
+    )
+    place.type("lancens", "apply", "prod.yaml", "--auto-approve")
+
+
+def _prod_alone(place: Place) -> None:
+    _prod(place)
+    (place.folder / "prod.yaml").rename(place.folder / "lancens.yaml")
+
+
+def _prod_without_manifest(place: Place) -> None:
+    _prod(place)
+    (place.folder / "lancens.yaml").unlink()
+
+
+def _hive(place: Place) -> None:
+    """A metastore with a Lance table, and a folder with no manifest."""
+    hive: Metastore = place.request.getfixturevalue("hive")
+    place.instead["thrift://metastore:9083"] = hive.uri
+
+
+def _audited(place: Place) -> None:
+    _prod(place)
+    _hive(place)
+    place.instead["s3://ops/lancens-audits.lance"] = "audits.lance"
+
+
+def _environments(place: Place) -> None:
+    place.write(
+        "lancens.yaml",
+        'version: 1\nname: shop\ncatalogs:\n  lake:\n    impl: dir\n    config: {root: "${var:root}"}\n'
+        '    tables: {users: {schema: [{name: id, type: int64}], properties: {env: "${var:environment}"}}}\n',
+    )
+    for name in ("dev", "prod"):
+        place.write(f"{name}.vars.yaml", f"root: ./{name}-lake\nenvironment: {name}\n")
+
+
+def _doctored(place: Place) -> None:
+    _shop(place)
+    glue: GlueServer = place.request.getfixturevalue("glue")
+    config = glue.config()
+    place.environment.update(
+        AWS_ACCESS_KEY_ID=config["access_key_id"],
+        AWS_SECRET_ACCESS_KEY=config["secret_access_key"],
+        AWS_ENDPOINT_URL_GLUE=config["endpoint"],
+        NO_PROXY="127.0.0.1",
+    )
+
+
+def _served(place: Place) -> None:
+    _shop(place)
+    _hive(place)
+    for name in ("reader", "writer"):
+        place.write(name, _TOKEN + name)
+        place.instead[f"/run/secrets/{name}"] = name
+    place.instead["0.0.0.0"] = "127.0.0.1"  # noqa: S104 - of the page, and not listened on
+
+
+def _behind_a_proxy(place: Place) -> None:
+    _shop(place)
+    for name in ("reader", "writer"):
+        place.write(name, _TOKEN + name)
+
+
+def _conforming(place: Place) -> None:
+    place.instead["/tmp/lake"] = str(place.folder / "lake")
+
+
+def _fleet(place: Place) -> None:
+    _shop(place)
+    place.instead["local[8]"] = "local[2]"
+
+
+def _policies(place: Place) -> None:
+    place.write(
+        "lancens.yaml",
+        "version: 1\nname: shop\ncatalogs:\n  lake:\n    impl: dir\n    config: {root: ./lake}\n"
+        "    tables: {users: {schema: [{name: id, type: int64}], properties: {owner: ml}}}\n",
+    )
+    shutil.copytree(ROOT / "examples/policy", place.folder / "examples/policy")
+    (place.folder / "bin").mkdir()
+    (place.folder / "bin/opa").symlink_to(opa())
+
+
+def _nothing(place: Place) -> None:
+    pass
+
+
+# ---- what is run where, and what is not
+
+_SPARK = "from reconciler.pipeline import spark_session\nopened = spark_session()\nspark = opened.__enter__()\n"
+
+RUNS: Mapping[str, Run] = {
+    "README.md": Run(_hive, ("No changes.",)),
+    "README.md#Try it": Run(
+        _datasets, ("Added to lancens.yaml: 0 namespaces, 2 tables", "No changes.", "+ tier: gold")
+    ),
+    "README.md#A fleet of tables": Run(_fleet, ("Wrote inventory.lance", "Report: report/audit.html", "No changes.")),
+    "README.md#Documentation": Run(_changed),
+    "docs/apply.md": Run(_changed, ("Only `yes` is accepted", "Applied 1 of 1 change")),
+    "docs/audit.md": Run(_audited, ("Report: report/audit.html",)),
+    "docs/catalogs/memory.md": Run(_nothing),
+    "docs/commands.md#Import": Run(_prod_without_manifest, ("analytics", "Wrote found.yaml")),
+    "docs/commands.md#Release": Run(_prod, ("- managed-by: shop/lake", "~ analytics/clicks  update  released")),
+    "docs/commands.md#Doctor": Run(_doctored, ('"detail": "glue: eu-west-1',)),
+    "docs/conformance.md": Run(_conforming, ("passed",)),
+    ANSWERS: Run(_shop),
+    "docs/index.md": Run(_datasets, ("No changes.",)),
+    "docs/manifest.md": Run(_from_page("docs/manifest.md"), ("is valid", "Plan: 2 to create", "Applied")),
+    "docs/manifest.md#Environments": Run(
+        _environments, ("at ./dev-lake/users.lance", "at ./prod-lake/users.lance", "Applied 1 of 1 change")
+    ),
+    "docs/pipeline.md": Run(_shop, ("Wrote inventory.lance",)),
+    "docs/pipeline.md#Plans": Run(_changed),
+    "docs/pipeline.md#Your own queries": Run(_prod_alone, ("count",), _SPARK),
+    "docs/plan.md": Run(_changed, ("tier: gold -> silver",)),
+    "docs/plan.md#JSON": Run(_changed),
+    "docs/plan.md#From Python": Run(_changed, ("gold",)),
+    "docs/plan.md#Policies": Run(_policies),
+    "docs/serve.md": Run(_served),
+    "docs/serve.md#Behind a proxy": Run(_behind_a_proxy),
+}
+"""How each section is run; each answer of the page of answers is run alike."""
+
+NOT_RUN: Mapping[str, str] = {
+    "make demo": "tests/cli/test_examples.py runs the demo",
+    "make test": "runs this test",
+    "make torture": "takes hours; tests/torture has a sample",
+    ".venv/bin/python -m tests.torture": "takes hours; tests/torture has a sample",
+    "pip install": "needs an index; tests/unit/test_installing.py asks pip what it would install",
+    "gh attestation verify": "needs GitHub, and a release",
+    "docs/conformance.md#In the tests of a backend": "needs the reader's backend; test_documented_backend.py has one",
+    "docs/writing-a-backend.md": "is a module; test_documented_backend.py runs the conformance kit over it",
+}
+"""What is not run, and why: the beginning of a line, or a section."""
+
+
+def run_of(section: Section) -> Run | None:
+    """Return how a section is run; None where nothing says it."""
+    page = str(section.page.relative_to(ROOT))
+    return RUNS.get(str(section)) or (RUNS[page] if page == ANSWERS else None)
