@@ -21,16 +21,19 @@ from reconciler.backends.glue.structures import (
     CATALOG,
     DATABASE,
     KINDS,
+    LOCATION,
     catalog_oddity,
     database_oddity,
     foreign_table,
     live_catalog,
     live_database,
     live_table,
+    new_database,
     new_table,
     shown_columns,
     table_oddity,
     with_columns,
+    with_properties,
     with_state,
 )
 from reconciler.backends.hive_columns import hive_columns
@@ -100,6 +103,7 @@ class GlueBackend(Backend):
         self._service = Service(self.config)
         self._account_lock = threading.Lock()
         self._account = self.config.catalog_id
+        self._scanned: tuple[Scope, Mapping[Identifier, LiveNamespace]] = Scope(()), {}
 
     def close(self) -> None:
         """Give back the connections."""
@@ -110,7 +114,9 @@ class GlueBackend(Backend):
     def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
         """Return everything within ``scope``."""
         with self._service.one_scan():
-            return scan(self._service, self._root, scope, self.parallelism)
+            snapshot = scan(self._service, self._root, scope, self.parallelism)
+        self._scanned = scope, snapshot.namespaces
+        return snapshot
 
     def load_namespace(self, identifier: Identifier) -> LiveNamespace:
         """Return one namespace.
@@ -183,6 +189,8 @@ class GlueBackend(Backend):
         wanted = kind or properties.get(KIND) or DATABASE
         if wanted not in KINDS:
             raise InvalidInputError(f"glue: a namespace is a {CATALOG} or a {DATABASE}, not a `{wanted}`")
+        if wanted == DATABASE:
+            _check_location(identifier, properties)
         parameters = _without_kind(properties)
         made = LiveNamespace(identifier, parameters, wanted)
         try:
@@ -215,7 +223,7 @@ class GlueBackend(Backend):
         try:
             self._service.catalog(self._place(identifier))
         except NamespaceNotFoundError:
-            self._service.create_database(self._place(identifier[:-1]), identifier[-1], parameters)
+            self._service.create_database(self._place(identifier[:-1]), new_database(identifier[-1], parameters))
         else:
             raise NamespaceAlreadyExistsError(f"glue: `{join(identifier)}` already exists, as a catalog")
 
@@ -244,13 +252,15 @@ class GlueBackend(Backend):
         yield from (catalog["Name"] for catalog in self._service.catalogs(place))
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
-        """Merge ``changes`` into the parameters of a catalog or database; all other fields stay."""
+        """Merge ``changes`` into the parameters of a catalog or database and its location; all other fields stay."""
         changes = replace(changes, set=_without_kind(changes.set))
         database = self._database(identifier)
         if database is not None:
-            database["Parameters"] = changes.applied_to(database.get("Parameters") or {})
-            self._service.update_database(self._place(identifier[:-1]), database)
-            return live_database(identifier, database)
+            _check_location(identifier, changes.set)
+            properties = changes.applied_to(live_database(identifier, database).properties)
+            altered = with_properties(database, properties)
+            self._service.update_database(self._place(identifier[:-1]), altered)
+            return live_database(identifier, altered)
         catalog = self._catalog(identifier)
         catalog["Parameters"] = changes.applied_to(catalog.get("Parameters") or {})
         self._service.update_catalog(self._place(identifier), catalog)
@@ -341,17 +351,38 @@ class GlueBackend(Backend):
             if shown_columns(self._table(identifier)) != shown_columns(with_columns(table, columns)):
                 raise repeated.refusal from None
 
+    def default_location(self, identifier: Identifier) -> str | None:
+        """Return the table's place in its database: below that one's own location, or below ``root``.
+
+        What a scan has read is not asked for again: a plan may be about a thousand new tables of one database.
+        """
+        scope, scanned = self._scanned
+        if not scope.contains(identifier[:-1]):
+            return self._place_in(self._database(identifier[:-1]), identifier)
+        database = scanned.get(identifier[:-1])
+        return self._below(database.properties.get(LOCATION) if database else None, identifier)
+
     def direct_location(self, identifier: Identifier) -> str:
-        """Return where a table made directly goes: below the location of its database, where that has one."""
+        """Return the same for a table made directly, as the database is now."""
         database = self._database(identifier[:-1])
         if database is None:
             raise NamespaceNotFoundError(f"glue: namespace `{join(identifier[:-1])}` does not exist")
-        location = database.get("LocationUri")
-        if not location:
+        location = self._place_in(database, identifier)
+        if location is None:
             raise InvalidInputError(
-                f"glue: table `{join(identifier)}` needs a location: neither it nor its database has one"
+                f"glue: table `{join(identifier)}` needs a location: neither it nor its database has one, and no "
+                "`root` is configured"
             )
-        return locations.join(location, f"{identifier[-1]}.lance")
+        return location
+
+    def _place_in(self, database: DatabaseTypeDef | None, identifier: Identifier) -> str | None:
+        return self._below(database.get("LocationUri") if database else None, identifier)
+
+    def _below(self, location: str | None, identifier: Identifier) -> str | None:
+        """Return the place of a table in a database with ``location``; None without one and without ``root``."""
+        if not location and self.config.root is not None:
+            location = locations.join(self.config.root, *identifier[:-1])
+        return locations.join(location, f"{identifier[-1]}.lance") if location else None
 
     # ---- places and entries --------------------------------------------------------------------------------------
 
@@ -409,6 +440,13 @@ class GlueBackend(Backend):
 
 def _without_kind(properties: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in properties.items() if key != KIND}
+
+
+def _check_location(identifier: Identifier, properties: Mapping[str, str]) -> None:
+    """Raise InvalidInputError where ``properties`` name a location for a database that no table can be below."""
+    problem = locations.check(properties[LOCATION]) if LOCATION in properties else None
+    if problem is not None:
+        raise InvalidInputError(f"glue: `{join(identifier)}`: `{LOCATION}`: {problem}")
 
 
 def _require_plain(identifier: Identifier, oddity: str | None) -> None:

@@ -7,7 +7,7 @@ import re
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from reconciler.backends.config import BackendConfig
+from reconciler.backends.config import BackendConfig, Root
 from reconciler.backends.http import endpoint_problem
 from reconciler.backends.http.limits import ServiceLimits
 from reconciler.redaction import slow_digest
@@ -47,6 +47,8 @@ class GlueConfig(ServiceLimits, BackendConfig):
     """Another address than that of AWS, such as a VPC endpoint."""
     region: str | None = None
     """The AWS region; otherwise what the environment says."""
+    root: Root | None = None
+    """The directory or URI that tables go under when neither they nor their database name a location."""
     access_key_id: str | None = Field(default=None, min_length=1, repr=False)
     """Otherwise the default credential chain of AWS speaks."""
     secret_access_key: SecretStr | None = Field(default=None, min_length=1)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mypy_boto3_glue import GlueClient
     from mypy_boto3_glue.type_defs import (
         CatalogTypeDef,
+        DatabaseInputTypeDef,
         DatabaseTypeDef,
         TableInputTypeDef,
         TableTypeDef,
@@ -199,12 +200,12 @@ class Service:
         with self._asking("GetDatabase", label, missing=_no_namespace(label)):
             return self._client().get_database(Name=name, **_in(place))["Database"]
 
-    def create_database(self, place: Place, name: str, parameters: dict[str, str]) -> None:
+    def create_database(self, place: Place, database: DatabaseInputTypeDef) -> None:
         """Make a database. Raises ``RepeatedError`` when an earlier try may have made it."""
-        label = place.label_of(name)
+        label = place.label_of(database["Name"])
         exists = NamespaceAlreadyExistsError(f"glue: database {label} already exists")
         with self._asking("CreateDatabase", label, missing=_no_namespace(place.label), exists=exists, done=_EXISTS):
-            self._client().create_database(DatabaseInput={"Name": name, "Parameters": parameters}, **_in(place))
+            self._client().create_database(DatabaseInput=database, **_in(place))
 
     def update_database(self, place: Place, database: DatabaseTypeDef) -> None:
         """Replace a database by ``database``."""

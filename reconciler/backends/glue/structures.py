@@ -7,7 +7,7 @@ A table is a Lance table when its type is EXTERNAL_TABLE and its parameter ``tab
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from reconciler.names import Identifier
 from reconciler.state import ForeignTable, LiveNamespace, LiveTable, ShownColumn, ShownColumns
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mypy_boto3_glue.type_defs import (
         CatalogTypeDef,
         ColumnOutputTypeDef,
+        DatabaseInputTypeDef,
         DatabaseTypeDef,
         StorageDescriptorOutputTypeDef,
         TableInputTypeDef,
@@ -27,6 +28,7 @@ __all__ = [
     "CATALOG",
     "DATABASE",
     "KINDS",
+    "LOCATION",
     "as_input",
     "catalog_oddity",
     "database_oddity",
@@ -35,16 +37,21 @@ __all__ = [
     "live_catalog",
     "live_database",
     "live_table",
+    "new_database",
     "new_table",
     "shown_columns",
     "table_oddity",
     "with_columns",
+    "with_properties",
     "with_state",
 ]
 
 CATALOG = "catalog"
 DATABASE = "database"
 KINDS = (CATALOG, DATABASE)
+
+LOCATION = "location"
+"""The property of a database that is its ``LocationUri``."""
 
 _TABLE_TYPE = "table_type"
 _LANCE = "lance"
@@ -59,8 +66,26 @@ def live_catalog(identifier: Identifier, catalog: CatalogTypeDef) -> LiveNamespa
 
 
 def live_database(identifier: Identifier, database: DatabaseTypeDef) -> LiveNamespace:
-    """Return a database as a namespace."""
-    return LiveNamespace(identifier, dict(database.get("Parameters") or {}), DATABASE)
+    """Return a database as a namespace; its location is one of its properties, where it has one."""
+    properties = dict(database.get("Parameters") or {})
+    if database.get("LocationUri"):
+        properties[LOCATION] = database["LocationUri"]
+    return LiveNamespace(identifier, properties, DATABASE)
+
+
+def new_database(name: str, properties: Mapping[str, str]) -> DatabaseInputTypeDef:
+    """Return the entry of a new database."""
+    return cast("DatabaseInputTypeDef", with_properties({"Name": name}, properties))
+
+
+def with_properties(database: DatabaseTypeDef, properties: Mapping[str, str]) -> DatabaseTypeDef:
+    """Return ``database`` with the location and the parameters that :func:`live_database` shows as ``properties``."""
+    parameters = {key: value for key, value in properties.items() if key != LOCATION}
+    kept = cast("DatabaseTypeDef", {key: value for key, value in database.items() if key != "LocationUri"})
+    kept["Parameters"] = parameters
+    if LOCATION in properties:
+        kept["LocationUri"] = properties[LOCATION]
+    return kept
 
 
 def live_table(identifier: Identifier, table: TableTypeDef) -> LiveTable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,10 @@ import lance
 import pyarrow as pa
 import pytest
 from lance_namespace import (
+    CreateNamespaceRequest,
     DeclareTableRequest,
     DeregisterTableRequest,
+    DescribeNamespaceRequest,
     DescribeTableRequest,
     DropNamespaceRequest,
     ListTablesRequest,
@@ -26,6 +29,7 @@ from reconciler.backends.glue.places import Place
 from reconciler.backends.glue.service import Service
 from reconciler.errors import (
     ConcurrentModificationError,
+    InvalidInputError,
     NamespaceNotFoundError,
     TableAlreadyExistsError,
     TableNotFoundError,
@@ -246,6 +250,45 @@ class TestData:
         with pytest.raises(errors.NamespaceNotFoundError, match="namespace `nope` does not exist"):
             CatalogNamespace(backend).declare_table(DeclareTableRequest(id=["nope", "t"]))
         assert backend.default_location((web, "t")) is None
+
+    def test_a_client_says_where_a_database_is_and_makes_tables_below_it(
+        self, glue: GlueServer, backend: GlueBackend, tmp_path: Path
+    ) -> None:
+        catalog = CatalogNamespace(backend)
+        catalog.create_namespace(CreateNamespaceRequest(id=["made"], properties={"location": str(tmp_path), "a": "b"}))
+        database = glue.client.get_database(Name="made")["Database"]
+        assert (database["LocationUri"], database["Parameters"]) == (str(tmp_path), {"a": "b"})
+        assert catalog.describe_namespace(DescribeNamespaceRequest(id=["made"])).properties == {
+            "location": str(tmp_path),
+            "a": "b",
+        }
+        lance.write_dataset(pa.table({"id": [1]}), namespace_client=catalog, table_id=["made", "t"], mode="create")
+        assert backend.load_table(("made", "t")).location == f"{tmp_path}/t.lance"
+        backend.alter_namespace(("made",), PropertyChanges({"location": f"{tmp_path}/two"}, frozenset({"a"})))
+        database = glue.client.get_database(Name="made")["Database"]
+        assert (database["LocationUri"], database.get("Parameters", {})) == (f"{tmp_path}/two", {})
+        assert backend.default_location(("made", "t")) == f"{tmp_path}/two/t.lance"
+        backend.alter_namespace(("made",), PropertyChanges({}, frozenset({"location"})))
+        assert "LocationUri" not in glue.client.get_database(Name="made")["Database"]
+
+    @pytest.mark.parametrize("location", ["", "s3://user:word@bucket/a", "s3://bucket/a?token=x"])
+    def test_a_location_that_no_table_can_be_below_is_refused(self, backend: GlueBackend, location: str) -> None:
+        with pytest.raises(InvalidInputError, match="`odd`: `location`: a location cannot"):
+            backend.insert_namespace(("odd",), {"location": location})
+
+    def test_tables_go_below_root_where_their_database_has_no_location(
+        self, glue: GlueServer, web: str, tmp_path: Path
+    ) -> None:
+        databases(glue, ["placed"], LocationUri="s3://placed/there/")
+        with closing(GlueBackend(**glue.config(), root=str(tmp_path))) as backend:
+            asked = CatalogNamespace(backend).declare_table(DeclareTableRequest(id=[web, "t"]))
+            assert asked.location == f"{tmp_path}/{web}/t.lance"
+            for _ in range(2):
+                assert backend.default_location((web, "u")) == f"{tmp_path}/{web}/u.lance"
+                assert backend.default_location(("new", "u")) == f"{tmp_path}/new/u.lance"
+                assert backend.default_location(("placed", "u")) == "s3://placed/there/u.lance"
+                backend.scan()
+            assert backend.roots() == (str(tmp_path),)
 
 
 def test_a_place_that_another_client_wrote_in_another_way_is_taken(glue: GlueServer, tmp_path: Path) -> None:
