@@ -8,6 +8,7 @@ from reconciler import locations, ownership
 from reconciler.planner.entries import Action, Blocked
 from reconciler.planner.facts import TableFacts, has_true_request, is_relocated, is_unanswered
 from reconciler.planner.mending import remedy, rename_hint
+from reconciler.planner.mirrors import CHOSEN_BY_CATALOG
 from reconciler.planner.outcome import Context, Fault, Outcome, Remark, change_of, guard_of, removal
 from reconciler.planner.remarks import (
     ADOPTABLE,
@@ -125,6 +126,8 @@ def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> O
     )
     storage = facts.storage
     if storage.kind is StorageKind.DATASET:
+        if context.capabilities.chooses_locations:
+            return context.blocked(_unreachable(facts), desired, None, facts)
         difference = _schema_difference(desired, facts)
         blocking = difference.blocking(Evolve.NEVER, desired.extra_columns)
         if blocking:
@@ -168,6 +171,14 @@ def _other_columns(facts: TableFacts, blocking: SchemaDifference, extra: Schema,
     return Fault(
         f"the data at {_place(facts)} has other columns than its block: {'; '.join(blocking.texts())}",
         remedy(blocking, extra, facts.location or "", evolve),
+    )
+
+
+def _unreachable(facts: TableFacts) -> Fault:
+    """Return the fault of data for which a catalog that chooses every location can have no entry."""
+    return Fault(
+        f"the data is at {_place(facts)}, and {CHOSEN_BY_CATALOG}",
+        "take `location` out of its block, apply, and copy the data to the place that apply tells",
     )
 
 
@@ -219,8 +230,9 @@ def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: T
         return context.foreign(live, desired)
     can_move = context.capabilities.relocate_table or context.capabilities.replace_table
     moved = _is_to_move(desired, live, facts, can_move=can_move)
-    if moved and not can_move:
-        return context.blocked(_unalterable("relocated"), desired, live, facts)
+    fixed = _immovable(context, live, can_move=can_move) if moved else None
+    if fixed is not None:
+        return context.blocked(fixed, desired, live, facts)
     without_data = desired.schema is not None and facts is not None and facts.storage.kind is StorageKind.NOTHING
     difference = _schema_difference(desired, facts)
     fault = _unkeepable(context, desired) or _existing_fault(desired, facts, difference, moved=moved)
@@ -252,6 +264,16 @@ def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: T
         return _update(context, desired, live, facts, Action.ALTER_TABLE, before, after, reason)
     reason = _reason(context, desired, before, after)
     return _update(context, desired, live, facts, Action.UPDATE_TABLE, before, after, reason)
+
+
+def _immovable(context: Context, live: LiveTable, *, can_move: bool) -> Fault | None:
+    """Return why an entry stays where it is; None where it can be given another place."""
+    if context.capabilities.chooses_locations:
+        return Fault(
+            f"it cannot be relocated: {CHOSEN_BY_CATALOG}; it is at {locations.redact(live.location)}",
+            "take `location` out of its block",
+        )
+    return None if can_move else _unalterable("relocated")
 
 
 def _growth(difference: SchemaDifference, live: LiveTable) -> str:
