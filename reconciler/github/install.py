@@ -25,13 +25,7 @@ from pathlib import Path
 from typing import Any
 
 _OLDEST = (3, 11)
-_EXTRAS = re.compile(r"[a-z0-9-]+")
-_VERSION = re.compile(r"[0-9][0-9A-Za-z.+!]*")
 _ON_SPARK = "spark"
-PREINSTALLED = "preinstalled"
-"""The ``version`` that stands for what the runner's Python already has."""
-
-
 _COMPLETE = "lancens-complete"
 _DIGITS = 32
 _LOCK = "requirements.lock"
@@ -43,29 +37,6 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 class InstallError(Exception):
     """lancens cannot be installed as asked."""
-
-
-def requirement(version: str, extras: str, action_path: str) -> str:
-    """Return what pip is to install.
-
-    Args:
-        version: of the release on PyPI; empty for the Action's own checkout.
-        extras: names, separated by commas or spaces.
-        action_path: where the Action's own checkout is.
-
-    Raises:
-        InstallError: version or extras are none.
-    """
-    names = extras.replace(",", " ").split()
-    wrong = [name for name in names if not _EXTRAS.fullmatch(name)]
-    if wrong:
-        raise InstallError("input `extras`: expected names such as glue, hive or rest, separated by commas")
-    listed = f"[{','.join(names)}]" if names else ""
-    if not version:
-        return f"{action_path}{listed}"
-    if not _VERSION.fullmatch(version):
-        raise InstallError(f"input `version`: expected a release such as 1.2.0, or {PREINSTALLED}")
-    return f"lancens{listed}=={version}"
 
 
 def locked(action_path: str, extras: "Collection[str]") -> str:
@@ -125,7 +96,7 @@ def _plain(name: str) -> str:
 class Place:
     """Where lancens belongs: ``folder`` is a virtual environment, and ``key`` names it in a cache.
 
-    Without a folder it is installed already; without a key it is made for this run alone.
+    Without a folder it is installed already.
     """
 
     extras: "tuple[str, ...]" = ()
@@ -152,8 +123,7 @@ def place_of(environment: "Mapping[str, str]") -> Place:
     if sys.version_info < _OLDEST:
         found = ".".join(map(str, sys.version_info[:2]))
         raise InstallError(f"the runner's Python is {found}; lancens needs 3.11: give the input `python-version`")
-    version = environment.get("INPUT_VERSION", "").strip()
-    if version == PREINSTALLED:
+    if _is_set(environment, "PREINSTALLED"):
         return Place()
     extras = set(environment.get("INPUT_EXTRAS", "").replace(",", " ").split())
     command, engine = (environment.get(f"INPUT_{name}", "").strip() for name in ("COMMAND", "ENGINE"))
@@ -161,10 +131,6 @@ def place_of(environment: "Mapping[str, str]") -> Place:
         extras.add(_ON_SPARK)
     named = tuple(sorted(extras))
     action_path = environment["LANCENS_ACTION_PATH"]
-    requirement(version, ",".join(named), action_path)
-    if version:
-        # Which versions of other packages belong to it is not known before pip has looked.
-        return Place(named, Path(environment["RUNNER_TEMP"], "lancens-python"))
     # A virtual environment is one of a Python at a certain path.
     digest = hashlib.sha256("\0".join((sys.version, sys.executable, sysconfig.get_platform())).encode())
     digest.update(locked(action_path, named).encode())
@@ -172,6 +138,13 @@ def place_of(environment: "Mapping[str, str]") -> Place:
         digest.update(f"\0{path}\0".encode() + Path(action_path, path).read_bytes())
     key = f"lancens-{digest.hexdigest()[:_DIGITS]}"
     return Place(named, Path(_tools(environment), key), key)
+
+
+def _is_set(environment: "Mapping[str, str]", name: str) -> bool:
+    given = environment.get(f"INPUT_{name}", "").strip().lower()
+    if given not in ("", "true", "false"):
+        raise InstallError(f"input `{name.lower()}`: expected true or false")
+    return given == "true"
 
 
 def _tools(environment: "Mapping[str, str]") -> str:
@@ -220,15 +193,11 @@ def install(place: Place, environment: "Mapping[str, str]") -> None:
 
 def _make(folder: Path, extras: "Collection[str]", environment: "Mapping[str, str]") -> None:
     """Make the virtual environment ``folder`` with lancens in it."""
-    version, action_path = environment.get("INPUT_VERSION", "").strip(), environment["LANCENS_ACTION_PATH"]
+    action_path = environment["LANCENS_ACTION_PATH"]
     isolated = isolated_environment(environment)
     _run([sys.executable, "-I", "-m", "venv", str(folder)], isolated, "making a virtual environment")
     python = str(folder / "bin" / "python")
     pip = [python, "-I", "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]
-    if version:
-        wanted = requirement(version, ",".join(extras), action_path)
-        _run([*pip, "--no-compile", wanted], isolated, "installing lancens")
-        return
     with tempfile.TemporaryDirectory() as scratch:
         lock = Path(scratch, "locked.txt")
         lock.write_text(locked(action_path, extras), "utf-8")

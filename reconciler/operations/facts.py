@@ -12,7 +12,7 @@ from reconciler import locations, storage
 from reconciler.concurrency import in_parallel
 from reconciler.errors import InvalidInputError, NamespaceNotFoundError, SelectionError, TableNotFoundError
 from reconciler.names import Identifier, Scope, folded
-from reconciler.planner.catalog import droppable_namespaces
+from reconciler.planner.entries import Change
 from reconciler.planner.facts import CatalogInput, EntryColumns, StorageQuestion, TableFacts
 from reconciler.planner.live_tables import LiveTables
 from reconciler.planner.schemas import planned
@@ -232,15 +232,17 @@ def _answers(backend: Backend, block: DesiredNamespace | DesiredTable) -> bool:
     return True
 
 
-def ask_occupants(backend: Backend, source: CatalogInput, parallelism: int) -> Mapping[Identifier, Sequence[str]]:
-    """Return what the namespaces that may be dropped hold beside what was read.
+def ask_occupants(
+    backend: Backend, source: CatalogInput, drops: Iterable[Change], parallelism: int
+) -> Mapping[Identifier, Sequence[str]]:
+    """Return what the namespaces of ``drops`` hold beside what was read.
 
     That is foreign objects, and what the manifest's scope leaves out.
 
     Raises:
         BackendError: the catalog could not say.
     """
-    candidates = droppable_namespaces(source)
+    candidates = [change.identifier for change in drops]
     names = in_parallel(lambda identifier: _occupants(backend, source, identifier), candidates, parallelism)
     return dict(zip(candidates, names, strict=True))
 

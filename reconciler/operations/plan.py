@@ -20,7 +20,7 @@ from reconciler.operations.facts import (
     schemas_to_show,
 )
 from reconciler.planner import assemble
-from reconciler.planner.catalog import plan_catalog
+from reconciler.planner.catalog import ComparedNamespaces, compare_namespaces, plan_catalog
 from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, names_in_question, storage_questions
 from reconciler.planner.live_tables import TablesInMemory
 from reconciler.planner.mirrors import waves, with_sources
@@ -66,16 +66,16 @@ def plan(
 
     planning = Planning()
 
-    def read(connection: Connection) -> CatalogInput:
+    def read(connection: Connection) -> tuple[CatalogInput, ComparedNamespaces]:
         options = plan_options(connection, selection, adopt=adopt, take_over=take_over)
         return read_catalog(connection, options, parallelism, planning)
 
     inputs: list[CatalogInput] = []
     with open_connections(manifest, concerned, parallelism=parallelism) as connections:
         for names in waves({name: connection.desired for name, connection in connections.items()}):
-            for source in read_all([connections[name] for name in names], read, parallelism):
+            for source, namespaces in read_all([connections[name] for name in names], read, parallelism):
                 inputs.append(source)
-                planning.add(source, plan_catalog(source))
+                planning.add(source, plan_catalog(source, namespaces))
     check_selection(select, [(source, TablesInMemory(source.live.tables)) for source in inputs])
     asked = Options(select=tuple(select), adopt=adopt, take_over=take_over)
     made = assemble(reference(manifest), manifest.thresholds, planning.plans(), asked)
@@ -86,8 +86,10 @@ def plan(
 
 def read_catalog(
     connection: Connection, options: PlanOptions, parallelism: int, planning: Planning | None = None
-) -> CatalogInput:
+) -> tuple[CatalogInput, ComparedNamespaces]:
     """Return all the planner has to know of one catalog: its entries, its storage and what its namespaces hold.
+
+    How its namespaces differ comes with it: what those hold that are to go has been asked.
 
     ``planning`` has the catalog that it mirrors.
 
@@ -114,11 +116,12 @@ def read_catalog(
     found = ask_storage(backend, asked, parallelism, source.mirrored.written if source.mirrored else {})
     notes = backend.schema_notes(schemas_to_show(asked, found))
     source = replace(source, live=replace(live, notes=(*live.notes, *notes)), facts=Facts(found))
-    occupants = ask_occupants(backend, source, parallelism)
+    namespaces = compare_namespaces(source)
+    occupants = ask_occupants(backend, source, namespaces.drops, parallelism)
     names = names_in_question(pairs(moves_of(desired), desired.tables, live.tables), options.select)
     held = ask_held(backend, names, live.namespaces, parallelism)
     links = links_to((one.location for one in found.values()), live.tables.values())
-    return replace(source, facts=Facts(found, occupants, backend.leftovers(scope), held, links))
+    return replace(source, facts=Facts(found, occupants, backend.leftovers(scope), held, links)), namespaces
 
 
 def plan_options(connection: Connection, selection: Scope, *, adopt: bool, take_over: bool) -> PlanOptions:

@@ -95,7 +95,7 @@ class _Shown:
     def of(cls, entry: Entry, held: str, *, may_open: bool) -> _Shown:
         """Return the view of ``entry``; ``held`` says what its data holds.
 
-        One that changes something in place is open where it ``may_open``.
+        What is blocked or goes is open; one that changes something in place is where it ``may_open``.
         """
         *above, name = entry.identifier or ("",)
         said, reason = headline(entry), display.printable(entry.reason)
@@ -111,7 +111,7 @@ class _Shown:
             reason="" if said.endswith(reason) else reason,
         )
         if isinstance(entry, Blocked):
-            return replace(shown, remedy=display.printable(entry.remedy), is_open=may_open)
+            return replace(shown, remedy=display.printable(entry.remedy), is_open=True)
         if isinstance(entry, Guard):
             return shown
         changed, found = differences(entry), columns(entry)
@@ -121,7 +121,7 @@ class _Shown:
             place=place(entry),
             fields=(*changed, *settings(entry)),
             columns=found,
-            is_open=may_open and bool(changed or found),
+            is_open=comes_first(entry) or (may_open and bool(changed or found)),
         )
 
 

@@ -38,7 +38,7 @@ from reconciler.pipeline.live_state import LiveState, Lookup, TablesOnSpark
 from reconciler.pipeline.progress import stage
 from reconciler.pipeline.schemas import INT, STRING, Row, record_batch, spark_schema
 from reconciler.planner import assemble
-from reconciler.planner.catalog import CatalogPlan, conclude
+from reconciler.planner.catalog import CatalogPlan, compare_namespaces, conclude
 from reconciler.planner.comparison import Comparison, Outcomes, comparison_of
 from reconciler.planner.entries import Action
 from reconciler.planner.facts import (
@@ -292,17 +292,17 @@ def _conclude(
     source: CatalogInput, connection: Connection, part: _Compared, tables: LiveTables, links: Mapping[str, str]
 ) -> CatalogPlan:
     """Plan one catalog of what comparing its tables came to."""
-    backend = connection.backend
+    backend, namespaces = connection.backend, compare_namespaces(source)
     with connection.spec.errors():
         notes = backend.schema_notes(part.schemas.elements())
-        occupants = ask_occupants(backend, source, backend.parallelism)
+        occupants = ask_occupants(backend, source, namespaces.drops, backend.parallelism)
         leftovers = backend.leftovers(source.desired.scope)
     source = replace(
         source,
         live=replace(source.live, notes=(*source.live.notes, *notes)),
         facts=Facts(occupants=occupants, leftovers=leftovers, places=links),
     )
-    return conclude(source, part.outcomes, tables)
+    return conclude(source, part.outcomes, namespaces, tables)
 
 
 # ---- comparing on the executors --------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from reconciler.names import Identifier
-from reconciler.planner.catalog import CatalogPlan, plan_catalog
+from reconciler.planner.catalog import CatalogPlan, compare_namespaces, plan_catalog
 from reconciler.planner.entries import Entry, Fingerprint
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.ordering import order
@@ -30,7 +30,8 @@ def make_plan(
 
     ``options`` is what the plan says it was made with; each catalog is planned with those of its own input.
     """
-    return assemble(manifest, thresholds, [plan_catalog(catalog) for catalog in catalogs], options)
+    plans = [plan_catalog(catalog, compare_namespaces(catalog)) for catalog in catalogs]
+    return assemble(manifest, thresholds, plans, options)
 
 
 def assemble(

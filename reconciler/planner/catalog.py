@@ -5,7 +5,7 @@ Most is decided object by object, in ``tables`` and ``namespaces``, and the rest
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -33,7 +33,15 @@ from reconciler.state import (
     Origin,
 )
 
-__all__ = ["LEFTOVER", "CatalogPlan", "conclude", "droppable_namespaces", "plan_catalog", "standing"]
+__all__ = [
+    "LEFTOVER",
+    "CatalogPlan",
+    "ComparedNamespaces",
+    "compare_namespaces",
+    "conclude",
+    "plan_catalog",
+    "standing",
+]
 
 LEFTOVER = "left by an earlier or interrupted run of lancens; nobody's data goes with it"
 
@@ -51,42 +59,59 @@ class CatalogPlan:
     fingerprints: list[Fingerprint] = field(default_factory=list)
 
 
-def droppable_namespaces(source: CatalogInput) -> list[Identifier]:
-    """Return the live namespaces that the manifest wants gone, so that what they hold can be asked for."""
-    return [
-        outcome.identifier
-        for outcome in _namespace_outcomes(source, comparison_of(source).context)
-        if isinstance(outcome, Change) and outcome.action is Action.DROP_NAMESPACE
-    ]
+@dataclass(frozen=True, slots=True)
+class ComparedNamespaces:
+    """What comparing the namespaces of a catalog came to.
+
+    ``drops`` are those that the manifest wants gone: they go if they are empty, so what they hold has to be known (see
+    ``Facts.occupants``). ``outcomes`` are the others.
+    """
+
+    outcomes: Sequence[Outcome]
+    drops: Sequence[Change]
 
 
-def plan_catalog(source: CatalogInput) -> CatalogPlan:
+def compare_namespaces(source: CatalogInput, among: Collection[Identifier] | None = None) -> ComparedNamespaces:
+    """Return how the namespaces of a catalog differ; neither its tables nor the facts are looked at.
+
+    Args:
+        source: the catalog.
+        among: the blocks to compare; all of them, unless given.
+    """
+    outcomes: list[Outcome] = []
+    drops: list[Change] = []
+    for outcome in _namespace_outcomes(source, comparison_of(source).context, among):
+        if isinstance(outcome, Change) and outcome.action is Action.DROP_NAMESPACE:
+            drops.append(outcome)
+        else:
+            outcomes.append(outcome)
+    return ComparedNamespaces(outcomes, drops)
+
+
+def plan_catalog(source: CatalogInput, namespaces: ComparedNamespaces) -> CatalogPlan:
     """Return what has to happen in one catalog. Takes time linear in the number of objects."""
-    return conclude(source, compare_tables(source), TablesInMemory(source.live.tables, source.facts.places))
+    tables = TablesInMemory(source.live.tables, source.facts.places)
+    return conclude(source, compare_tables(source), namespaces, tables)
 
 
 def conclude(
-    source: CatalogInput, outcomes: Outcomes, tables: LiveTables, among: Collection[Identifier] | None = None
+    source: CatalogInput, outcomes: Outcomes, namespaces: ComparedNamespaces, tables: LiveTables
 ) -> CatalogPlan:
-    """Return the plan of a catalog whose tables have been compared.
+    """Return the plan of a catalog whose objects have been compared.
 
     Args:
         source: the catalog; its live tables and the facts about tables are not looked at.
-        outcomes: what comparing all its tables came to.
+        outcomes: what comparing all its tables came to; what its namespaces came to is added.
+        namespaces: what comparing its namespaces came to.
         tables: answers what the plan needs to know of the live tables as a whole.
-        among: the namespaces to compare; all of them, unless given.
     """
-    candidates: list[Change] = []
     comparison = comparison_of(source)
-    for outcome in _namespace_outcomes(source, comparison.context, among):
-        if isinstance(outcome, Change) and outcome.action is Action.DROP_NAMESPACE:
-            candidates.append(outcome)
-        else:
-            outcomes.add(outcome)
+    for outcome in namespaces.outcomes:
+        outcomes.add(outcome)
     changes = sorted(outcomes.changes, key=lambda change: (change.identifier, change.kind))
     if source.mirrored is not None:
         changes = [_following(source.mirrored, source.desired, change) for change in changes]
-    settled = settle(source, changes, candidates, outcomes.blocked, tables)
+    settled = settle(source, changes, namespaces.drops, outcomes.blocked, tables)
     leftovers = list(_leftovers(source))
     return CatalogPlan(
         summary=_summary(source, outcomes, comparison, settled),

@@ -18,7 +18,7 @@ from reconciler import locations, ownership
 from reconciler.errors import PlanFileError
 from reconciler.names import Identifier, address
 from reconciler.planner import assemble
-from reconciler.planner.catalog import CatalogPlan, conclude
+from reconciler.planner.catalog import CatalogPlan, compare_namespaces, conclude
 from reconciler.planner.comparison import Outcomes, comparison_of
 from reconciler.planner.entries import Action, Blocked, Change, Entry, Fingerprint, Key
 from reconciler.planner.facts import CatalogInput, EntryColumns, Facts, StorageQuestion, TableFacts, storage_question
@@ -234,7 +234,8 @@ def _planned_again(
     comparison, outcomes = comparison_of(source), Outcomes()
     for pair in pairs(moves_of(source.desired), _blocks(source.desired, one.tables), live, held):
         comparison.add(outcomes, pair, facts.get(pair.desired.id) if pair.desired else None)
-    return conclude(source, outcomes, TablesInMemory(live, source.facts.places), one.namespaces)
+    namespaces = compare_namespaces(source, one.namespaces)
+    return conclude(source, outcomes, namespaces, TablesInMemory(live, source.facts.places))
 
 
 def _facts(

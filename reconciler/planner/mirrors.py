@@ -17,10 +17,12 @@ from graphlib import TopologicalSorter
 from reconciler import locations
 from reconciler.limits import folded, name_problem, property_problem, table_depth_problem
 from reconciler.names import Identifier, address
+from reconciler.planner.moves import Moves, moves_of
 from reconciler.state import (
     Capabilities,
     DesiredCatalog,
     DesiredMirror,
+    DesiredMove,
     DesiredNamespace,
     DesiredTable,
     Fault,
@@ -150,7 +152,7 @@ def mirrored(
         remains: what the plan of the source leaves.
         kept: the names that the service keeps, by those that it was asked for and does not.
     """
-    following = _Following(desired, mirror, capabilities, kept)
+    following = _Following(desired, mirror, capabilities, kept, moves_of(desired))
     named: defaultdict[Identifier, list[Remaining]] = defaultdict(list)
     chosen = [remains.tables[key] for key in sorted(remains.tables) if mirror.select.contains(key)]
     for one in chosen:
@@ -183,6 +185,7 @@ class _Following:
     mirror: DesiredMirror
     capabilities: Capabilities
     kept: Mapping[Identifier, Identifier]
+    moves: Moves
 
     def name_of(self, origin: Identifier) -> Identifier:
         return tuple(folded(self.capabilities, name) for name in self.mirror.name_of(origin))
@@ -229,6 +232,9 @@ class _Following:
         problem = table_depth_problem(able, len(name) - 1)
         if problem is not None:
             return Fault(f"it would be a table {problem}", self._good_depth(one.id, name))
+        line = self.moves.line_from(name)
+        if line is not None:
+            return Fault(f"`moved` takes this name away ({line.source})", self._beside(one.id, name, line))
         if not scope.contains(name):
             outside = f"it is outside of the catalog's scope: {', '.join(scope.patterns)}"
             return Fault(outside, f"widen the `scope` of {self.desired.name}, or {self._leave_out(name)}")
@@ -296,6 +302,14 @@ class _Following:
         if is_renamed or at < 1:
             return self._line(origin, tuple(map(self._good, inside)))
         return self._line(origin[:at], (*origin[: at - 1], self._good(inside[at - 1])))
+
+    def _beside(self, origin: Identifier, name: Identifier, line: DesiredMove) -> str:
+        """Return the line that gives a table a name that a line of ``moved`` does not take away."""
+        inside, at = name[len(self.mirror.into) :], len(line.origin) - 1 - len(self.mirror.into)
+        until_then = "take that line out once it has been applied"
+        if at < 0:
+            return until_then
+        return f"{until_then}, or {self._line(origin, (*inside[:at], f'{inside[at]}_2', *inside[at + 1 :]))}"
 
     def _good(self, name: str) -> str:
         """Return ``name`` as the catalog can hold it, or a word for one that somebody has to think of."""

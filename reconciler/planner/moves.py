@@ -40,11 +40,11 @@ class Moves:
         if line is None:
             return None
         origin = (*line.origin, *table[len(line.to) :])
-        return (origin, line) if self._line_from(origin) is line else None
+        return (origin, line) if self.line_from(origin) is line else None
 
     def target_of(self, table: Identifier) -> Identifier | None:
         """Return the name that a table of the name ``table`` gets, if the manifest has it; None where it stays."""
-        line = self._line_from(table)
+        line = self.line_from(table)
         return None if line is None else (*line.to, *table[len(line.origin) :])
 
     def namespace_target_of(self, namespace: Identifier) -> Identifier | None:
@@ -62,7 +62,7 @@ class Moves:
         """Return a table that no block names as it moves with its namespace, None for one that does not."""
         if self.keeper is None or table.id in self.listed or owner_of(table.properties) != self.keeper:
             return None
-        line, target = self._line_from(table.id), self.target_of(table.id)
+        line, target = self.line_from(table.id), self.target_of(table.id)
         if line is None or line.is_table or target is None or target in self.listed or target[:-1] not in self.homes:
             return None
         properties = {key: table.properties[key] for key in recorded_keys(table.properties) if key in table.properties}
@@ -70,11 +70,12 @@ class Moves:
 
     def concerns(self, table: Identifier) -> bool:
         """Return whether a table may have another name now, or have had one."""
-        return self._line_from(table) is not None or (
+        return self.line_from(table) is not None or (
             table in self.tables or _longest(self.namespaces, table, lambda line: line.to) is not None
         )
 
-    def _line_from(self, origin: Identifier) -> DesiredMove | None:
+    def line_from(self, origin: Identifier) -> DesiredMove | None:
+        """Return the line that takes its name from a table of the name ``origin``; None where none does."""
         return self.origins.get(origin) or _longest(self.namespaces, origin, lambda line: line.origin)
 
 
@@ -154,7 +155,9 @@ def pairs(
     for identifier, desired in blocks.items():
         found = moves.origin_of(identifier) if moves_any and not desired.absent else None
         if found is None:
-            yield Pair(desired, live.get(identifier), held=held.get(identifier, ""))
+            # Only a mirror asks for a name that a table leaves: what has it is not what is asked for.
+            leaves = desired.refused is not None and moves.target_of(identifier) in blocks
+            yield Pair(desired, None if leaves else live.get(identifier), held=held.get(identifier, ""))
             continue
         before, line = found
         origin = live.get(before)

@@ -106,7 +106,7 @@ class Repository:
                 shutil.copy(source, self.folder / "action" / name)
         self._git("init", "--quiet", "--initial-branch", "main")
         self._git("remote", "add", "origin", f"https://github.com/{REPOSITORY}.git")
-        self.workflows("version: preinstalled")
+        self.workflows("preinstalled: true")
 
     @property
     def path(self) -> Path:

@@ -38,7 +38,7 @@ jobs:
     steps:
       - uses: actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683
       - uses: acme/lancens@v1
-        with: {variables: "root=LAKES/${{ matrix.stage }}", version: preinstalled}
+        with: {variables: "root=LAKES/${{ matrix.stage }}", preinstalled: true}
 """
 
 

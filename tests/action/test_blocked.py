@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.action.step import MERGE, Workspace
 from tests.servers.github_api import GitHubApi
 
@@ -21,8 +23,8 @@ def test_it_is_shown_and_applied_around_when_asked_to(workspace: Workspace, api:
     [comment] = api.comments_on(7)
     assert "1 blocked" in comment
     assert "holds files that are not a Lance dataset" in comment
-    assert "::warning" in planned.log
-    assert "title=lancens%3A blocked" in planned.log
+    said = r"::warning (?=.*file=lancens\.yaml)(?=.*line=12\b).*title=lancens%3A blocked.*::lake/features/events: "
+    assert re.search(f"{said}.*To do: write another `location:` in its block, or `probe: false`", planned.log)
 
     api.merge(7, MERGE)
     refused = workspace.push(command="apply")

@@ -5,6 +5,8 @@ The table in the code, the one in the documentation and the conditions of ``acti
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from typing import Any
 
@@ -97,13 +99,23 @@ def test_the_action_knows_the_same_events() -> None:
     assert set(known) == set(EVENTS)
 
 
-def ran(repository: Repository, event: str, command: str, head: str | None) -> Ran:
+def ran(
+    repository: Repository,
+    event: str,
+    command: str,
+    head: str | None,
+    manifest: str = "this: is: not read",
+    version: str = "0.0.0",
+    **inputs: str,
+) -> Ran:
     """Run the Action itself on an event about a commit of ``head``, in a workflow that would install lancens."""
-    steps = f"steps:\n      - uses: acme/lancens@v1\n        with: {{command: {command}, version: '0.0.0'}}\n"
+    given = json.dumps({"command": command, "version": version, **inputs})
+    checkout = "actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683"
+    steps = f"steps:\n      - uses: {checkout}\n      - uses: acme/lancens@v1\n        with: {given}\n"
     workflow = repository.path / ".github/workflows/event.yml"
     trigger = "{workflow_run: {workflows: [x]}}" if event == "workflow_run" else f"[{event}]"
     workflow.write_text(f"on: {trigger}\njobs:\n  one:\n    runs-on: ubuntu-latest\n    {steps}")
-    repository.commit("this: is: not read")
+    repository.commit(manifest)
     return repository.run(event, "event", document_of(event, head))
 
 
@@ -119,3 +131,43 @@ def test_a_real_runner_refuses_what_is_not_trusted_before_anything_is_installed(
     if refused:
         own = EVENTS.get(event, (Trust.NONE, Trust.NONE))[1]
         assert ended.output("failure-reason") == ("refused" if own is Trust.NONE else "not-approved")
+
+
+@pytest.mark.parametrize(
+    "event", [event for event in EVENTS if trust_of(event, document_of(event, None), REPOSITORY) is not Trust.FULL]
+)
+def test_a_real_runner_looks_nothing_up_for_a_fork(repository: Repository, api: GitHubApi, event: str) -> None:
+    repository.environment |= {"DB_PASSWORD": "hunter2-hunter2", "LAKE": "stolen"}
+    (repository.path / "secret.txt").write_text("swordfish-swordfish")
+    inputs = {"environment": "DB_PASSWORD\nLAKE", "comment": "never"}
+    ended = ran(repository, event, "plan", "mallory/tables", STEALING, "preinstalled", **inputs)
+    is_refused = trust_of(event, document_of(event, None), REPOSITORY) is Trust.NONE
+    assert ended.ok is not is_refused, ended.log
+    assert ended.output("failure-reason") == ("refused" if is_refused else "")
+    assert "hunter2" not in ended.log
+    assert "swordfish" not in ended.log
+    assert not (repository.path / "stolen").exists()
+    assert api.calls == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    "event", [event for event in EVENTS if os.environ.get("LANCENS_SOAK") or event == "workflow_run"]
+)
+def test_a_real_runner_plans_what_is_trusted(repository: Repository, event: str) -> None:
+    inputs = {"environment": "DB_PASSWORD\nLAKE", "comment": "never"}
+    repository.environment |= {"DB_PASSWORD": "hunter2-hunter2", "LAKE": "lake"}
+    (repository.path / "secret.txt").write_text("swordfish-swordfish")
+    ended = ran(repository, event, "plan", REPOSITORY, STEALING, "preinstalled", **inputs)
+    assert ended.ok, ended.log
+    is_planned = trust_of(event, document_of(event, REPOSITORY), REPOSITORY) is Trust.FULL
+    assert ended.output("to-create") == ("1" if is_planned else "0")
+    assert "hunter2" not in ended.log
+    assert "swordfish" not in ended.log
+
+
+def test_a_real_runner_asks_only_hosts_that_are_listed(repository: Repository) -> None:
+    manifest = 'version: 1\nname: x\ncatalogs: {c: {impl: rest, config: {uri: "http://127.0.0.1:9"}}}\n'
+    refused = ran(repository, "push", "plan", None, manifest, "preinstalled", **{"allow-hosts": "catalog.example.com"})
+    assert refused.output("failure-reason") == "invalid-manifest"
+    assert "names the host `127.0.0.1` that is not allowed" in refused.log

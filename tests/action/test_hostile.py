@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from reconciler.github.workflow import annotate
 from reconciler.planner.plan import ManifestRef, Plan
 from tests.action.step import MERGE, Workspace
 from tests.servers.github_api import TOKEN, GitHubApi
+from tests.servers.lance_rest import Scripted, scripted
 from tests.strategies import plans
 
 HOSTILE = [
@@ -198,6 +200,72 @@ def test_a_manifest_reads_the_variables_that_the_workflow_lists_and_no_others(
             ended = workspace.pull_request(environment=listed)
             assert ended.outputs["failure-reason"] == reason
             assert "swordfish" not in everything(workspace, api, ended.log, ended.summary)
+
+
+@pytest.mark.parametrize("named", ["lancens.yaml", "tables"])
+def test_a_link_to_a_file_of_the_runner_is_no_manifest(workspace: Workspace, api: GitHubApi, named: str) -> None:
+    """What a file holds would be in the errors, and the fork's author sees those."""
+    outside = workspace.path.parent / "credentials.yaml"
+    outside.write_text('{"private_key_of_the_runner": "hunter2-hunter2"}')
+    (workspace.path / "lancens.yaml").unlink()
+    (workspace.path / "tables").mkdir()
+    link = workspace.path / ("lancens.yaml" if named == "lancens.yaml" else "tables/x.yaml")
+    link.symlink_to(outside)
+    for fork in (True, False):
+        refused = workspace.pull_request(8 if fork else 7, fork=fork, manifest=named)
+        assert (refused.code, refused.outputs["failure-reason"]) in ((1, "invalid-input"), (1, "invalid-manifest"))
+        assert "leads out of the" in refused.log
+        seen = everything(workspace, api, refused.log, refused.summary)
+        assert "private_key" not in seen
+        assert "hunter2" not in seen
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Scripted]:
+    """The server of whoever opened the pull request."""
+    with scripted(lambda _: (200, {"operations": [], "namespaces": [], "tables": []})) as server:
+        yield server
+
+
+STEALING = """\
+version: 1
+name: store
+catalogs:
+  lake:
+    impl: rest
+    config: {{uri: "{uri}", auth_token: "${{env:CATALOG_TOKEN}}", headers.x-key: "${{env:CATALOG_TOKEN}}"}}
+    namespaces: {{a: {{}}}}
+"""
+
+
+@pytest.mark.parametrize("command", ["plan", "drift", "audit", "apply"])
+def test_a_changed_address_gets_no_secret_where_hosts_are_listed(
+    workspace: Workspace, api: GitHubApi, elsewhere: Scripted, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("CATALOG_TOKEN", "hunter2-hunter2")
+    workspace.write(STEALING.format(uri=elsewhere.url))
+    hosts = "catalog.example.com\n.internal.example.com"
+    if command == "plan":
+        refused = workspace.pull_request(command=command, environment="CATALOG_TOKEN", allow_hosts=hosts)
+    else:
+        refused = workspace.push(
+            command=command, environment="CATALOG_TOKEN", allow_hosts=hosts, require_approved_plan="false"
+        )
+    reason = "audit-failed" if command == "audit" else "invalid-manifest"
+    assert (refused.code, refused.outputs["failure-reason"]) == (1, reason), refused.log
+    assert "config `uri` names the host `127.0.0.1` that is not allowed" in refused.log
+    assert "hunter2" not in everything(workspace, api, refused.log, refused.summary)
+    assert elsewhere.requests == []
+
+
+def test_a_host_that_is_listed_is_planned(
+    workspace: Workspace, elsewhere: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CATALOG_TOKEN", "hunter2-hunter2")
+    workspace.write(STEALING.format(uri=elsewhere.url))
+    planned = workspace.pull_request(environment="CATALOG_TOKEN", allow_hosts="catalog.example.com\n127.0.0.1")
+    assert planned.code == 0, planned.log
+    assert {request.headers["Authorization"] for request in elsewhere.requests} == {"Bearer hunter2-hunter2"}
 
 
 def test_the_token_is_in_no_error(workspace: Workspace, api: GitHubApi) -> None:

@@ -79,7 +79,7 @@ def test_the_action_runs_nothing_of_the_checkout(repository: Repository, api: Gi
 
 
 def test_an_audit_runs_nothing_of_the_checkout(repository: Repository, planted: Path) -> None:
-    workflows(repository, "version: preinstalled")
+    workflows(repository, "preinstalled: true")
     repository.commit(MANIFEST)
     ran = repository.run("workflow_dispatch", "audit")
     assert imported(planted) == []

@@ -14,7 +14,7 @@ import yaml
 
 from reconciler.github.failures import FailureReason
 from reconciler.github.inputs import Command, CommentWhen, FailOn, read_inputs
-from reconciler.github.install import InstallError, install, isolated_environment, place_of, requirement
+from reconciler.github.install import InstallError, install, isolated_environment, place_of
 from reconciler.github.outcome import Outcome, write_outputs
 from tests.servers.go_tools import actionlint
 
@@ -129,27 +129,6 @@ def test_merges_wait_for_each_other() -> None:
 # ---- what is installed ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("version", "extras", "wanted"),
-    [
-        ("", "", "/action"),
-        ("", "glue, hive", "/action[glue,hive]"),
-        ("1.2.0", "", "lancens==1.2.0"),
-        ("1.2.0rc1", "all", "lancens[all]==1.2.0rc1"),
-    ],
-)
-def test_what_pip_is_asked_for(version: str, extras: str, wanted: str) -> None:
-    assert requirement(version, extras, "/action") == wanted
-
-
-@pytest.mark.parametrize(
-    ("version", "extras"), [("", "glue]; rm"), ("", "--index-url=x"), ("@ http://x", ""), ("--pre", ""), ("1 2", "")]
-)
-def test_pip_is_not_handed_anything_else(version: str, extras: str) -> None:
-    with pytest.raises(InstallError):
-        requirement(version, extras, "/action")
-
-
 def described(tmp_path: Path, **given: str) -> dict[str, str]:
     """Return the environment in which the step that installs runs."""
     (tmp_path / "tools").mkdir(exist_ok=True)
@@ -171,6 +150,19 @@ def test_what_runs_on_spark_brings_it(
 ) -> None:
     given = {"INPUT_COMMAND": command, "INPUT_ENGINE": engine, "INPUT_EXTRAS": extras}
     assert place_of(described(tmp_path, **given)).extras == wanted
+
+
+@pytest.mark.parametrize("extras", ["glue]; rm", "--index-url=x", "../glue", "nothing"])
+def test_extras_are_those_that_there_are(extras: str, tmp_path: Path) -> None:
+    with pytest.raises(InstallError, match=r"input `extras`: there is no `.*`; there are .*glue"):
+        place_of(described(tmp_path, INPUT_EXTRAS=extras))
+
+
+def test_what_the_runner_has_is_used_when_asked_for(tmp_path: Path) -> None:
+    assert place_of(described(tmp_path, INPUT_PREINSTALLED="True")).folder is None
+    assert place_of(described(tmp_path, INPUT_PREINSTALLED="false")).folder is not None
+    with pytest.raises(InstallError, match="input `preinstalled`: expected true or false"):
+        place_of(described(tmp_path, INPUT_PREINSTALLED="1.2.0"))
 
 
 def test_what_is_installed_is_known_by_all_that_it_is_made_of(tmp_path: Path) -> None:

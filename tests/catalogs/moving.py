@@ -125,6 +125,10 @@ class Moves:
         apply(place.manifest(tmp_path, {old: USERS}))
         location, before, stored = place.fill(old), place.seen(old), place.stored()
         assert before[:2] == (1000, 499_500)
+        backend = place.connect()
+        keeps = backend.asked_capabilities().alter_table
+        if keeps:
+            backend.alter_table(old, PropertyChanges({"engine-key": "precious"}))
 
         manifest = place.manifest(tmp_path, {new: CHANGED}, (old, new))
         plan = planned(manifest)
@@ -136,6 +140,7 @@ class Moves:
         assert place.seen(new) == before
         shown = place.connect().load_table(new).properties
         assert (shown["tier"], shown.get("team"), shown[MANAGED_BY]) == ("silver", None, "store/lake")
+        assert shown.get("engine-key") == ("precious" if keeps else None)
 
         plan = apply(place.manifest(tmp_path, {last: CHANGED}, (new, last)))
         assert actions(plan) == [

@@ -10,8 +10,6 @@ import json
 import os
 import random
 import resource
-import socket
-import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +24,7 @@ from reconciler.backends.dir import DirBackend
 from tests.cli.running import Ran, lancens
 from tests.security.corpus import mutated, mutated_json
 from tests.security.hostile import assert_harmless
+from tests.security.metastore import spoiled_metastore
 from tests.soak import count, seeded
 
 pytestmark = pytest.mark.soak
@@ -34,6 +33,8 @@ _LONGEST_SECONDS = 10.0
 _BUSY, _PATIENCE = 2, 6
 """From how many processes for each processor on a machine counts as busy, and how many times as long all may take."""
 _MOST_KILOBYTES = 1024 * 1024
+_ENOUGH = 100
+"""From how many inputs on some are harmless, however the dice fall."""
 
 MANIFEST = b"""version: 1
 name: feature-store
@@ -304,50 +305,14 @@ def test_answers_over_http(
     watch.tell()
 
 
-@contextmanager
-def _metastore(watch: Watch) -> Iterator[tuple[int, list[bytes]]]:
-    """Run a server that answers calls of Thrift's binary protocol with a list of texts, one in three spoiled."""
-    said: list[bytes] = []
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def one(connection: socket.socket) -> None:
-        with connection, suppress(OSError, struct.error):
-            while len(said) < 500:
-                asked = connection.recv(65536)
-                if not asked:
-                    return
-                (length,) = struct.unpack(">i", asked[4:8])
-                names = b"".join(struct.pack(">i", len(name)) + name for name in (b"a", b"default"))
-                success = b"\x0f" + struct.pack(">hbi", 0, 11, 2) + names + b"\x00"
-                reply = b"\x80\x01\x00\x02" + asked[4 : 12 + length] + success
-                if not watch.dice.randrange(5):
-                    reply = mutated(watch.dice, reply)
-                said.append(reply)
-                connection.sendall(reply)
-                if watch.dice.randrange(4) == 0:
-                    return
-
-    def serve() -> None:
-        with suppress(OSError):
-            while True:
-                threading.Thread(target=one, args=(listener.accept()[0],), daemon=True).start()
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    try:
-        yield listener.getsockname()[1], said
-    finally:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        thread.join()
-
-
 @pytest.mark.parametrize("impl", ["hive2", "hive3"])
 def test_answers_over_thrift(impl: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     watch = Watch(capsys, f"answers of {impl}")
-    with _metastore(watch) as (port, said):
-        for number in range(count(20, 400)):
+    inputs = count(20, 400)
+    with spoiled_metastore(watch.dice) as (port, said):
+        for number in range(inputs):
             said.clear()
             uri = f"uri=thrift://127.0.0.1:{port}"
             watch.run(number, said, "import", "--impl", impl, "--config", uri, "--config", "client.timeout=2")
     watch.tell()
+    assert inputs < _ENOUGH or watch.codes.get(0), "each answer is refused before anybody looks into it"

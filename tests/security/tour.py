@@ -168,9 +168,13 @@ class Tour:
         document = json.loads(write_manifest(self.target, self.room, wanted).read_text())
         document["catalogs"][LAKE]["config"] = {**self.config, **config}
         document["safety"] = {"min_tables": 100}
+        # Copies are opened where the originals are, with what opens those.
+        in_store = any(key.startswith("storage.") for key in self.target.config(self.room))
+        storage = {key: value for key, value in self.config.items() if in_store and key.startswith("storage.")}
+        reach = {"uri": f"http://127.0.0.1:{self.other_wire.port}", "auth_token": "${env:CANARY_OTHER}"}
         document["catalogs"]["other"] = {
             "impl": "rest",
-            "config": {"uri": f"http://127.0.0.1:{self.other_wire.port}", "auth_token": "${env:CANARY_OTHER}"},
+            "config": {**reach, **storage},
             "mirror": {"from": LAKE, "select": ["/".join((*self.target.identifier(self.room, _SPACE), "**"))]},
             "namespaces": {"copies": {"properties": {"tier": "gold"}}},
         }

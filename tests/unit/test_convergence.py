@@ -105,7 +105,7 @@ def filled(state: Snapshot, foreign: Iterable[Identifier] = ()) -> Recorded:
 
 
 def planned(backend: Recorded, wanted: DesiredCatalog, options: PlanOptions) -> Plan:
-    source = read_catalog(Connection(CatalogSpec(CATALOG, "memory"), wanted, backend), options, 1)
+    source, _ = read_catalog(Connection(CatalogSpec(CATALOG, "memory"), wanted, backend), options, 1)
     return make_plan(ManifestRef(name="store", digest="", files=()), Thresholds(), [source])
 
 

@@ -214,7 +214,8 @@ class World:
     def plan(self, wanted: DesiredCatalog, **options: Any) -> Plan:
         connection = Connection(CatalogSpec(CATALOG, "memory"), wanted, self.backend)
         # Every world is a service of its own, and plans of two worlds are compared.
-        source = replace(planning.read_catalog(connection, PlanOptions(**options), 1), service="")
+        found, _ = planning.read_catalog(connection, PlanOptions(**options), 1)
+        source = replace(found, service="")
         reference = ManifestRef(name=MANIFEST, digest="d" * 64, files=("lancens.yaml",))
         return make_plan(reference, Thresholds(100, 10), [source])
 

@@ -10,6 +10,7 @@ from hypothesis import given
 
 from reconciler.output import render
 from reconciler.output.wording import entries_of
+from reconciler.planner.entries import Action, Blocked
 from reconciler.planner.plan import Plan
 from tests.strategies import HOSTILE, plans
 from tests.unit.output.browser import visit
@@ -56,6 +57,25 @@ class Page(HTMLParser):
         self.tags[tag] += 1
         self.attributes.update(name for name, _ in attrs)
         self.classes.update((dict(attrs).get("class") or "").split())
+
+
+def test_what_is_blocked_or_removed_comes_first_and_is_open() -> None:
+    """With what to do about it, or how many rows go: nothing of that is folded away."""
+    plan = large_plan(10_000)
+    gone = change("lake", "z/gone", Action.DEREGISTER_TABLE, view("s"), None, "not in the manifest any more")
+    blocked = Blocked(catalog="lake", kind="table", identifier=("z", "held"), reason="it is so", remedy="write it")
+    plan = plan.model_copy(update={"changes": (*plan.changes, gone), "blocked": (blocked,)})
+    removals = sum(one.catalog == "lake" and one.action is Action.DEREGISTER_TABLE for one in plan.changes)
+    page = render(plan, "html", removed={gone.key: "3,104,221 rows"})
+    lake = page.partition('<section class="catalog" data-catalog="lake">')[2].partition("</section>")[0]
+    groups = lake.split('<details class="group"')[1:]
+    opened = [group.startswith(" open>") for group in groups]
+    assert opened == [True, *(False for _ in groups[1:])]
+    assert len(re.findall('<details class="entry [a-z-]*" [^>]* open>', groups[0])) == removals + 1
+    assert "3,104,221 rows" in groups[0]
+    assert "write it" in groups[0]
+    others = "".join(groups[1:])
+    assert not re.search('<span class="word">(blocked|deregister)', others)
 
 
 @given(plans())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from reconciler.planner.mirrors import Mirrored, Remaining, Remains, mirrored
-from reconciler.state import Capabilities, DesiredMirror, NameRule
+from reconciler.state import Capabilities, DesiredMirror, DesiredMove, NameRule
 from tests.unit.planner.building import at, desired, identifier, table
 
 PLAIN = NameRule(re.compile("[A-Za-z0-9_]+"), "a name has letters, digits and `_` only")
@@ -61,6 +62,27 @@ def test_names_that_the_catalog_folds_come_to_one() -> None:
         ("users",): True,
     }
     assert found.origins_of(("users",)) == (("Users",), ("users",))
+
+
+@pytest.mark.parametrize(
+    ("path", "into", "origin", "is_table", "remedy"),
+    [
+        ("a/t", "", "a/t", True, ", or write `names: {a/t: a/t_2}` in the `mirror` of lake"),
+        ("a/b/t", "m", "m/a", False, ", or write `names: {a/b/t: a_2/b/t}` in the `mirror` of lake"),
+        ("a/t", "m", "m", False, ""),
+    ],
+)
+def test_a_name_that_a_move_takes_away_is_not_given_to_another(
+    path: str, into: str, origin: str, is_table: bool, remedy: str
+) -> None:
+    move = DesiredMove(identifier(origin), ("else",), at(7), is_table=is_table)
+    mirror = DesiredMirror("source", at(), into=identifier(into) if into else ())
+    remains = Remains({identifier(path): Remaining(identifier(path), "/data/t.lance")})
+    found = mirrored(replace(desired(), moves=(move,)), mirror, Capabilities(), remains)
+    [block] = found.desired.tables.values()
+    assert block.refused is not None
+    assert block.refused.reason == f"`moved` takes this name away ({at(7)})"
+    assert block.refused.remedy == f"take that line out once it has been applied{remedy}"
 
 
 def test_a_location_that_only_apply_tells_is_not_guessed() -> None:

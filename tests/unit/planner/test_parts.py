@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.planner import assemble, make_plan
-from reconciler.planner.catalog import conclude
+from reconciler.planner.catalog import compare_namespaces, conclude
 from reconciler.planner.comparison import Outcomes, comparison_of
 from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, TableFacts, storage_questions
 from reconciler.planner.live_tables import TablesInMemory
@@ -40,7 +40,7 @@ def text_of(source: CatalogInput, parts: int | None, seed: int) -> str:
     without_tables = replace(
         source, live=replace(source.live, tables={}), facts=Facts(occupants=source.facts.occupants)
     )
-    made = conclude(without_tables, outcomes, TablesInMemory(source.live.tables))
+    made = conclude(without_tables, outcomes, compare_namespaces(without_tables), TablesInMemory(source.live.tables))
     return assemble(REFERENCE, Thresholds(), [made]).to_json()
 
 
