@@ -5,19 +5,22 @@ from __future__ import annotations
 from reconciler import locations
 from reconciler.planner.facts import TableFacts
 from reconciler.planner.mending import remedy
+from reconciler.planner.mirrors import CHOSEN_BY_CATALOG
 from reconciler.planner.outcome import Context, Fault
 from reconciler.planner.schemas import SchemaDifference, compare, named_metadata
-from reconciler.state import DesiredTable, Evolve, Schema, StorageKind
+from reconciler.state import DesiredTable, Evolve, LiveTable, Schema, StorageKind
 
 __all__ = [
     "NO_PLACE",
     "existing_fault",
     "found_columns",
+    "immovable",
     "other_columns",
     "schema_difference",
     "storage_fault",
     "unalterable",
     "unkeepable",
+    "unreachable",
 ]
 
 NO_PLACE = Fault(
@@ -38,6 +41,24 @@ def unalterable(what: str) -> Fault:
     return Fault(
         f"it cannot be {what}: this catalog cannot alter a table",
         "deregister it with `absent: true`, apply, and put the block back",
+    )
+
+
+def immovable(context: Context, live: LiveTable, *, can_move: bool) -> Fault | None:
+    """Return why an entry stays where it is; None where it can be given another place."""
+    if context.capabilities.chooses_locations:
+        return Fault(
+            f"it cannot be relocated: {CHOSEN_BY_CATALOG}; it is at {locations.redact(live.location)}",
+            "take `location` out of its block",
+        )
+    return None if can_move else unalterable("relocated")
+
+
+def unreachable(facts: TableFacts) -> Fault:
+    """Return the fault of data for which a catalog that chooses every location can have no entry."""
+    return Fault(
+        f"the data is at {_place(facts)}, and {CHOSEN_BY_CATALOG}",
+        "take `location` out of its block, apply, and copy the data to the place that apply tells",
     )
 
 

@@ -25,11 +25,13 @@ from reconciler.planner.table_faults import (
     NO_PLACE,
     existing_fault,
     found_columns,
+    immovable,
     other_columns,
     schema_difference,
     storage_fault,
     unalterable,
     unkeepable,
+    unreachable,
 )
 from reconciler.planner.views import ObjectView
 from reconciler.redaction import REDACTED, is_hidden
@@ -132,6 +134,8 @@ def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> O
     )
     storage = facts.storage
     if storage.kind is StorageKind.DATASET:
+        if context.capabilities.chooses_locations:
+            return context.blocked(unreachable(facts), desired, None, facts)
         difference = schema_difference(desired, facts)
         blocking = difference.blocking(Evolve.NEVER, desired.extra_columns)
         if blocking:
@@ -169,8 +173,9 @@ def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: T
         return context.foreign(live, desired)
     can_move = context.capabilities.relocate_table or context.capabilities.replace_table
     moved = _is_to_move(desired, live, facts, can_move=can_move)
-    if moved and not can_move:
-        return context.blocked(unalterable("relocated"), desired, live, facts)
+    fixed = immovable(context, live, can_move=can_move) if moved else None
+    if fixed is not None:
+        return context.blocked(fixed, desired, live, facts)
     without_data = desired.schema is not None and facts is not None and facts.storage.kind is StorageKind.NOTHING
     difference = schema_difference(desired, facts)
     fault = unkeepable(context, desired) or existing_fault(desired, facts, difference, moved=moved)
