@@ -74,8 +74,12 @@ def check_name(name: str) -> str | None:
 
 
 def _segment_regex(segment: str) -> re.Pattern[str]:
-    parts = (".*" if part == "*" else "." if part == "?" else re.escape(part) for part in re.split(r"([*?])", segment))
-    return re.compile("".join(parts), re.DOTALL)
+    first, *others = ("".join("." if one == "?" else re.escape(one) for one in part) for part in segment.split("*"))
+    if not others:
+        return re.compile(first, re.DOTALL)
+    # Each star but the last takes the least it can and is not tried again: what it leaves is enough for the others.
+    within = "".join(f"(?>.*?{part})" for part in others[:-1])
+    return re.compile(f"{first}{within}.*{others[-1]}", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,8 +63,8 @@ def list_runs(folder: Path) -> Sequence[str]:
         header = record.header
         begun = str(header.get("at", ""))
         ending = "" if record.finished else "; the run was cut off"
-        line = f"{path.stem}  {begun[:19].replace('T', ' ')} UTC  {header.get('manifest')}  "
-        listed.append((begun, f"{line}{record.tally} of {header.get('changes')} changes{ending}"))
+        line = f"{path.stem}  {_moment(begun)}  {header.get('manifest')}  "
+        listed.append((begun, f"{line}{record.tally} of {_changes(header)}{ending}"))
     return [display.printable(line) for _, line in sorted(listed, reverse=True)]
 
 
@@ -130,6 +130,16 @@ def _subject(entry: Mapping[str, Any]) -> str:
     return f"{entry['address']}  {entry['action']}{origin}"
 
 
+def _moment(at: str) -> str:
+    """Return a time of the journal, which is one of UTC, to the second."""
+    return f"{at[:19].replace('T', ' ')} UTC"
+
+
+def _changes(header: Mapping[str, Any]) -> str:
+    changes = header.get("changes")
+    return display.count(changes, "change") if isinstance(changes, int) else f"{changes} changes"
+
+
 def describe_journal(path: Path) -> str:
     """Return the journal at ``path`` for a person: what was in flight in the end, what did not succeed, and what did.
 
@@ -138,10 +148,11 @@ def describe_journal(path: Path) -> str:
     """
     record = read_journal(path)
     header, ended = record.header, [outcome for _, outcome in sorted(record.outcomes.items())]
+    begun = _moment(str(header.get("at", "")))
     cut_off = "" if record.finished else " The run was cut off."
     lines = [
-        f"Run {header.get('run')} of {header.get('manifest')}, begun {header.get('at')}, plan {header.get('plan')}",
-        f"Ended: {record.tally}, of {header.get('changes')} changes.{cut_off}",
+        f"Run {header.get('run')} of {header.get('manifest')}, begun {begun}, plan {header.get('plan')}",
+        f"Ended: {record.tally}, of {_changes(header)}.{cut_off}",
     ]
     lines += [f"  ? {_subject(intent)}: in flight when the run was cut off" for intent in record.in_flight]
     done = [outcome for outcome in ended if Status(outcome["status"]) in (Status.DONE, Status.ALREADY)]

@@ -101,6 +101,10 @@ def command(
     from reconciler.manifest import manifest_of_service
 
     manifest = load_manifest(manifests, variables) if impl is None else manifest_of_service(impl, config)
+    if impl is not None:
+        from reconciler.operations.connections import check_roots
+
+        check_roots(manifest)
     folder = None if out is None else _create_folder(out)
     from reconciler.pipeline import history as runs
     from reconciler.pipeline.audit import AuditOptions, audit

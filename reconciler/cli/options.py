@@ -322,7 +322,9 @@ def write_file(path: str, data: bytes) -> None:
     partial = target.with_name(f".{target.name}.partial")
     try:
         try:
-            partial.write_bytes(data)
+            partial.unlink(missing_ok=True)
+            with partial.open("xb") as opened:  # a link that somebody left there is not followed
+                opened.write(data)
             if target.exists():
                 partial.chmod(stat.S_IMODE(target.stat().st_mode))
             partial.replace(target)

@@ -78,9 +78,12 @@ class Job:
 
         Raises:
             ManifestError: it cannot be used.
+            InputError: a link in the checkout leads out of it.
         """
         from reconciler.manifest import load
 
+        for path in self.inputs.manifests:
+            self._keep_inside(path, "manifest")
         manifest = load(*self.inputs.manifests, variables=self.variables, policy=self._policy())
         if not self._resolves:
             return manifest
@@ -117,12 +120,8 @@ class Job:
         from reconciler.manifest import read_variables
 
         found: dict[str, str] = {}
-        top = os.path.realpath(self.context.workspace)
         for path in self.inputs.var_files:
-            folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100 - a Path would not take `..` out
-            inside = Path(os.path.realpath(folder), name).is_relative_to(top)
-            if inside and not self.inputs.allow_outside and not Path(os.path.realpath(path)).is_relative_to(top):
-                raise InputError(f"input `var-file`: {display.printable(path)} leads out of the checkout")
+            self._keep_inside(path, "var-file")
             try:
                 found |= read_variables(path)
             except ManifestError:
@@ -130,6 +129,14 @@ class Job:
             except LancensError as error:
                 raise InputError(f"input `var-file`: {error}") from None
         return {**found, **self.inputs.variables}
+
+    def _keep_inside(self, path: str, name: str) -> None:
+        """Refuse a link in the checkout that leads out of it: whoever wrote the commit chose what it leads to."""
+        top = os.path.realpath(self.context.workspace)
+        folder, last = os.path.split(os.path.abspath(path))  # noqa: PTH100 - a Path would not take `..` out
+        inside = Path(os.path.realpath(folder), last).is_relative_to(top)
+        if inside and not self.inputs.allow_outside and not Path(os.path.realpath(path)).is_relative_to(top):
+            raise InputError(f"input `{name}`: {display.printable(path)} leads out of the checkout")
 
     def plan(self) -> Plan:
         """Return the plan of now, whatever it removes, after showing it in the log and beside the manifest's lines.

@@ -36,7 +36,7 @@ _SHAPES = {
 # Values of these keys are never templates: `config` is resolved when a connection is made.
 _VERBATIM = frozenset({"version", "name", "impl", "config"})
 # Values of these keys are shown, and are names rather than values: none of them can be a secret.
-_SHOWN = frozenset({"expect", "from", "into", "kind", "moved", "names", "schema", "schemas", "scope", "select"})
+_SHOWN = frozenset({"from", "into", "kind", "moved", "names", "schema", "schemas", "scope", "select"})
 
 
 def entries_of(node: Node | None) -> dict[str, Node]:

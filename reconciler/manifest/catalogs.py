@@ -6,11 +6,11 @@ from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field
 
 from reconciler import locations, ownership
+from reconciler.hosts import hosts_in
 from reconciler.limits import folded, name_problem, property_problem, table_depth_problem
 from reconciler.manifest.blocks import BlockReader, entries_of
 from reconciler.manifest.columns import NamedSchemas, read_columns
 from reconciler.manifest.defaults import Defaults
-from reconciler.manifest.hosts import hosts_in
 from reconciler.manifest.models import NamespaceBlock, TableBlock
 from reconciler.manifest.nodes import Node, Place, Scalar, Sequence
 from reconciler.manifest.variables import is_from_outside

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from reconciler import locations
 from reconciler.backends.config import check_config, known_keys, parse_config
 from reconciler.errors import ManifestError, Problem
-from reconciler.manifest.hosts import hosts_in
+from reconciler.hosts import hosts_in
 from reconciler.manifest.variables import Placeholder, Resolver, Template, TemplateError, escape, is_literal
 from reconciler.redaction import is_sensitive
 from reconciler.state import Source

@@ -44,7 +44,7 @@ def read_files(paths: SequenceOf[str | os.PathLike[str]], faults: Faults, policy
 
     A folder stands for the YAML files directly in it, ``-`` for standard input. A file that is reached twice is read
     once. Every fault goes to ``faults``; ``faults.files`` then lists the files in the order they were read. What is
-    included lies beneath the folders of ``paths``, unless ``policy`` lets it lie elsewhere.
+    included, or is in a folder, lies beneath the folders of ``paths``, unless ``policy`` lets it lie elsewhere.
     """
     folders = tuple(dict.fromkeys(map(_folder_of, map(Path, paths))))
     reading = _Reading(folders, faults, policy)
@@ -81,7 +81,13 @@ class _Reading:
         if not inside:
             self._faults.in_file(given, "the folder holds no *.yaml and no *.yml file")
         for entry in inside:
-            self._read(os.path.realpath(entry), os.fspath(entry))
+            real = os.path.realpath(entry)
+            if self._policy.may_read(real, self._folders):
+                self._read(real, os.fspath(entry))
+            else:
+                self._faults.in_file(
+                    os.fspath(entry), "leads out of the manifest's folder; --allow-outside lets it be read"
+                )
 
     def _read(self, path: str, given: str) -> None:
         if path in self._seen:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from reconciler import locations
 from reconciler.backends.faults import catalog_errors
-from reconciler.errors import ManifestError, Problem, SelectionError
+from reconciler.errors import ConfigError, ManifestError, Problem, SelectionError
 from reconciler.names import EVERYTHING, Scope
 from reconciler.redaction import is_sensitive, slow_digest
 from reconciler.state import DEFAULT_PARALLELISM
@@ -24,7 +24,16 @@ if TYPE_CHECKING:
     from reconciler.manifest import Manifest, ResolvedConfig
     from reconciler.state import DesiredCatalog
 
-__all__ = ["CatalogSpec", "Connection", "catalog_specs", "open_connections", "places_of", "read_all"]
+__all__ = [
+    "CatalogSpec",
+    "Connection",
+    "catalog_specs",
+    "check_roots",
+    "missing_root",
+    "open_connections",
+    "places_of",
+    "read_all",
+]
 
 ResultT = TypeVar("ResultT")
 
@@ -222,3 +231,27 @@ def read_all(
         return []
     with ThreadPoolExecutor(max_workers=min(parallelism, len(connections))) as pool:
         return list(pool.map(guarded, connections))
+
+
+def missing_root(backend: Backend) -> str | None:
+    """Return the directory that is the whole catalog where it is not there; None where it is, or is elsewhere."""
+    from reconciler import storage
+
+    for root in backend.roots() if backend.is_its_root else ():
+        path = storage.local_path(root)
+        if path is not None and not path.is_dir():
+            return locations.redact(root)
+    return None
+
+
+def check_roots(manifest: Manifest) -> None:
+    """Return when the directory of each catalog that is one is there: a mistyped one looks as if all were well.
+
+    Raises:
+        ConfigError: one is not.
+    """
+    for spec in catalog_specs(manifest):
+        with spec.connect() as backend:
+            root = missing_root(backend)
+        if root is not None:
+            raise ConfigError(f"{spec.name} ({spec.impl}): the root {root} is not there. Nothing was looked at.")

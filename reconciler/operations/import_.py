@@ -13,7 +13,7 @@ from reconciler import locations, storage
 from reconciler.concurrency import in_parallel
 from reconciler.errors import BackendError, ConfigError, SelectionError
 from reconciler.names import EVERYTHING, Identifier, Scope
-from reconciler.operations.connections import CatalogSpec, open_connections, read_all
+from reconciler.operations.connections import CatalogSpec, missing_root, open_connections, read_all
 from reconciler.operations.importable import (
     is_owned_outside,
     manageable,
@@ -241,12 +241,9 @@ def _remarks(live: _Live) -> list[str]:
 
 
 def _missing_root(live: _Live) -> str | None:
-    """Return that the directory which is the whole catalog is not there, None where it is or is elsewhere."""
-    for root in live.backend.roots() if live.backend.is_its_root else ():
-        path = storage.local_path(root)
-        if path is not None and not path.is_dir():
-            return f"{live.label}: the root {locations.redact(root)} is not there."
-    return None
+    """Return in words that the directory which is the whole catalog is not there; None where it is."""
+    root = missing_root(live.backend)
+    return None if root is None else f"{live.label}: the root {root} is not there."
 
 
 def _search(lives: Sequence[_Live], specs: Mapping[str, CatalogSpec], parallelism: int) -> None:

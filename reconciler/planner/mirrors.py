@@ -30,8 +30,19 @@ from reconciler.state import (
     Storage,
 )
 
-__all__ = ["NOTHING_KEPT", "Mirrored", "Remaining", "Remains", "leave_out", "mirrored", "waves", "with_sources"]
+__all__ = [
+    "CHOSEN_BY_CATALOG",
+    "NOTHING_KEPT",
+    "Mirrored",
+    "Remaining",
+    "Remains",
+    "leave_out",
+    "mirrored",
+    "waves",
+    "with_sources",
+]
 
+CHOSEN_BY_CATALOG = "this catalog chooses the location of every table itself"
 NOTHING_KEPT: Mapping[Identifier, Identifier] = {}
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 
@@ -263,8 +274,7 @@ class _Following:
         if problem is not None:
             return Fault(f"the location of {origin} cannot be written here: {problem}", self._leave_out(name))
         if self.capabilities.chooses_locations:
-            chosen = "this catalog chooses the location of every table itself, and a mirror's is that of its source"
-            return Fault(chosen, self._leave_out(name))
+            return Fault(f"{CHOSEN_BY_CATALOG}, and a mirror's is that of its source", self._leave_out(name))
         return None
 
     def _value_fault(self, name: Identifier, one: Remaining) -> Fault | None:

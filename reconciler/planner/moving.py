@@ -7,6 +7,7 @@ from dataclasses import replace
 from reconciler import locations, ownership
 from reconciler.planner.entries import Action, Blocked, Change
 from reconciler.planner.facts import TableFacts
+from reconciler.planner.mirrors import CHOSEN_BY_CATALOG
 from reconciler.planner.moves import Pair
 from reconciler.planner.outcome import Context, Fault, Outcome, change_of
 from reconciler.planner.tables import diff_table
@@ -127,6 +128,11 @@ def _fault(
         return Fault(
             f"{name} cannot be renamed: that takes a new entry. {able.makes_no_tables}",
             f"take out {said}, and rename the table with the service's own tools",
+        )
+    if not in_place and live is None and able.chooses_locations:
+        return Fault(
+            f"{name} cannot be renamed: that takes a new entry, and {CHOSEN_BY_CATALOG}",
+            f"take out {said}, and copy the data into a new table",
         )
     if not in_place and not able.table_markers:
         return Fault(

@@ -73,6 +73,7 @@ def settle(
         waits = _waits(settled, held)
         while waits is not None:
             found = [change for change in (*settled.changes, *candidates) if waits(change)]
+            found = found or _made_in_vain(source, settled)
             if not found:
                 break
             aside = {change.key for change in found}
@@ -99,6 +100,27 @@ def settle(
             if clash.with_live is not None:
                 settled.in_the_way[clash.with_live.id] = clash.with_live
         settled.changes = [change for change in settled.changes if change.key not in clashes]
+
+
+def _made_in_vain(source: CatalogInput, settled: Settled) -> list[Change]:
+    """Return the creations of namespaces that only a mirror asks for, where every table below is blocked or waits."""
+    blocks = source.desired.namespaces
+    made = [
+        change
+        for change in settled.changes
+        if change.action is Action.CREATE_NAMESPACE and (block := blocks.get(change.identifier)) and block.mirrored
+    ]
+    if not made:
+        return []
+    held = _above(one.identifier for one in (*settled.blocked.values(), *settled.waiting) if one.kind == "table")
+    used = _above(
+        change.identifier for change in settled.changes if change.kind == "table" and change.after is not None
+    )
+    return [change for change in made if change.identifier in held - used]
+
+
+def _above(tables: Iterable[Identifier]) -> set[Identifier]:
+    return {table[:depth] for table in tables for depth in range(1, len(table))}
 
 
 def _blocked(clash: _Clash) -> Blocked:

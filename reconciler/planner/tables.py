@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from reconciler import locations, ownership
 from reconciler.planner.entries import Action, Blocked
 from reconciler.planner.facts import TableFacts, has_true_request, is_relocated, is_unanswered
-from reconciler.planner.mending import remedy, rename_hint
+from reconciler.planner.mending import rename_hint
 from reconciler.planner.outcome import Context, Fault, Outcome, Remark, change_of, guard_of, removal
 from reconciler.planner.remarks import (
     ADOPTABLE,
@@ -19,18 +19,27 @@ from reconciler.planner.remarks import (
     UNMANAGED,
     unmarkable,
 )
-from reconciler.planner.schemas import SchemaDifference, compare, evolved, named_metadata
+from reconciler.planner.schemas import SchemaDifference, evolved
+from reconciler.planner.table_entries import entry_after, touches_entry, with_shown_columns
+from reconciler.planner.table_faults import (
+    NO_PLACE,
+    existing_fault,
+    found_columns,
+    immovable,
+    other_columns,
+    schema_difference,
+    storage_fault,
+    unalterable,
+    unkeepable,
+    unreachable,
+)
 from reconciler.planner.views import ObjectView
 from reconciler.redaction import REDACTED, is_hidden
-from reconciler.state import DesiredTable, Evolve, LiveTable, Prune, Schema, StorageKind
+from reconciler.state import DesiredTable, Evolve, LiveTable, Prune, StorageKind
 
 __all__ = ["diff_table", "remarks_on"]
 
 
-_NO_PLACE = Fault(
-    "the catalog has no default location for a new table", "write the `location:` of the table in its block"
-)
-_NO_DIFFERENCE = SchemaDifference()
 _MOST_NAMED = 3
 _REQUEST_FORGOTTEN = "what is noted of the location asked for is out of date"
 _STALE_COLUMNS = "its entry shows other columns than the data has"
@@ -116,8 +125,8 @@ def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> O
         remedy_there = "take its block out, or put it into another catalog"
         return context.blocked(Fault(context.capabilities.makes_no_tables, remedy_there), desired, None, facts)
     if facts.location is None:
-        return context.blocked(_NO_PLACE, desired, None, facts)
-    fault = _unkeepable(context, desired) or _storage_fault(desired, facts)
+        return context.blocked(NO_PLACE, desired, None, facts)
+    fault = unkeepable(context, desired) or storage_fault(desired, facts)
     if fault:
         return context.blocked(fault, desired, None, facts)
     after = context.marks(desired, {}, context.capabilities.table_markers).model_copy(
@@ -125,12 +134,14 @@ def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> O
     )
     storage = facts.storage
     if storage.kind is StorageKind.DATASET:
-        difference = _schema_difference(desired, facts)
+        if context.capabilities.chooses_locations:
+            return context.blocked(unreachable(facts), desired, None, facts)
+        difference = schema_difference(desired, facts)
         blocking = difference.blocking(Evolve.NEVER, desired.extra_columns)
         if blocking:
-            return context.blocked(_other_columns(facts, blocking, difference.extra, None), desired, None, facts)
+            return context.blocked(other_columns(facts, blocking, difference.extra, None), desired, None, facts)
         reason = "data found at its location"
-        after = after.model_copy(update={"columns": _found(desired, facts)})
+        after = after.model_copy(update={"columns": found_columns(desired, facts)})
         return change_of(
             context, Action.REGISTER_TABLE, desired.id, None, after, reason, desired=desired, storage=storage.kind
         )
@@ -156,83 +167,27 @@ def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> O
     )
 
 
-def _unkeepable(context: Context, desired: DesiredTable) -> Fault | None:
-    """Return why the catalog cannot hold what the block says, None when it can."""
-    if desired.properties and not context.capabilities.table_markers:
-        return Fault("this catalog keeps no properties of tables", "take `properties` out of its block")
-    return None
-
-
-def _other_columns(facts: TableFacts, blocking: SchemaDifference, extra: Schema, evolve: Evolve | None) -> Fault:
-    """Return the fault of a table whose data has other columns than its block."""
-    return Fault(
-        f"the data at {_place(facts)} has other columns than its block: {'; '.join(blocking.texts())}",
-        remedy(blocking, extra, facts.location or "", evolve),
-    )
-
-
-def _found(desired: DesiredTable, facts: TableFacts | None) -> Schema | None:
-    """Return the columns of the data as they are compared; None where they are not."""
-    if desired.schema is None or facts is None or facts.storage.schema is None:
-        return None
-    return named_metadata(facts.storage.schema, desired.schema)
-
-
-def _place(facts: TableFacts) -> str:
-    return locations.redact(facts.location) or "its location"
-
-
-def _storage_fault(desired: DesiredTable, facts: TableFacts) -> Fault | None:
-    """Return why nothing can be decided from storage, None when something can."""
-    place = _place(facts)
-    if facts.problem is not None:
-        return Fault(f"{place}: {facts.problem}", "write another `location:` in its block")
-    storage = facts.storage
-    if not desired.probe or storage.kind in (StorageKind.DATASET, StorageKind.NOTHING):
-        return None
-    if storage.kind is StorageKind.DENIED:
-        return Fault(
-            f"{place} is not accessible ({storage.detail})",
-            "set credentials in `storage.*` of the catalog's `config`, or write `probe: false` in its block",
-            "set credentials in `storage.*` of the catalog's `config`, or write `probe: false` in its `defaults`",
-        )
-    if storage.kind is StorageKind.NOT_LANCE:
-        return Fault(
-            f"{place} holds files that are not a Lance dataset",
-            "write another `location:` in its block, or `probe: false`",
-        )
-    return Fault(
-        f"{place} cannot be opened: {storage.detail}",
-        "plan again once it can be opened, or write `probe: false` in its block",
-        "plan again once it can be opened, or write `probe: false` in the catalog's `defaults`",
-    )
-
-
-def _schema_difference(desired: DesiredTable, facts: TableFacts | None) -> SchemaDifference:
-    found = _found(desired, facts)
-    return _NO_DIFFERENCE if found is None or desired.schema is None else compare(desired.schema, found)
-
-
 def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: TableFacts | None) -> Outcome:
     """A table that is both in the manifest and in the catalog."""
     if context.is_foreign(live.properties):
         return context.foreign(live, desired)
     can_move = context.capabilities.relocate_table or context.capabilities.replace_table
     moved = _is_to_move(desired, live, facts, can_move=can_move)
-    if moved and not can_move:
-        return context.blocked(_unalterable("relocated"), desired, live, facts)
+    fixed = immovable(context, live, can_move=can_move) if moved else None
+    if fixed is not None:
+        return context.blocked(fixed, desired, live, facts)
     without_data = desired.schema is not None and facts is not None and facts.storage.kind is StorageKind.NOTHING
-    difference = _schema_difference(desired, facts)
-    fault = _unkeepable(context, desired) or _existing_fault(desired, facts, difference, moved=moved)
+    difference = schema_difference(desired, facts)
+    fault = unkeepable(context, desired) or existing_fault(desired, facts, difference, moved=moved)
     if fault:
         return context.blocked(fault, desired, live, facts)
 
     before = context.view(desired, live) or ObjectView()
-    after = _after(context, desired, live, before, moved=moved)
-    before, after = _following(context, facts, before, after)
+    after = entry_after(context, desired, live, before, moved=moved)
+    before, after = with_shown_columns(context, facts, before, after)
     grows = bool(difference.missing or difference.relaxed)
     if not moved and not without_data and not grows:
-        if not _touches_entry(before, after):
+        if not touches_entry(before, after):
             return None
         topic = _left_alone(context, before, after)
         if topic is not None:
@@ -244,7 +199,7 @@ def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: T
         )
     if moved:
         return _update(context, desired, live, facts, Action.RELOCATE_TABLE, before, after, "registered elsewhere")
-    found = _found(desired, facts)
+    found = found_columns(desired, facts)
     if grows and found is not None:
         before = before.model_copy(update={"columns": found})
         after = after.model_copy(update={"columns": evolved(found, difference)})
@@ -279,7 +234,7 @@ def remarks_on(
         hidden = [f"`{key}`" for key, value in desired.properties.items() if is_hidden(key, value, shown)]
         if hidden:
             yield Remark(HIDDEN, desired.id, ", ".join(hidden))
-    extra = _schema_difference(desired, facts).extra
+    extra = schema_difference(desired, facts).extra
     if extra:
         yield Remark(EXTRA_COLUMNS, desired.id, _few(f"`{column.name}`" for column in extra))
 
@@ -302,91 +257,6 @@ def _is_to_move(desired: DesiredTable, live: LiveTable, facts: TableFacts | None
     return can_move or desired.probe or not is_unanswered(desired, live)
 
 
-def _after(context: Context, desired: DesiredTable, live: LiveTable, before: ObjectView, *, moved: bool) -> ObjectView:
-    """Return what a live table is to be; what the catalog cannot change of an entry stays as it is."""
-    capabilities = context.capabilities
-    after = context.marks(desired, live.properties, capabilities.table_markers)
-    renewed = capabilities.alter_table or capabilities.replace_table
-    requested, chosen = _request(desired, before) if renewed else before.request
-    if moved:  # the answer to the move will tell
-        requested, chosen = None, None
-    return after.model_copy(
-        update={
-            "location": desired.location if moved else live.location,
-            "requested_location": requested,
-            "chosen_location": chosen,
-            "safeguards": context.safeguards if renewed else before.safeguards,
-        }
-    )
-
-
-def _following(
-    context: Context, facts: TableFacts | None, before: ObjectView, after: ObjectView
-) -> tuple[ObjectView, ObjectView]:
-    """Return both views with the columns that the entry shows, and is to show where the catalog can change them."""
-    if facts is None or facts.entry is None or context.capabilities.keeps_first_columns:
-        return before, after
-    return (
-        before.model_copy(update={"shown_columns": facts.entry.shown}),
-        after.model_copy(update={"shown_columns": facts.entry.to_show}),
-    )
-
-
-def _request(desired: DesiredTable, before: ObjectView) -> tuple[str | None, str | None]:
-    """Return what the marks of the location asked for are to say of an entry that stays where it is.
-
-    Where the service's answer was never recorded, the place of the entry is taken for it, unless the manifest names
-    that place itself.
-    """
-    requested, chosen = before.request
-    if before.is_request_true:
-        return requested, chosen
-    unanswered = requested is not None and chosen is None and not locations.same(requested, before.location)
-    named = desired.location is not None and locations.same(desired.location, before.location)
-    return (requested, before.location) if unanswered and not named else (None, None)
-
-
-def _touches_entry(before: ObjectView, after: ObjectView) -> bool:
-    """Return whether two views of a table that stays where it is differ in anything that its entry keeps."""
-    return any(
-        one != other
-        for one, other in (
-            (before.content, after.content),
-            (before.marks, after.marks),
-            (before.request, after.request),
-            (before.safeguards, after.safeguards),
-            (before.shown_columns, after.shown_columns),
-        )
-    )
-
-
-def _existing_fault(
-    desired: DesiredTable,
-    facts: TableFacts | None,
-    difference: SchemaDifference,
-    *,
-    moved: bool,
-) -> Fault | None:
-    """Return why what storage holds forbids any plan for a live table, None when it does not."""
-    fault = _storage_fault(desired, facts) if facts else None
-    if fault:
-        return fault
-    blocking = difference.blocking(desired.evolve, desired.extra_columns)
-    if blocking and facts:
-        return _other_columns(facts, blocking, difference.extra, None if moved else desired.evolve)
-    if moved and desired.probe and facts is not None and facts.storage.kind is StorageKind.NOTHING:
-        return Fault(
-            f"there is no dataset at {locations.redact(desired.location or '')} to relocate it to",
-            "write the data there first, take `location` out of its block, or write `probe: false`",
-        )
-    if moved and (difference.missing or difference.relaxed):
-        return Fault(
-            "a table cannot be relocated and its columns changed in one plan",
-            "relocate it first: give its block the columns that the data has, apply, and change them then",
-        )
-    return None
-
-
 def _update(
     context: Context,
     desired: DesiredTable,
@@ -401,8 +271,8 @@ def _update(
     capabilities = context.capabilities
     storage = facts.storage.kind if facts else None
     relocates = action is Action.RELOCATE_TABLE
-    touches_entry = relocates or _touches_entry(before, after)
-    if (capabilities.alter_table or not touches_entry) and (capabilities.relocate_table or not relocates):
+    is_touched = relocates or touches_entry(before, after)
+    if (capabilities.alter_table or not is_touched) and (capabilities.relocate_table or not relocates):
         return change_of(
             context,
             action,
@@ -419,18 +289,11 @@ def _update(
         differing = ["location"] if relocates else sorted({key for key, _ in keys}) or ["its marks"]
         return Remark(CANNOT_FOLLOW, live.id, ", ".join(differing))
     if not capabilities.replace_table or action not in (Action.RELOCATE_TABLE, Action.UPDATE_TABLE):
-        return context.blocked(_unalterable("relocated" if relocates else "changed"), desired, live, facts)
+        return context.blocked(unalterable("relocated" if relocates else "changed"), desired, live, facts)
     if desired.protect or (before.protect and desired.protect is not False):
         return guard_of(context, action, desired.id, "would be replaced", desired.source)
     reason = f"replaced: {reason}"
     return change_of(context, action, desired.id, before, after, reason, desired=desired, replace=True, storage=storage)
-
-
-def _unalterable(what: str) -> Fault:
-    return Fault(
-        f"it cannot be {what}: this catalog cannot alter a table",
-        "deregister it with `absent: true`, apply, and put the block back",
-    )
 
 
 def _left_alone(context: Context, before: ObjectView, after: ObjectView) -> str | None:

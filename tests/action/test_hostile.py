@@ -202,6 +202,24 @@ def test_a_manifest_reads_the_variables_that_the_workflow_lists_and_no_others(
             assert "swordfish" not in everything(workspace, api, ended.log, ended.summary)
 
 
+@pytest.mark.parametrize("named", ["lancens.yaml", "tables"])
+def test_a_link_to_a_file_of_the_runner_is_no_manifest(workspace: Workspace, api: GitHubApi, named: str) -> None:
+    """What a file holds would be in the errors, and the fork's author sees those."""
+    outside = workspace.path.parent / "credentials.yaml"
+    outside.write_text('{"private_key_of_the_runner": "hunter2-hunter2"}')
+    (workspace.path / "lancens.yaml").unlink()
+    (workspace.path / "tables").mkdir()
+    link = workspace.path / ("lancens.yaml" if named == "lancens.yaml" else "tables/x.yaml")
+    link.symlink_to(outside)
+    for fork in (True, False):
+        refused = workspace.pull_request(8 if fork else 7, fork=fork, manifest=named)
+        assert (refused.code, refused.outputs["failure-reason"]) in ((1, "invalid-input"), (1, "invalid-manifest"))
+        assert "leads out of the" in refused.log
+        seen = everything(workspace, api, refused.log, refused.summary)
+        assert "private_key" not in seen
+        assert "hunter2" not in seen
+
+
 @pytest.fixture
 def elsewhere() -> Iterator[Scripted]:
     """The server of whoever opened the pull request."""

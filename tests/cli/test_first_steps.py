@@ -240,3 +240,12 @@ def test_implementations_and_addresses_are_completed(folder: Path, capsys: pytes
     assert completed(folder, "import", "--impl", "hi") == ["hive2", "hive3"]
     assert completed(folder, "plan", "--select", "lake/") == ["lake/**", "lake/eu", "lake/orders", "lake/users"]
     assert completed(folder, "release", "lake/o") == ["lake/orders"]
+
+
+# ---- a first look without a manifest
+
+
+def test_an_audit_of_a_mistyped_root_is_refused_and_not_clean(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    refused = done(capsys, "audit", "--impl", "dir", "--config", "root=./lak", code=1)
+    assert refused.err == f"main (dir): the root {folder}/lak is not there. Nothing was looked at.\n"
+    assert refused.out == ""

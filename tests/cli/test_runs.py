@@ -68,8 +68,10 @@ def test_runs_are_listed_and_what_one_removed_comes_back(
 ) -> None:
     assert lancens(capsys, "apply", "--auto-approve").code == 0
     newest, oldest = lancens(capsys, "runs").out.splitlines()
-    assert "1 done of 1 changes" in newest
-    run = newest.split()[0]
+    listed = re.fullmatch(r"(\w+)  (20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC)  shop  1 done of 1 change", newest)
+    assert listed is not None, newest
+    run, when = listed.groups()
+    assert lancens(capsys, "show", run).out.startswith(f"Run {run} of shop, begun {when}, plan ")
     assert "lake/a b/t  deregister-table: done" in lancens(capsys, "show", run).out
     assert lancens(capsys, "show", f".lancens/{run}.jsonl").out == lancens(capsys, "show", run).out
     blocks = lancens(capsys, "show", run, "--manifest").out

@@ -155,8 +155,8 @@ def test_an_audit_of_hostile_catalogs_is_text(
     assert f"<script>{OWNED}" not in html
 
     document = json.loads(files["audit.json"])
-    assert document["totals"]["tables"] == len(NAMES) ** 2
-    assert {finding["rule"] for finding in document["findings"]} >= {"orphan", "dangling", "missing", "drift"}
+    assert {table["name"] for table in document["tables"]} == {"::error::forged", "##[error]x", "plain"}
+    assert {finding["rule"] for finding in document["findings"]} >= {"dangling", "unreadable", "missing"}
     assert len(document["history"]) == 3
 
     [run] = json.loads(files["audit.sarif"])["runs"]
@@ -166,4 +166,4 @@ def test_an_audit_of_hostile_catalogs_is_text(
     for shown in (*run["results"], *run["invocations"][0]["toolExecutionNotifications"]):
         for text in _texts(shown):
             assert text.isprintable(), text
-        assert "[x](" not in shown["message"]["text"]
+        assert "[x](" not in shown["message"]["text"].replace("\\[x](", "")  # escaped, it is no link

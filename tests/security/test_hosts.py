@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.backends import registry
 from reconciler.errors import InvalidInputError
-from reconciler.manifest.hosts import hosts_in
+from reconciler.hosts import hosts_in
 from tests.cli.running import lancens
 from tests.servers.lance_rest import Request, Scripted, scripted
 

@@ -196,6 +196,32 @@ def test_no_include_leads_out_of_the_manifests_folder(run: Run, checkout: Path, 
         assert run("validate", "--allow-outside").exit_code == 0
 
 
+def test_no_link_in_a_folder_leads_out_of_it(run: Run, checkout: Path) -> None:
+    (checkout / "lancens.yaml").write_text(manifest())
+    (checkout / "more.yaml").symlink_to("../outside/token")
+    refused = run("validate", ".")
+    assert refused.exit_code == 1
+    assert "more.yaml: leads out of the manifest's folder; --allow-outside" in refused.output
+    assert SECRET not in refused.output
+
+
+def test_a_link_in_a_checkout_is_not_written_through(run: Run, checkout: Path) -> None:
+    """What is written has another name until it is whole."""
+    (checkout / "lancens.yaml").write_text(manifest())
+    (checkout / ".plan.json.partial").symlink_to("../outside/token")
+    assert run("plan", "-o", "plan.json").exit_code == 0
+    assert (checkout.parent / "outside/token").read_text() == f"{SECRET}\n"
+    assert not (checkout / "plan.json").is_symlink()
+
+
+def test_a_glob_of_many_stars_is_matched_at_once(run: Run, checkout: Path) -> None:
+    """Each star was tried with each length: twenty of them took hours."""
+    stars = "*a" * 30
+    text = manifest(catalog=f"scope: ['{stars}b/**', '{'a' * 200}/**']").replace("      a:\n", f"      {'a' * 200}:\n")
+    (checkout / "lancens.yaml").write_text(text)
+    assert run("validate").exit_code == 0
+
+
 def test_each_path_that_is_named_brings_its_own_folder(run: Run, checkout: Path) -> None:
     (checkout / "lancens.yaml").write_text(manifest("properties: {a: '${file:token}'}"))
     (checkout.parent / "outside/more.yaml").write_text(

@@ -47,3 +47,46 @@ def test_the_command_works_as_it_is_written_from_an_index(tmp_path: Path, monkey
     said = pip(*command(), "--dry-run", "--target", str(tmp_path / "there"), "--find-links", str(tmp_path), *OFFLINE)
     assert "Would install lancens-" in said
     assert "does not provide the extra" not in said
+
+
+# ---- what is said where a package is missing
+
+WITHOUT = """
+import sys
+from importlib import metadata
+
+sys.modules |= dict.fromkeys({modules!r})  # as if they were not there
+if {index!r}:
+    metadata.PathDistribution.read_text = lambda one, name, read=metadata.PathDistribution.read_text: (
+        None if name == "direct_url.json" else read(one, name)
+    )
+from reconciler.cli import main
+main({arguments!r})
+"""
+MISSING = [
+    ("impl `glue`", "glue", {"boto3", "botocore"}, "import --impl glue --config region=eu-west-1"),
+    ("impl `hive2`", "hive", {"thrift"}, "import --impl hive2 --config uri=thrift://127.0.0.1:1"),
+    ("impl `hive3`", "hive", {"thrift"}, "import --impl hive3 --config uri=thrift://127.0.0.1:1"),
+    ("impl `iceberg`", "rest", {"requests"}, "import --impl iceberg --config endpoint=http://127.0.0.1:1"),
+    (
+        "impl `unity`",
+        "rest",
+        {"requests"},
+        "import --impl unity --config endpoint=http://127.0.0.1:1 --config catalog=main",
+    ),
+    ("impl `rest`", "rest", {"requests"}, "import --impl rest --config uri=http://127.0.0.1:1"),
+    ("`lancens serve`", "server", {"starlette", "uvicorn"}, "serve --impl dir --config root=."),
+    ("Spark", "spark", {"pyspark"}, "audit --impl dir --config root=."),
+]
+
+
+@pytest.mark.parametrize("index", [False, True], ids=["checkout", "index"])
+@pytest.mark.parametrize(("what", "extra", "modules", "typed"), MISSING, ids=[one[0].strip("`") for one in MISSING])
+def test_a_missing_package_is_said_with_the_command_that_installs_it(
+    tmp_path: Path, what: str, extra: str, modules: set[str], typed: str, *, index: bool
+) -> None:
+    text = WITHOUT.format(modules=modules, index=index, arguments=typed.split())
+    ran = subprocess.run([sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True, check=False)
+    where = "lancens" if index else str(ROOT)
+    said = f"{what} needs packages that are not installed: pip install '{where}[{extra}]'\n"
+    assert (ran.returncode, ran.stdout, ran.stderr) == (1, "", said)

@@ -17,6 +17,7 @@ VOCABULARY = {
     "errors",
     "limits",
     "locations",
+    "hosts",
     "names",
     "ownership",
     "redaction",

@@ -12,6 +12,7 @@ import pytest
 
 import reconciler
 from reconciler.applier import ApplyReport, Status
+from reconciler.backends.dir import DirBackend
 from reconciler.backends.memory import MemoryBackend
 from reconciler.errors import BlockedError, ManifestError, PlanFileError, SafetyError, StalePlanError
 from reconciler.manifest import Manifest
@@ -35,8 +36,10 @@ class World:
         """Each catalog's block without its `impl` and `config`, which are those of a catalog in memory."""
         lines = ["version: 1", "name: store", "catalogs:"]
         for name, block in catalogs.items():
-            config = f"{{name: {self.run}-{name}, root: {self.folder / name}}}"
-            lines += [f"  {name}:", f"    impl: {self.impls.get(name, 'memory')}", f"    config: {config}"]
+            impl = self.impls.get(name, "memory")
+            named = "" if impl == "dir" else f"name: {self.run}-{name}, "
+            config = f"{{{named}root: {self.folder / name}}}"
+            lines += [f"  {name}:", f"    impl: {impl}", f"    config: {config}"]
             lines += [f"    {line}" for line in block.strip("\n").splitlines()]
         path = self.folder / "lancens.yaml"
         path.write_text("\n".join(lines))
@@ -227,6 +230,24 @@ tables:
     world.settle(lake=lake, prod=PROD)
     kept = world.catalog("prod").load_table(("analytics", "users")).properties
     assert {key for key in kept if not key.startswith("lancens.")} == {"tier"}
+
+
+def test_nothing_is_made_for_tables_of_which_the_catalog_takes_none(world: World) -> None:
+    """Namespaces were made, and stayed empty, where a directory has no place for data that is elsewhere."""
+    world.impls["prod"] = "dir"
+    manifest = world.manifest(lake=LAKE, prod=PROD)
+    world.apply(world.manifest(lake=LAKE))
+    plan = reconciler.plan(manifest)
+    assert [one.address for one in plan.blocked] == ["prod/analytics/features/events", "prod/analytics/features/users"]
+    assert steps(plan) == []
+    assert [change.address for change in plan.waiting] == ["prod/analytics", "prod/analytics/features"]
+    world.apply(manifest, Plan.from_json(plan.to_json()), skip_blocked=True)
+    assert DirBackend(root=str(world.folder / "prod")).scan().namespaces == {}
+
+    inside = f"{world.folder}/prod/beside.lance"
+    more = f"{LAKE}      beside: {{location: '{inside}', {COLUMNS}}}\n"
+    world.apply(world.manifest(lake=more, prod=PROD), skip_blocked=True)
+    assert [*DirBackend(root=str(world.folder / "prod")).scan().tables] == [("analytics", "features", "beside")]
 
 
 def test_an_empty_source_needs_leave_whatever_the_count(world: World) -> None:

@@ -113,6 +113,23 @@ class TestEntries:
         described = CatalogNamespace(backend).describe_table(DescribeTableRequest(id=[web, "clicks"]))
         assert described.storage_options == {"aws_region": "eu-west-1"}
 
+    def test_whoever_writes_to_the_catalog_sends_no_secret_elsewhere(
+        self, glue: GlueServer, backend: GlueBackend, web: str
+    ) -> None:
+        """The configured keys went wherever the parameters of a table said."""
+        strange = {
+            "storage.aws_endpoint": "http://evil.example.com",
+            "storage.azure_storage_account_name": "evil",
+            "storage.proxy_url": "http://evil.example.com:3128",
+            "storage.allow_http": "true",
+            "storage.aws_allow_invalid_certificates": "true",
+            "storage.azure_authority_host": "evil.example.com",
+        }
+        tables(
+            glue, web, [lance_table("clicks", Parameters={"table_type": "lance", "storage.timeout": "9s", **strange})]
+        )
+        assert backend.table_storage_options(backend.load_table((web, "clicks"))) == {"timeout": "9s"}
+
     def test_a_table_needs_its_database(self, glue: GlueServer, backend: GlueBackend) -> None:
         glue.add_catalog("sales")
         for identifier in (("nope", "t"), ("sales", "t"), ("sales", "nope", "t")):

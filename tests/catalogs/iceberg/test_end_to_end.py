@@ -194,19 +194,35 @@ def test_locations_the_service_ignores_are_said_and_not_asked_for_again(
         results = carried_out(planned(manifest_path), manifest_path).results
         return [result.note.partition(", not at ")[2].rpartition("/")[2] for result in results if result.note]
 
-    manifest(f'real: {{location: "{real}"}}', f'placed: {{location: "{catalog.root}/placed.lance"}}')
-    assert _relative(planned(manifest_path)) == {
-        "analytics": Action.CREATE_NAMESPACE,
-        "analytics/real": Action.REGISTER_TABLE,
-        "analytics/placed": Action.DECLARE_TABLE,
-    }
-    assert sorted(told()) == (["placed.lance", "real.lance"] if catalog.ignores_location else [])
+    placed = f'placed: {{location: "{catalog.root}/placed.lance"}}'
+    made = {"analytics": Action.CREATE_NAMESPACE, "analytics/placed": Action.DECLARE_TABLE}
+    if catalog.ignores_location:
+        manifest(placed)
+        assert _relative(planned(manifest_path)) == made
+        assert told() == ["placed.lance"]
+    else:
+        manifest(f'real: {{location: "{real}"}}', placed)
+        assert _relative(planned(manifest_path)) == {**made, "analytics/real": Action.REGISTER_TABLE}
+        assert told() == []
 
     moved = f"{catalog.root}/moved.lance"
     lance.write_dataset(pa.table({"n": [3]}), moved, storage_options=backend.storage_options() or None)
     manifest(f'real: {{location: "{real}"}}', f'placed: {{location: "{moved}"}}')
-    assert _relative(planned(manifest_path)) == {"analytics/placed": Action.RELOCATE_TABLE}
-    assert told() == (["moved.lance"] if catalog.ignores_location else [])
+    plan = planned(manifest_path)
+    if catalog.ignores_location:
+        chooses = "this catalog chooses the location of every table itself"
+        assert plan.changes == ()
+        assert_blocked(
+            plan, match=rf"analytics/real: the data is at \S+/real.lance, and {chooses} -> take `location` out of"
+        )
+        assert_blocked(plan, match=rf"analytics/placed: it cannot be relocated: {chooses}; it is at s3://lake/w/ana")
+        entries = backend.scan().tables
+        assert [name[-1] for name in entries] == ["placed"]
+        manifest("real: {}", placed)
+        assert _relative(planned(manifest_path)) == {"analytics/real": Action.DECLARE_TABLE}
+    else:
+        assert _relative(plan) == {"analytics/placed": Action.RELOCATE_TABLE}
+        assert told() == []
     assert lance.dataset(real, storage_options=backend.storage_options() or None).count_rows() == 2
 
 

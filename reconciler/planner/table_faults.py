@@ -1,0 +1,140 @@
+"""Why a table cannot be planned: what its catalog cannot keep or change, and what its storage holds."""
+
+from __future__ import annotations
+
+from reconciler import locations
+from reconciler.planner.facts import TableFacts
+from reconciler.planner.mending import remedy
+from reconciler.planner.mirrors import CHOSEN_BY_CATALOG
+from reconciler.planner.outcome import Context, Fault
+from reconciler.planner.schemas import SchemaDifference, compare, named_metadata
+from reconciler.state import DesiredTable, Evolve, LiveTable, Schema, StorageKind
+
+__all__ = [
+    "NO_PLACE",
+    "existing_fault",
+    "found_columns",
+    "immovable",
+    "other_columns",
+    "schema_difference",
+    "storage_fault",
+    "unalterable",
+    "unkeepable",
+    "unreachable",
+]
+
+NO_PLACE = Fault(
+    "the catalog has no default location for a new table", "write the `location:` of the table in its block"
+)
+_NO_DIFFERENCE = SchemaDifference()
+
+
+def unkeepable(context: Context, desired: DesiredTable) -> Fault | None:
+    """Return why the catalog cannot hold what the block says, None when it can."""
+    if desired.properties and not context.capabilities.table_markers:
+        return Fault("this catalog keeps no properties of tables", "take `properties` out of its block")
+    return None
+
+
+def unalterable(what: str) -> Fault:
+    """Return the fault of an entry that the catalog would have to change; ``what`` completes "it cannot be"."""
+    return Fault(
+        f"it cannot be {what}: this catalog cannot alter a table",
+        "deregister it with `absent: true`, apply, and put the block back",
+    )
+
+
+def immovable(context: Context, live: LiveTable, *, can_move: bool) -> Fault | None:
+    """Return why an entry stays where it is; None where it can be given another place."""
+    if context.capabilities.chooses_locations:
+        return Fault(
+            f"it cannot be relocated: {CHOSEN_BY_CATALOG}; it is at {locations.redact(live.location)}",
+            "take `location` out of its block",
+        )
+    return None if can_move else unalterable("relocated")
+
+
+def unreachable(facts: TableFacts) -> Fault:
+    """Return the fault of data for which a catalog that chooses every location can have no entry."""
+    return Fault(
+        f"the data is at {_place(facts)}, and {CHOSEN_BY_CATALOG}",
+        "take `location` out of its block, apply, and copy the data to the place that apply tells",
+    )
+
+
+def storage_fault(desired: DesiredTable, facts: TableFacts) -> Fault | None:
+    """Return why nothing can be decided from storage, None when something can."""
+    place = _place(facts)
+    if facts.problem is not None:
+        return Fault(f"{place}: {facts.problem}", "write another `location:` in its block")
+    storage = facts.storage
+    if not desired.probe or storage.kind in (StorageKind.DATASET, StorageKind.NOTHING):
+        return None
+    if storage.kind is StorageKind.DENIED:
+        return Fault(
+            f"{place} is not accessible ({storage.detail})",
+            "set credentials in `storage.*` of the catalog's `config`, or write `probe: false` in its block",
+            "set credentials in `storage.*` of the catalog's `config`, or write `probe: false` in its `defaults`",
+        )
+    if storage.kind is StorageKind.NOT_LANCE:
+        return Fault(
+            f"{place} holds files that are not a Lance dataset",
+            "write another `location:` in its block, or `probe: false`",
+        )
+    return Fault(
+        f"{place} cannot be opened: {storage.detail}",
+        "plan again once it can be opened, or write `probe: false` in its block",
+        "plan again once it can be opened, or write `probe: false` in the catalog's `defaults`",
+    )
+
+
+def existing_fault(
+    desired: DesiredTable,
+    facts: TableFacts | None,
+    difference: SchemaDifference,
+    *,
+    moved: bool,
+) -> Fault | None:
+    """Return why what storage holds forbids any plan for a live table, None when it does not."""
+    fault = storage_fault(desired, facts) if facts else None
+    if fault:
+        return fault
+    blocking = difference.blocking(desired.evolve, desired.extra_columns)
+    if blocking and facts:
+        return other_columns(facts, blocking, difference.extra, None if moved else desired.evolve)
+    if moved and desired.probe and facts is not None and facts.storage.kind is StorageKind.NOTHING:
+        return Fault(
+            f"there is no dataset at {locations.redact(desired.location or '')} to relocate it to",
+            "write the data there first, take `location` out of its block, or write `probe: false`",
+        )
+    if moved and (difference.missing or difference.relaxed):
+        return Fault(
+            "a table cannot be relocated and its columns changed in one plan",
+            "relocate it first: give its block the columns that the data has, apply, and change them then",
+        )
+    return None
+
+
+def other_columns(facts: TableFacts, blocking: SchemaDifference, extra: Schema, evolve: Evolve | None) -> Fault:
+    """Return the fault of a table whose data has other columns than its block."""
+    return Fault(
+        f"the data at {_place(facts)} has other columns than its block: {'; '.join(blocking.texts())}",
+        remedy(blocking, extra, facts.location or "", evolve),
+    )
+
+
+def schema_difference(desired: DesiredTable, facts: TableFacts | None) -> SchemaDifference:
+    """Return what separates the data's columns from the block's; nothing where they are not compared."""
+    found = found_columns(desired, facts)
+    return _NO_DIFFERENCE if found is None or desired.schema is None else compare(desired.schema, found)
+
+
+def found_columns(desired: DesiredTable, facts: TableFacts | None) -> Schema | None:
+    """Return the columns of the data as they are compared; None where they are not."""
+    if desired.schema is None or facts is None or facts.storage.schema is None:
+        return None
+    return named_metadata(facts.storage.schema, desired.schema)
+
+
+def _place(facts: TableFacts) -> str:
+    return locations.redact(facts.location) or "its location"
