@@ -148,7 +148,11 @@ def _nothing(place: Place) -> None:
 
 # ---- what is run where, and what is not
 
-_SPARK = "from reconciler.pipeline import spark_session\nopened = spark_session()\nspark = opened.__enter__()\n"
+_SPARK = (
+    "import atexit\nfrom reconciler.pipeline import spark_session\nopened = spark_session()\n"
+    # Left to the end of Python, the session would be stopped by what is half gone itself, and wait for ever.
+    "spark = opened.__enter__()\natexit.register(opened.__exit__, None, None, None)\n"
+)
 
 RUNS: Mapping[str, Run] = {
     "README.md": Run(_hive, ("No changes.",)),
