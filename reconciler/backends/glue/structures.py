@@ -67,7 +67,7 @@ def live_catalog(identifier: Identifier, catalog: CatalogTypeDef) -> LiveNamespa
 
 def live_database(identifier: Identifier, database: DatabaseTypeDef) -> LiveNamespace:
     """Return a database as a namespace; its location is one of its properties, where it has one."""
-    properties = dict(database.get("Parameters") or {})
+    properties = {key: value for key, value in (database.get("Parameters") or {}).items() if key != LOCATION}
     if database.get("LocationUri"):
         properties[LOCATION] = database["LocationUri"]
     return LiveNamespace(identifier, properties, DATABASE)
@@ -80,7 +80,9 @@ def new_database(name: str, properties: Mapping[str, str]) -> DatabaseInputTypeD
 
 def with_properties(database: DatabaseTypeDef, properties: Mapping[str, str]) -> DatabaseTypeDef:
     """Return ``database`` with the location and the parameters that :func:`live_database` shows as ``properties``."""
-    parameters = {key: value for key, value in properties.items() if key != LOCATION}
+    # A parameter that has this name as well is somebody else's, and stays.
+    parameters = {key: value for key, value in (database.get("Parameters") or {}).items() if key == LOCATION}
+    parameters |= {key: value for key, value in properties.items() if key != LOCATION}
     kept = cast("DatabaseTypeDef", {key: value for key, value in database.items() if key != "LocationUri"})
     kept["Parameters"] = parameters
     if LOCATION in properties:

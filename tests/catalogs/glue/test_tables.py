@@ -288,6 +288,15 @@ class TestData:
         backend.alter_namespace(("made",), PropertyChanges({}, frozenset({"location"})))
         assert "LocationUri" not in glue.client.get_database(Name="made")["Database"]
 
+    def test_a_parameter_called_location_is_not_the_location_of_a_database(
+        self, glue: GlueServer, backend: GlueBackend
+    ) -> None:
+        databases(glue, ["odd"], Parameters={"location": "Zurich"})
+        assert backend.load_namespace(("odd",)).properties == {}
+        backend.alter_namespace(("odd",), PropertyChanges({"a": "b"}))
+        database = glue.client.get_database(Name="odd")["Database"]
+        assert (database["Parameters"], "LocationUri" in database) == ({"location": "Zurich", "a": "b"}, False)
+
     @pytest.mark.parametrize("location", ["", "s3://user:word@bucket/a", "s3://bucket/a?token=x"])
     def test_a_location_that_no_table_can_be_below_is_refused(self, backend: GlueBackend, location: str) -> None:
         with pytest.raises(InvalidInputError, match="`odd`: `location`: a location cannot"):
