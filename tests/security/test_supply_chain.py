@@ -100,3 +100,10 @@ def test_every_action_is_named_by_its_commit() -> None:
     assert used
     commits = re.compile(r"[\w./-]+@([0-9a-f]{40}|RELEASE_COMMIT)")
     assert [one for one in used if not one[1].startswith("./") and not commits.fullmatch(one[1])] == []
+
+
+def test_the_audit_of_what_is_locked_fails_where_it_can_audit_nothing() -> None:
+    """Without `--strict` pip-audit passes over every package that the index of advisories does not know or answer for."""
+    text = (ROOT / ".github/workflows/ci.yml").read_text()
+    (command,) = re.findall(r"pip-audit==.*", text)
+    assert {"--strict", "--require-hashes", "--disable-pip"} <= set(command.split())

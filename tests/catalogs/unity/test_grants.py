@@ -79,8 +79,9 @@ def test_the_least_privileges(server: Grants, tmp_path: Path) -> None:
     manifest = _manifest(server, tmp_path, applier, wanted)
     assert reconciler.apply(reconciler.plan(manifest), manifest, journal=tmp_path / "journal").ok
     assert reconciler.plan(manifest).is_empty
-    changed = {"a": {"tables": {"there": {}}}, "b": {"properties": {"team": "ai"}, "tables": {}}}
-    for namespaces in (changed, {"a": {"tables": {"there": {}}}}):
+    changed: dict[str, object] = {"a": {"tables": {"there": {}}}, "b": {"properties": {"team": "ai"}, "tables": {}}}
+    fewer: dict[str, object] = {"a": {"tables": {"there": {}}}}
+    for namespaces in (changed, fewer):
         manifest = _manifest(server, tmp_path, applier, namespaces)
         assert reconciler.apply(reconciler.plan(manifest), manifest, journal=tmp_path / "journal").ok
         assert reconciler.plan(manifest).is_empty
