@@ -14,8 +14,6 @@ from tests.clients.trials import ALL, SAMPLE, SPARK, Trial, outcome, serving, tr
 
 _ORDER = list(CATALOGS)
 TRIALS = sorted(ALL if os.environ.get("LANCENS_SOAK") else SAMPLE, key=lambda trial: _ORDER.index(trial.catalog))
-    ALL if os.environ.get("LANCENS_SOAK") else SAMPLE, key=lambda trial: list(CATALOGS).index(trial.catalog)
-)
 
 
 @dataclass(frozen=True, slots=True)
