@@ -75,6 +75,8 @@ def _config_schema(impl: str) -> dict[str, Any]:
             value["default"] = json.loads(one.default) if "type" in one.schema else one.default
         if one.key.endswith(".*"):
             patterns[f"^{re.escape(one.key[:-1])}."] = value
+            block = {"type": "object", "additionalProperties": value}
+            keys[one.key[:-2]] = {"anyOf": [keys[one.key[:-2]], block]} if one.key[:-2] in keys else block
         else:
             keys[one.key] = value
     return {

@@ -8,6 +8,7 @@ holds a secret. The vendor's own error bodies are read by the ``translate`` func
 from reconciler.backends.http.address import Endpoint, endpoint_problem, plain_http_problem
 from reconciler.backends.http.client import HttpClient, Tagged, path
 from reconciler.backends.http.clock import server_time
+from reconciler.backends.http.headers import hold_secret, with_headers
 from reconciler.backends.http.limits import Limits, ServiceLimits
 from reconciler.backends.http.refusals import Refusal, UnknownRouteError, VendorError
 from reconciler.backends.http.retry import RetryPolicy
@@ -26,7 +27,9 @@ __all__ = [
     "UnknownRouteError",
     "VendorError",
     "endpoint_problem",
+    "hold_secret",
     "path",
     "plain_http_problem",
     "server_time",
+    "with_headers",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
@@ -78,6 +78,7 @@ class HttpClient:
             The policy may name other statuses.
         tokens: gives the bearer token; asked for another one once when a request is answered with 401 or 419.
         headers: sent with every request.
+        sign: adds to each request what shows who sends it, after everything else; returns what no error may show.
         secrets: texts that no error may show, beside the token.
         translate: reads the vendor's error bodies; None from it means that it does not know this one.
         remedy: what to do about a refusal, instead of what this client would advise.
@@ -101,6 +102,7 @@ class HttpClient:
         retry: RetryPolicy | None = None,
         tokens: TokenSource | None = None,
         headers: Mapping[str, str] | None = None,
+        sign: Callable[[PreparedRequest], Collection[str]] | None = None,
         secrets: Iterable[str] = (),
         translate: Callable[[Refusal], VendorError | None] | None = None,
         remedy: Callable[[Refusal], str] | None = None,
@@ -118,6 +120,7 @@ class HttpClient:
         self._timeouts = (connect_timeout, read_timeout)
         self._retry = retry or RetryPolicy()
         self._tokens = tokens or StaticToken(None)
+        self._sign = sign
         self._secrets = set(secrets)
         self._limits = limits or Limits()
         self._scans = Scans(self._limits)
@@ -325,6 +328,8 @@ class HttpClient:
             raise self._error(InvalidInputError, f"{self._impl}: no request can be made: {error}") from None
         # requests decodes what need not be encoded (%2E becomes a dot), which changes names in some servers' paths.
         prepared.url = url
+        if self._sign is not None:
+            self._secrets.update(self._sign(prepared))
         return prepared
 
     def _send(self, request: PreparedRequest, where: str, attempt: int, repeatable: bool) -> Response | float:

@@ -19,6 +19,7 @@ from reconciler.backends.iceberg.scan import all_tables, scan_warehouses
 from reconciler.backends.iceberg.server import Server
 from reconciler.backends.iceberg.warehouse import SAFEGUARD, TABLE_TYPE, TableEntry, Warehouse
 from reconciler.backends.identifiers import require_kept
+from reconciler.backends.table_options import own_options
 from reconciler.errors import (
     ConcurrentModificationError,
     InvalidInputError,
@@ -76,6 +77,8 @@ class IcebergBackend(Backend):
 
     def asked_capabilities(self) -> Capabilities:
         """Return what the server can do, as far as it says it: not every one renames tables, or takes locations."""
+        if self.config.is_s3_tables:
+            self.capabilities = replace(self.capabilities, chooses_locations=True)
         for name in sorted({*self.config.warehouse_names, *self._outermost_names}):
             with suppress(NamespaceNotFoundError):
                 routes = self._server.warehouse(name).routes
@@ -161,6 +164,13 @@ class IcebergBackend(Backend):
     def default_location(self, identifier: Identifier) -> str | None:
         """Return ``root`` followed by the whole identifier, None without a ``root``."""
         return None if self.config.root is None else locations.join(self.config.root, *identifier)
+
+    def table_storage_options(self, table: LiveTable) -> dict[str, str]:
+        """Return the configured options, with what the table's ``storage.*`` properties say about opening it.
+
+        They name no host (see :func:`own_options`).
+        """
+        return own_options(self.storage_options(), table.properties)
 
     # ---- namespaces ----------------------------------------------------------------------------------------------
 
