@@ -99,7 +99,7 @@ def read_catalog(
     backend, scope = connection.backend, connection.desired.scope
     source = CatalogInput(
         connection.desired,
-        backend.scan(scope),
+        connection.spec.scan(backend, scope),
         backend.asked_capabilities(),
         connection.spec.impl,
         options=options,

@@ -25,7 +25,7 @@ from reconciler.backends.http.refusals import (
 )
 from reconciler.backends.http.retry import RetryPolicy, is_repeatable
 from reconciler.backends.http.scans import Scans
-from reconciler.backends.http.tokens import StaticToken, TokenSource
+from reconciler.backends.http.tokens import StaticToken, TokenSource, end_of
 from reconciler.errors import (
     BackendError,
     InternalError,
@@ -47,6 +47,7 @@ DEFAULT_POOL_SIZE = 32
 ValueT = TypeVar("ValueT")
 
 _NOT_MODIFIED = 304
+_FORBIDDEN = 403
 _TOKEN_REFUSED = frozenset({401, 419})
 _BEARER = re.compile(r"(bearer\s+)[A-Za-z0-9._~+/=-]{4,}", re.IGNORECASE)
 _USER_INFO = re.compile(r"(://)[^/\s@]+@")
@@ -55,6 +56,10 @@ _USER_INFO = re.compile(r"(://)[^/\s@]+@")
 def path(*segments: str) -> str:
     """Return the path of ``segments``, each percent-encoded as a whole: a slash inside a name stays inside it."""
     return "".join(f"/{quote(segment, safe='')}" for segment in segments)
+
+
+def _refusal_of(answer: Response) -> Refusal:
+    return Refusal(answer.status_code, decode(answer.content), answer.text, answer.headers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +291,7 @@ class HttpClient:
                 continue
             if 200 <= answer.status_code < 300 or (answer.status_code == _NOT_MODIFIED and headers):
                 return answer, where
-            if answer.status_code in _TOKEN_REFUSED and not renewed:
+            if not renewed and self._refuses_token(answer):
                 renewed = True
                 if self._tokens.renew(token):
                     continue
@@ -298,6 +303,15 @@ class HttpClient:
                     attempt += 1
                     continue
             raise self._refused(answer, where, attempt, errors, token)
+
+    def _refuses_token(self, answer: Response) -> bool:
+        """Return whether the token is not, or no longer, good, by the status or by what the service says."""
+        if answer.status_code in _TOKEN_REFUSED:
+            return True
+        if answer.status_code != _FORBIDDEN or self._translate is None:
+            return False
+        said = self._translate(_refusal_of(answer))
+        return said is not None and said.kind is UnauthenticatedError
 
     def _prepare(
         self,
@@ -366,7 +380,7 @@ class HttpClient:
         errors: Mapping[int, type[BackendError]],
         token: str | None,
     ) -> BackendError:
-        refusal = Refusal(answer.status_code, decode(answer.content), answer.text, answer.headers)
+        refusal = _refusal_of(answer)
         vendor = self._translate(refusal) if self._translate and refusal.body is not None else None
         kind = kind_of(refusal, vendor, errors)
         said = excerpt(self._without_secrets(vendor.message)) if vendor else self._excerpt(answer)
@@ -385,7 +399,12 @@ class HttpClient:
         if 300 <= refusal.status < 400:
             return "check " + " and ".join(f"`{key}`" for key in (self._endpoint_key, self._token_key) if key)
         if issubclass(kind, UnauthenticatedError) and self._token_key:
-            return f"set `{self._token_key}`" if token is None else f"check `{self._token_key}`: it is not accepted"
+            if token is None:
+                return f"set `{self._token_key}`"
+            ended = end_of(token)
+            if ended is not None and ended.timestamp() < self._retry.now():
+                return f"renew `{self._token_key}`: it expired at {ended:%Y-%m-%d %H:%M:%S} UTC"
+            return f"check `{self._token_key}`: it is not accepted"
         if issubclass(kind, PermissionDeniedError) and self._token_key:
             return f"grant the owner of `{self._token_key}` what is missing, or use another one"
         if issubclass(kind, ThrottlingError):

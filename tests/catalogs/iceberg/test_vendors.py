@@ -102,9 +102,8 @@ def test_a_warehouse_whose_name_is_none_here_has_an_alias(script: Scripted, ware
 
 def test_a_manifest_names_warehouses_in_a_block_or_with_dots(script: Scripted, tmp_path: Path) -> None:
     serve_warehouse(script, ARN, quote(ARN, safe=""))
-    digests = set()
+    digests, path = set(), tmp_path / "lancens.yaml"
     for written in (f"{{sales: '{ARN}'}}", f"\n        sales: {ARN}"):
-        path = tmp_path / "lancens.yaml"
         path.write_text(
             "version: 1\nname: store\ncatalogs:\n  lake:\n    impl: iceberg\n    config:\n"
             f"      endpoint: {script.url}\n      warehouses: {written}\n"
