@@ -16,6 +16,9 @@ from reconciler.state import DesiredMirror, DesiredNamespace, DesiredTable, Thre
 __all__ = ["digest_of"]
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
+
+
 def digest_of(
     name: str,
     thresholds: Thresholds,
@@ -30,7 +33,7 @@ def digest_of(
     digest = hashlib.sha256()
 
     def add(*parts: object) -> None:
-        digest.update(json.dumps(parts, ensure_ascii=True, separators=(",", ":")).encode())
+        digest.update(_ENCODER.encode(parts).encode())
         digest.update(b"\n")
 
     add("manifest", 1, name, thresholds.max_removal_percent, thresholds.min_tables)
@@ -90,5 +93,7 @@ def _table_parts(catalog: str, table: DesiredTable, location: str | None) -> tup
 
 
 def _properties(catalog: str, desired: DesiredNamespace | DesiredTable) -> list[tuple[str, str]]:
+    if not desired.properties:
+        return []
     where = address(catalog, desired.id)
     return sorted(redact_properties(desired.properties, where, desired.secret_keys).items())
