@@ -66,7 +66,7 @@ unit: $(INSTALLED)
 # so that no two groups of JVMs stand side by side; the others run beside them.
 SERVER_FOLDERS = $(filter-out $(addprefix tests/,applier catalogs cli servers unit),\
 	$(patsubst %/,%,$(sort $(dir $(wildcard tests/*/test_*.py tests/catalogs/*/test_*.py)))))
-JVM_FOLDERS = $(filter %/hive %/iceberg %/mirrors %/pages %/unity %/pipeline %/server %/torture,$(SERVER_FOLDERS))
+JVM_FOLDERS = $(filter %/clients %/hive %/iceberg %/mirrors %/pages %/unity %/pipeline %/server %/torture,$(SERVER_FOLDERS))
 servers: $(INSTALLED)
 	@$(MAKE) --no-print-directory --jobs 2 COUNTED=$(COUNTED) jvm-servers other-servers
 
