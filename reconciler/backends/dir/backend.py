@@ -15,6 +15,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 from pydantic import AliasChoices, Field, field_validator
 
