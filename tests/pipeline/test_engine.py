@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,10 @@ from reconciler.backends.dir import DirBackend
 from reconciler.errors import LancensError
 from reconciler.manifest import Manifest
 from reconciler.names import Identifier
+from reconciler.operations.connections import CatalogSpec
+from reconciler.pipeline import engine
 from reconciler.pipeline.engine import plan_on_spark
+from reconciler.pipeline.units import Unit, list_units
 from reconciler.state import (
     Capabilities,
     Column,
@@ -178,6 +181,17 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def in_small_parts(specs: Collection[CatalogSpec], *, partitions: int) -> list[Unit]:
+    """Return units in which every table is read by its name."""
+    return list_units(specs, partitions=partitions, split=1)
+
+
+def unlisted(specs: Collection[CatalogSpec], *, partitions: int) -> list[Unit]:
+    """Return the root of each catalog: every namespace is one that was not listed when the work was handed out."""
+    del partitions
+    return [Unit(spec, ((),)) for spec in specs]
+
+
 unhurried = settings(
     deadline=None,
     max_examples=count(3, 60),
@@ -196,12 +210,45 @@ unhurried = settings(
         adopt=st.booleans(),
         take_over=st.booleans(),
     ),
+    st.sampled_from([list_units, in_small_parts, unlisted]),
 )
 def test_the_plan_is_that_of_the_local_engine(
-    spark: SparkSession, data: Path, drawn: list[State], options: Options
+    spark: SparkSession, data: Path, drawn: list[State], options: Options, units: Callable[..., list[Unit]]
 ) -> None:
     whole = manifest_of(data, drawn)
-    assert spark_plan(spark, whole, options) == local_plan(whole, options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "list_units", units)
+        assert spark_plan(spark, whole, options) == local_plan(whole, options)
+
+
+@pytest.mark.parametrize("units", [list_units, in_small_parts, unlisted])
+def test_however_the_work_is_shared_out_the_plan_is_the_same(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, units: Callable[..., list[Unit]]
+) -> None:
+    backend = DirBackend(root=str(tmp_path / "lake"))
+    for namespace in ("a", "b", "c"):
+        backend.insert_namespace((namespace,), {})
+        for number in range(3):
+            name = (namespace, f"t{number}")
+            backend.insert_table(name, backend.default_location(name), {"lancens.managed-by": "store/lake"})
+    # `a/t1` is at home, `b/t9` would be written where `c/t2` is, `d` is not there, and `b/t2` is to go.
+    columns = [{"name": "id", "type": "int64"}]
+    taken = {"location": backend.load_table(("c", "t2")).location, "schema": columns}
+    spaces = {
+        "a": {"tables": {"t0": {}, "t1": {"properties": {"tier": "gold"}}, "t2": {}}},
+        "b": {"tables": {"t0": {}, "t1": {}, "t9": taken}},
+        "c": {"tables": {"t0": {}, "t1": {}, "t2": {}}},
+        "d": {"tables": {"t0": {}, "t1": {"schema": columns}}},
+    }
+    path = tmp_path / "lancens.yaml"
+    lake = {"impl": "dir", "config": {"root": "./lake"}, "namespaces": spaces}
+    path.write_text(json.dumps({"version": 1, "name": "store", "catalogs": {"lake": lake}}))
+    monkeypatch.setattr(engine, "list_units", units)
+    made = plan(load(path))
+    actions = {"update-table", "deregister-table", "create-namespace", "declare-table", "create-table"}
+    assert {change.action.value for change in made.changes} == actions
+    assert [one.address for one in made.blocked] == ["lake/b/t9"]
+    assert spark_plan(spark, load(path), Options()) == local_plan(load(path), Options())
 
 
 def test_a_namespace_that_cannot_be_read_is_an_error_without_secrets(
@@ -273,7 +320,7 @@ def test_the_command_prints_the_same(tmp_path: Path) -> None:
     assert (spark.code, spark.out) == (0, local.out)
     assert (tmp_path / "spark.json").read_bytes() == (tmp_path / "local.json").read_bytes()
     stages = [line.split("  ")[0] for line in spark.err.splitlines()]
-    assert stages[:2] == ["Starting Spark on local[2]", "Reading lake: 0 tables"]
+    assert stages[:2] == ["Starting Spark on local[2]", "Reading lake: 0 tables, 0 changes"]
 
 
 def test_where_spark_runs_is_no_option_of_the_local_engine(tmp_path: Path) -> None:

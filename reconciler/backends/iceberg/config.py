@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, ClassVar
 from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
@@ -30,6 +31,11 @@ class IcebergConfig(ServiceLimits, BackendConfig):
     """
 
     credentials = frozenset({"rest.access-key-id", "rest.secret-access-key", "rest.session-token"})
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "connect_timeout_millis": "write `connect_timeout`, in milliseconds",
+        "header.*": "write `headers.NAME`",
+        "read_timeout_millis": "write `read_timeout`, in milliseconds",
+    }
 
     endpoint: Endpoint
     """The address of the REST catalog, without `/v1`."""
