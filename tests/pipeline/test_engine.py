@@ -322,7 +322,7 @@ def test_a_fault_in_a_file_that_executors_read_is_told_as_it_always_is(
     with pytest.raises(ManifestError) as expected:
         load(path)
     assert str(told.value) == str(expected.value)
-    assert "teams/b.yaml:13:19: unknown key `propertys`" in str(told.value)
+    assert "teams/b.yaml:14:19: unknown key `propertys`" in str(told.value)
 
 
 def test_a_namespace_that_cannot_be_read_is_an_error_without_secrets(
