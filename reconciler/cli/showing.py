@@ -16,6 +16,7 @@ from reconciler.cli.options import Format, PlanFlags, load_manifest, wants_color
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
+    from reconciler.operations.profile import Profile
     from reconciler.pipeline.session import SparkOptions
     from reconciler.planner.entries import Key
     from reconciler.planner.plan import Plan
@@ -43,20 +44,22 @@ def _reading(manifest: Manifest) -> Iterator[None]:
         yield
 
 
-def make_plan(flags: PlanFlags, manifest: Manifest, spark: SparkOptions | None = None) -> Plan:
+def make_plan(
+    flags: PlanFlags, manifest: Manifest, spark: SparkOptions | None = None, profile: Profile | None = None
+) -> Plan:
     """Return the plan, saying on stderr what was read; thresholds are not looked at yet.
 
-    ``spark`` is where Spark makes it; without that it is made here.
+    ``spark`` is where Spark makes it; without that it is made here, and ``profile`` gets what each stage took.
     """
     from reconciler.output.wording import read_line
 
     started = monotonic()
-    made = _plan_here(flags, manifest) if spark is None else _plan_on_spark(flags, manifest, spark)
+    made = _plan_here(flags, manifest, profile) if spark is None else _plan_on_spark(flags, manifest, spark)
     click.echo(f"{read_line(made)}  {monotonic() - started:.1f} s", err=True)
     return made
 
 
-def _plan_here(flags: PlanFlags, manifest: Manifest) -> Plan:
+def _plan_here(flags: PlanFlags, manifest: Manifest, profile: Profile | None) -> Plan:
     from reconciler.operations.plan import plan
 
     with _reading(manifest):
@@ -67,6 +70,7 @@ def _plan_here(flags: PlanFlags, manifest: Manifest) -> Plan:
             take_over=flags.take_over,
             allow_mass_removal=True,
             parallelism=flags.parallelism,
+            profile=profile,
         )
 
 
@@ -103,17 +107,29 @@ def what_goes(flags: PlanFlags, plan: Plan, manifest: Manifest) -> Mapping[Key, 
     return look_at_removed(plan, manifest, parallelism=flags.parallelism)
 
 
-def plan_and_show(flags: PlanFlags, form: Format, *, full: bool, spark: SparkOptions | None = None) -> Plan:
+def plan_and_show(
+    flags: PlanFlags, form: Format, *, full: bool, spark: SparkOptions | None = None, profiled: str | None = None
+) -> Plan:
     """Load, plan and print; a plan that removes too much is printed and then refused.
+
+    ``profiled`` is the file that is told where the time went.
 
     Raises:
         SafetyError: too much would be removed.
     """
+    from reconciler.operations.profile import Profile
     from reconciler.planner.safety import check_removals
 
-    manifest = load_manifest(flags.manifests, flags.variables)
-    plan = make_plan(flags, manifest, spark)
-    print_plan(plan, form, full=full, removed={} if form == "json" else what_goes(flags, plan, manifest))
+    profile = Profile()
+    with profile.stage("manifest"):
+        manifest = load_manifest(flags.manifests, flags.variables)
+    plan = make_plan(flags, manifest, spark, profile)
+    with profile.stage("removed data"):
+        removed = {} if form == "json" else what_goes(flags, plan, manifest)
+    with profile.stage("output"):
+        print_plan(plan, form, full=full, removed=removed)
+    if profiled is not None:
+        write_result(profile.to_json(), profiled)
     if not flags.allow_mass_removal:
         check_removals(plan)
     return plan

@@ -58,6 +58,7 @@ from reconciler.state import (
     Schema,
     ShownColumns,
     Snapshot,
+    Traffic,
 )
 
 if TYPE_CHECKING:
@@ -106,6 +107,10 @@ class GlueBackend(Backend):
         self._account_lock = threading.Lock()
         self._account = self.config.catalog_id
         self._scanned: tuple[Scope, Mapping[Identifier, LiveNamespace]] = Scope(()), {}
+
+    def traffic(self) -> Traffic:
+        """Return what was sent so far, repeated requests included, and what came back."""
+        return self._service.traffic
 
     def close(self) -> None:
         """Give back the connections."""

@@ -38,6 +38,7 @@ from reconciler.state import (
     LocationPolicy,
     PropertyChanges,
     Snapshot,
+    Traffic,
 )
 
 __all__ = ["RestBackend"]
@@ -82,10 +83,9 @@ class RestBackend(Backend):
         self._asked = False
         self.capabilities = self._able(frozenset())
 
-    @property
-    def calls(self) -> int:
-        """How many requests were sent to the server so far."""
-        return self._known.http.calls
+    def traffic(self) -> Traffic:
+        """Return what was sent so far, repeated requests included, and what came back."""
+        return self._known.http.traffic
 
     @property
     def _server(self) -> Server:
