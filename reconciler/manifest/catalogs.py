@@ -20,6 +20,7 @@ from reconciler.state import (
     Capabilities,
     DesiredNamespace,
     DesiredTable,
+    Expectations,
     LocationPolicy,
     Schema,
 )
@@ -206,6 +207,7 @@ class CatalogReader:
             evolve=block.evolve,
             extra_columns=block.extra_columns,
             probe=block.probe,
+            expect=_expectations(block),
             absent=block.absent,
             protect=block.protect,
             secret_keys=self._secret_keys(node, block.properties),
@@ -224,13 +226,14 @@ class CatalogReader:
                 evolve=block.evolve,
                 extra_columns=block.extra_columns,
                 probe=block.probe,
+                expect=_expectations(block),
                 protect=block.protect,
                 secret_keys=self._secret_keys(said, block.properties),
             )
 
     def _check_absent(self, node: Node, block: TableBlock, what: str) -> None:
         keys = entries_of(node)
-        for key in ("schema", "location", "properties", "evolve", "extra_columns"):
+        for key in ("schema", "location", "properties", "evolve", "extra_columns", "expect"):
             if key in keys:
                 self._at(keys[key], f"`{key}` in {what} contradicts `absent: true`")
         if block.protect:
@@ -311,3 +314,8 @@ class CatalogReader:
 
 def _levels(number: int) -> str:
     return f"{number} level{'' if number == 1 else 's'}"
+
+
+def _expectations(block: TableBlock) -> Expectations:
+    said = block.expect
+    return Expectations(tuple(said.indices), said.max_fragments, said.max_versions, said.max_age_days)

@@ -11,7 +11,7 @@ from reconciler import locations
 from reconciler.backends.base import Backend
 from reconciler.errors import CatalogError
 from reconciler.pipeline.reading import tried
-from reconciler.state import LocationPolicy, Safeguard
+from reconciler.state import DesiredCatalog, DesiredMirror, LocationPolicy, Safeguard
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
@@ -36,6 +36,8 @@ class CatalogInfo:
         has_foreign: whether it may hold tables of other kinds.
         safeguard: the property without which its tables are not safe.
         shows_columns: whether its entries may show columns.
+        places: the properties of namespaces that say where their tables go by themselves.
+        mirror: the line by which it follows another one.
     """
 
     spec: CatalogSpec
@@ -47,6 +49,8 @@ class CatalogInfo:
     has_foreign: bool = False
     safeguard: Safeguard | None = None
     shows_columns: bool = False
+    places: frozenset[str] = frozenset()
+    mirror: DesiredMirror | None = None
 
     @property
     def name(self) -> str:
@@ -79,16 +83,16 @@ def read_catalog_info(manifest: Manifest, specs: Collection[CatalogSpec]) -> dic
     if not specs:
         return {}
     with ThreadPoolExecutor(max_workers=min(len(specs), _CATALOGS_AT_ONCE)) as pool:
-        found = pool.map(lambda spec: _read(spec, manifest.catalogs[spec.name].desired.owner), specs)
+        found = pool.map(lambda spec: _read(spec, manifest.catalogs[spec.name].desired), specs)
         return {catalog.name: catalog for catalog in found}
 
 
-def _read(spec: CatalogSpec, owner: str) -> CatalogInfo:
+def _read(spec: CatalogSpec, desired: DesiredCatalog) -> CatalogInfo:
     with spec.connect() as backend:
         roots = tried(spec, backend.roots)
         return CatalogInfo(
             spec=spec,
-            owner=owner,
+            owner=desired.owner,
             options=backend.storage_options(),
             roots=() if isinstance(roots, CatalogError) else tuple(dict.fromkeys(roots)),
             problem=str(roots) if isinstance(roots, CatalogError) else None,
@@ -96,6 +100,8 @@ def _read(spec: CatalogSpec, owner: str) -> CatalogInfo:
             has_foreign=type(backend).foreign_tables is not Backend.foreign_tables,
             safeguard=backend.capabilities.safeguard,
             shows_columns=type(backend).shown_columns is not Backend.shown_columns,
+            places=backend.capabilities.namespace_places,
+            mirror=desired.mirror,
         )
 
 

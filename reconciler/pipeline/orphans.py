@@ -1,7 +1,8 @@
 """Searching the roots for datasets that no table points at; nothing is written and nothing is deleted.
 
 The executors list directories, one level below the roots after the other. A directory is a dataset when ``_versions``
-is in it. Nothing below a dataset, and nothing whose name begins with ``_`` or ``.``, is looked at.
+is in it. It was one, or is to become one, when files of data are in its ``data``. Nothing below a dataset, and nothing
+whose name begins with ``_`` or ``.``, is looked at.
 """
 
 from __future__ import annotations
@@ -122,6 +123,9 @@ class _Lister:
             return
         if looked.is_dataset:
             yield {**place._asdict(), "claimed": storage.place_of(directory), "kind": _DATASET}
+        if looked.is_data:
+            above = directory.rstrip("/").rpartition("/")[0]
+            yield {"catalog": place.catalog, "location": above, "claimed": storage.place_of(above), "kind": _DATASET}
         for below in looked.below:
             claimed = storage.place_of(below)
             if claimed not in self.closed:
