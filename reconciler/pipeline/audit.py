@@ -124,10 +124,8 @@ def _evaluated_orphans(
     """Return the datasets that nobody registered, as rows like those of ``evaluated``."""
     from pyspark.sql import functions as f
 
-    unread: dict[str, str] = {}
-    for failure in coverage.unread:
-        unread.setdefault(failure.catalog, failure.address)
-    search = searchable_roots(tuple(evaluator.catalogs.values()), unread)
+    unread = [(failure.catalog, failure.namespace) for failure in coverage.unread]
+    search = searchable_roots(tuple(evaluator.catalogs.values()), unread, coverage.places)
     coverage.notes += search.reasons
     if not search.roots:
         return spark.createDataFrame([], spark_schema(EVALUATED))
@@ -136,9 +134,12 @@ def _evaluated_orphans(
         claims = persisted(places.repartition(row_tasks(places.count())), stack)
         found = find_unregistered(spark, search, evaluator.catalogs, claims)
         coverage.failures += [Failure(catalog=catalog, message=message) for catalog, message in found.failures]
+        coverage.notes += found.notes
         if found.is_cut_short:
             coverage.notes.append(f"Orphans were not looked for more than {DEEPEST} directories below a root")
-        orphans = persisted(_evaluated(dataset_rows(spark, found.datasets, evaluator.catalogs), evaluator), stack)
+        orphans = persisted(
+            _evaluated(dataset_rows(spark, found.datasets, evaluator.catalogs, search), evaluator), stack
+        )
         running.note(count(orphans.filter(f.size("found") > 0).count(), "orphan"))
     return orphans
 

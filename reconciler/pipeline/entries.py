@@ -100,7 +100,7 @@ class Coverage:
         self.namespaces[name] = self.namespaces.get(name, 0) + 1
         if owner := namespace.properties.get(OWNER):
             self.teams.setdefault(name, {})[namespace.id] = owner
-        for key in catalog.places & namespace.properties.keys():
+        for key in catalog.root_keys & namespace.properties.keys():
             if namespace.properties[key]:
                 self.places.append((name, namespace.id, namespace.properties[key]))
 

@@ -7,7 +7,7 @@ whose name begins with ``_`` or ``.``, is looked at.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -38,12 +38,14 @@ class Unregistered:
 
     Args:
         datasets: that nobody registered.
-        failures: the catalog and the reason of each directory that could not be listed.
+        failures: the catalog and the reason of each directory below a configured root that could not be listed.
+        notes: the same of directories below the places of namespaces, which may be anybody's.
         is_cut_short: whether directories were left that lie deeper than ``DEEPEST``.
     """
 
     datasets: list[Place] = field(default_factory=list)
     failures: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     is_cut_short: bool = False
 
 
@@ -63,20 +65,27 @@ def find_unregistered(
         {name: catalog.options for name, catalog in catalogs.items()},
         frozenset(map(storage.place_of, search.closed)),
     )
+    configured = [root for catalog in catalogs.values() for root in catalog.roots]
     found = Unregistered()
     level = [Place(root.catalog, storage.as_plain_path(root.location)) for root in search.roots]
     for _ in range(DEEPEST + 1):
         if not level:
             break
-        level = _search_level(spark, level, lister, claims, found)
+        level = _search_level(spark, level, lister, claims, found, configured)
     found.is_cut_short = bool(level)
-    found.datasets.sort()
+    found.datasets = sorted(set(found.datasets))
     found.failures.sort()
+    found.notes.sort()
     return found
 
 
 def _search_level(
-    spark: SparkSession, level: list[Place], lister: _Lister, claims: DataFrame, found: Unregistered
+    spark: SparkSession,
+    level: list[Place],
+    lister: _Lister,
+    claims: DataFrame,
+    found: Unregistered,
+    configured: Collection[str],
 ) -> list[Place]:
     """Add what is found in the directories of ``level`` to ``found``, and return those that are directly in them.
 
@@ -88,7 +97,10 @@ def _search_level(
     for row in listed.join(claims, "claimed", "left").toArrow().to_pylist():
         place = Place(row["catalog"], row["location"])
         if row["kind"] == _FAILURE:
-            found.failures.append((place.catalog, row["message"]))
+            if any(locations.is_under(root, place.location) for root in configured):
+                found.failures.append((place.catalog, row["message"]))
+            else:
+                found.notes.append(f"{place.catalog}: {row['message']}")
         elif row["kind"] == _DIRECTORY:
             below += [] if row["closed"] else [place]
         elif row["closed"] is None:
@@ -132,12 +144,18 @@ class _Lister:
                 yield {"catalog": place.catalog, "location": below, "claimed": claimed, "kind": _DIRECTORY}
 
 
-def dataset_rows(spark: SparkSession, datasets: list[Place], catalogs: Mapping[str, CatalogInfo]) -> DataFrame:
+def dataset_rows(
+    spark: SparkSession, datasets: list[Place], catalogs: Mapping[str, CatalogInfo], search: Search
+) -> DataFrame:
     """Return ``datasets`` with the columns ``catalog``, ``id``, ``location`` and ``claimed``, to be evaluated.
 
-    A dataset belongs to the catalog with the innermost root around it; its ``id`` is the path below that.
+    A dataset belongs to the catalog with the innermost root around it; its ``id`` is the path below that. What is below
+    none is below the place of a namespace.
     """
-    owners = {locations.normalise(root): name for name, catalog in catalogs.items() for root in reversed(catalog.roots)}
+    owners = {locations.normalise(root.location): root.catalog for root in search.roots}
+    owners |= {
+        locations.normalise(root): name for name, catalog in catalogs.items() for root in reversed(catalog.roots)
+    }
     index = RootIndex(owners)
 
     def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

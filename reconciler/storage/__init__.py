@@ -12,7 +12,7 @@ from reconciler.storage.files import list_directory, list_entries, local_path, p
 from reconciler.storage.inspection import Files, Index, files_of, indices_of, small_fragments_of
 from reconciler.storage.metadata import Metadata, Reference, describe, manifests, opened, require_version
 from reconciler.storage.probing import DEREGISTERED_MARKER, RESERVED_MARKER, examine, probe, probe_many
-from reconciler.storage.pylance import open_dataset, translated
+from reconciler.storage.pylance import SCHEMES, open_dataset, translated
 from reconciler.storage.searching import DEEPEST, Looked, as_plain_path, holds_data_files, look_into
 from reconciler.storage.writing import add_columns, create_empty, is_fresh, relax_columns, write_stream
 
@@ -20,6 +20,7 @@ __all__ = [
     "DEEPEST",
     "DEREGISTERED_MARKER",
     "RESERVED_MARKER",
+    "SCHEMES",
     "Contents",
     "Files",
     "Index",

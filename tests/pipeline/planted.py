@@ -26,7 +26,7 @@ from reconciler.names import Identifier, address
 from reconciler.ownership import KEYS, MANAGED_BY
 from tests.catalogs.hive.raw import plain_table, raw
 
-__all__ = ["LIMITS", "Planted", "plant"]
+__all__ = ["DEFECTS", "LIMITS", "NAME", "ODD", "Catalog", "Planted", "Prototypes", "plant", "tree_of"]
 
 NAME = "store"
 SCHEMA = [{"name": "id", "type": "int64"}, {"name": "score", "type": "float64"}]
@@ -594,15 +594,15 @@ def plant(folder: Path, uri: str, datasets: int) -> Planted:
         "version": 1,
         "name": NAME,
         "catalogs": {
-            LAKE: {"impl": "dir", "config": {"root": str(lake.root)}, **_tree(lake.blocks)},
-            PROD: {"impl": "hive3", "config": {"uri": uri, "root": str(prod.root)}, **_tree(prod.blocks)},
+            LAKE: {"impl": "dir", "config": {"root": str(lake.root)}, **tree_of(lake.blocks)},
+            PROD: {"impl": "hive3", "config": {"uri": uri, "root": str(prod.root)}, **tree_of(prod.blocks)},
         },
     }
     planted.manifest.write_text(json.dumps(document, indent=1), encoding="utf-8")  # which is YAML too
     return planted
 
 
-def _tree(blocks: Mapping[Identifier, Mapping[str, Any]]) -> dict[str, Any]:
+def tree_of(blocks: Mapping[Identifier, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the blocks as a manifest nests them."""
     tree: dict[str, Any] = {}
     for identifier, block in blocks.items():

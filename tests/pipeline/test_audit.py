@@ -24,7 +24,7 @@ from tests.soak import count
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DATASETS = count(400, 2_000)
+DATASETS = count(160, 2_000)
 
 pytestmark = pytest.mark.soak
 

@@ -8,29 +8,10 @@ from reconciler import locations, ownership
 from reconciler.names import address
 from reconciler.pipeline.records import Severity, TableRecord
 from reconciler.pipeline.rules.rule import Limits, Rule, Verdict
+from reconciler.storage import SCHEMES
 
 __all__ = ["INDIRECT_LOCATION", "NESTED_LOCATION", "SCHEME_MISMATCH", "SHARED_LOCATION", "UNKNOWN_SCHEME"]
 
-_SCHEMES = frozenset(
-    [
-        "abfss",
-        "az",
-        "cos",
-        "file",
-        "file+uring",
-        "file-object-store",
-        "goosefs",
-        "gs",
-        "hf",
-        "memory",
-        "oss",
-        "s3",
-        "s3+ddb",
-        "shared-memory",
-        "tos",
-    ]
-)
-"""The schemes of which pylance has a driver."""
 
 _MOST_NAMED = 3
 
@@ -122,12 +103,12 @@ def _unknown_scheme(record: TableRecord, _: Limits) -> Iterator[Verdict]:
     if record.live is None or not record.location:
         return
     own = locations.scheme(record.location)
-    if own in _SCHEMES:
+    if own in SCHEMES:
         return
     known = locations.scheme(locations.pylance_uri(record.location))
-    if known in _SCHEMES and record.root is not None and locations.scheme(record.root) != own:
+    if known in SCHEMES and record.root is not None and locations.scheme(record.root) != own:
         return  # which is a mismatch
-    if known in _SCHEMES:
+    if known in SCHEMES:
         yield Verdict(
             f"its location is at `{own}:`, which lancens reads as `{known}:` and other Lance clients do not know",
             f"Write the location with `{known}:`, unless the engines that read the table need `{own}:`.",
