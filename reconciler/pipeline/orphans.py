@@ -97,7 +97,9 @@ def _search_level(
     for row in listed.join(claims, "claimed", "left").toArrow().to_pylist():
         place = Place(row["catalog"], row["location"])
         if row["kind"] == _FAILURE:
-            if any(locations.is_under(root, place.location) for root in configured):
+            directory = place.location
+            own = (locations.same(root, directory) or locations.is_under(root, directory) for root in configured)
+            if any(own):
                 found.failures.append((place.catalog, row["message"]))
             else:
                 found.notes.append(f"{place.catalog}: {row['message']}")
