@@ -66,7 +66,7 @@ unit: $(INSTALLED)
 # so that no two groups of JVMs stand side by side; the others run beside them.
 SERVER_FOLDERS = $(filter-out $(addprefix tests/,applier catalogs cli servers unit),\
 	$(patsubst %/,%,$(sort $(dir $(wildcard tests/*/test_*.py tests/catalogs/*/test_*.py)))))
-JVM_FOLDERS = $(filter %/hive %/iceberg %/mirrors %/pages %/unity %/pipeline %/server %/torture,$(SERVER_FOLDERS))
+JVM_FOLDERS = $(filter %/clients %/hive %/iceberg %/mirrors %/pages %/unity %/pipeline %/server %/torture,$(SERVER_FOLDERS))
 servers: $(INSTALLED)
 	@$(MAKE) --no-print-directory --jobs 2 COUNTED=$(COUNTED) jvm-servers other-servers
 
@@ -89,11 +89,9 @@ soak: $(INSTALLED)
 torture: $(INSTALLED)
 	$(BIN)/python -m tests.torture
 
-## make bench      benchmarks: side by side, as ratios and call counts
+## make bench      benchmarks side by side, as ratios and call counts, written to benchmarks/RESULTS.md
 bench: $(INSTALLED)
-	@for name in start scale fleet probe hive iceberg unity glue serve; do \
-		echo "python -m benchmarks.$$name"; $(BIN)/python -m benchmarks.$$name || exit 1; \
-	done
+	$(BIN)/python -m benchmarks
 
 ## make schemas    write schemas/*.json again after a model has changed
 schemas: $(INSTALLED)

@@ -31,6 +31,7 @@ Identifier: TypeAlias = tuple[str, ...]
 
 DELIMITER = "$"
 _MAX_NAME_LENGTH = 255
+_USUAL_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{_MAX_NAME_LENGTH}}}")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
@@ -59,6 +60,8 @@ def check_name(name: str) -> str | None:
 
     Catalogs add rules of their own (see ``Capabilities.name_rule``).
     """
+    if _USUAL_NAME.fullmatch(name):
+        return None
     if not name:
         return "a name cannot be empty"
     if len(name) > _MAX_NAME_LENGTH:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 
 from reconciler import locations
 
@@ -40,6 +41,8 @@ MIRROR = "lancens.mirror"
 REQUESTED_LOCATION = "lancens.requested-location"
 CHOSEN_LOCATION = "lancens.chosen-location"
 
+_CACHED = 2**12
+"""How many lists of keys are remembered: the tables of a catalog have few different ones."""
 _RESERVED = frozenset({"table_type", "external", "gc.enabled"})
 
 
@@ -86,7 +89,11 @@ def encode_keys(keys: Iterable[str], secret: Collection[str] = ()) -> str:
 
     It is one text for one set, whatever its order.
     """
-    known = set(keys)
+    return _encoded(frozenset(keys), frozenset(secret))
+
+
+@lru_cache(_CACHED)
+def _encoded(known: frozenset[str], secret: frozenset[str]) -> str:
     hidden = sorted(known.intersection(secret))
     told = [*sorted(known.difference(hidden)), *([hidden] if hidden else [])]
     return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
@@ -94,25 +101,25 @@ def encode_keys(keys: Iterable[str], secret: Collection[str] = ()) -> str:
 
 def recorded_keys(properties: Mapping[str, str]) -> frozenset[str]:
     """Return the keys lancens set on a live object; a value it cannot read counts as none, so nothing is removed."""
-    told = _told(properties)
-    return _plain(told) | _within(told)
+    plain, within = _told(properties.get(KEYS))
+    return plain | within
 
 
 def recorded_secrets(properties: Mapping[str, str]) -> frozenset[str]:
     """Return those of the keys lancens set whose values came from the environment or a file."""
-    return _within(_told(properties))
+    return _told(properties.get(KEYS))[1]
 
 
-def _told(properties: Mapping[str, str]) -> list[object]:
+@lru_cache(_CACHED)
+def _told(text: str | None) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the keys in the value of ``lancens.keys``, and those in the list within it."""
     try:
-        told = json.loads(properties.get(KEYS) or "[]")
+        told = json.loads(text or "[]")
     except (ValueError, RecursionError):
-        return []
-    return told if isinstance(told, list) else []
-
-
-def _within(told: list[object]) -> frozenset[str]:
-    return frozenset(key for part in told if isinstance(part, list) for key in _plain(part))
+        return frozenset(), frozenset()
+    if not isinstance(told, list):
+        return frozenset(), frozenset()
+    return _plain(told), frozenset(key for part in told if isinstance(part, list) for key in _plain(part))
 
 
 def _plain(keys: list[object]) -> frozenset[str]:

@@ -134,7 +134,7 @@ def redact_value(key: str, value: str, address: str | None = None, secret: Colle
         address: of the object that has it, for a stand-in that tells two values apart; without it, none does.
         secret: keys whose values are secrets whatever they are called.
     """
-    if is_stand_in(value) or not (key in secret or is_sensitive(key, value)):
+    if not (key in secret or is_sensitive(key, value)) or is_stand_in(value):
         return value
     if address is None:
         return REDACTED
@@ -151,8 +151,12 @@ def redact_properties(
 
     Those of a live object say themselves which values lancens took from the environment or a file.
     """
-    secret = {*secret, *recorded_secrets(properties)}
-    return {key: redact_value(key, value, address, secret) for key, value in properties.items()}
+    recorded = recorded_secrets(properties)
+    secret = {*secret, *recorded} if recorded else secret
+    return {
+        key: redact_value(key, value, address, secret) if key in secret or is_sensitive(key, value) else value
+        for key, value in properties.items()
+    }
 
 
 def slow_digest(value: str, salt: str) -> str:

@@ -356,6 +356,12 @@ class PropertyChanges:
         """Return ``properties`` after the merge."""
         return {**{key: value for key, value in properties.items() if key not in self.remove}, **self.set}
 
+    def undone(self, properties: Mapping[str, str]) -> PropertyChanges:
+        """Return the merge that gives back ``properties``, those before this one."""
+        there = properties.keys()
+        changed = {key: properties[key] for key in (self.set.keys() | self.remove) & there}
+        return PropertyChanges(changed, frozenset(self.set.keys() - there))
+
 
 class LocationPolicy(Enum):
     """Which table locations a catalog takes."""

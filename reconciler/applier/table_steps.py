@@ -110,30 +110,57 @@ def _insert(target: Target[LiveTable], location: str) -> tuple[Outcome, LiveTabl
     except TableAlreadyExistsError as error:
         found = target.accept(load_table(target.backend, target.identifier), error)
         return (Outcome(Status.ALREADY), found) if has_true_request(found) else _settled_again(target, found)
-    if target.change.mirror_of is not None and not locations.same(made.location, location):
-        target.backend.remove_table(target.identifier)
-        raise UnsupportedOperationError(
-            f"the service put it at {locations.redact(made.location)}, not at {locations.redact(location)}, where what "
-            "it mirrors is; that entry is taken back"
-        )
     return _settled(target, made), made
 
 
-def _settled(target: Target[LiveTable], made: LiveTable) -> Outcome:
+def _settled(target: Target[LiveTable], made: LiveTable, undo: PropertyChanges = _FORGET_REQUEST) -> Outcome:
     """Return the end of a write that the service answered with ``made``: the location in force is the one it says.
 
-    What was asked for stays beside the entry exactly where the service chose otherwise, with what it chose.
+    What was asked for stays beside the entry exactly where the service chose otherwise, with what it chose. ``undo`` is
+    what gives an entry that was there before the properties that it had.
+
+    Raises:
+        UnsupportedOperationError: the service chose otherwise, and the entry is for data where it was asked for.
     """
     asked, able = target.after.location, target.backend.capabilities
     if asked is None:
         return target.written(made)
     in_force, requested = locations.redact(made.location), locations.redact(asked)
     honoured = locations.same(in_force, requested)
+    if not honoured and _needs_its_place(target):
+        raise UnsupportedOperationError(
+            f"the service put it at {in_force}, not at {requested}, where the data is; {_take_back(target, made, undo)}"
+        )
     request = {REQUESTED_LOCATION: asked, CHOSEN_LOCATION: made.location}
     told = has_true_request(made) if honoured else request.items() <= made.properties.items()
     if not told and able.alter_table and able.table_markers:
         made = target.backend.alter_table(target.identifier, _FORGET_REQUEST if honoured else PropertyChanges(request))
     return target.written(made) if honoured else Outcome(note=f"the service put it at {in_force}, not at {requested}")
+
+
+def _needs_its_place(target: Target[LiveTable]) -> bool:
+    """Return whether an entry anywhere but where the change says would show other data, or none."""
+    change = target.change
+    return change.mirror_of is not None or change.action in (Action.REGISTER_TABLE, Action.RELOCATE_TABLE)
+
+
+def _take_back(target: Target[LiveTable], made: LiveTable, undo: PropertyChanges) -> str:
+    """Make of an entry what it was before the change; return how that went.
+
+    One that an earlier run made, in the place that the service chose, may have got data since: it stays then.
+    """
+    backend = target.backend
+    try:
+        if target.change.before is not None:
+            if backend.capabilities.alter_table:
+                backend.alter_table(target.identifier, undo)
+            return "the entry is as it was"
+        if target.live is not None:
+            expect_no_data(backend, made.location)
+        backend.remove_table(target.identifier)
+    except (BackendError, StaleError) as error:
+        return f"the entry could not be taken back ({error})"
+    return "that entry is taken back"
 
 
 def _is_half_made(target: Target[LiveTable]) -> bool:
@@ -197,7 +224,8 @@ def _relocate(target: Target[LiveTable]) -> Outcome:
         expect_data(target.backend, target.after.location, ())
     live = target.existing
     changes = target.changes_to(live.properties, live.location)
-    return _settled(target, target.backend.alter_table(target.identifier, changes, target.after.location))
+    made = target.backend.alter_table(target.identifier, changes, target.after.location)
+    return _settled(target, made, changes.undone(live.properties))
 
 
 def _replace(target: Target[LiveTable]) -> Outcome:
@@ -226,7 +254,13 @@ def _replace(target: Target[LiveTable]) -> Outcome:
         return Outcome(Status.ALREADY)
     except BackendError as error:
         raise type(error)(f"{error}; {_put_back(target, live)}") from error
-    return _settled(target, made)
+    if not locations.same(made.location, location):
+        backend.remove_table(target.identifier)
+        raise UnsupportedOperationError(
+            f"the service put it at {locations.redact(made.location)}, not at {locations.redact(location)}; "
+            f"{_put_back(target, live)}"
+        )
+    return target.written(made)
 
 
 def _put_back(target: Target[LiveTable], live: LiveTable) -> str:

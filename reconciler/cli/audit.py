@@ -19,7 +19,7 @@ from reconciler.cli.options import (
     variables_option,
     write_result,
 )
-from reconciler.cli.spark_options import spark_flags
+from reconciler.cli.spark_options import spark_flags, tell_of_missing_roots
 from reconciler.display import count
 from reconciler.errors import LancensError
 from reconciler.pipeline.records import Depth, Severity
@@ -136,10 +136,7 @@ def command(
     from reconciler.manifest import manifest_of_service
 
     manifest = load_manifest(manifests, variables) if impl is None else manifest_of_service(impl, config)
-    if impl is not None:
-        from reconciler.operations.connections import check_roots
-
-        check_roots(manifest)
+    tell_of_missing_roots(manifest, required=impl is not None)
     folder = None if out is None else _create_folder(out)
     from reconciler.pipeline import history as runs
     from reconciler.pipeline.audit import AuditOptions, audit

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.options import load_manifest, manifest_arguments, say, variables_option
-from reconciler.cli.spark_options import spark_flags
+from reconciler.cli.spark_options import spark_flags, tell_of_missing_roots
 from reconciler.state import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def command(
     from reconciler.display import count
     from reconciler.pipeline.inventory import write_inventory
 
+    tell_of_missing_roots(manifest, required=False)
     found = write_inventory(manifest, out, chosen, spark, partitions=partitions, parallelism=parallelism)
     if out is not None:
         say(f"Wrote {out}: {count(found.namespaces, 'namespace')}, {count(found.tables, 'table')}.", err=True)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from reconciler.cli.options import pairs
+from reconciler.cli.options import pairs, say
+from reconciler.errors import ConfigError
 
-__all__ = ["spark_flags"]
+if TYPE_CHECKING:
+    from reconciler.manifest import Manifest
+
+__all__ = ["spark_flags", "tell_of_missing_roots"]
 
 _OPTIONS = (
     click.option(
@@ -43,3 +47,17 @@ def spark_flags(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(_OPTIONS):
         collected = option(collected)
     return collected
+
+
+def tell_of_missing_roots(manifest: Manifest, *, required: bool) -> None:
+    """Say which directories that are whole catalogs are not there: a mistyped one is read as an empty catalog.
+
+    Raises:
+        ConfigError: one is not there that is ``required``.
+    """
+    from reconciler.operations.connections import missing_roots
+
+    for missing in missing_roots(manifest):
+        if required:
+            raise ConfigError(f"{missing} Nothing was looked at.")
+        say(missing, err=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from reconciler import locations, ownership
 from reconciler.hosts import hosts_in
@@ -12,7 +13,7 @@ from reconciler.manifest.blocks import BlockReader, entries_of
 from reconciler.manifest.columns import NamedSchemas, read_columns
 from reconciler.manifest.defaults import Defaults
 from reconciler.manifest.models import NamespaceBlock, TableBlock
-from reconciler.manifest.nodes import Node, Place, Scalar, Sequence
+from reconciler.manifest.nodes import Mapping, Node, Place, Scalar
 from reconciler.manifest.variables import is_from_outside
 from reconciler.names import EVERYTHING, Identifier, Scope, address
 from reconciler.redaction import is_sensitive, is_stand_in
@@ -29,6 +30,10 @@ __all__ = ["CatalogReader"]
 
 _BELOW_NAMESPACE = ("defaults", "tables", "namespaces")
 _NO_PROPERTIES: MappingOf[str, str] = {}
+_MEAN_THE_SAME = frozenset({"properties", "evolve", "extra_columns", "probe", "protect"})
+_MOST_ALIKE = 2**12
+
+_Said: TypeAlias = "tuple[tuple[str, str | _Said], ...]"
 
 
 @dataclass
@@ -54,6 +59,7 @@ class CatalogReader:
     has_mirror: bool = False
     mirror_defaults: dict[Identifier, DesiredTable] = field(default_factory=dict)
     _places: dict[tuple[str, Identifier], tuple[Place, str]] = field(default_factory=dict)
+    _alike: dict[_Said | None, DesiredTable] = field(default_factory=dict)
 
     def read(self, node: Node, defaults: Defaults) -> None:
         """Read everything below the catalog's block; ``defaults`` are what the manifest says for all catalogs."""
@@ -185,10 +191,20 @@ class CatalogReader:
         if not self.scope.contains(identifier):
             self._outside(node, what)
         source = self.blocks.faults.source(node.key_place)
-        if not entries_of(node) and not isinstance(node, Sequence) and not parent_absent:
-            self.blocks.read(TableBlock, node, what)
-            self.tables[identifier] = DesiredTable(identifier, source, _NO_PROPERTIES)
+        said = None if parent_absent else _said_alone(node)
+        alike = self._alike.get(said)
+        if alike is not None:
+            self.tables[identifier] = DesiredTable(
+                identifier,
+                source,
+                alike.properties,
+                evolve=alike.evolve,
+                probe=alike.probe,
+                protect=alike.protect,
+                extra_columns=alike.extra_columns,
+            )
             return
+        faults = len(self.blocks.faults)
         written = entries_of(node).get("schema")
         named = written if isinstance(written, Scalar) and not written.is_null else None
         block = self.blocks.read(TableBlock, node, what, () if named is None else ("schema",))
@@ -212,6 +228,8 @@ class CatalogReader:
             protect=block.protect,
             secret_keys=self._secret_keys(node, block.properties),
         )
+        if said is not None and len(self._alike) < _MOST_ALIKE and len(self.blocks.faults) == faults:
+            self._alike[said] = self.tables[identifier]
 
     def _note_defaults(self, namespace: Identifier, node: Node, what: str, defaults: Defaults) -> None:
         """Keep what a table in ``namespace`` says that has no block."""
@@ -310,6 +328,34 @@ class CatalogReader:
             )
         problem = property_problem(self.capabilities, key, value)
         return None if problem is None else f"property `{key}` in {what} ({self.impl}): {problem}"
+
+
+def _said_alone(node: Node) -> _Said | None:
+    """Return what a table's block says where that means the same in every table, as a key to find it again by.
+
+    Many tables say the same, and it is checked and kept once. None where it depends on the table, on its file or on the
+    environment, and where it is not right at first sight.
+    """
+    if isinstance(node, Scalar):
+        return () if node.is_null else None
+    if not isinstance(node, Mapping):
+        return None
+    said: list[tuple[str, str | _Said]] = []
+    for key, value in node.entries.items():
+        if key not in _MEAN_THE_SAME:
+            return None
+        if isinstance(value, Mapping) and key == "properties":
+            texts = []
+            for name, text in value.entries.items():
+                if not isinstance(text, Scalar) or text.is_null or "${" in text.text:
+                    return None
+                texts.append((name, text.text))
+            said.append((key, tuple(texts)))
+        elif isinstance(value, Scalar) and not value.is_null and "${" not in value.text:
+            said.append((key, value.text))
+        else:
+            return None
+    return tuple(said)
 
 
 def _levels(number: int) -> str:

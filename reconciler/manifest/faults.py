@@ -58,8 +58,8 @@ class Faults:
     def _sorted(self) -> list[Problem]:
         return [problem for _, problem in sorted(self._found.items())]
 
-    def __bool__(self) -> bool:
-        return bool(self._found)
+    def __len__(self) -> int:
+        return len(self._found)
 
     def source(self, place: Place) -> Source:
         """Return ``place`` as a plan keeps it."""

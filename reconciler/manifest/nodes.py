@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-__all__ = ["Mapping", "Node", "Place", "Scalar", "Sequence", "place_of", "position"]
+__all__ = ["LINE_SHIFT", "Mapping", "Node", "Place", "Scalar", "Sequence", "place_of", "position"]
 
 Place: TypeAlias = int
 """File, line and column in one number: a manifest of a million tables has millions of places."""
 
-_LINE_SHIFT, _FILE_SHIFT = 26, 52
+LINE_SHIFT, _FILE_SHIFT = 26, 52
 _MASK = (1 << 26) - 1
 
 
 def place_of(file: int, line: int, column: int) -> Place:
     """Return the place of ``line`` and ``column``, both counted from 1, in the file of this number."""
-    return file << _FILE_SHIFT | line << _LINE_SHIFT | column
+    return file << _FILE_SHIFT | line << LINE_SHIFT | column
 
 
 def position(place: Place) -> tuple[int, int, int]:
     """Return file number, line and column of ``place``."""
-    return place >> _FILE_SHIFT, place >> _LINE_SHIFT & _MASK, place & _MASK
+    return place >> _FILE_SHIFT, place >> LINE_SHIFT & _MASK, place & _MASK
 
 
 class _Node:
@@ -28,9 +28,8 @@ class _Node:
 
     __slots__ = ("key_place", "place")
 
-    def __init__(self, place: Place, key_place: Place) -> None:
-        self.place = place
-        self.key_place = key_place
+    place: Place
+    key_place: Place
 
 
 class Scalar(_Node):
@@ -39,7 +38,8 @@ class Scalar(_Node):
     __slots__ = ("is_null", "text")
 
     def __init__(self, place: Place, key_place: Place, text: str, is_null: bool) -> None:
-        super().__init__(place, key_place)
+        self.place = place
+        self.key_place = key_place
         self.text = text
         self.is_null = is_null
 
@@ -50,7 +50,8 @@ class Sequence(_Node):
     __slots__ = ("items",)
 
     def __init__(self, place: Place, key_place: Place) -> None:
-        super().__init__(place, key_place)
+        self.place = place
+        self.key_place = key_place
         self.items: list[Node] = []
 
 
@@ -60,7 +61,8 @@ class Mapping(_Node):
     __slots__ = ("entries",)
 
     def __init__(self, place: Place, key_place: Place) -> None:
-        super().__init__(place, key_place)
+        self.place = place
+        self.key_place = key_place
         self.entries: dict[str, Node] = {}
 
 

@@ -7,17 +7,19 @@ anything grows. Scalars are never resolved to numbers, dates or booleans: they k
 from __future__ import annotations
 
 import re
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import yaml
 
 from reconciler.manifest.faults import Faults
-from reconciler.manifest.nodes import Mapping, Node, Place, Scalar, Sequence, place_of
+from reconciler.manifest.nodes import LINE_SHIFT, Mapping, Node, Place, Scalar, Sequence, place_of
 
 __all__ = ["MAX_DEPTH", "MAX_FILE_BYTES", "NULLS", "UNPRINTABLE", "read_document"]
 
 MAX_FILE_BYTES = 32 * 1024 * 1024
 MAX_DEPTH = 100
+_MOST_SHARED = 4096
+"""How many texts of a file are held once however often they are written: the keys and values that many tables have."""
 
 _BYTE_ORDER_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x00\x00\xfe\xff": "UTF-32"}
 NULLS = frozenset({"", "~", "null", "Null", "NULL"})
@@ -87,19 +89,12 @@ class _Composer:
         self._loader = yaml.CSafeLoader(text.encode())
         self._file = file
         self._faults = faults
-        self._stack: list[Mapping | Sequence] = []
-        self._keys: list[tuple[str | None, Place]] = []  # of each open collection, in its parent
-        self._key: str | None = None  # the key on top of the stack that waits for its value
-        self._key_place: Place = 0
-        self._root: Node | None = None
 
     def document(self) -> Mapping:
         try:
-            while self._take(self._loader.get_event()):
-                pass
+            root = self._root()
         finally:
             self._loader.dispose()
-        root = self._root
         if isinstance(root, Mapping):
             return root
         start = place_of(self._file, 1, 1)
@@ -108,79 +103,86 @@ class _Composer:
             self._stop(root.place, f"{kind} at the top; expected a block of keys such as `version: 1`")
         return Mapping(start, start)
 
-    def _take(self, event: yaml.Event | None) -> bool:
-        """Take one event; return whether there are more."""
-        match event:
-            case yaml.ScalarEvent():
-                self._scalar(event, self._place(event))
-            case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
-                node = self._stack.pop()
-                self._key, self._key_place = self._keys.pop()
-                self._attach(node)
-            case yaml.CollectionStartEvent():
-                self._open(event, self._place(event))
-            case yaml.AliasEvent():
-                place = self._place(event)
+    def _root(self) -> Node | None:  # noqa: C901 - a call for each event would take a third longer
+        """Return what the document is; None for an empty file.
+
+        A large manifest is millions of events: what happens for each of them is written out here, in one loop.
+        """
+        next_event, texts = self._loader.get_event, dict[str, str]()
+        file = place_of(self._file, 0, 0)
+        opened: list[tuple[Mapping | Sequence, str | None, Place]] = []  # the collections around, and their open keys
+        entries: dict[str, Node] | None = None  # of the innermost collection, when it is a mapping
+        items: list[Node] | None = None  # of the innermost collection, when it is a sequence
+        key: str | None = None  # the one that waits for its value
+        key_place: Place = 0
+        root: Node | None = None
+        while (event := next_event()) is not None:
+            mark: Any = event.start_mark  # libyaml marks every event
+            place = file + ((mark.line + 1) << LINE_SHIFT) + mark.column + 1
+            node: Node
+            if isinstance(event, yaml.ScalarEvent):
+                if event.anchor is not None or event.tag is not None:
+                    self._refuse_features(event, place)
+                text, style = event.value, event.style
+                if style == '"' and UNPRINTABLE.search(text):
+                    self._stop(place, "an escaped control character; expected printable text")
+                if text in texts:
+                    text = texts[text]
+                elif len(texts) < _MOST_SHARED:
+                    texts[text] = text
+                if entries is not None and key is None:
+                    if text == "<<" and not style:
+                        self._stop(place, "a merge key `<<`; expected the keys themselves, or `include`")
+                    key, key_place = text, place
+                    continue
+                node = Scalar(place, place if key is None else key_place, text, not style and text in NULLS)
+            elif isinstance(event, yaml.CollectionStartEvent):
+                if event.anchor is not None or event.tag is not None:
+                    self._refuse_features(event, place)
+                if entries is not None and key is None:
+                    self._stop(place, "a list or block as a key; expected text")
+                if len(opened) == MAX_DEPTH:
+                    self._stop(place, f"nested more than {MAX_DEPTH} levels deep")
+                outer = place if key is None else key_place
+                if isinstance(event, yaml.MappingStartEvent):
+                    block = Mapping(place, outer)
+                    opened.append((block, key, key_place))
+                    entries, items = block.entries, None
+                else:
+                    listed = Sequence(place, outer)
+                    opened.append((listed, key, key_place))
+                    entries, items = None, listed.items
+                key = None
+                continue
+            elif isinstance(event, yaml.CollectionEndEvent):
+                node, key, key_place = opened.pop()
+                around = opened[-1][0] if opened else None
+                entries = around.entries if isinstance(around, Mapping) else None
+                items = around.items if isinstance(around, Sequence) else None
+            elif isinstance(event, yaml.AliasEvent):
                 self._stop(place, f"alias `*{event.anchor}`; aliases are not used in manifests, expected the value")
-            case yaml.DocumentStartEvent() if self._root is not None:
-                self._stop(self._place(event), "a second document; a manifest file holds one")
-            case yaml.StreamEndEvent() | None:
-                return False
-        return True
-
-    def _scalar(self, event: yaml.ScalarEvent, place: Place) -> None:
-        self._refuse_features(event, place)
-        text = event.value
-        if event.style == '"' and UNPRINTABLE.search(text):
-            self._stop(place, "an escaped control character; expected printable text")
-        if self._awaits_key():
-            if text == "<<" and not event.style:
-                self._stop(place, "a merge key `<<`; expected the keys themselves, or `include`")
-            self._key, self._key_place = text, place
-            return
-        key_place = place if self._key is None else self._key_place
-        self._attach(Scalar(place, key_place, text, not event.style and text in NULLS))
-
-    def _open(self, event: yaml.CollectionStartEvent, place: Place) -> None:
-        self._refuse_features(event, place)
-        if self._awaits_key():
-            self._stop(place, "a list or block as a key; expected text")
-        if len(self._stack) == MAX_DEPTH:
-            self._stop(place, f"nested more than {MAX_DEPTH} levels deep")
-        key_place = place if self._key is None else self._key_place
-        self._keys.append((self._key, self._key_place))
-        self._stack.append(
-            Mapping(place, key_place) if isinstance(event, yaml.MappingStartEvent) else Sequence(place, key_place)
-        )
-        self._key = None
-
-    def _awaits_key(self) -> bool:
-        return self._key is None and bool(self._stack) and type(self._stack[-1]) is Mapping
-
-    def _attach(self, node: Node) -> None:
-        """Put a complete node where it belongs; of two with one key the first is kept."""
-        if not self._stack:
-            self._root = node
-            return
-        parent = self._stack[-1]
-        if isinstance(parent, Sequence):
-            parent.items.append(node)
-        elif self._key is not None:
-            first = parent.entries.setdefault(self._key, node)
-            if first is not node:
-                shown = self._faults.shown(first.key_place)
-                self._faults.at(node.key_place, f"`{self._key}` is a duplicate, first at {shown}")
-            self._key = None
+            elif isinstance(event, yaml.DocumentStartEvent) and root is not None:
+                self._stop(place, "a second document; a manifest file holds one")
+            else:
+                continue
+            # A complete node is put where it belongs; of two with one key the first is kept.
+            if items is not None:
+                items.append(node)
+            elif entries is None or key is None:
+                root = node
+            else:
+                first = entries.setdefault(key, node)
+                if first is not node:
+                    shown = self._faults.shown(first.key_place)
+                    self._faults.at(node.key_place, f"`{key}` is a duplicate, first at {shown}")
+                key = None
+        return root
 
     def _refuse_features(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, place: Place) -> None:
         if event.anchor is not None:
             self._stop(place, f"anchor `&{event.anchor}`; anchors are not used in manifests, expected the value alone")
         if event.tag is not None:
             self._stop(place, f"tag `{event.tag}`; expected no tag, every scalar is text as written")
-
-    def _place(self, event: yaml.Event) -> Place:
-        mark = event.start_mark
-        return place_of(self._file, mark.line + 1, mark.column + 1) if mark else place_of(self._file, 1, 1)
 
     def _stop(self, place: Place, message: str) -> NoReturn:
         self._faults.at(place, message)

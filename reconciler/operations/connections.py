@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from reconciler import locations
 from reconciler.backends.faults import catalog_errors
-from reconciler.errors import ConfigError, ManifestError, Problem, SelectionError
+from reconciler.errors import ManifestError, Problem, SelectionError
 from reconciler.names import EVERYTHING, Scope
 from reconciler.redaction import is_sensitive, slow_digest
 from reconciler.state import DEFAULT_PARALLELISM
@@ -28,8 +28,8 @@ __all__ = [
     "CatalogSpec",
     "Connection",
     "catalog_specs",
-    "check_roots",
     "missing_root",
+    "missing_roots",
     "open_connections",
     "places_of",
     "read_all",
@@ -244,14 +244,15 @@ def missing_root(backend: Backend) -> str | None:
     return None
 
 
-def check_roots(manifest: Manifest) -> None:
-    """Return when the directory of each catalog that is one is there: a mistyped one looks as if all were well.
+def missing_roots(manifest: Manifest) -> list[str]:
+    """Return in words which directories that are whole catalogs are not there.
 
-    Raises:
-        ConfigError: one is not.
+    Where nothing is planned, a mistyped root would look as if all were well.
     """
+    said = []
     for spec in catalog_specs(manifest):
         with spec.connect() as backend:
             root = missing_root(backend)
         if root is not None:
-            raise ConfigError(f"{spec.name} ({spec.impl}): the root {root} is not there. Nothing was looked at.")
+            said.append(f"{spec.name} ({spec.impl}): the root {root} is not there.")
+    return said

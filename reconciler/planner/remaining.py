@@ -20,7 +20,7 @@ __all__ = ["remains_of"]
 
 EntryT = TypeVar("EntryT", Change, Blocked)
 
-_SETTLES_PLACE = frozenset({Action.CREATE_TABLE, Action.DECLARE_TABLE, Action.REGISTER_TABLE, Action.RELOCATE_TABLE})
+_SETTLES_PLACE = frozenset({Action.CREATE_TABLE, Action.DECLARE_TABLE})
 
 
 def remains_of(source: CatalogInput, plan: CatalogPlan) -> Remains:
@@ -86,7 +86,7 @@ def _made(source: CatalogInput, change: Change) -> Remaining:
     after = change.after
     properties = after.properties if after else {}
     location = after.location if after else None
-    is_chosen = source.capabilities.ignores_location and (change.replace or change.action in _SETTLES_PLACE)
+    is_chosen = source.capabilities.ignores_location and change.action in _SETTLES_PLACE
     return Remaining(
         change.identifier,
         None if is_chosen else location,

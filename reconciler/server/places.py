@@ -6,11 +6,11 @@ neither an entry of its making nor the look into a dataset leads there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lance_namespace.errors import InvalidInputError
 
-from reconciler import locations
+from reconciler import locations, storage
 from reconciler.backends.base import Backend
 from reconciler.errors import PermissionDeniedError
 from reconciler.names import Identifier
@@ -51,8 +51,10 @@ class ServedNamespace(CatalogNamespace):
             return problem
         relative = locations.scheme(location) == "file" and not location.startswith("/") and ":" not in location
         if relative and self.backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT:
-            return None  # it is below the root, or the backend refuses it
-        if not relative and self._is_admitted(location):
+            # It is below the root, or the backend refuses it.
+            if all(_stays_below(root, locations.join(root, location)) for root in self.backend.roots()):
+                return None
+        elif not relative and self._is_admitted(location, _stays_below):
             return None
         return (
             f"{locations.redact(location)} is no place for a table of this server: name one below the catalog's root; "
@@ -66,9 +68,9 @@ class ServedNamespace(CatalogNamespace):
         except PermissionDeniedError:
             return True
 
-    def _is_admitted(self, location: str) -> bool:
+    def _is_admitted(self, location: str, is_under: Callable[[str, str], bool] = locations.is_under) -> bool:
         places = (*self.backend.roots(), *self._beside)
-        if any(locations.is_under(place, location) for place in places):
+        if any(is_under(place, location) for place in places):
             return True
         return not places and locations.scheme(location) != "file"
 
@@ -85,3 +87,9 @@ class ServedNamespace(CatalogNamespace):
     def _direct_location(self, identifier: Identifier) -> str | None:
         """Return the catalog's own default: the directory that the server was started in is none of the client's."""
         return self.backend.default_location(identifier)
+
+
+def _stays_below(place: str, location: str) -> bool:
+    """Return whether ``location`` is below ``place`` by its name, and no symbolic link leads out of there."""
+    real = storage.place_of(place), storage.place_of(location)
+    return locations.is_under(place, location) and locations.is_under(*real)

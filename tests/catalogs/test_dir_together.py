@@ -160,3 +160,22 @@ def test_an_apply_of_many_tables_takes_few_commits(tmp_path: Path, lake: Path) -
     assert (report.ok, len(report.results)) == (True, 201)
     assert versions(lake) < 60
     assert reconciler.plan(loaded).changes == ()
+
+
+def test_a_commit_of_several_takes_along_what_comes_a_moment_later(
+    lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = versions(lake)
+    later = [insertion(backend, "a", "t2"), insertion(backend, "a", "t3")]
+    with ThreadPoolExecutor(2) as pool:
+
+        def pause(_: float) -> None:
+            if later:
+                pool.submit(later.pop())
+                while len(backend._manifest._waiting) < 4 - len(later):
+                    threading.Event().wait(0.001)
+
+        with one_after_the_other(backend, [insertion(backend, "a", f"t{number}") for number in range(2)]):
+            monkeypatch.setattr("reconciler.backends.dir.manifest.time.sleep", pause)
+    assert sorted(name for _, name in backend.scan().tables) == ["old", "t0", "t1", "t2", "t3"]
+    assert versions(lake) == before + 1

@@ -164,6 +164,7 @@ RUNS: Mapping[str, Run] = {
     "docs/apply.md": Run(_changed, ("Only `yes` is accepted", "Applied 1 of 1 change")),
     "docs/audit.md": Run(_audited, ("Report: report/audit.html",)),
     "docs/catalogs/memory.md": Run(_nothing),
+    "docs/clients.md#Connecting": Run(_nothing),
     "docs/commands.md#Import": Run(_prod_without_manifest, ("analytics", "Wrote found.yaml")),
     "docs/commands.md#Release": Run(_prod, ("- managed-by: shop/lake", "~ analytics/clicks  update  released")),
     "docs/commands.md#Doctor": Run(_doctored, ('"detail": "glue: eu-west-1',)),

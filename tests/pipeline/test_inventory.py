@@ -102,6 +102,17 @@ def test_a_dataset_of_somebody_is_left_alone(capsys: pytest.CaptureFixture[str],
     assert catalog.reads_nothing()
 
 
+def test_a_mistyped_root_is_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("lancens.yaml").write_text("version: 1\nname: shop\ncatalogs: {lake: {impl: dir, config: {root: ./lkae}}}\n")
+    for command in (["inventory", "-o", "i.json"], ["audit", "--out", "report"]):
+        ran = lancens(capsys, *command)
+        assert ran.code == 0, ran.err
+        assert f"lake (dir): the root {tmp_path}/lkae is not there.\n" in ran.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

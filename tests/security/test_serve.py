@@ -235,6 +235,22 @@ def test_a_location_below_a_root_or_an_admitted_place_is_taken(tmp_path: Path) -
         assert api("POST", "/v1/table/a%24u/declare", {"location": "s3://elsewhere/t"}).error == (400, 13)
 
 
+def test_a_link_below_the_root_leads_no_client_out_of_it(tmp_path: Path) -> None:
+    """What the links of a directory lead to is for who made them to enter."""
+    lake = DirBackend(root=str(tmp_path / "lake"))
+    lake.insert_namespace(("a",), {})
+    (tmp_path / "other/t").mkdir(parents=True)
+    (tmp_path / "lake/link").symlink_to(tmp_path / "other")
+    (tmp_path / "lake/inside").symlink_to(tmp_path / "lake")
+    with served(OneCatalog(lake), QUICK) as url:
+        api = Api(url)
+        for location in ("link/t", "link", f"{tmp_path}/lake/link/t", f"file://{tmp_path}/lake/link/t"):
+            for what in ("declare", "register"):
+                assert api("POST", f"/v1/table/a%24t/{what}", {"location": location}).error == (400, 13), location
+        assert api("POST", "/v1/table/a%24t/declare", {"location": "inside/t"}).status == 200
+    assert list((tmp_path / "other").rglob("*")) == [tmp_path / "other/t"]
+
+
 def test_a_reader_sees_no_directory_of_the_servers_disk(memory: MemoryBackend) -> None:
     """Who may write to the catalog itself can point an entry anywhere; the server does not look there for a reader."""
     tokens = Tokens(read_only=[READER], read_write=[WRITER])

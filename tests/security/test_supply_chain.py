@@ -90,7 +90,7 @@ def test_a_checkout_is_not_told_to_install_a_package_of_that_name() -> None:
 
 def test_every_action_is_named_by_its_commit() -> None:
     """A tag can be moved by whoever gets hold of its repository."""
-    places = [ROOT / "action.yml", ROOT / "docs/github-action.md"]
+    places = [ROOT / "action.yml", ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     places += [*(ROOT / "examples/github").glob("*.yml"), *(ROOT / ".github/workflows").glob("*.yml")]
     used = [
         (place.name, name)
@@ -100,3 +100,10 @@ def test_every_action_is_named_by_its_commit() -> None:
     assert used
     commits = re.compile(r"[\w./-]+@([0-9a-f]{40}|RELEASE_COMMIT)")
     assert [one for one in used if not one[1].startswith("./") and not commits.fullmatch(one[1])] == []
+
+
+def test_the_audit_of_what_is_locked_fails_where_it_can_audit_nothing() -> None:
+    """Without `--strict`, pip-audit passes over what its index of advisories does not answer for."""
+    text = (ROOT / ".github/workflows/ci.yml").read_text()
+    (command,) = re.findall(r"pip-audit==.*", text)
+    assert {"--strict", "--require-hashes", "--disable-pip"} <= set(command.split())

@@ -6,10 +6,12 @@ The jar is on no registry. It is looked for in the folder that ``LANCENS_UNITY_H
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -17,15 +19,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Barrier
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
+
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from tests.servers.jars import jars
 from tests.servers.process import free_port, running, status_of
 from tests.servers.require import tool
 from tests.servers.unity_contract import API, Answer, Contract, lance_entry
 
-__all__ = ["LEFT", "ReferenceServer", "reference", "reference_server", "unity_home"]
+__all__ = ["LEFT", "Grants", "ReferenceServer", "guarded_server", "reference", "reference_server", "unity_home"]
 
 _HERE = Path(__file__).parent
 _HOME = "LANCENS_UNITY_HOME"
@@ -169,14 +175,66 @@ class ReferenceServer:
         return Answer(response.status, json.loads(text) if told.startswith("application/json") else text)
 
 
+@dataclass(frozen=True)
+class Grants:
+    """The users of a server whose authorization is on, and what they may do. Whoever made the server may do all."""
+
+    server: ReferenceServer
+
+    def ask(self, method: str, target: str, body: object, token: str | None = None) -> Answer:
+        """Send a request, as the administrator unless with another token."""
+        answer = self.server._ask(method, target, body, token or self._key("token.txt").decode().strip())
+        assert answer.status in (200, 201), (method, target, answer)
+        return answer
+
+    def user(self, email: str) -> str:
+        """Make a user; return a token of theirs, signed as the server signs those that it gives."""
+        name = {"displayName": email, "emails": [{"value": email, "primary": True}]}
+        self.ask("POST", "/api/1.0/unity-control/scim2/Users", name)
+        key = serialization.load_der_private_key(self._key("private_key.der"), None)
+        assert isinstance(key, rsa.RSAPrivateKey)
+        head = {"kid": self._key("key_id.txt").decode().strip(), "alg": "RS512", "typ": "JWT"}
+        told = {"sub": email, "iss": "internal", "iat": int(time.time()), "jti": str(uuid.uuid4()), "type": "ACCESS"}
+        signed = ".".join(_in_a_token(json.dumps(part).encode()) for part in (head, told))
+        return f"{signed}.{_in_a_token(key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA512()))}"
+
+    def grant(self, email: str, kind: str, name: str, *privileges: str) -> None:
+        """Let a user do something with a ``catalog``, ``schema`` or ``table``."""
+        changes = [{"principal": email, "add": [*privileges], "remove": []}]
+        self.ask("PATCH", f"{API}/permissions/{kind}/{name}", {"changes": changes})
+
+    def _key(self, name: str) -> bytes:
+        return (self.server.directory / "etc/conf" / name).read_bytes()
+
+
+def _in_a_token(part: bytes) -> str:
+    return base64.urlsafe_b64encode(part).decode().rstrip("=")
+
+
 @contextmanager
-def reference_server(home: Path, directory: Path) -> Iterator[ReferenceServer]:
-    """Run the server of ``home`` until the block ends; ``directory`` is its own, with its state and its log."""
+def guarded_server(home: Path, directory: Path) -> Iterator[Grants]:
+    """Run the server of ``home`` with its authorization on until the block ends."""
+    on = {"server.authorization": "enable", "server.allowed-issuers": "http://127.0.0.1:1", "server.audiences": "*"}
+    with reference_server(home, directory, on) as server:
+        yield Grants(server)
+
+
+@contextmanager
+def reference_server(
+    home: Path, directory: Path, settings: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[ReferenceServer]:
+    """Run the server of ``home`` until the block ends; ``directory`` is its own, with its state and its log.
+
+    ``settings`` take the place of those in ``server.properties``.
+    """
     java = tool("java")
     (directory / "etc/db").mkdir(parents=True)
     (directory / "etc/conf").mkdir()
     for file in (home / "etc/conf").iterdir():
         shutil.copyfile(file, directory / "etc/conf" / file.name)
+    properties = directory / "etc/conf/server.properties"
+    kept = [line for line in properties.read_text().splitlines() if line.partition("=")[0] not in settings]
+    properties.write_text("\n".join([*kept, *(f"{key}={value}" for key, value in settings.items()), ""]))
     jar = next(home.glob("unitycatalog-server-*.jar"))
     port, inner = free_port(), free_port()
     path = f"{jar}:{jars(_HERE / 'unity-pom.xml')}/*"
@@ -184,7 +242,7 @@ def reference_server(home: Path, directory: Path) -> Iterator[ReferenceServer]:
     server = ReferenceServer(f"http://127.0.0.1:{port}", directory)
 
     def answers() -> bool:
-        return status_of("GET", f"{server.url}{API}/catalogs") == 200
+        return status_of("GET", f"{server.url}{API}/catalogs") in (200, 401)
 
     with running(
         [*command, str(port), str(inner)],

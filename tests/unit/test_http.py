@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from reconciler.backends.http import (
+    ForeignAnswerError,
     HttpClient,
     Refusal,
     RetryPolicy,
@@ -262,7 +263,7 @@ def test_a_login_without_a_key_to_look_at_leaves_the_remedy_to_the_translator(sc
 def test_a_web_page_is_named_as_one(script: Script, content_type: str) -> None:
     page = b"<!doctype html><html><title>Sign in &amp; go</title><body>secret stuff</body></html>"
     script.answers = [(200, {"Content-Type": content_type}, page)]
-    text = refused(script.client(), ServiceUnavailableError)
+    text = refused(script.client(), ForeignAnswerError)
     assert "a web page titled `Sign in & go`, which is not the service's" in text
     assert "check `endpoint`" in text
     assert "secret stuff" not in text
@@ -300,8 +301,8 @@ def test_an_answer_cut_off_in_the_middle_is_read_again(script: Script) -> None:
     ("target", "kind"),
     [
         ("https://login.example.com/oauth2/authorize?client_secret=s3cr3t", UnauthenticatedError),
-        ("https://user:s3cr3t@other.example.com/api", ServiceUnavailableError),
-        ("/elsewhere", ServiceUnavailableError),
+        ("https://user:s3cr3t@other.example.com/api", ForeignAnswerError),
+        ("/elsewhere", ForeignAnswerError),
     ],
 )
 @pytest.mark.parametrize("status", [301, 302, 307, 308])

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 from pydantic import AliasChoices, Field, field_validator
 
@@ -36,7 +37,7 @@ from reconciler.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from reconciler.names import DELIMITER, EVERYTHING, ChildrenOf, Identifier, Scope, check_name, join
+from reconciler.names import DELIMITER, EVERYTHING, ChildrenOf, Identifier, Scope, check_name, join, split
 from reconciler.state import Capabilities, LiveNamespace, LiveTable, LocationPolicy, PropertyChanges, Snapshot
 
 __all__ = ["DirBackend", "DirConfig"]
@@ -44,6 +45,14 @@ __all__ = ["DirBackend", "DirConfig"]
 
 class DirConfig(BackendConfig):
     """``root`` is a URI, or an absolute or relative path; a relative one starts at the working directory."""
+
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "credential_vendor.*": "leave it out: no credentials are made here; `storage.*` are those that open the data",
+        "dir_listing_enabled": "leave it out: what lies in the directory is always listed",
+        "dir_listing_to_manifest_migration_enabled": "leave it out: old tables stay found where they are",
+        "manifest_enabled": "leave it out: `__manifest` is always read, and written by the first change",
+        "table_version_tracking_enabled": "leave it out: versions are those of the datasets",
+    }
 
     root: Root = Field(validation_alias=AliasChoices("root", "path"))
     """The directory or URI of the catalog; a relative path starts at the manifest's folder."""
@@ -97,16 +106,14 @@ class DirBackend(Backend):
         namespaces: dict[Identifier, LiveNamespace] = {}
         tables: dict[Identifier, LiveTable] = {}
         notes: list[str] = []
-        for row in part.rows_of(contents) if part else contents:
-            identifier = tuple(row.object_id.split(DELIMITER))
-            fault = first_fault(identifier)
+        for row, identifier, fault, properties in _entries(part.rows_of(contents) if part else contents):
             if fault is not None:
                 if scope.contains(identifier[: fault + 1]):
                     notes.append(f"`{row.object_id}` in {MANIFEST} cannot be shown: {check_name(identifier[fault])}")
             elif row.object_type == NAMESPACE:
-                namespaces[identifier] = LiveNamespace(identifier, row.properties())
+                namespaces[identifier] = LiveNamespace(identifier, properties)
             elif row.object_type == TABLE:
-                tables[identifier] = self._live_table(row)
+                tables[identifier] = LiveTable(identifier, self._places.location(row.location or ""), properties)
         for identifier in sorted(self._in_use(contents, part, namespaces).difference(namespaces)):
             if scope.contains(identifier) or scope.reaches(identifier):
                 namespaces[identifier] = LiveNamespace(identifier)
@@ -436,6 +443,29 @@ def _put(contents: Contents, identifier: Identifier, *rows: Row) -> Contents:
     """
     texts = (join(identifier[:depth]) for depth in range(1, len(identifier)))
     return contents.put(*(Row(text, NAMESPACE) for text in texts if contents.find(text) is None), *rows)
+
+
+def _entries(rows: Iterable[Row]) -> Iterator[tuple[Row, Identifier, int | None, dict[str, str]]]:
+    """Yield each row with its identifier, the position of the first name that none can hold, and what it shows.
+
+    Of many tables the namespace and the properties are the same: they are read once, and held once.
+    """
+    parents: dict[str, tuple[Identifier, int | None]] = {}
+    known: dict[str | None, dict[str, str]] = {}
+    for row in rows:
+        above, _, name = row.object_id.rpartition(DELIMITER)
+        if above not in parents:
+            parents[above] = split(above), first_fault(split(above))
+        parent, fault = parents[above]
+        if fault is None and check_name(name) is not None:
+            fault = len(parent)
+        properties = known.get(row.metadata)
+        if properties is None:
+            is_shown = fault is None and row.object_type in (NAMESPACE, TABLE)
+            properties = row.properties() if is_shown else {}
+            if is_shown:
+                known[row.metadata] = properties
+        yield row, (*parent, name), fault, properties
 
 
 def _name(row: Row) -> str:

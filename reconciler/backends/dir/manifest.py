@@ -29,6 +29,8 @@ T = TypeVar("T")
 _TRIES = 60
 _LONGEST_PAUSE = 0.25
 _CREATION_TRIES = 15
+_GATHERINGS = 20
+_GATHERING_SECONDS = 0.005
 _jitter = random.SystemRandom()
 _locks: dict[str, threading.Lock] = {}
 _locks_guard = threading.Lock()
@@ -109,10 +111,24 @@ class Manifest:
             self._waiting.append(mine)
         with self._lock:
             if not mine.is_done:
-                with self._waiting_guard:
-                    batch, self._waiting = self._waiting, []
-                self._commit_together(batch)
+                self._commit_together(self._gathered())
         return mine.result()
+
+    def _gathered(self) -> Sequence[_Waiting[Any]]:
+        """Return the changes to commit: all that wait, once no more come where several do.
+
+        Those that the commit before has let go send their next ones a moment later: a commit that did not wait for
+        them would be a whole new version for a few.
+        """
+        waiting = 0
+        for _ in range(_GATHERINGS):
+            before, waiting = waiting, len(self._waiting)
+            if waiting <= max(before, 1):
+                break
+            time.sleep(_GATHERING_SECONDS)
+        with self._waiting_guard:
+            batch, self._waiting = self._waiting, []
+        return batch
 
     def _commit_together(self, batch: Sequence[_Waiting[Any]]) -> None:
         """Make the changes of ``batch`` in one commit, and tell each how it went."""

@@ -14,6 +14,7 @@ from urllib.parse import quote, urlencode
 from reconciler.backends.http.failures import Failure
 from reconciler.backends.http.limits import Limits, TooMuchError, adapter, content_of, holds_too_much
 from reconciler.backends.http.refusals import (
+    ForeignAnswerError,
     Refusal,
     UnknownRouteError,
     VendorError,
@@ -234,7 +235,7 @@ class HttpClient:
     def _refuse_page(self, answer: Response, where: str) -> None:
         if is_html(answer.content, answer.headers.get("Content-Type", "")):
             raise self._error(
-                ServiceUnavailableError,
+                ForeignAnswerError,
                 f"{where}: {answer.status_code} with {self._excerpt(answer)}, which is not the service's; a proxy or a "
                 f"login page answers at {self._endpoint}: check `{self._endpoint_key}` and the proxy settings",
             )

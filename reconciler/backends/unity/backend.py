@@ -29,9 +29,11 @@ from reconciler.backends.unity.service import TableInfo, UnityService
 from reconciler.concurrency import in_parallel
 from reconciler.errors import (
     InvalidInputError,
+    NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
     NotLanceTableError,
+    PermissionDeniedError,
     TableNotFoundError,
     UnsupportedOperationError,
 )
@@ -198,11 +200,26 @@ class UnityBackend(Backend):
         del kind
         self._require_schema(identifier)
         with self._one_at_a_time(identifier):
-            made = self._service.create_schema(identifier, properties)
+            try:
+                made = self._service.create_schema(identifier, properties)
+            except NamespaceAlreadyExistsError:
+                self._require_listed(identifier)
+                raise
             self._take_back_renamed(identifier, made.name, self._service.delete_schema)
             found = self._service.schema(identifier)
         _require_alone(identifier, made.row, found.row)
         return LiveNamespace(identifier, found.properties)
+
+    def _require_listed(self, identifier: Identifier) -> None:
+        """Return when a schema that is there is listed for the caller: a plan knows nothing of one that is not.
+
+        Even its owner sees one only with a right to use it.
+        """
+        if identifier[-1] not in (info.name for info in self._service.schemas(identifier[0])):
+            raise PermissionDeniedError(
+                f"unity: namespace `{join(identifier)}` is there, and the service does not list it for this caller; "
+                f"grant `USE SCHEMA` on it or on the catalog `{identifier[0]}`, and plan again"
+            )
 
     def remove_namespace(self, identifier: Identifier) -> None:
         """Drop an empty schema. The server asks once more what is in it, and is never told to drop that too."""

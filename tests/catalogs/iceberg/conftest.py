@@ -138,6 +138,12 @@ def apache(apache_server: IcebergServer, tmp_path: Path) -> Catalog:
     return _apache(apache_server, tmp_path)
 
 
+@pytest.fixture
+def on_nessie(nessie: NessieServer, tmp_path: Path) -> Catalog:
+    """The warehouse of Nessie."""
+    return _nessie(nessie, tmp_path)
+
+
 @pytest.fixture(params=["apache", "nessie"])
 def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
     """The same test on both servers."""

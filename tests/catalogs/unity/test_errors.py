@@ -44,7 +44,7 @@ CALLS: Mapping[str, Call] = {
     "GET /schemas?": lambda backend: backend.child_namespaces((CATALOG,)),
     "GET /tables/": lambda backend: backend.load_table(TABLE),
     "GET /tables?": lambda backend: backend.child_tables(SCHEMA),
-    "POST /schemas": lambda backend: backend.insert_namespace((CATALOG, "new"), {}),
+    "POST /schemas": lambda backend: backend.insert_namespace((CATALOG, "s1"), {}),
     "POST /tables": lambda backend: backend.insert_table((*SCHEMA, "new"), "s3://lake/new", {}),
     "DELETE /tables/": lambda backend: backend.remove_table(TABLE),
     "DELETE /schemas/": lambda backend: backend.remove_namespace((CATALOG, "s1")),

@@ -160,12 +160,56 @@ def test_a_request_is_not_kept_where_the_service_honoured_it(make_world: MakeWor
     assert ownership.REQUESTED_LOCATION not in world.table("t").properties
 
 
-def test_a_relocation_the_service_ignored_is_not_asked_for_again(make_world: MakeWorld) -> None:
+def test_a_relocation_the_service_ignores_fails_and_leaves_the_entry_as_it_was(make_world: MakeWorld) -> None:
     world = ignoring(make_world)
-    world.has(live(live_table("t", owner=OWNER)))
-    plan = planned(world, table("t", location="/asked/t.lance", probe=False))
-    assert "the service put it at /data/t.lance" in only_result(world, plan).note
-    assert planned(world, table("t", location="/asked/t.lance")).is_empty
+    world.has(live(live_table("t", {"tier": "gold"}, owner=OWNER)))
+    before = world.table("t")
+    plan = planned(world, table("t", {"tier": "silver"}, location="/asked/t.lance", probe=False))
+    result = only_result(world, plan)
+    assert (result.status, result.message) == (
+        Status.FAILED,
+        "the service put it at /data/t.lance, not at /asked/t.lance, where the data is; the entry is as it was",
+    )
+    assert world.table("t") == before
+
+
+def test_an_entry_for_data_that_the_service_puts_elsewhere_is_taken_back(make_world: MakeWorld) -> None:
+    world = ignoring(make_world)
+    world.storage.put("/asked/t.lance", USERS)
+    plan = planned(world, table("t", location="/asked/t.lance"))
+    assert [change.action for change in plan.changes] == [Action.REGISTER_TABLE]
+    result = only_result(world, plan)
+    assert (result.status, result.message) == (
+        Status.FAILED,
+        "the service put it at /elsewhere/t, not at /asked/t.lance, where the data is; that entry is taken back",
+    )
+    assert world.writes == ["insert_table t", "remove_table t"]
+    assert world.state().tables == {}
+
+
+def test_an_entry_that_cannot_be_taken_back_is_named_with_the_reason(make_world: MakeWorld) -> None:
+    world = ignoring(make_world)
+    world.storage.put("/asked/t.lance", USERS)
+    plan = planned(world, table("t", location="/asked/t.lance"))
+    world.refuse("remove_table t", PermissionDeniedError("memory: no right to drop"))
+    result = only_result(world, plan)
+    assert result.status is Status.FAILED
+    assert result.message.endswith("; the entry could not be taken back (memory: no right to drop)")
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_an_entry_that_a_killed_run_left_is_taken_back_unless_it_has_data(make_world: MakeWorld, written: bool) -> None:
+    world = ignoring(make_world)
+    world.storage.put("/asked/t.lance", USERS)
+    plan = planned(world, table("t", location="/asked/t.lance"))
+    lost_second_write(world, plan)
+    if written:
+        world.storage.put("/elsewhere/t", WIDER)
+    [result] = world.apply(plan).results
+    assert result.status is Status.FAILED
+    assert ("could not be taken back" in result.message, set(world.state().tables)) == (
+        (True, {("t",)}) if written else (False, set())
+    )
 
 
 def lost_second_write(world: World, plan: Plan) -> None:
@@ -203,21 +247,22 @@ def test_a_run_killed_before_it_knew_the_location_is_finished_by_the_next(
 @pytest.mark.parametrize("finished", [True, False])
 def test_a_table_that_is_moved_after_it_was_made_is_drift(make_world: MakeWorld, asked: str, finished: bool) -> None:
     world, wanted = ignoring(make_world), table("t", location=asked)
-    world.storage.put(asked, USERS)
     plan = planned(world, wanted)
     if finished:
         world.apply(plan)
     else:
         lost_second_write(world, plan)
+    world.storage.put(asked, USERS)
     world.storage.put("/moved", WIDER)
     world.alter("t", location="/moved")
     drift = planned(world, wanted)
     assert [(change.action, change.after and change.after.location) for change in drift.changes] == [
         (Action.RELOCATE_TABLE, asked)
     ]
-    assert world.apply(drift).ok
-    assert planned(world, wanted).is_empty
-    assert (world.table("t").location == asked) is asked.startswith("/honoured")
+    is_honoured = asked.startswith("/honoured")
+    assert world.apply(drift).ok is is_honoured
+    assert planned(world, wanted).is_empty is is_honoured
+    assert world.table("t").location == (asked if is_honoured else "/moved")
 
 
 def test_the_same_plan_takes_a_table_back_that_was_moved_before_it_was_finished(make_world: MakeWorld) -> None:

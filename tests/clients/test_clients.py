@@ -1,0 +1,51 @@
+"""The clients that nobody here wrote, on every catalog; in `make test` a part of it, in `make soak` all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.clients.catalogs import CATALOGS, Catalog, running_catalog
+from tests.clients.spark import SparkSession, spark_session
+from tests.clients.trials import ALL, SAMPLE, SPARK, Trial, outcome, serving, tried
+
+_ORDER = list(CATALOGS)
+TRIALS = sorted(ALL if os.environ.get("LANCENS_SOAK") else SAMPLE, key=lambda trial: _ORDER.index(trial.catalog))
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A catalog and ``lancens serve`` over it."""
+
+    name: str
+    catalog: Catalog
+    url: str
+
+
+@pytest.fixture(scope="module")
+def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    directory = tmp_path_factory.mktemp("catalog")
+    with running_catalog(request.param, directory) as catalog, serving(catalog, directory) as url:
+        yield Running(request.param, catalog, url)
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    with spark_session(tmp_path_factory.mktemp("spark")) as session:
+        yield session
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("running", "trial"),
+    [(trial.catalog, trial) for trial in TRIALS],
+    indirect=["running"],
+    scope="module",  # or each test would start a catalog of its own
+    ids=[str(trial) for trial in TRIALS],
+)
+def test_a_client_on_a_catalog(running: Running, trial: Trial, request: pytest.FixtureRequest) -> None:
+    spark = request.getfixturevalue("spark") if trial.client == SPARK else None
+    assert outcome(trial, tried(trial, running.catalog, running.url, spark)) == []
