@@ -359,6 +359,13 @@ class Backend(ABC):
         root: str | None = getattr(self.config, "root", None)
         return () if root is None else (root,)
 
+    def root_keys(self) -> frozenset[str]:
+        """Return the properties of namespaces that say under which place tables go by themselves (optional).
+
+        Without an answer of the backend's own, those that say where a namespace is.
+        """
+        return self.capabilities.namespace_places
+
     def storage_options(self) -> dict[str, str]:
         """Return the options for opening this catalog's datasets with pylance (optional)."""
         return dict(self.config.storage)

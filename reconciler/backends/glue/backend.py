@@ -178,6 +178,10 @@ class GlueBackend(Backend):
             if table_oddity(table) is not None and (names is None or table["Name"] in names)
         ]
 
+    def root_keys(self) -> frozenset[str]:
+        """Return the property that shows the location of a database."""
+        return frozenset({LOCATION})
+
     def table_storage_options(self, table: LiveTable) -> dict[str, str]:
         """Return the configured options, with what the table's ``storage.*`` parameters say about opening it.
 
