@@ -58,6 +58,7 @@ from reconciler.state import (
     Schema,
     ShownColumns,
     Snapshot,
+    Traffic,
 )
 
 if TYPE_CHECKING:
@@ -104,6 +105,10 @@ class GlueBackend(Backend):
         self._account_lock = threading.Lock()
         self._account = self.config.catalog_id
         self._scanned: tuple[Scope, Mapping[Identifier, LiveNamespace]] = Scope(()), {}
+
+    def traffic(self) -> Traffic:
+        """Return what was sent so far, repeated requests included, and what came back."""
+        return self._service.traffic
 
     def close(self) -> None:
         """Give back the connections."""
@@ -170,6 +175,10 @@ class GlueBackend(Backend):
             for table in self._tables(namespace)
             if table_oddity(table) is not None and (names is None or table["Name"] in names)
         ]
+
+    def root_keys(self) -> frozenset[str]:
+        """Return the property that shows the location of a database."""
+        return frozenset({LOCATION})
 
     def table_storage_options(self, table: LiveTable) -> dict[str, str]:
         """Return the configured options, with what the table's ``storage.*`` parameters say about opening it.

@@ -56,6 +56,7 @@ from reconciler.state import (
     Schema,
     ShownColumns,
     Snapshot,
+    Traffic,
 )
 
 __all__ = ["UnityBackend"]
@@ -132,10 +133,9 @@ class UnityBackend(Backend):
         if self._tokens_http is not None:
             self._tokens_http.close()
 
-    @property
-    def calls(self) -> int:
-        """How many requests were sent to the service so far."""
-        return self._service.calls
+    def traffic(self) -> Traffic:
+        """Return what was sent so far, repeated requests included, and what came back."""
+        return self._service.traffic
 
     # ---- reading -------------------------------------------------------------------------------------------------
 
