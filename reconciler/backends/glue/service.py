@@ -164,6 +164,7 @@ class Service:
 
     def _asked_account(self) -> str | None:
         subject = "the root catalog"
+        self._require_login("GetCatalogs", subject)
         try:
             with self._asking("GetCatalogs", subject, missing=_no_namespace(subject)):
                 for catalog in self._client().get_catalogs(IncludeRoot=True)["CatalogList"]:
@@ -192,6 +193,7 @@ class Service:
             return answer["CatalogList"], answer.get("NextToken")
 
         pages = self._pages("GetCatalogs", parent.label, fetch, lambda found: found.get("CatalogId", found["Name"]))
+        self._require_login("GetCatalogs", parent.label)
         has_begun = False
         try:
             for catalog in pages:
@@ -337,6 +339,11 @@ class Service:
             if self._connected is None:
                 self._connected = client.connect(self._config, self._scans)
             return self._connected
+
+    def _require_login(self, operation: str, subject: str) -> None:
+        """Connect, so that no refusal of a role is taken for one of what it is needed for."""
+        with self._asking(operation, subject):
+            self._client()
 
     def _as_input(self, answered: object, shape: str) -> Any:
         return as_input(answered, self._client().meta.service_model.shape_for(shape))
