@@ -89,11 +89,9 @@ soak: $(INSTALLED)
 torture: $(INSTALLED)
 	$(BIN)/python -m tests.torture
 
-## make bench      benchmarks: side by side, as ratios and call counts
+## make bench      benchmarks side by side, as ratios and call counts, written to benchmarks/RESULTS.md
 bench: $(INSTALLED)
-	@for name in start scale fleet probe hive iceberg unity glue serve; do \
-		echo "python -m benchmarks.$$name"; $(BIN)/python -m benchmarks.$$name || exit 1; \
-	done
+	$(BIN)/python -m benchmarks
 
 ## make schemas    write schemas/*.json again after a model has changed
 schemas: $(INSTALLED)

@@ -2,24 +2,34 @@
 
 For each size a manifest is written and a directory catalog is filled with as many tables, of which one in a hundred
 differs (at most 1,000). Each size runs in a process of its own, which loads the manifest, scans the catalog, diffs and
-renders, and reports the seconds of each and the peak memory of the process up to there.
+renders, and reports the seconds of each and the peak memory of the process up to there. The largest size runs with an
+earlier commit of lancens as well, where git has it.
 """
 
 from __future__ import annotations
 
 import json
-import resource
+import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeVar
 
+from benchmarks.page import Goal, Section, table
+
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 TABLES_A_NAMESPACE = 1_000
 NAMESPACES_A_FILE = 100
+STAGES = ("load", "scan", "diff", "render")
+
+EARLIER = "7674a989f3afa18adcd58af962fffe15b6d6a106"
+"""The commit that the goals were set against."""
+MOST_OF_EARLIER = 0.5
+MOST_KB = 1.2
 
 ResultT = TypeVar("ResultT")
 
@@ -72,11 +82,17 @@ def fill_catalog(root: Path, tables: int, different: int) -> None:
     lance.write_dataset(pa.table(rows, schema=catalog.schema), catalog.uri, mode="append")
 
 
+def peak_mib() -> int:
+    """Return the peak memory of this process; unlike ``ru_maxrss`` it has nothing of the process that started it."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) // 1024
+
+
 def measured(report: dict[str, Any], stage: str, work: Callable[[], ResultT]) -> ResultT:
     started = perf_counter()
     result = work()
     report[stage] = perf_counter() - started
-    report[f"{stage} MiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    report[f"{stage} MiB"] = peak_mib()
     return result
 
 
@@ -92,7 +108,7 @@ def run_one(manifest_path: str) -> dict[str, Any]:
     from reconciler.planner.facts import CatalogInput
     from reconciler.planner.plan import ManifestRef
 
-    report: dict[str, Any] = {}
+    report: dict[str, Any] = {"imports MiB": peak_mib()}
     manifest = measured(report, "load", lambda: load(manifest_path))
     catalog = manifest.catalogs["lake"]
     backend = connect("dir", catalog.resolve_config().properties)
@@ -105,19 +121,57 @@ def run_one(manifest_path: str) -> dict[str, Any]:
     return report
 
 
-def main(sizes: tuple[int, ...]) -> None:
-    print("| tables | changes | load s | scan s | diff s | diff us/table | render s | peak MiB |")
-    print("|---:|---:|---:|---:|---:|---:|---:|---:|")
+def run(manifest: Path, package: Path | None = None) -> dict[str, Any]:
+    """Measure in a process of its own; ``package`` is the folder of another lancens than this one."""
+    path = os.pathsep.join(str(folder) for folder in (package, Path.cwd()) if folder)
+    command = [sys.executable, "-m", "benchmarks.scale", "--one", str(manifest)]
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    report: dict[str, Any] = json.loads(done.stdout)
+    report["whole"] = sum(report[stage] for stage in STAGES)
+    return report
+
+
+@contextmanager
+def earlier() -> Iterator[Path | None]:
+    """Give the folder of the earlier lancens; None where git does not have it."""
+    with tempfile.TemporaryDirectory(prefix="lancens-bench-") as folder:
+        archive = subprocess.run(["git", "archive", EARLIER, "reconciler"], capture_output=True, check=False)
+        if archive.returncode:
+            yield None
+            return
+        subprocess.run(["tar", "-x", "-C", folder], input=archive.stdout, check=True)
+        yield Path(folder)
+
+
+def section(sizes: tuple[int, ...] = SIZES) -> Section:
+    """Measure all sizes and return the part of the page."""
+    rows, goals = [], []
     for size in sizes:
-        with tempfile.TemporaryDirectory(prefix="lancens-bench-") as name:
+        with tempfile.TemporaryDirectory(prefix="lancens-bench-") as name, earlier() as package:
             manifest = write_manifest(Path(name), size)
             fill_catalog(Path(name) / "lake", size, changes_among(size))
-            command = [sys.executable, "-m", "benchmarks.scale", "--one", str(manifest)]
-            report = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-        seconds = [f"{report[stage]:.2f}" for stage in ("load", "scan", "diff")]
-        each = f"{report['diff'] / size * 1e6:.1f}"
-        cells = [f"{size:,}", f"{report['changes']:,}", *seconds, each, f"{report['render']:.2f}"]
-        print(f"| {' | '.join(cells)} | {report['render MiB']:,} |", flush=True)
+            reports = {"": run(manifest)}
+            if size == max(sizes) and package is not None:
+                reports[f", at {EARLIER[:7]}"] = run(manifest, package)
+        for which, report in reports.items():
+            seconds = [f"{report[stage]:.2f}" for stage in (*STAGES, "whole")]
+            each = (report["diff MiB"] - report["imports MiB"]) * 1024 / size
+            rows.append(
+                [f"{size:,}{which}", f"{report['changes']:,}", *seconds, f"{report['diff MiB']:,}", f"{each:.2f}"]
+            )
+        if size == max(sizes):
+            ours = reports[""]
+            shares = ", ".join(f"{stage} {ours[stage]:.1f} s" for stage in STAGES)
+            for before in list(reports.values())[1:]:
+                ratio = ours["whole"] / before["whole"]
+                goals.append(Goal(f"plan of {size:,} tables, against {EARLIER[:7]}", ratio, MOST_OF_EARLIER, shares))
+            each = (ours["diff MiB"] - ours["imports MiB"]) * 1024 / size
+            peaks = ", ".join(f"{ours[f'{stage} MiB']:,} MiB after {stage}" for stage in STAGES)
+            goals.append(Goal(f"KiB a table above the imports, of {size:,} tables", each, MOST_KB, peaks))
+    head = ["tables", "changes", "load s", "scan s", "diff s", "render s", "together s", "peak MiB", "KiB a table"]
+    about = (__doc__ or "").partition("\n\n")[2].strip()
+    return Section("Planning a large directory", "python -m benchmarks.scale", f"{about}\n\n{table(head, rows)}", goals)
 
 
 if __name__ == "__main__":
@@ -125,4 +179,4 @@ if __name__ == "__main__":
     if arguments[:1] == ["--one"]:
         print(json.dumps(run_one(arguments[1])))
     else:
-        main(tuple(int(argument.replace(",", "").replace("_", "")) for argument in arguments) or SIZES)
+        print(section(tuple(int(argument.replace(",", "")) for argument in arguments) or SIZES).text)

@@ -7,7 +7,6 @@ in turns: read a namespace, list its tables, read one of them.
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import statistics
 import subprocess
@@ -20,6 +19,8 @@ from time import perf_counter
 from urllib.parse import urlsplit
 
 import urllib3
+
+from benchmarks.page import Section, spread, table
 
 NAMESPACES = 10
 TABLES = 20
@@ -57,8 +58,8 @@ def _fill(url: str, root: str) -> None:
     backend = RestBackend(uri=url, root=root, table_properties="false")
     for number in range(NAMESPACES):
         backend.insert_namespace((f"n{number}",), {"owner": "me"})
-        for table in range(TABLES):
-            backend.insert_table((f"n{number}", f"t{table}"), f"{root}/n{number}/t{table}.lance", {})
+        for index in range(TABLES):
+            backend.insert_table((f"n{number}", f"t{index}"), f"{root}/n{number}/t{index}.lance", {})
 
 
 def _client(url: str, seconds: float, number: int) -> tuple[int, int]:
@@ -100,8 +101,8 @@ def _measure(url: str, clients: int, seconds: float) -> tuple[float, int]:
     return sum(done for done, _ in found) / took, sum(wrong for _, wrong in found)
 
 
-def compare(clients: int, seconds: float) -> None:
-    """Print the table."""
+def section(clients: int = 64, seconds: float = 5.0) -> Section:
+    """Measure and return the part of the page."""
     with tempfile.TemporaryDirectory() as folder:
         lake = str(Path(folder) / "lake")
         scratch = str(Path(folder) / "scratch")
@@ -114,16 +115,18 @@ def compare(clients: int, seconds: float) -> None:
             _fill(memory, scratch)
             servers = {"RestAdapter, dir": adapter, "lancens serve, dir": directory, "lancens serve, memory": memory}
             rounds = [{name: _measure(url, clients, seconds) for name, url in servers.items()} for _ in range(ROUNDS)]
-    print(f"{clients} clients, {NAMESPACES * TABLES} tables, {ROUNDS} rounds of {seconds:g} s, medians\n")
-    print(f"{'server':<24}{'requests a second':>20}{'wrong':>8}{'ratio':>8}")
     base = statistics.median(found["RestAdapter, dir"][0] for found in rounds)
+    rows = []
     for name in servers:
-        rate = statistics.median(found[name][0] for found in rounds)
+        rates = [found[name][0] for found in rounds]
         wrong = sum(found[name][1] for found in rounds)
-        print(f"{name:<24}{rate:>20.0f}{wrong:>8}{rate / base:>8.2f}")
-    print(json.dumps({name: [round(found[name][0]) for found in rounds] for name in servers}))
+        rows.append([name, f"{statistics.median(rates) / base:.2f}", spread(rates, 0), f"{wrong}"])
+    about = (__doc__ or "").partition("\n\n")[2].strip()
+    head = ["server", "of RestAdapter", "requests a second", "wrong answers"]
+    text = f"{about}\n\n{clients} clients, {NAMESPACES * TABLES} tables, {ROUNDS} rounds of {seconds:g} s:\n\n"
+    return Section("Serving", "python -m benchmarks.serve", text + table(head, rows))
 
 
 if __name__ == "__main__":
     given = sys.argv[1:]
-    compare(int(given[0]) if given else 64, float(given[1]) if len(given) > 1 else 5.0)
+    print(section(int(given[0]) if given else 64, float(given[1]) if len(given) > 1 else 5.0).text)

@@ -8,12 +8,12 @@ against a process that only imports lance.
 from __future__ import annotations
 
 import os
-import resource
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from statistics import median
+
+from benchmarks.page import Section, spread, table, used_by
 
 TABLES = 1_000
 ROUNDS = 11
@@ -36,16 +36,8 @@ def make_lake(folder: Path, tables: int) -> Path:
     return manifest
 
 
-def cpu_seconds(command: list[str]) -> float:
-    """Return the CPU seconds of a process."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-
-
-def main() -> None:
-    tables = int(sys.argv[1]) if len(sys.argv) > 1 else TABLES
+def section(tables: int = TABLES) -> Section:
+    """Measure and return the part of the page."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each process compiles again what it imports
     lancens = [sys.executable, "-c", "from reconciler.cli import main; main()"]
     with tempfile.TemporaryDirectory() as scratch:
@@ -57,14 +49,18 @@ def main() -> None:
             "plan": [*lancens, "plan", str(manifest)],
             "lance": [sys.executable, "-c", "import lance"],
         }
-        taken: dict[str, list[float]] = {name: [] for name in commands}
+        found: dict[str, list[float]] = {name: [] for name in commands}
         for name, command in [*commands.items()] * (ROUNDS + 1):
-            taken[name].append(cpu_seconds(command))
-    seconds = {name: median(found[1:]) for name, found in taken.items()}  # the first round fills the caches
-    print("what                                     CPU s    ratio")
-    for what, against in (("validate", "help"), ("validate", "pydantic"), ("pydantic", "help"), ("plan", "lance")):
-        print(f"{what + ' / ' + against:<40} {seconds[what]:.3f}    {seconds[what] / seconds[against]:.2f}")
+            found[name].append(used_by(command).cpu)
+    taken = {name: seconds[1:] for name, seconds in found.items()}  # the first round fills the caches
+    rows = [
+        [f"{what} / {against}", f"{median(taken[what]) / median(taken[against]):.2f}", spread(taken[what], 3)]
+        for what, against in (("validate", "help"), ("validate", "pydantic"), ("pydantic", "help"), ("plan", "lance"))
+    ]
+    about = (__doc__ or "").partition("\n\n")[2].strip()
+    text = f"{about}\n\n{table(['what', 'ratio', 'CPU s of the first'], rows)}"
+    return Section("Starting", "python -m benchmarks.start", text)
 
 
 if __name__ == "__main__":
-    main()
+    print(section(int(sys.argv[1]) if len(sys.argv) > 1 else TABLES).text)

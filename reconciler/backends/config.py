@@ -57,6 +57,10 @@ class BackendConfig(BaseModel):
     """The keys that say who speaks, beside those whose names or values tell by themselves: who plans with one role may
     apply with another."""
 
+    elsewhere: ClassVar[Mapping[str, str]] = {}
+    """Keys of other implementations of the Lance namespace, ``name.*`` for all that begin so, that have another name
+    here or none: what to write instead."""
+
     storage: dict[str, str] = Field(default_factory=dict, repr=False)
     """Options handed to pylance for opening and writing datasets; never shown."""
 
@@ -212,6 +216,9 @@ def _parse(
         elif key in known:
             values[key] = properties[original]
         else:
+            if (instead := _instead(model, key)) is not None:
+                problems.append(ConfigProblem(original, f"unknown key `{original}`; {instead}"))
+                continue
             nearest = difflib.get_close_matches(key, known, n=1) if len(problems) < _MOST_HINTS else []
             every = ", ".join([*known, *(f"{name}.*" for name in reversed(collected))])
             hint = f"; did you mean `{nearest[0]}`?" if nearest else f"; known keys: {every}"
@@ -229,6 +236,11 @@ def _parse(
                 problems.append(ConfigProblem(written.get(key), f"{prefix}{message}"))
         return None, problems
     return (None, problems) if problems else (config, [])
+
+
+def _instead(model: type[BackendConfig], key: str) -> str | None:
+    """Return what is written here for a key of another implementation; None where it is nobody's."""
+    return model.elsewhere.get(key) or model.elsewhere.get(f"{key.partition('.')[0]}.*" if "." in key else key)
 
 
 def _plain_message(detail: ErrorDetails) -> str:

@@ -70,6 +70,11 @@ def _entry(impl: str) -> EntryPoint:
     for entry in _registered(tuple(sys.path)).select(name=impl):
         return entry
     known = names()
+    if impl == "hive":
+        raise ConfigError(
+            "unknown impl `hive`: write `hive2` for databases of a Hive Metastore 2, 3 or 4 (the specification's "
+            "`hive`), or `hive3` for those of Hive 3 and 4 in catalogs"
+        )
     nearest = difflib.get_close_matches(impl, known, n=1)
     hint = f"did you mean `{nearest[0]}`? " if nearest else ""
     raise ConfigError(f"unknown impl `{impl}`; {hint}installed: {', '.join(known)}")

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from lance_namespace import (
+    CreateEmptyTableRequest,
+    CreateEmptyTableResponse,
     CreateNamespaceRequest,
     CreateNamespaceResponse,
     CreateTableRequest,
@@ -276,6 +278,14 @@ class CatalogNamespace(DatasetOperations):
             location=table.location,
             properties=dict(table.properties),
             storage_options=self.backend.storage_options() or None,
+        )
+
+    @operation(CreateEmptyTableRequest)
+    def create_empty_table(self, request: CreateEmptyTableRequest) -> CreateEmptyTableResponse:
+        """CreateEmptyTable: the early name of DeclareTable, which it is answered as."""
+        made = self.declare_table(DeclareTableRequest(id=request.id, properties=request.properties))
+        return CreateEmptyTableResponse(
+            location=made.location, properties=made.properties, storage_options=made.storage_options
         )
 
     @operation(RegisterTableRequest)

@@ -1,57 +1,48 @@
 """The Spark engine of ``lancens plan``: the same planner, with the tables compared where they are read.
 
-Desired and live tables meet in a full outer join, and the executors compare them one by one. What comes back is what
-has to change, and counts; the driver decides what only the whole catalog can decide and puts it in order, with the
-code of the local engine. So the plan is the same, byte for byte. Namespaces are few; they are compared on the driver.
+A task reads its unit of the catalogs, has the blocks of that unit with it, compares at once and returns what has to
+change, and counts; nothing is shuffled. What storage or a catalog has to be asked for is shared out over tasks of its
+own, and where something is to be made, the tables that it may clash with are looked for. Files of the manifest that
+are about namespaces of their own are read by the task that has these namespaces. The driver pairs what is moved
+and mirrored, compares the namespaces, which are few, decides what only the whole catalog can decide and puts it in
+order, with the code of the local engine. So the plan is the same, byte for byte.
 """
 
 from __future__ import annotations
 
-import pickle
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import ceil
-from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from reconciler.display import count
-from reconciler.errors import CatalogError
-from reconciler.names import Identifier, folded, split
+from reconciler.manifest import Manifest, ManifestInParts
+from reconciler.names import Identifier, Scope, folded
 from reconciler.operations.connections import CatalogSpec, Connection, open_connections, places_of
 from reconciler.operations.facts import (
-    ask_held,
     ask_occupants,
-    ask_storage,
     check_selection,
     links_to,
     missing_blocks,
     names_kept,
-    schemas_to_show,
 )
 from reconciler.operations.plan import plan_options, reference, selected_catalogs
-from reconciler.pipeline import rows
-from reconciler.pipeline.desired import desired_tables
-from reconciler.pipeline.live_state import LiveState, Lookup, TablesOnSpark
+from reconciler.pipeline.batches import probe_tasks
+from reconciler.pipeline.comparing import Asked, Asker, Compared, Failure, Finder, Found, Lookup, Reader
 from reconciler.pipeline.progress import stage
-from reconciler.pipeline.schemas import INT, STRING, Row, record_batch, spark_schema
+from reconciler.pipeline.shares import FileGroup, Share, in_groups, shares_of
+from reconciler.pipeline.tasks import in_tasks, tasks_at_once, unpacked
+from reconciler.pipeline.units import Listing, list_catalogs
 from reconciler.planner import assemble
 from reconciler.planner.catalog import CatalogPlan, compare_namespaces, conclude
-from reconciler.planner.comparison import Comparison, Outcomes, comparison_of
+from reconciler.planner.comparison import comparison_of
 from reconciler.planner.entries import Action
-from reconciler.planner.facts import (
-    CatalogInput,
-    Facts,
-    StorageQuestion,
-    TableFacts,
-    names_in_question,
-    storage_question,
-)
+from reconciler.planner.facts import CatalogInput, Facts
 from reconciler.planner.live_tables import LiveTables, TablesInMemory
 from reconciler.planner.mirrors import waves
-from reconciler.planner.moves import Pair, pairs
+from reconciler.planner.moves import NO_MOVES, pairs
 from reconciler.planner.places import hide_places
 from reconciler.planner.plan import Options, Plan
 from reconciler.planner.planning import Planning
@@ -59,10 +50,11 @@ from reconciler.planner.safety import check_removals
 from reconciler.state import (
     DEFAULT_PARALLELISM,
     Capabilities,
+    DesiredCatalog,
     DesiredNamespace,
     DesiredTable,
     LiveTable,
-    Schema,
+    Snapshot,
     Storage,
 )
 
@@ -70,42 +62,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from reconciler.backends.base import Backend
-    from reconciler.manifest import Manifest
 
 __all__ = ["plan_on_spark"]
 
-_PAIRS_A_PARTITION = 50_000
-_SHUFFLE = "spark.sql.shuffle.partitions"
+_SHARES_A_CORE = 8
 _NOTHING_KEPT: Mapping[str, Mapping[Identifier, Identifier]] = {}
-_COMPARED = pa.schema([("catalog", STRING), ("part", pa.binary()), ("error", STRING), ("code", INT)])
-
-
-@dataclass(slots=True)
-class _Compared:
-    """What comparing some tables of a catalog came to.
-
-    ``aside`` are the tables that may have had another name: what they have under it is in another row. ``schemas`` are
-    those the catalog will be told of; ``counts`` says how many live tables are in each namespace; ``missing`` are the
-    wanted tables that no scan found.
-    """
-
-    outcomes: Outcomes = field(default_factory=Outcomes)
-    aside: list[Pair] = field(default_factory=list)
-    schemas: Counter[Schema] = field(default_factory=Counter)
-    counts: Counter[Identifier] = field(default_factory=Counter)
-    missing: set[Identifier] = field(default_factory=set)
-
-    def merge(self, other: _Compared) -> None:
-        self.outcomes.merge(other.outcomes)
-        self.aside += other.aside
-        self.schemas.update(other.schemas)
-        self.counts.update(other.counts)
-        self.missing |= other.missing
 
 
 def plan_on_spark(
     spark: SparkSession,
-    manifest: Manifest,
+    manifest: Manifest | ManifestInParts,
     *,
     select: Sequence[str] = (),
     adopt: bool = False,
@@ -117,24 +83,62 @@ def plan_on_spark(
 
     Args:
         spark: the session to work in.
+        manifest: from :func:`reconciler.load`, or from :func:`reconciler.manifest.load_in_parts`, whose files are then
+            read on the executors.
         parallelism: how many requests and storage probes each task runs at once.
 
-    The other arguments and the errors raised are those of :func:`reconciler.plan`.
+    The other arguments and the errors raised are those of :func:`reconciler.plan`; what is wrong with a file that the
+    executors read is told by the ManifestError that :func:`reconciler.load` raises.
+    """
+    make = partial(
+        _plan,
+        spark,
+        select=select,
+        adopt=adopt,
+        take_over=take_over,
+        allow_mass_removal=allow_mass_removal,
+        parallelism=parallelism,
+    )
+    if not isinstance(manifest, ManifestInParts):
+        return make(manifest)
+    if not select:  # what globs match, and pull in, is looked for in all blocks
+        with suppress(_AmissError):
+            return make(manifest.manifest, manifest)
+    return make(manifest.load_whole())
+
+
+class _AmissError(Exception):
+    """The manifest has to be loaded as a whole."""
+
+
+def _plan(
+    spark: SparkSession,
+    manifest: Manifest,
+    parts: ManifestInParts | None = None,
+    *,
+    select: Sequence[str],
+    adopt: bool,
+    take_over: bool,
+    allow_mass_removal: bool,
+    parallelism: int,
+) -> Plan:
+    """Return the plan; ``parts`` are what of the manifest is read elsewhere.
+
+    Raises:
+        _AmissError: something of that is not as it looked.
     """
     selection, concerned = selected_catalogs(manifest, select)
     with ExitStack() as stack:
         connections = stack.enter_context(open_connections(manifest, concerned, parallelism=parallelism))
-        specs = [connection.spec for connection in connections.values()]
-        live = stack.enter_context(LiveState(spark, specs))
-        live.read(_catalogs(specs))
         desired = {name: connection.desired for name, connection in connections.items()}
-        mirrored = {one.mirror.origin for one in desired.values() if one.mirror is not None}
-        planning, sources = Planning(), dict[str, CatalogInput]()
+        mirrored = frozenset(one.mirror.origin for one in desired.values() if one.mirror is not None)
+        fleet = _Fleet(spark, connections, mirrored, select, parts)
+        planning, sources = Planning(), list[tuple[CatalogInput, LiveTables]]()
         for names in waves(desired):
             group = {
                 name: CatalogInput(
                     connections[name].desired,
-                    live.snapshot(name),
+                    Snapshot(),
                     _capabilities(connections[name]),
                     connections[name].spec.impl,
                     options=plan_options(connections[name], selection, adopt=adopt, take_over=take_over),
@@ -142,15 +146,12 @@ def plan_on_spark(
                 )
                 for name in names
             }
-            for source, plan in _planned(spark, group, connections, live, planning):
-                # What others mirror is paired here, so its tables have to be.
-                name = source.desired.name
-                tables = live.tables_of(name) if name in mirrored else {}
-                planning.add(replace(source, live=replace(source.live, tables=tables)), plan)
-                sources[name] = source
-        nothing = TablesInMemory({})
-        asked = [(source, TablesOnSpark(live, name, {}, nothing)) for name, source in sources.items()]
-        check_selection(select, asked)
+            for source, tables, plan in fleet.planned(group, planning):
+                planning.add(source, plan)
+                sources.append((source, tables))
+        check_selection(select, sources)
+    if parts is not None:
+        manifest = replace(manifest, digest=parts.digest(fleet.desired, fleet.texts))
     made = assemble(
         reference(manifest),
         manifest.thresholds,
@@ -162,242 +163,326 @@ def plan_on_spark(
     return hide_places(made, places_of(connections.values()))
 
 
-def _planned(
-    spark: SparkSession,
-    own: Mapping[str, CatalogInput],
-    connections: Mapping[str, Connection],
-    live: LiveState,
-    planning: Planning,
-    kept: Mapping[str, Mapping[Identifier, Identifier]] = _NOTHING_KEPT,
-) -> Iterator[tuple[CatalogInput, CatalogPlan]]:
-    """Yield catalogs with what they are to have by their mirrors, and their plans. None mirrors another of them.
-
-    ``kept`` are the names that the services of some of them keep in another form.
-    """
-    sources = {name: planning.with_mirror(source, kept.get(name, {})) for name, source in own.items()}
-    parts = _compare(spark, [connections[name].spec for name in sources], sources, live)
-    for name, source in sources.items():
-        _compare_aside(source, connections[name], parts[name])
-    links = {name: links_to(_places(part), ()) for name, part in parts.items()}
-    found = live.find({name: _lookup(source, parts[name], links[name]) for name, source in sources.items()})
-    odd: dict[str, Mapping[Identifier, Identifier]] = {}
-    for name, source in sources.items():
-        with connections[name].spec.errors():
-            missing = _missing(source, parts[name])
-            there = [*source.live.namespaces, *(table.id for table in found[name])]
-            names = names_kept(connections[name].backend, missing, there)
-        if names:
-            odd[name] = names
-    again = _planned(spark, {name: own[name] for name in odd}, connections, live, planning, odd) if odd else iter(())
-    for name, source in sources.items():
-        if name in odd:
-            yield next(again)
-            continue
-        leads = links_to(_places(parts[name]), found[name])
-        here = TablesInMemory({table.id: table for table in found[name]}, leads)
-        tables = TablesOnSpark(live, name, parts[name].counts, here)
-        yield source, _conclude(source, connections[name], parts[name], tables, leads)
-
-
 def _capabilities(connection: Connection) -> Capabilities:
     with connection.spec.errors():
         return connection.backend.asked_capabilities()
 
 
-def _compare_aside(source: CatalogInput, connection: Connection, part: _Compared) -> None:
-    """Compare the tables that may have had another name, now that all their rows are together."""
-    comparison = comparison_of(source)
-    blocks = {pair.desired.id: pair.desired for pair in part.aside if pair.desired is not None}
-    live = {pair.live.id: pair.live for pair in part.aside if pair.live is not None}
-    together = [*pairs(comparison.moves, blocks, live)]
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """The live tables of one catalog, as far as the driver knows them (see ``planner.live_tables``).
 
-    @contextmanager
-    def connect() -> Iterator[Backend]:
-        with connection.spec.errors():
-            yield connection.backend
+    ``counts`` says how many there are in each namespace, ``selected`` which globs of the user some table is in;
+    ``known`` are those of them the driver has to know.
+    """
 
-    _add(part, comparison, together, source.live.namespaces, _written(source), connect)
+    counts: Mapping[Identifier, int]
+    selected: Collection[Scope]
+    known: TablesInMemory
+
+    def count_in(self, namespaces: Collection[Identifier]) -> Mapping[Identifier, int]:
+        """Return how many tables are directly in each of ``namespaces``."""
+        return {namespace: self.counts.get(namespace, 0) for namespace in namespaces}
+
+    def named(self, identifiers: Collection[Identifier]) -> Iterable[LiveTable]:
+        """Return the tables among ``identifiers``."""
+        return self.known.named(identifiers)
+
+    def at(self, places: Collection[str]) -> Iterable[LiveTable]:
+        """Return the tables whose location is one of ``places``."""
+        return self.known.at(places)
+
+    def any_in(self, scope: Scope) -> bool:
+        """Return whether ``scope``, a glob of the user, contains a table."""
+        return scope in self.selected
+
+
+@dataclass(slots=True)
+class _Read:
+    """Catalogs that have been read: their shares, what was found, and what there is to plan each from."""
+
+    shares: list[Share]
+    found: Mapping[str, Found]
+    sources: dict[str, CatalogInput]
+
+    def compared(self, name: str) -> Compared:
+        return self.found[name].compared
+
+    def take(self, name: str, blocks: Mapping[Identifier, DesiredTable]) -> None:
+        """Have ``blocks`` in what there is to plan a catalog from; without files read elsewhere they are in it."""
+        source = self.sources[name]
+        if source.blocks_elsewhere and blocks:
+            before = source.desired.tables
+            tables = {**before, **blocks}
+            left = source.blocks_elsewhere - (len(tables) - len(before))
+            self.sources[name] = replace(source, desired=replace(source.desired, tables=tables), blocks_elsewhere=left)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fleet:
+    """The catalogs of a manifest, and the session that reads them.
+
+    ``mirrored`` are those that others mirror; ``select`` are the user's globs; ``parts`` are the files of the manifest
+    that tasks read. What the digest of the whole takes of these is in ``desired`` and ``texts`` in the end.
+    """
+
+    spark: SparkSession
+    connections: Mapping[str, Connection]
+    mirrored: frozenset[str]
+    select: Sequence[str]
+    parts: ManifestInParts | None = None
+    desired: dict[str, DesiredCatalog] = field(default_factory=dict)
+    texts: dict[str, Mapping[str, bytes]] = field(default_factory=dict)
+    _listings: dict[str, Listing] = field(default_factory=dict)
+
+    def planned(
+        self,
+        own: Mapping[str, CatalogInput],
+        planning: Planning,
+        kept: Mapping[str, Mapping[Identifier, Identifier]] = _NOTHING_KEPT,
+    ) -> Iterator[tuple[CatalogInput, LiveTables, CatalogPlan]]:
+        """Yield catalogs with what they are to have by their mirrors, their tables, and their plans.
+
+        None mirrors another of them. ``kept`` are the names that the services of some of them keep in another form.
+        """
+        read = self._read({name: planning.with_mirror(source, kept.get(name, {})) for name, source in own.items()})
+        self._ask(read)
+        for name, source in read.sources.items():
+            self._compare_aside(source, read.compared(name))
+            read.take(name, read.compared(name).blocks)
+        tables = self._known(read)
+        odd: dict[str, Mapping[Identifier, Identifier]] = {}
+        for name, source in read.sources.items():
+            with self.connections[name].spec.errors():
+                missing = _missing(source, read.compared(name))
+                there = [*source.live.namespaces, *tables[name]]
+                names = names_kept(self.connections[name].backend, missing, there)
+            if names:
+                odd[name] = names
+        again = self.planned({name: own[name] for name in odd}, planning, odd) if odd else iter(())
+        for name, source in read.sources.items():
+            if name in odd:
+                yield next(again)
+                continue
+            compared = read.compared(name)
+            links = links_to(_places(compared), tables[name].values())
+            known = _Tables(compared.counts, read.found[name].selected, TablesInMemory(tables[name], links))
+            plan = _conclude(source, self.connections[name], compared, known, links)
+            # What others mirror is paired here, so its tables have to be.
+            mirrored = tables[name] if name in self.mirrored else {}
+            yield replace(source, live=replace(source.live, tables=mirrored)), known, plan
+
+    def _read(self, sources: Mapping[str, CatalogInput]) -> _Read:
+        """Read the catalogs, and compare what can be compared where it is read.
+
+        Raises:
+            CatalogError: something could not be read.
+        """
+        specs = {name: self.connections[name].spec for name in sources}
+        comparisons = {name: comparison_of(source) for name, source in sources.items()}
+        globs = {name: self._globs(source) for name, source in sources.items()}
+        found = {name: Found() for name in sources}
+        with stage(self.spark, f"Reading {_catalogs(specs)}") as progress:
+            shares: list[Share] = []
+            homeless: dict[str, dict[Identifier, DesiredTable]] = {}
+            listings = self._listed(specs.values())
+            size = ceil(sum(len(listing.children) for listing in listings) / self._tasks)
+            for listing in listings:
+                name = listing.spec.name
+                groups = self._groups(name)
+                own, homeless[name] = shares_of(listing, max(size, 1), sources[name].desired.tables, groups)
+                shares += own
+            reader = Reader(specs, comparisons, self.mirrored, globs, self.parts.reader if self.parts else None)
+            for share, one in zip(shares, in_tasks(self.spark, shares, reader), strict=True):
+                found[share.unit.spec.name].merge(one)
+            progress.note(count(sum(one.count for one in found.values()), "table"))
+            if any(one.amiss for one in found.values()):
+                raise _AmissError
+            failed = [(name, failure) for name, one in found.items() for failure in one.failures]
+            if failed:
+                raise min(failed, key=lambda pair: (pair[0], min(pair[1].namespaces)))[1].error
+            for name, one in found.items():
+                if one.late:
+                    there = (pair.desired for some in one.homeless for pair in unpacked(some.load))
+                    homeless[name].update((block.id, block) for block in there)
+                else:
+                    one.compared.questions += one.homeless
+                one.compared.compare(comparisons[name], pairs(NO_MOVES, homeless[name], one.late))
+            progress.note(count(sum(len(one.compared.outcomes.changes) for one in found.values()), "change"))
+        snapshots = {name: Snapshot(one.namespaces, notes=tuple(sorted(one.notes))) for name, one in found.items()}
+        whole = {name: _with_namespaces(source, found[name]) for name, source in sources.items()}
+        if self.parts is not None:
+            self.desired.update((name, source.desired) for name, source in whole.items())
+            self.texts.update((name, one.texts) for name, one in found.items())
+        return _Read(shares, found, {name: replace(one, live=snapshots[name]) for name, one in whole.items()})
+
+    @property
+    def _tasks(self) -> int:
+        return _SHARES_A_CORE * tasks_at_once(self.spark)
+
+    def _listed(self, specs: Iterable[CatalogSpec]) -> list[Listing]:
+        """Return the namespaces of some catalogs, listed once."""
+        asked = list(specs)
+        for listing in list_catalogs([spec for spec in asked if spec.name not in self._listings]):
+            self._listings[listing.spec.name] = listing
+        return [self._listings[spec.name] for spec in asked]
+
+    def _groups(self, name: str) -> list[FileGroup]:
+        """Return the files about a catalog that tasks read, those of each task together, and their outermost names."""
+        if self.parts is None:
+            return []
+        reader, files = self.parts.reader, [file for file in self.parts.files if name in file.names]
+        return [
+            FileGroup(group, frozenset(one for file in group for one in reader.outermost(file, name)))
+            for group in in_groups(files, self._tasks)
+        ]
+
+    def _globs(self, source: CatalogInput) -> list[Scope]:
+        """Return what each of the user's globs selects in a catalog."""
+        globs = [Scope((pattern,)).below(source.desired.name) for pattern in self.select]
+        return [glob.folded() if source.capabilities.folds_case else glob for glob in globs if glob.patterns]
+
+    def _ask(self, read: _Read) -> None:
+        """Compare the tables that storage or a catalog has to be asked about, shared out evenly.
+
+        Raises:
+            CatalogError: a catalog could not say where a table goes, or what has its name.
+        """
+        total = sum(some.count for name in read.sources for some in read.compared(name).questions)
+        if not total:
+            return
+        size = ceil(total / max(probe_tasks(total), min(tasks_at_once(self.spark), total)))
+        work = [one for name in read.sources for one in _shared_out(name, read.compared(name), size)]
+        asker = Asker(
+            {name: self.connections[name].spec for name in read.sources},
+            {name: comparison_of(source) for name, source in read.sources.items()},
+            {name: frozenset(source.live.namespaces) for name, source in read.sources.items()},
+            {name: _written(source) for name, source in read.sources.items()},
+        )
+        with stage(self.spark, f"Looking at storage for {count(total, 'table')}") as progress:
+            for asked, answer in zip(work, in_tasks(self.spark, work, asker), strict=True):
+                if isinstance(answer, Failure):
+                    raise answer.error
+                read.compared(asked.catalog).merge(answer)
+            progress.note(count(sum(len(one.compared.outcomes.changes) for one in read.found.values()), "change"))
+
+    def _compare_aside(self, source: CatalogInput, compared: Compared) -> None:
+        """Compare the tables that may have had another name, now that all of them are together."""
+        comparison, connection = comparison_of(source), self.connections[source.desired.name]
+        blocks = {pair.desired.id: pair.desired for pair in compared.aside if pair.desired is not None}
+        live = {pair.live.id: pair.live for pair in compared.aside if pair.live is not None}
+
+        @contextmanager
+        def connect() -> Iterator[Backend]:
+            with connection.spec.errors():
+                yield connection.backend
+
+        together = [*pairs(comparison.moves, blocks, live)]
+        compared.ask(comparison, together, source.live.namespaces, _written(source), connect)
+
+    def _known(self, read: _Read) -> Mapping[str, Mapping[Identifier, LiveTable]]:
+        """Return the live tables of each catalog that the driver has to know.
+
+        Raises:
+            CatalogError: something could not be read again.
+        """
+        lookups = {
+            name: _lookup(source, read.compared(name))
+            for name, source in read.sources.items()
+            if name not in self.mirrored
+        }
+        asked = {name: lookup for name, lookup in lookups.items() if lookup}
+        tables = {name: dict(read.found[name].tables) for name in read.sources}
+        if not asked:
+            return tables
+        shares = [
+            replace(share, blocks=())
+            for share in read.shares
+            if share.unit.spec.name in asked and share.unit.namespaces
+        ]
+        specs = {name: self.connections[name].spec for name in asked}
+        finder = Finder(specs, asked, self.parts.reader if self.parts else None)
+        with stage(self.spark, f"Looking for what may be in the way in {_catalogs(asked)}"):
+            for share, answer in zip(shares, in_tasks(self.spark, shares, finder), strict=True):
+                if isinstance(answer, Failure):
+                    raise answer.error
+                name = share.unit.spec.name
+                tables[name].update((pair.live.id, pair.live) for pair in answer if pair.live is not None)
+                read.take(name, {pair.desired.id: pair.desired for pair in answer if pair.desired is not None})
+        return tables
+
+
+def _with_namespaces(source: CatalogInput, found: Found) -> CatalogInput:
+    """Return a catalog with what files read elsewhere say of its namespaces."""
+    if not found.wanted:
+        return source
+    desired = replace(source.desired, namespaces={**source.desired.namespaces, **found.wanted})
+    return replace(source, desired=desired, blocks_elsewhere=found.blocks)
+
+
+def _shared_out(name: str, compared: Compared, size: int) -> Iterator[Asked]:
+    """Yield the questions about a catalog, about ``size`` of them together."""
+    loads, many = list[bytes](), 0
+    for some in compared.questions:
+        loads.append(some.load)
+        many += some.count
+        if many >= size:
+            yield Asked(name, tuple(loads))
+            loads, many = [], 0
+    if loads:
+        yield Asked(name, tuple(loads))
+    compared.questions = []
 
 
 def _written(source: CatalogInput) -> Mapping[Identifier, Storage]:
     return source.mirrored.written if source.mirrored is not None else {}
 
 
-def _questions(comparison: Comparison, found: Iterable[Pair]) -> Iterator[StorageQuestion]:
-    for pair in found:
-        question = storage_question(pair, comparison.select)
-        if question is not None:
-            yield question
-
-
-def _add(
-    part: _Compared,
-    comparison: Comparison,
-    together: Sequence[Pair],
-    spaces: Collection[Identifier],
-    written: Mapping[Identifier, Storage],
-    connect: Callable[[], AbstractContextManager[Backend]],
-) -> None:
-    """Add to ``part`` what comparing some tables comes to.
-
-    ``spaces`` are the live namespaces, ``written`` is what storage will hold by the plan of another catalog.
-    """
-    asked = [*_questions(comparison, together)]
-    names = [*names_in_question(together, comparison.select)]
-    found: Mapping[Identifier, TableFacts] = {}
-    held: Mapping[Identifier, str] = {}
-    if asked or names:
-        with connect() as backend:
-            found = ask_storage(backend, asked, backend.parallelism, written)
-            held = ask_held(backend, names, spaces, backend.parallelism)
-    part.schemas.update(schemas_to_show(asked, found))
-    for pair in together:
-        part.counts.update(live.id[:-1] for live in (pair.live, pair.origin) if live is not None)
-        if pair.desired is None:
-            comparison.add(part.outcomes, pair, None)
-            continue
-        if pair.live is None and not pair.desired.absent:
-            part.missing.add(pair.desired.id)
-        name = pair.desired.id
-        comparison.add(part.outcomes, replace(pair, held=held.get(name, "")), found.get(name))
-
-
-def _missing(source: CatalogInput, part: _Compared) -> list[DesiredNamespace | DesiredTable]:
+def _missing(source: CatalogInput, compared: Compared) -> list[DesiredNamespace | DesiredTable]:
     """Return the blocks of what should be there and was not found."""
     blocks = missing_blocks(source.desired, source.live)
-    return [block for block in blocks if isinstance(block, DesiredNamespace) or block.id in part.missing]
+    return [block for block in blocks if isinstance(block, DesiredNamespace) or block.id in compared.missing]
 
 
-def _places(part: _Compared) -> list[str | None]:
+def _places(compared: Compared) -> list[str | None]:
     """Return where the tables of the plan will be."""
-    return [change.after.location for change in part.outcomes.changes if change.after]
+    return [change.after.location for change in compared.outcomes.changes if change.after]
 
 
-def _lookup(source: CatalogInput, part: _Compared, links: Mapping[str, str]) -> Lookup:
+def _lookup(source: CatalogInput, compared: Compared) -> Lookup:
     """Return the live tables that new objects of the plan may clash with, or be in other capitals."""
     new = source.desired.namespaces.keys() - source.live.namespaces.keys()
-    place_of = Facts(places=links).place_of
+    place_of = Facts(places=links_to(_places(compared), ())).place_of
+    unfound = () if source.capabilities.folds_case else (block.id for block in _missing(source, compared))
     return Lookup(
         frozenset(new if source.capabilities.one_name_space else ()),
         frozenset(
             place_of(change.after.location)
-            for change in part.outcomes.changes
+            for change in compared.outcomes.changes
             if change.action in (Action.CREATE_TABLE, Action.REGISTER_TABLE) and change.after and change.after.location
         ),
-        frozenset(() if source.capabilities.folds_case else map(folded, part.missing)),
+        frozenset(map(folded, unfound)),
     )
 
 
 def _conclude(
-    source: CatalogInput, connection: Connection, part: _Compared, tables: LiveTables, links: Mapping[str, str]
+    source: CatalogInput, connection: Connection, compared: Compared, tables: LiveTables, links: Mapping[str, str]
 ) -> CatalogPlan:
     """Plan one catalog of what comparing its tables came to."""
     backend, namespaces = connection.backend, compare_namespaces(source)
     with connection.spec.errors():
-        notes = backend.schema_notes(part.schemas.elements())
+        notes = backend.schema_notes(compared.schemas.elements())
         occupants = ask_occupants(backend, source, namespaces.drops, backend.parallelism)
         leftovers = backend.leftovers(source.desired.scope)
+    if source.blocks_elsewhere and any(len(left.id) > 1 for left in leftovers):
+        raise _AmissError  # one of them may have a block
     source = replace(
         source,
         live=replace(source.live, notes=(*source.live.notes, *notes)),
         facts=Facts(occupants=occupants, leftovers=leftovers, places=links),
     )
-    return conclude(source, part.outcomes, namespaces, tables)
+    return conclude(source, compared.outcomes, namespaces, tables)
 
 
-# ---- comparing on the executors --------------------------------------------------------------------------------------
-
-
-def _compare(
-    spark: SparkSession, specs: Sequence[CatalogSpec], sources: Mapping[str, CatalogInput], live: LiveState
-) -> Mapping[str, _Compared]:
-    """Return, for each catalog, what comparing all its tables came to.
-
-    Raises:
-        CatalogError: a catalog could not say where a table goes.
-    """
-    from pyspark import StorageLevel
-
-    desired = [source.desired for source in sources.values()]
-    tables_at_most = live.table_count + sum(len(catalog.tables) for catalog in desired)
-    partitions = ceil(tables_at_most / _PAIRS_A_PARTITION) or 1
-    own = live.tables.filter(live.tables.catalog.isin(*sources))
-    there = own.selectExpr("catalog", f"{rows.KEY} AS key", "location", "properties")
-    comparisons = {name: comparison_of(source) for name, source in sources.items()}
-    spaces = {name: frozenset(source.live.namespaces) for name, source in sources.items()}
-    written = {name: _written(source) for name, source in sources.items()}
-    comparer = _Comparer(comparisons, {spec.name: spec for spec in specs}, spaces, written)
-    tables = desired_tables(spark, desired).join(there, ["catalog", "key"], "full_outer")
-    with _shuffling(spark, partitions):
-        compared = tables.mapInArrow(comparer, spark_schema(_COMPARED)).persist(StorageLevel.DISK_ONLY)
-    parts = {name: _Compared() for name in sources}
-    try:
-        with stage(spark, f"Comparing the tables of {_catalogs(specs)}") as progress:
-            compared.count()
-            # A partition at a time, so that a plan with a million new tables need not fit into the driver's heap twice.
-            for row in compared.toLocalIterator():
-                if row["error"] is not None:
-                    raise CatalogError(row["error"], row["code"])
-                parts[row["catalog"]].merge(pickle.loads(row["part"]))  # noqa: S301 - our own
-            changes = sum(len(part.outcomes.changes) for part in parts.values())
-            progress.note(count(changes, "change"))
-    finally:
-        compared.unpersist()
-    return parts
-
-
-@contextmanager
-def _shuffling(spark: SparkSession, partitions: int) -> Iterator[None]:
-    """Have joins planned in the block make this many partitions: each costs as much as comparing a thousand pairs."""
-    before = spark.conf.get(_SHUFFLE)
-    spark.conf.set(_SHUFFLE, partitions)
-    try:
-        yield
-    finally:
-        spark.conf.set(_SHUFFLE, before or "200")
-
-
-@dataclass(frozen=True, slots=True)
-class _Comparer:
-    """Compares the tables of a partition; runs on the executors. ``spaces`` are the live namespaces of catalogs."""
-
-    comparisons: Mapping[str, Comparison]
-    specs: Mapping[str, CatalogSpec]
-    spaces: Mapping[str, frozenset[Identifier]]
-    written: Mapping[str, Mapping[Identifier, Storage]]
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield what each batch came to, in the columns of ``_COMPARED``."""
-        for batch in batches:
-            tables: dict[str, list[Pair]] = {}
-            for row in batch.to_pylist():
-                tables.setdefault(row["catalog"], []).append(_pair(row))
-            answers = [self._answer(catalog, found) for catalog, found in tables.items()]
-            if answers:
-                yield record_batch(answers, _COMPARED)
-
-    def _answer(self, catalog: str, tables: Sequence[Pair]) -> Row:
-        try:
-            return {"catalog": catalog, "part": pickle.dumps(self._compare(catalog, tables))}
-        except CatalogError as error:
-            return {"catalog": catalog, "error": str(error), "code": error.code}
-
-    def _compare(self, catalog: str, tables: Sequence[Pair]) -> _Compared:
-        comparison, part = self.comparisons[catalog], _Compared()
-        together: list[Pair] = []
-        for pair in tables:
-            one = pair.desired or pair.live
-            is_aside = one is not None and comparison.moves and comparison.moves.concerns(one.id)
-            (part.aside if is_aside else together).append(pair)
-        _add(part, comparison, together, self.spaces[catalog], self.written[catalog], self.specs[catalog].connect)
-        return part
-
-
-def _pair(row: Mapping[str, Any]) -> Pair:
-    desired = None if row["block"] is None else pickle.loads(row["block"])  # noqa: S301 - our own
-    live = None if row["location"] is None else LiveTable(split(row["key"]), row["location"], dict(row["properties"]))
-    return Pair(desired, live)
-
-
-def _catalogs(specs: Sequence[CatalogSpec]) -> str:
-    return specs[0].name if len(specs) == 1 else f"{len(specs)} catalogs"
+def _catalogs(names: Collection[str]) -> str:
+    return next(iter(names)) if len(names) == 1 else f"{len(names)} catalogs"

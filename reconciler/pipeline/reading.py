@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from reconciler.operations.connections import CatalogSpec
     from reconciler.pipeline.schemas import Row
 
-__all__ = ["LASTING", "read_unit", "require_unicode", "rows_in", "tried"]
+__all__ = ["LASTING", "Reading", "read_unit", "readings_of", "require_unicode", "rows_in", "tried"]
 
 ResultT = TypeVar("ResultT")
 
@@ -52,43 +52,70 @@ class _UnitScope(ChildrenOf):
         return self._scope.contains(identifier) or self._scope.reaches(identifier)
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read of some namespaces of a unit: all that is directly in them, or why it could not be."""
+
+    namespaces: tuple[Identifier, ...]
+    found: Snapshot | CatalogError
+
+
 def read_unit(unit: Unit, *, last_attempt: bool = True) -> Iterator[Row]:
     """Yield the rows of what is in ``unit``, and for each namespace its coverage.
 
     Raises:
         CatalogError: something could not be read that can be at another attempt, and this is not the last one.
     """
+    return _rows(unit, readings_of(unit, last_attempt=last_attempt))
+
+
+def readings_of(unit: Unit, *, last_attempt: bool = True) -> Iterator[Reading]:
+    """Yield what is in ``unit``, and in what is found in it that no unit was made for.
+
+    Raises:
+        CatalogError: as :func:`read_unit`.
+    """
     with ExitStack() as stack:
         backend = tried(unit.spec, lambda: stack.enter_context(unit.spec.connect()))
         if isinstance(backend, CatalogError):
-            yield from _not_read(unit.spec, unit.namespaces, backend, last_attempt)
+            yield _not_read(unit.namespaces, backend, last_attempt)
         else:
-            yield from rows_in(backend, unit, last_attempt=last_attempt)
+            yield from _readings(backend, unit, last_attempt)
 
 
 def rows_in(backend: Backend, unit: Unit, *, last_attempt: bool = True) -> Iterator[Row]:
-    """Yield what :func:`read_unit` does, through a connection that is there.
+    """Yield what :func:`read_unit` does, through a connection that is there."""
+    return _rows(unit, _readings(backend, unit, last_attempt))
 
-    All namespaces are read at once; when that fails each is read alone, so that the error is that of the one it is in.
-    """
-    spec = unit.spec
-    snapshot = tried(spec, lambda: _scan(backend, unit))
+
+def _readings(backend: Backend, unit: Unit, last_attempt: bool) -> Iterator[Reading]:
+    """All namespaces are read at once; when that fails each is read alone, so that the error is that of the one."""
+    snapshot = tried(unit.spec, lambda: _scan(backend, unit))
     if isinstance(snapshot, CatalogError):
         if len(unit.namespaces) == 1:
-            yield from _not_read(spec, unit.namespaces, snapshot, last_attempt)
+            yield _not_read(unit.namespaces, snapshot, last_attempt)
             return
         for namespace in unit.namespaces:
-            yield from rows_in(backend, replace(unit, namespaces=(namespace,)), last_attempt=last_attempt)
+            yield from _readings(backend, replace(unit, namespaces=(namespace,)), last_attempt)
         return
-    yield from (row for row in rows_of(spec.name, snapshot) if unit.selected.contains(row.get("namespace", ())))
-    namespaces = Counter(identifier[:-1] for identifier in snapshot.namespaces)
-    tables = Counter(identifier[:-1] for identifier in snapshot.tables)
-    for namespace in filter(unit.selected.contains, unit.namespaces):
-        yield coverage_row(spec.name, namespace, namespaces=namespaces[namespace], tables=tables[namespace])
+    yield Reading(unit.namespaces, snapshot)
     new = [found for found in snapshot.namespaces if found not in unit.known and _may_hold_selected(unit, found)]
     if new:
-        new_unit = Unit(spec, tuple(sorted(new)), selected=unit.selected)
-        yield from rows_in(backend, new_unit, last_attempt=last_attempt)
+        yield from _readings(backend, Unit(unit.spec, tuple(sorted(new)), selected=unit.selected), last_attempt)
+
+
+def _rows(unit: Unit, readings: Iterable[Reading]) -> Iterator[Row]:
+    catalog, selected = unit.spec.name, unit.selected
+    for reading in readings:
+        found = reading.found
+        if isinstance(found, CatalogError):
+            yield from (coverage_row(catalog, namespace, error=found) for namespace in reading.namespaces)
+            continue
+        yield from (row for row in rows_of(catalog, found) if selected.contains(row.get("namespace", ())))
+        namespaces = Counter(identifier[:-1] for identifier in found.namespaces)
+        tables = Counter(identifier[:-1] for identifier in found.tables)
+        for namespace in filter(selected.contains, reading.namespaces):
+            yield coverage_row(catalog, namespace, namespaces=namespaces[namespace], tables=tables[namespace])
 
 
 def _may_hold_selected(unit: Unit, namespace: Identifier) -> bool:
@@ -138,13 +165,10 @@ def _unicode(text: str) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
-def _not_read(
-    spec: CatalogSpec, namespaces: Iterable[Identifier], error: CatalogError, last_attempt: bool
-) -> Iterator[Row]:
+def _not_read(namespaces: tuple[Identifier, ...], error: CatalogError, last_attempt: bool) -> Reading:
     if not last_attempt and error.code not in LASTING:
         raise error
-    for namespace in namespaces:
-        yield coverage_row(spec.name, namespace, error=error)
+    return Reading(namespaces, error)
 
 
 def tried(spec: CatalogSpec, read: Callable[[], ResultT]) -> ResultT | CatalogError:

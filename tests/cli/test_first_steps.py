@@ -107,7 +107,13 @@ def test_init_overwrites_nothing(folder: Path, capsys: pytest.CaptureFixture[str
 def test_an_unknown_implementation_is_named_with_its_neighbour(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "unknown impl `hive`; did you mean `hive3`?" in done(capsys, "init", "--impl", "hive", code=1).err
+    assert "unknown impl `hiwe3`; did you mean `hive3`?" in done(capsys, "init", "--impl", "hiwe3", code=1).err
+
+
+def test_the_specifications_hive_is_told_which_it_is_here(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = done(capsys, "init", "--impl", "hive", code=1).err
+    assert "unknown impl `hive`: write `hive2` for databases" in told
+    assert "or `hive3`" in told
 
 
 # ---- fmt

@@ -6,12 +6,13 @@ It is a process of its own, so that its work is not counted as that of whoever i
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.servers.process import free_port, running, status_of
+from tests.servers.process import free_port, running
 
 __all__ = ["slow_proxy"]
 
@@ -51,11 +52,16 @@ async def _serve(port: int, target: int, seconds: float) -> None:
 
 @contextmanager
 def slow_proxy(target: int, seconds: float, directory: Path) -> Iterator[int]:
-    """Run the proxy in front of the HTTP server on port ``target`` until the block ends; yields its port."""
+    """Run the proxy in front of the server on port ``target`` until the block ends; yields its port."""
     port = free_port()
     command = [sys.executable, "-m", "tests.servers.slow_proxy", str(port), str(target), str(seconds)]
-    with running(command, directory / f"proxy-{port}.log", lambda: status_of("GET", f"http://127.0.0.1:{port}/") > 0):
+    with running(command, directory / f"proxy-{port}.log", lambda: _listens(port)):
         yield port
+
+
+def _listens(port: int) -> bool:
+    socket.create_connection(("127.0.0.1", port), timeout=10).close()
+    return True
 
 
 if __name__ == "__main__":

@@ -72,3 +72,25 @@ def test_nameless_memory_is_nobody_elses() -> None:
     one, other = (parse_config(MemoryConfig, "memory", {}) for _ in range(2))
     assert one.identity() != other.identity()
     assert parse_config(MemoryConfig, "memory", {"name": "x"}).identity() == "x"
+
+
+@pytest.mark.parametrize(
+    ("impl", "key", "instead"),
+    [
+        ("dir", "manifest_enabled", "`__manifest` is always read"),
+        ("dir", "credential_vendor.aws_role_arn", "`storage.*`"),
+        ("glue", "profile_name", "AWS_PROFILE"),
+        ("glue", "max_retries", "sent again by itself"),
+        ("glue", "retry_mode", "adaptive"),
+        ("iceberg", "read_timeout_millis", "`read_timeout`, in milliseconds"),
+        ("rest", "header.x-api-key", "`headers.NAME`"),
+        ("rest", "tls.ssl_ca_cert", "REQUESTS_CA_BUNDLE"),
+        ("unity", "unity.connect_timeout_millis", "`connect_timeout`, in seconds"),
+    ],
+)
+def test_a_key_of_another_implementation_is_told_by_our_name(impl: str, key: str, instead: str) -> None:
+    found = check_config(registry.backend_class(impl).config_model, impl, {key: "hunter2"})
+    [told] = [problem.message for problem in found if problem.key == key]
+    assert told.startswith(f"unknown key `{key}`; ")
+    assert instead in told
+    assert "hunter2" not in told

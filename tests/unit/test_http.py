@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from reconciler.backends.http import (
+    ForeignAnswerError,
     HttpClient,
     Refusal,
     RetryPolicy,
@@ -196,7 +197,7 @@ def test_every_request_is_counted_repeated_ones_included(script: Script) -> None
     client = script.client()
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: client.json("GET", "/t", doing="x"), range(20)))
-    assert client.calls == len(script.seen) == 21
+    assert client.traffic.calls == len(script.seen) == 21
 
 
 @pytest.mark.parametrize(("status", "body"), [(200, "200 OK"), (204, None), (200, None), (201, {"x": 1})])
@@ -262,7 +263,7 @@ def test_a_login_without_a_key_to_look_at_leaves_the_remedy_to_the_translator(sc
 def test_a_web_page_is_named_as_one(script: Script, content_type: str) -> None:
     page = b"<!doctype html><html><title>Sign in &amp; go</title><body>secret stuff</body></html>"
     script.answers = [(200, {"Content-Type": content_type}, page)]
-    text = refused(script.client(), ServiceUnavailableError)
+    text = refused(script.client(), ForeignAnswerError)
     assert "a web page titled `Sign in & go`, which is not the service's" in text
     assert "check `endpoint`" in text
     assert "secret stuff" not in text
@@ -300,8 +301,8 @@ def test_an_answer_cut_off_in_the_middle_is_read_again(script: Script) -> None:
     ("target", "kind"),
     [
         ("https://login.example.com/oauth2/authorize?client_secret=s3cr3t", UnauthenticatedError),
-        ("https://user:s3cr3t@other.example.com/api", ServiceUnavailableError),
-        ("/elsewhere", ServiceUnavailableError),
+        ("https://user:s3cr3t@other.example.com/api", ForeignAnswerError),
+        ("/elsewhere", ForeignAnswerError),
     ],
 )
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
@@ -499,10 +500,10 @@ def test_a_silent_service_runs_into_the_time_out(script: Script) -> None:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"
         client = script.client(endpoint=address, read_timeout=0.05)
         text = refused(client, ServiceUnavailableError)
-        assert client.calls == 4
+        assert client.traffic.calls == 4
         assert "within 0.05 s" in text
         refused(client, ServiceUnavailableError, "POST")
-        assert client.calls == 5
+        assert client.traffic.calls == 5
 
 
 def test_an_unknown_host_is_named(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +12,14 @@ from typing import Any
 
 import lance_namespace
 import pytest
-from lance_namespace import CreateNamespaceRequest, DescribeTableRequest, ListTablesRequest, errors
+from lance_namespace import (
+    CreateEmptyTableRequest,
+    CreateNamespaceRequest,
+    DescribeTableRequest,
+    LanceNamespace,
+    ListTablesRequest,
+    errors,
+)
 
 import reconciler
 from reconciler.backends import registry
@@ -101,3 +110,22 @@ def test_planning_and_applying_never_load_lance_namespace(tmp_path: Path, code: 
     program += "import sys; print([name for name in sys.modules if name.startswith('lance_namespace')])"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+def test_the_page_lists_every_operation_that_is_not_answered() -> None:
+    unanswered = {
+        "".join(map(str.capitalize, name.split("_")))
+        for name, method in inspect.getmembers(LanceNamespace, inspect.isfunction)
+        if not name.startswith("_") and getattr(CatalogNamespace, name) is method
+    }
+    page = (Path(__file__).parents[2] / "docs/clients.md").read_text("utf-8")
+    listed = page.partition("## What is not answered")[2].partition("too.\n\n")[2]
+    assert set(re.findall(r"`(\w+)`", listed)) == unanswered | {"DropTable"}
+
+
+def test_an_empty_table_is_a_declared_one() -> None:
+    namespace = reconciler.connect("memory", {})
+    namespace.create_namespace(CreateNamespaceRequest(id=["a"]))
+    made = namespace.create_empty_table(CreateEmptyTableRequest(id=["a", "t"], properties={"tier": "gold"}))
+    found = namespace.describe_table(DescribeTableRequest(id=["a", "t"], check_declared=True))
+    assert (found.location, found.properties, found.is_only_declared) == (made.location, {"tier": "gold"}, True)

@@ -15,6 +15,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 from pydantic import AliasChoices, Field, field_validator
 
@@ -44,6 +45,14 @@ __all__ = ["DirBackend", "DirConfig"]
 
 class DirConfig(BackendConfig):
     """``root`` is a URI, or an absolute or relative path; a relative one starts at the working directory."""
+
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "credential_vendor.*": "leave it out: no credentials are made here; `storage.*` are those that open the data",
+        "dir_listing_enabled": "leave it out: what lies in the directory is always listed",
+        "dir_listing_to_manifest_migration_enabled": "leave it out: old tables stay found where they are",
+        "manifest_enabled": "leave it out: `__manifest` is always read, and written by the first change",
+        "table_version_tracking_enabled": "leave it out: versions are those of the datasets",
+    }
 
     root: Root = Field(validation_alias=AliasChoices("root", "path"))
     """The directory or URI of the catalog; a relative path starts at the manifest's folder."""

@@ -57,6 +57,7 @@ from reconciler.state import (
     Schema,
     ShownColumns,
     Snapshot,
+    Traffic,
 )
 
 if TYPE_CHECKING:
@@ -103,6 +104,10 @@ class GlueBackend(Backend):
         self.capabilities = replace(self.capabilities, outer_kind_depth=max(0, _CATALOG_DEPTH - self._root.depth))
         self._service = Service(self.config)
         self._scanned: tuple[Scope, Mapping[Identifier, LiveNamespace]] = Scope(()), {}
+
+    def traffic(self) -> Traffic:
+        """Return what was sent so far, repeated requests included, and what came back."""
+        return self._service.traffic
 
     def close(self) -> None:
         """Give back the connections."""
@@ -175,6 +180,10 @@ class GlueBackend(Backend):
             for table in self._tables(namespace)
             if table_oddity(table) is not None and (names is None or table["Name"] in names)
         ]
+
+    def root_keys(self) -> frozenset[str]:
+        """Return the property that shows the location of a database."""
+        return frozenset({LOCATION})
 
     def table_storage_options(self, table: LiveTable) -> dict[str, str]:
         """Return the configured options, with what the table's ``storage.*`` parameters say about opening it.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
+from typing import ClassVar
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
@@ -34,6 +36,11 @@ class GlueConfig(ServiceLimits, BackendConfig):
     otherwise assumes it.
     """
 
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "max_retries": "leave it out: what was throttled or refused a connection is sent again by itself",
+        "profile_name": "set AWS_PROFILE in the environment, and leave the keys out",
+        "retry_mode": "leave it out: what is sent again is slowed down as AWS answers (adaptive)",
+    }
     credentials = frozenset(
         {
             "assume_role_arn",

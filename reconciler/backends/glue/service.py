@@ -24,6 +24,7 @@ from reconciler.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
+from reconciler.state import Traffic
 
 if TYPE_CHECKING:
     from mypy_boto3_glue import GlueClient
@@ -143,6 +144,11 @@ class Service:
         self._scans = Scans(config.limits)
         self.one_scan = self._scans.one
         """Lets what is asked for inside take no more than one scan may."""
+
+    @property
+    def traffic(self) -> Traffic:
+        """What went over the connections so far."""
+        return self._scans.traffic
 
     def close(self) -> None:
         """Give back the connections."""

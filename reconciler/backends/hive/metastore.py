@@ -19,6 +19,7 @@ from reconciler.backends.hive.connection import (
 from reconciler.backends.http.limits import SlowAnswerError, TooMuchError
 from reconciler.backends.http.scans import Scans
 from reconciler.errors import InternalError, ServiceUnavailableError, UnauthenticatedError
+from reconciler.state import Traffic
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.config import HiveConfig
@@ -58,6 +59,11 @@ class Metastore:
         self._idle: list[Connection] = []
         self._preferred = 0
         self._closed = False
+
+    @property
+    def traffic(self) -> Traffic:
+        """What went over the connections so far."""
+        return self._scans.traffic
 
     def read(self, call: Callable[[Client], ResultT]) -> ResultT:
         """Return what ``call``, which changes nothing, returns; it is repeated when the connection breaks.

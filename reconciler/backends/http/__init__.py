@@ -9,12 +9,15 @@ from reconciler.backends.http.address import Endpoint, endpoint_problem, plain_h
 from reconciler.backends.http.client import HttpClient, Tagged, path
 from reconciler.backends.http.clock import server_time
 from reconciler.backends.http.limits import Limits, ServiceLimits
-from reconciler.backends.http.refusals import Refusal, UnknownRouteError, VendorError
+from reconciler.backends.http.oauth import ClientCredentials
+from reconciler.backends.http.refusals import ForeignAnswerError, Refusal, UnknownRouteError, VendorError
 from reconciler.backends.http.retry import RetryPolicy
 from reconciler.backends.http.tokens import StaticToken, TokenSource
 
 __all__ = [
+    "ClientCredentials",
     "Endpoint",
+    "ForeignAnswerError",
     "HttpClient",
     "Limits",
     "Refusal",

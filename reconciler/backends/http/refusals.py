@@ -24,7 +24,17 @@ from reconciler.errors import (
     UnsupportedOperationError,
 )
 
-__all__ = ["Refusal", "UnknownRouteError", "VendorError", "decode", "excerpt", "is_html", "kind_of", "redirect_target"]
+__all__ = [
+    "ForeignAnswerError",
+    "Refusal",
+    "UnknownRouteError",
+    "VendorError",
+    "decode",
+    "excerpt",
+    "is_html",
+    "kind_of",
+    "redirect_target",
+]
 
 _LONGEST_EXCERPT = 400
 _BY_STATUS: Mapping[int, type[BackendError]] = {
@@ -82,6 +92,10 @@ class UnknownRouteError(InternalError):
     """The service does not know the path that was asked for: something else is there, or an older version."""
 
 
+class ForeignAnswerError(ServiceUnavailableError):
+    """Something else answers in the service's place: a proxy, a login page."""
+
+
 def kind_of(
     refusal: Refusal, vendor: VendorError | None, expected: Mapping[int, type[BackendError]]
 ) -> type[BackendError]:
@@ -99,7 +113,7 @@ def kind_of(
     if status == 404 and refusal.body is None:
         return UnknownRouteError
     if 300 <= refusal.status < 400:
-        return UnauthenticatedError if _LOGIN.search(redirect_target(refusal)) else ServiceUnavailableError
+        return UnauthenticatedError if _LOGIN.search(redirect_target(refusal)) else ForeignAnswerError
     return _BY_STATUS.get(status, InternalError)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
@@ -24,6 +26,11 @@ class IcebergConfig(ServiceLimits, BackendConfig):
     ``oauth2_server_uri``, ``scope`` and ``warehouses`` go beyond the Lance specification: where tokens are given out
     and for what, as Iceberg's clients name them, and the warehouses to scan beside those the manifest names.
     """
+
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "connect_timeout_millis": "write `connect_timeout`, in milliseconds",
+        "read_timeout_millis": "write `read_timeout`, in milliseconds",
+    }
 
     endpoint: Endpoint
     """The address of the REST catalog, without `/v1`."""

@@ -6,9 +6,15 @@ import threading
 
 from pydantic import SecretStr
 
-from reconciler.backends.http import HttpClient, RetryPolicy, StaticToken, TokenSource, UnknownRouteError
+from reconciler.backends.http import (
+    ClientCredentials,
+    HttpClient,
+    RetryPolicy,
+    StaticToken,
+    TokenSource,
+    UnknownRouteError,
+)
 from reconciler.backends.iceberg.config import IcebergConfig
-from reconciler.backends.iceberg.oauth import ClientCredentials
 from reconciler.backends.iceberg.refusals import read_catalog_error, read_oauth_error
 from reconciler.backends.iceberg.routes import CONFIG, Routes, announced_prefix, encode
 from reconciler.backends.iceberg.warehouse import Warehouse
@@ -83,7 +89,7 @@ class Server:
             return StaticToken(_revealed(config.auth_token))
         endpoint_key = "oauth2-server-uri" if config.oauth2_server_uri else "endpoint"
         http = self._client(config.token_address, tokens=None, endpoint_key=endpoint_key, token_key=None)
-        return ClientCredentials(http, "", config.credential.get_secret_value(), config.scope)
+        return ClientCredentials("iceberg", http, "", config.credential.get_secret_value(), config.scope)
 
     def _routes(self, warehouse: str) -> Routes:
         answer = self.http.json(

@@ -12,7 +12,14 @@ from datetime import datetime
 
 from reconciler import locations
 from reconciler.backends.base import Backend
-from reconciler.backends.http import HttpClient, RetryPolicy, StaticToken, server_time
+from reconciler.backends.http import (
+    ClientCredentials,
+    HttpClient,
+    RetryPolicy,
+    StaticToken,
+    TokenSource,
+    server_time,
+)
 from reconciler.backends.rest.config import RestConfig
 from reconciler.backends.rest.refusals import translate
 from reconciler.backends.rest.server import Server
@@ -38,6 +45,7 @@ from reconciler.state import (
     LocationPolicy,
     PropertyChanges,
     Snapshot,
+    Traffic,
 )
 
 __all__ = ["RestBackend"]
@@ -63,29 +71,42 @@ class RestBackend(Backend):
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
-        token = self.config.auth_token.get_secret_value() if self.config.auth_token else None
-        http = HttpClient(
-            impl=self.impl,
-            endpoint=self.config.uri,
-            connect_timeout=self.config.connect_timeout,
-            read_timeout=self.config.read_timeout,
-            retry=RetryPolicy(self.config.max_retries),
-            tokens=StaticToken(token),
-            headers=self.config.headers,
-            secrets=self.config.headers.values(),
-            translate=translate,
-            endpoint_key="uri",
-            limits=self.config.limits,
-        )
-        self._known = Server(http, self.config.delimiter)
+        self._token_client: HttpClient | None = None
+        self._known = Server(self._client(self.config.uri, self._tokens(), "uri"), self.config.delimiter)
         self._asking = threading.Lock()
         self._asked = False
         self.capabilities = self._able(frozenset())
 
-    @property
-    def calls(self) -> int:
-        """How many requests were sent to the server so far."""
-        return self._known.http.calls
+    def traffic(self) -> Traffic:
+        """Return what was sent so far, repeated requests included, and what came back."""
+        return self._known.http.traffic
+
+    def _client(self, address: str, tokens: TokenSource | None, key: str) -> HttpClient:
+        config = self.config
+        credential = config.credential.get_secret_value() if config.credential else ""
+        hidden = [text for text in (credential, credential.partition(":")[2]) if text]
+        return HttpClient(
+            impl=self.impl,
+            endpoint=address,
+            connect_timeout=config.connect_timeout,
+            read_timeout=config.read_timeout,
+            retry=RetryPolicy(config.max_retries),
+            tokens=tokens,
+            # What goes to the server is not for whoever gives tokens out.
+            headers=config.headers if tokens is not None else {},
+            secrets=[*config.headers.values(), *hidden],
+            translate=translate,
+            endpoint_key=key,
+            limits=config.limits,
+        )
+
+    def _tokens(self) -> TokenSource:
+        config = self.config
+        if config.credential is None:
+            return StaticToken(config.auth_token.get_secret_value() if config.auth_token else None)
+        key = "oauth2_server_uri" if config.oauth2_server_uri else "uri"
+        self._token_client = self._client(config.token_address, None, key)
+        return ClientCredentials(self.impl, self._token_client, "", config.credential.get_secret_value(), config.scope)
 
     @property
     def _server(self) -> Server:
@@ -121,6 +142,8 @@ class RestBackend(Backend):
     def close(self) -> None:
         """Close the connections."""
         self._known.http.close()
+        if self._token_client is not None:
+            self._token_client.close()
 
     # ---- reading -------------------------------------------------------------------------------------------------
 

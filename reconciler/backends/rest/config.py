@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import ClassVar
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 
 from reconciler.backends.config import BackendConfig, Root
 from reconciler.backends.http import Endpoint, ServiceLimits, plain_http_problem
@@ -20,6 +22,13 @@ _CREDENTIAL_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie
 class RestConfig(ServiceLimits, BackendConfig):
     """How to reach a Lance namespace server. Time-outs are in seconds."""
 
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "connect_timeout_millis": "write `connect_timeout`, in seconds",
+        "header.*": "write `headers.NAME`",
+        "read_timeout_millis": "write `read_timeout`, in seconds",
+        "tls.*": "name the authority's certificates in REQUESTS_CA_BUNDLE; no certificate of the client's is sent",
+    }
+
     uri: Endpoint
     """The address of the server."""
     delimiter: str = Field(default=DELIMITER, pattern=r"^[\x21-\x7e]{1,8}$")
@@ -28,6 +37,14 @@ class RestConfig(ServiceLimits, BackendConfig):
     """``headers.NAME``: sent with every request; the values count as secrets."""
     auth_token: SecretStr | None = None
     """A bearer token that is sent with every request."""
+    credential: SecretStr | None = None
+    """`client_id:client_secret`, exchanged for tokens (OAuth2 client credentials)."""
+    oauth2_server_uri: Endpoint | None = Field(
+        default=None, validation_alias=AliasChoices("oauth2_server_uri", "oauth2-server-uri")
+    )
+    """Where tokens are given out; otherwise the server's own `/v1/oauth/tokens`."""
+    scope: str = ""
+    """What tokens are asked for, where the server wants to be told."""
     connect_timeout: float = Field(default=10.0, gt=0, le=3600)
     """How long to wait for a connection."""
     read_timeout: float = Field(default=60.0, gt=0, le=3600)
@@ -48,15 +65,41 @@ class RestConfig(ServiceLimits, BackendConfig):
             raise ValueError("is empty; leave it out for a server without authentication")
         return value
 
+    @field_validator("credential")
+    @classmethod
+    def _has_two_parts(cls, value: SecretStr) -> SecretStr:
+        client, _, secret = value.get_secret_value().partition(":")
+        if not client or not secret:
+            raise ValueError("must be `client_id:client_secret`")
+        return value
+
+    @model_validator(mode="after")
+    def _has_one_way_in(self) -> RestConfig:
+        if self.auth_token is not None and self.credential is not None:
+            raise ValueError("`auth_token` and `credential` are two ways to authenticate; give one")
+        if self.credential is None and self.oauth2_server_uri is not None:
+            raise ValueError("`oauth2_server_uri` needs a `credential` to send there")
+        return self
+
     @model_validator(mode="after")
     def _is_safe_on_the_way(self) -> RestConfig:
         has_secret = self.auth_token is not None or any(
             name.lower() in _CREDENTIAL_HEADERS or is_sensitive(name, value) for name, value in self.headers.items()
         )
-        problem = plain_http_problem("uri", self.uri, has_secret=has_secret, allowed=self.allow_http)
-        if problem is not None:
-            raise ValueError(problem)
+        has_secret = has_secret or self.credential is not None
+        addresses = [("uri", self.uri)]
+        if self.credential is not None:
+            addresses.append(("oauth2_server_uri", self.token_address))
+        for key, address in addresses:
+            problem = plain_http_problem(key, address, has_secret=has_secret, allowed=self.allow_http)
+            if problem is not None:
+                raise ValueError(problem)
         return self
+
+    @property
+    def token_address(self) -> str:
+        """Where tokens are given out."""
+        return self.oauth2_server_uri or f"{self.uri}/v1/oauth/tokens"
 
     def identity(self) -> str:
         """Return the server's address, and a digest of the headers that can choose another catalog there."""

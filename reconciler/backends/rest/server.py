@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reconciler.backends.http import HttpClient, UnknownRouteError, path
+from reconciler.backends.http import ForeignAnswerError, HttpClient, path
 from reconciler.backends.paging import every_page
 from reconciler.errors import (
+    BackendError,
     InternalError,
     InvalidInputError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
+    ServiceUnavailableError,
     TableAlreadyExistsError,
     TableNotFoundError,
-    UnsupportedOperationError,
+    ThrottlingError,
 )
 from reconciler.names import Identifier, join
 from reconciler.state import LiveNamespace, LiveTable, PropertyChanges
@@ -34,10 +36,19 @@ class Server:
         """ListOperations: what the server offers, nothing where it does not tell.
 
         There is no body: a server that does not know the route may close the connection over one it did not read.
+        Whatever the answer is, a server that has no such route may give it: the error of its framework or of a gateway
+        before it, a page, a refusal of who asks. Who truly may not ask is told so by the next call.
+
+        Raises:
+            ServiceUnavailableError, ThrottlingError: there is no answer now.
         """
         try:
             answer = self.http.json("POST", "/ListOperations", doing="ask for the operations")
-        except (UnknownRouteError, UnsupportedOperationError, InvalidInputError):
+        except ForeignAnswerError:
+            return frozenset()
+        except (ServiceUnavailableError, ThrottlingError):
+            raise
+        except BackendError:
             return frozenset()
         operations = answer.get("operations")
         return frozenset(map(str, operations)) if isinstance(operations, list) else frozenset()

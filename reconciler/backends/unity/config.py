@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
@@ -18,6 +20,11 @@ _DATABRICKS = (".cloud.databricks.com", ".azuredatabricks.net", ".gcp.databricks
 
 class UnityConfig(ServiceLimits, BackendConfig):
     """How to reach one catalog of a Unity Catalog service. Time-outs are in seconds."""
+
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "connect_timeout_millis": "write `connect_timeout`, in seconds",
+        "read_timeout_millis": "write `read_timeout`, in seconds",
+    }
 
     endpoint: Endpoint
     """The address of the service."""

@@ -11,8 +11,8 @@ from urllib.parse import parse_qs
 import pytest
 
 from reconciler.backends.http import HttpClient
+from reconciler.backends.http.oauth import ClientCredentials
 from reconciler.backends.iceberg import IcebergBackend
-from reconciler.backends.iceberg.oauth import ClientCredentials
 from reconciler.errors import (
     BackendError,
     InternalError,
@@ -55,7 +55,7 @@ class Tokens:
 
 def credentials(script: Scripted, clock: Any) -> ClientCredentials:
     http = HttpClient(impl="iceberg", endpoint=f"{script.url}/token", connect_timeout=5, read_timeout=5, token_key=None)
-    return ClientCredentials(http, "", "me:s3cret-77", "catalog", clock)
+    return ClientCredentials("iceberg", http, "", "me:s3cret-77", "catalog", clock)
 
 
 # ---- on a real server ------------------------------------------------------------------------------------------------

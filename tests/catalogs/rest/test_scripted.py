@@ -373,3 +373,86 @@ def test_headers_that_choose_a_catalog_make_another_service() -> None:
 def test_a_faulty_configuration_is_named(config: dict[str, str], said: str) -> None:
     with pytest.raises(InvalidInputError, match=said):
         RestBackend(**config)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        (404, {"detail": "Not Found"}),  # FastAPI
+        (404, {"timestamp": "2026-01-01", "status": 404, "error": "Not Found", "path": "/ListOperations"}),  # Spring
+        (404, b"<html><title>Not Found</title></html>"),
+        (401, {"message": "Unauthorized"}),  # a gateway that knows its own routes only
+        (403, {"message": "Missing Authentication Token"}),  # AWS API Gateway
+        (405, b""),
+        (415, {"title": "Unsupported Media Type", "status": 415}),
+        (500, {"error": "no route", "code": 18}),
+        (501, b""),
+        (302, b""),
+        (200, b"<html><title>Welcome</title></html>"),
+        (200, ["what", "is", "this"]),
+        (200, {"operations": "all"}),
+        (200, b""),
+    ],
+    ids=str,
+)
+def test_whatever_list_operations_answers_the_server_works(told: Answer) -> None:
+    def answer(request: Request) -> Answer:
+        return told if request.path == "/ListOperations" else (200, {"properties": {"a": "1"}})
+
+    with scripted(answer) as server:
+        backend = backend_at(server.url)
+        assert backend.load_namespace(("n",)).properties == {"a": "1"}
+        assert not backend.asked_capabilities().alter_table
+        backend.load_namespace(("n",))
+        assert server.paths().count("POST /ListOperations") == 1
+
+
+def test_a_server_that_is_busy_is_not_taken_for_one_that_cannot() -> None:
+    busy = [True]
+
+    def answer(request: Request) -> Answer:
+        if request.path == "/ListOperations":
+            return (503, {}) if busy[0] else (200, {"operations": ["AlterTable", "AlterNamespace"]})
+        return 200, {"properties": {}}
+
+    with scripted(answer) as server:
+        backend = backend_at(server.url)
+        with pytest.raises(ServiceUnavailableError):
+            backend.asked_capabilities()
+        busy[0] = False
+        assert backend.asked_capabilities().alter_table
+
+
+def test_a_credential_is_exchanged_for_tokens_and_shown_nowhere() -> None:
+    tokens = iter(["first-token-77", "second-token-78"])
+    good = ["first-token-77"]
+
+    def answer(request: Request) -> Answer:
+        if request.path == "/v1/oauth/tokens":
+            return 200, {"access_token": next(tokens), "token_type": "bearer", "expires_in": 3600}
+        if request.headers.get("Authorization") != f"Bearer {good[0]}":
+            return 401, {"error": "expired", "code": 16}
+        return 200, {"properties": {}}
+
+    with scripted(answer) as server:
+        backend = backend_at(server.url, credential="me:s3cret-77", scope="catalog", **{"headers.x-api-key": KEY})
+        backend.load_namespace(("n",))
+        good[0] = "second-token-78"
+        backend.load_namespace(("n",))
+        asked = [request for request in server.requests if request.path == "/v1/oauth/tokens"]
+        assert len(asked) == 2
+        assert asked[0].body == "grant_type=client_credentials&client_id=me&client_secret=s3cret-77&scope=catalog"
+        assert "x-api-key" not in asked[0].headers
+        assert "s3cret-77" not in repr(backend.config) + backend.namespace_id()
+
+
+def test_a_wrong_credential_is_told_as_such() -> None:
+    def answer(request: Request) -> Answer:
+        return 401, {"error": "invalid_client", "error_description": "s3cret-77 is wrong"}
+
+    with (
+        scripted(answer) as server,
+        pytest.raises(UnauthenticatedError, match="get a token for `credential`") as raised,
+    ):
+        backend_at(server.url, credential="me:s3cret-77").load_namespace(("n",))
+    assert "s3cret-77" not in str(raised.value)

@@ -1,4 +1,4 @@
-"""The OAuth2 client-credentials flow (RFC 6749, section 4.4) of Iceberg REST catalogs."""
+"""The OAuth2 client-credentials flow (RFC 6749, section 4.4) of Iceberg REST catalogs and Lance namespace servers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from reconciler.backends.http import HttpClient
+from reconciler.backends.http.client import HttpClient
 from reconciler.errors import InternalError, UnauthenticatedError
 
 __all__ = ["ClientCredentials"]
@@ -26,16 +26,24 @@ class ClientCredentials:
     """A token got for a client id and secret: renewed before it expires, and when the service refuses it.
 
     Args:
+        impl: whose credential it is, for errors.
         http: the client of the service that gives tokens out.
         path: where it gives them out, below that client's endpoint.
         credential: ``client_id:client_secret``.
-        scope: what the token is asked for.
+        scope: what the token is asked for; empty where the service knows.
         clock: monotonic seconds.
     """
 
     def __init__(
-        self, http: HttpClient, path: str, credential: str, scope: str, clock: Callable[[], float] = time.monotonic
+        self,
+        impl: str,
+        http: HttpClient,
+        path: str,
+        credential: str,
+        scope: str,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._impl = impl
         self._http = http
         self._path = path
         self._client, _, self._secret = credential.partition(":")
@@ -73,13 +81,13 @@ class ClientCredentials:
                 "grant_type": "client_credentials",
                 "client_id": self._client,
                 "client_secret": self._secret,
-                "scope": self._scope,
+                **({"scope": self._scope} if self._scope else {}),
             },
             errors={400: UnauthenticatedError, 401: UnauthenticatedError},
         )
         text = answer.get("access_token")
         if not isinstance(text, str) or not text:
-            raise InternalError("iceberg: get a token for `credential`: the answer holds no `access_token`")
+            raise InternalError(f"{self._impl}: get a token for `credential`: the answer holds no `access_token`")
         return _Token(text, asked_at + _good_for(answer.get("expires_in")))
 
 

@@ -1,0 +1,83 @@
+"""All benchmarks of one run on one page: `python -m benchmarks [NAME ...]` writes `benchmarks/RESULTS.md`.
+
+Names are those of the parts, all of them unless given; `make bench` runs it.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from time import perf_counter
+
+from benchmarks.page import Section, table
+
+PARTS = ("start", "peers", "declares", "octodns", "scale", "serve")
+PAGE = Path(__file__).parent / "RESULTS.md"
+PACKAGES = ("pylance", "lance-namespace", "pydantic", "pyarrow", "boto3", "moto")
+
+
+def machine() -> str:
+    """Return what the page was measured on, in one paragraph."""
+    processors = [line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
+    memory = next((int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), 0)
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    name = processors[0] if processors else platform.processor()
+    versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
+    return (
+        f"lancens at {commit.stdout.strip() or 'no commit'}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC, "
+        f"{os.cpu_count()} cores ({name}), {memory / 2**20:.1f} GiB, load {os.getloadavg()[0]:.1f} at the start, "
+        f"{platform.system()} {platform.release()}, Python {platform.python_version()}, {versions}."
+    )
+
+
+def page(sections: Sequence[Section], about: str, seconds: float) -> str:
+    """Return the whole page: the goals first."""
+    goals = [goal for section in sections for goal in section.goals]
+    rows = [
+        [goal.what, f"{goal.value:.2f}", f"{goal.most:.2f}", "met" if goal.is_met else "**missed**"] for goal in goals
+    ]
+    missed = "".join(f"- {goal.what}: {goal.why}.\n" for goal in goals if not goal.is_met and goal.why)
+    parts = "\n\n".join(f"## {section.title}\n\n`{section.command}`: {section.text}".rstrip() for section in sections)
+    return (
+        "# Results\n\n"
+        f"`make bench` wrote this page in {seconds / 60:.0f} minutes: {about} Everything is measured side by side, in "
+        "turns; a figure is the median of its rounds, with the least and the most in brackets. Ratios hold elsewhere, "
+        "seconds do not.\n\n"
+        f"## Goals\n\n{table(['what', 'measured', 'at most', ''], rows)}\n\n"
+        f"{f'Where a goal is missed, what was measured:{chr(10)}{chr(10)}{missed}{chr(10)}' if missed else ''}"
+        f"{parts}\n"
+    )
+
+
+def main(names: Sequence[str]) -> None:
+    """Run the parts and write the page."""
+    about, began = machine(), perf_counter()
+    sections = []
+    for name in names:
+        print(f"python -m benchmarks.{name}", file=sys.stderr, flush=True)
+        sections.append(import_module(f"benchmarks.{name}").section())
+        print(f"  {perf_counter() - began:.0f} s so far", file=sys.stderr, flush=True)
+    text = page(sections, about, perf_counter() - began)
+    if tuple(names) == PARTS:
+        PAGE.write_text(text)
+        print(f"written: {PAGE}")
+    else:
+        print(text)
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text().splitlines()
+    except OSError:
+        return []
+
+
+if __name__ == "__main__":
+    main(tuple(sys.argv[1:]) or PARTS)
