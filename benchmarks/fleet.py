@@ -1,19 +1,24 @@
-"""The two engines of `lancens plan` side by side: `python -m benchmarks.fleet [TABLES ...]`.
+"""The two engines of `lancens plan` side by side: `python -m benchmarks.fleet [--before DIR] [TABLES ...]`.
 
 For each size a manifest is written and a directory catalog is filled with as many tables, of which one in a hundred
-differs. `lancens plan` then runs once with each engine, each in a process of its own; on Spark with two cores and a
-driver heap of 2 GiB. Reported are the seconds, the peak of the memory of each whole tree of processes (proportional
-set size, so that pages shared between them count once) and of the largest process in it, and the ratio of the times.
-The two plans are compared byte for byte.
+differs, and then 10,000 of them. `lancens plan` runs once with each engine, each in a process of its own; on Spark with
+two cores and a driver heap of 2 GiB. With `--before`, the local engine of another checkout runs in between.
+
+Reported are the CPU seconds of each whole tree of processes, the seconds without starting Spark, and the peak of the
+memory of the largest process and of the whole tree (proportional set size, so that pages shared between processes count
+once). All plans are compared byte for byte.
 """
 
 from __future__ import annotations
 
+import os
+import re
+import resource
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -21,12 +26,17 @@ from time import perf_counter
 from benchmarks.scale import fill_catalog, write_manifest
 
 SIZES = (10_000, 100_000, 1_000_000)
+MANY = 10_000
 SPARK = ("--engine", "spark", "--master", "local[2]", "--spark-conf", "spark.driver.memory=2g")
 LOCAL = ("--engine", "local")
+LANCENS = (sys.executable, "-c", "from reconciler.cli import main; main()")
 
 
 @dataclass(frozen=True)
 class Run:
+    """One plan: CPU seconds, seconds without the start of Spark, MiB, and the plan."""
+
+    cpu: float
     seconds: float
     peak_mib: int
     largest_mib: int
@@ -53,13 +63,17 @@ def memory_of(root: int) -> list[int]:
     return found
 
 
-def run(manifest: Path, engine: tuple[str, ...]) -> Run:
+def run(manifest: Path, engine: tuple[str, ...], environment: Mapping[str, str] = os.environ) -> Run:
     """Plan once and measure."""
     out = manifest.with_name("plan.json")
-    lancens = Path(sys.executable).with_name("lancens")
-    command = [str(lancens), "plan", str(manifest), "--format", "json", "-o", str(out), *engine]
-    started = perf_counter()
-    with subprocess.Popen(command, cwd=manifest.parent, stdout=subprocess.DEVNULL) as process:
+    command = [*LANCENS, "plan", str(manifest), "--format", "json", "-o", str(out), *engine]
+    before, started = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter()
+    with (
+        tempfile.TemporaryFile("w+") as said,
+        subprocess.Popen(
+            command, cwd=manifest.parent, stdout=subprocess.DEVNULL, stderr=said, env=environment
+        ) as process,
+    ):
         peak = largest = 0
         done = threading.Event()
 
@@ -75,35 +89,45 @@ def run(manifest: Path, engine: tuple[str, ...]) -> Run:
         seconds = perf_counter() - started
         done.set()
         watcher.join()
+        said.seek(0)
+        stages = said.read()
     if code:
-        raise SystemExit(f"{' '.join(command)} ended with {code}")
-    return Run(seconds, peak >> 10, largest >> 10, out.read_bytes())
+        raise SystemExit(f"{' '.join(command)} ended with {code}:\n{stages}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    start = sum(map(float, re.findall(r"^Starting Spark .* ([\d.]+) s$", stages, re.MULTILINE)))
+    return Run(cpu, seconds - start, peak >> 10, largest >> 10, out.read_bytes())
 
 
-def main(sizes: tuple[int, ...]) -> None:
-    columns = "local s", "Spark s", "time, local/Spark", "local MiB", "Spark MiB", "Spark's largest process MiB"
-    print(f"| tables | changes | {' | '.join(columns)} |")
-    print("|---:|---:|---:|---:|---:|---:|---:|---:|")
+def cells(made: Run) -> list[str]:
+    return [f"{made.cpu:.1f}", f"{made.seconds:.1f}", f"{made.largest_mib:,}"]
+
+
+def main(sizes: tuple[int, ...], before: str | None) -> None:
+    """Print a table with a row for each size and number of changes."""
+    engines = ["before, local"] if before else []
+    engines += ["local", "Spark"]
+    columns = [f"{engine} {what}" for engine in engines for what in ("CPU s", "s", "largest MiB")]
+    print(f"| tables | changes | {' | '.join(columns)} | Spark, all processes MiB | Spark/{engines[0]} time |")
+    print("|---:" * (len(columns) + 4) + "|")
     for size in sizes:
-        different = size // 100
-        with tempfile.TemporaryDirectory(prefix="lancens-bench-") as name:
-            manifest = write_manifest(Path(name), size)
-            fill_catalog(Path(name) / "lake", size, different)
-            local, spark = run(manifest, LOCAL), run(manifest, SPARK)
-        if local.plan != spark.plan:
-            raise SystemExit(f"{size:,} tables: the two plans differ")
-        cells = [
-            f"{size:,}",
-            f"{different:,}",
-            f"{local.seconds:.1f}",
-            f"{spark.seconds:.1f}",
-            f"{local.seconds / spark.seconds:.2f}",
-            f"{local.peak_mib:,}",
-            f"{spark.peak_mib:,}",
-            f"{spark.largest_mib:,}",
-        ]
-        print(f"| {' | '.join(cells)} |", flush=True)
+        for different in sorted({size // 100, min(MANY, size)}):
+            with tempfile.TemporaryDirectory(prefix="lancens-bench-") as name:
+                manifest = write_manifest(Path(name), size)
+                fill_catalog(Path(name) / "lake", size, different)
+                made = [run(manifest, LOCAL, {**os.environ, "PYTHONPATH": before})] if before else []
+                made += [run(manifest, LOCAL), run(manifest, SPARK)]
+            if len({one.plan for one in made}) > 1:
+                raise SystemExit(f"{size:,} tables: the plans differ")
+            spark = made[-1]
+            row = [f"{size:,}", f"{different:,}", *(cell for one in made for cell in cells(one))]
+            row += [f"{spark.peak_mib:,}", f"{spark.seconds / made[0].seconds:.2f}"]
+            print(f"| {' | '.join(row)} |", flush=True)
 
 
 if __name__ == "__main__":
-    main(tuple(int(argument.replace(",", "").replace("_", "")) for argument in sys.argv[1:]) or SIZES)
+    arguments = sys.argv[1:]
+    other = None
+    if arguments[:1] == ["--before"]:
+        other, arguments = arguments[1], arguments[2:]
+    main(tuple(int(argument.replace(",", "").replace("_", "")) for argument in arguments) or SIZES, other)

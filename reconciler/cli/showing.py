@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler import display
-from reconciler.cli.options import Format, PlanFlags, load_manifest, wants_color, write_result
+from reconciler.cli.options import Format, PlanFlags, load_manifest, load_manifest_in_parts, wants_color, write_result
 
 if TYPE_CHECKING:
-    from reconciler.manifest import Manifest
+    from reconciler.manifest import Manifest, ManifestInParts
+    from reconciler.operations.profile import Profile
     from reconciler.pipeline.session import SparkOptions
     from reconciler.planner.entries import Key
     from reconciler.planner.plan import Plan
@@ -43,39 +44,34 @@ def _reading(manifest: Manifest) -> Iterator[None]:
         yield
 
 
-def make_plan(flags: PlanFlags, manifest: Manifest, spark: SparkOptions | None = None) -> Plan:
+def make_plan(flags: PlanFlags, manifest: Manifest, profile: Profile | None = None) -> Plan:
     """Return the plan, saying on stderr what was read; thresholds are not looked at yet.
 
-    ``spark`` is where Spark makes it; without that it is made here.
+    ``profile`` gets what each stage took.
     """
-    from reconciler.output.wording import read_line
-
-    started = monotonic()
-    made = _plan_here(flags, manifest) if spark is None else _plan_on_spark(flags, manifest, spark)
-    click.echo(f"{read_line(made)}  {monotonic() - started:.1f} s", err=True)
-    return made
-
-
-def _plan_here(flags: PlanFlags, manifest: Manifest) -> Plan:
     from reconciler.operations.plan import plan
 
-    with _reading(manifest):
-        return plan(
+    with _timed() as told, _reading(manifest):
+        made = plan(
             manifest,
             select=flags.select,
             adopt=flags.adopt,
             take_over=flags.take_over,
             allow_mass_removal=True,
             parallelism=flags.parallelism,
+            profile=profile,
         )
+        told.append(made)
+    return made
 
 
-def _plan_on_spark(flags: PlanFlags, manifest: Manifest, options: SparkOptions) -> Plan:
+def _make_plan_on_spark(flags: PlanFlags, manifest: Manifest | ManifestInParts, options: SparkOptions) -> Plan:
+    """Return the plan that :func:`make_plan` returns, made on Spark."""
     from reconciler.pipeline.engine import plan_on_spark
     from reconciler.pipeline.session import spark_session
 
-    with spark_session(options) as spark:
-        return plan_on_spark(
+    with _timed() as told, spark_session(options) as spark:
+        made = plan_on_spark(
             spark,
             manifest,
             select=flags.select,
@@ -84,6 +80,19 @@ def _plan_on_spark(flags: PlanFlags, manifest: Manifest, options: SparkOptions) 
             allow_mass_removal=True,
             parallelism=flags.parallelism,
         )
+        told.append(made)
+    return made
+
+
+@contextmanager
+def _timed() -> Iterator[list[Plan]]:
+    """Give a list for the plan that is made in the block, and say on stderr what was read for it, and how long."""
+    from reconciler.output.wording import read_line
+
+    started, made = monotonic(), list["Plan"]()
+    yield made
+    for plan in made:
+        click.echo(f"{read_line(plan)}  {monotonic() - started:.1f} s", err=True)
 
 
 def print_plan(plan: Plan, form: Format, *, full: bool, removed: Mapping[Key, str] | None = None) -> None:
@@ -103,17 +112,36 @@ def what_goes(flags: PlanFlags, plan: Plan, manifest: Manifest) -> Mapping[Key, 
     return look_at_removed(plan, manifest, parallelism=flags.parallelism)
 
 
-def plan_and_show(flags: PlanFlags, form: Format, *, full: bool, spark: SparkOptions | None = None) -> Plan:
+def plan_and_show(
+    flags: PlanFlags, form: Format, *, full: bool, spark: SparkOptions | None = None, profiled: str | None = None
+) -> Plan:
     """Load, plan and print; a plan that removes too much is printed and then refused.
+
+    ``profiled`` is the file that is told where the time went.
 
     Raises:
         SafetyError: too much would be removed.
     """
+    from reconciler.operations.profile import Profile
     from reconciler.planner.safety import check_removals
 
-    manifest = load_manifest(flags.manifests, flags.variables)
-    plan = make_plan(flags, manifest, spark)
-    print_plan(plan, form, full=full, removed={} if form == "json" else what_goes(flags, plan, manifest))
+    profile = Profile()
+    if spark is None:
+        with profile.stage("manifest"):
+            manifest = load_manifest(flags.manifests, flags.variables)
+        plan = make_plan(flags, manifest, profile)
+    else:
+        from reconciler.manifest import ManifestInParts
+
+        loaded = load_manifest_in_parts(flags.manifests, flags.variables)
+        plan = _make_plan_on_spark(flags, loaded, spark)
+        manifest = loaded.manifest if isinstance(loaded, ManifestInParts) else loaded
+    with profile.stage("removed data"):
+        removed = {} if form == "json" else what_goes(flags, plan, manifest)
+    with profile.stage("output"):
+        print_plan(plan, form, full=full, removed=removed)
+    if profiled is not None:
+        write_result(profile.to_json(), profiled)
     if not flags.allow_mass_removal:
         check_removals(plan)
     return plan

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from collections.abc import Collection
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 from glob import has_magic, iglob
 from itertools import islice, takewhile
 from pathlib import Path
 
+from reconciler.manifest.apart import FileApart, outline
 from reconciler.manifest.faults import Faults, SourceFile
 from reconciler.manifest.nodes import Mapping, Node, Place, Scalar, Sequence
 from reconciler.manifest.policy import Policy
@@ -30,27 +32,35 @@ _REPEATABLE = ("version", "name")
 class Content:
     """The merged content of all files. Not ``complete``: a file could not be read, so what is missing may be in it.
 
-    ``folder`` is that of the first path, ``folders`` those of all, links resolved.
+    ``folder`` is that of the first path, ``folders`` those of all, links resolved. ``apart`` are the files of
+    which only the outline has been read.
     """
 
     folder: str
     folders: tuple[str, ...]
     root: Mapping
     complete: bool
+    apart: tuple[FileApart, ...] = ()
 
 
-def read_files(paths: SequenceOf[str | os.PathLike[str]], faults: Faults, policy: Policy) -> Content:
+def read_files(
+    paths: SequenceOf[str | os.PathLike[str]],
+    faults: Faults,
+    policy: Policy,
+    together: Collection[str] | None = None,
+) -> Content:
     """Return the merged content of ``paths`` and all they include; the folder is that of the first path.
 
     A folder stands for the YAML files directly in it, ``-`` for standard input. A file that is reached twice is read
     once. Every fault goes to ``faults``; ``faults.files`` then lists the files in the order they were read. What is
-    included, or is in a folder, lies beneath the folders of ``paths``, unless ``policy`` lets it lie elsewhere.
+    included, or is in a folder, lies beneath the folders of ``paths``, unless ``policy`` lets it lie elsewhere. With
+    ``together``, only the outline is read of every file that has one and whose path is not among these.
     """
     folders = tuple(dict.fromkeys(map(_folder_of, map(Path, paths))))
-    reading = _Reading(folders, faults, policy)
+    reading = _Reading(folders, faults, policy, together)
     for path in paths:
         reading.add(os.fspath(path))
-    return Content(folders[0], folders, reading.merged, reading.complete)
+    return Content(folders[0], folders, reading.merged, reading.complete, tuple(reading.apart))
 
 
 def _folder_of(path: Path) -> str:
@@ -58,14 +68,18 @@ def _folder_of(path: Path) -> str:
 
 
 class _Reading:
-    def __init__(self, folders: tuple[str, ...], faults: Faults, policy: Policy) -> None:
+    def __init__(
+        self, folders: tuple[str, ...], faults: Faults, policy: Policy, together: Collection[str] | None
+    ) -> None:
         self._folders = folders
         self._faults = faults
         self._policy = policy
+        self._together = together
         self._seen: set[str] = set()
         self._open: list[str] = []
         self.merged = Mapping(0, 0)
         self.complete = True
+        self.apart: list[FileApart] = []
 
     def add(self, given: str) -> None:
         """Read one path of the user."""
@@ -100,6 +114,12 @@ class _Reading:
         number = len(self._faults.files)
         name = Path(os.path.relpath(path)).as_posix()
         self._faults.files.append(SourceFile(name, str(Path(path).parent), path))
+        may_be_apart = self._together is not None and path not in self._together
+        outlined = outline(data, number, self._faults) if may_be_apart else None
+        if outlined is not None:
+            self.apart.append(outlined[1])
+            self._merge(self.merged, outlined[0], ())
+            return
         document = read_document(data, number, self._faults)
         del data
         if document is None:

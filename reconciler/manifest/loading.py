@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from collections.abc import Mapping as MappingOf
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import partial
 
 from reconciler.errors import ConfigError, MissingExtraError
+from reconciler.limits import folded
+from reconciler.manifest.apart import ApartReader, CatalogContext, FileApart, not_apart
 from reconciler.manifest.blocks import BlockReader, entries_of
 from reconciler.manifest.catalogs import CatalogReader
 from reconciler.manifest.columns import NamedSchemas
@@ -18,7 +21,7 @@ from reconciler.manifest.config import ConfigEntry, ConfigText
 from reconciler.manifest.defaults import Defaults
 from reconciler.manifest.digests import digest_of
 from reconciler.manifest.faults import Faults
-from reconciler.manifest.files import Content, read_files
+from reconciler.manifest.files import STDIN, Content, read_files
 from reconciler.manifest.manifest import Manifest, ManifestCatalog, service_problems
 from reconciler.manifest.mirrors import check_mirrors, read_mirror
 from reconciler.manifest.models import CatalogBlock, ManifestFile
@@ -26,10 +29,10 @@ from reconciler.manifest.moves import read_moves
 from reconciler.manifest.nodes import Mapping, Node, Scalar, Sequence
 from reconciler.manifest.policy import OPEN, Policy
 from reconciler.manifest.variables import Resolver, TemplateError
-from reconciler.names import EVERYTHING, Scope, check_name
-from reconciler.state import Capabilities, DesiredCatalog, Thresholds
+from reconciler.names import EVERYTHING, Identifier, Scope, check_name
+from reconciler.state import Capabilities, DesiredCatalog, DesiredNamespace, Source, Thresholds
 
-__all__ = ["load"]
+__all__ = ["ManifestInParts", "collector_paused", "load", "load_in_parts"]
 
 _BELOW_CATALOG = ("config", "defaults", "mirror", "namespaces", "tables")
 
@@ -50,7 +53,7 @@ def load(
         ManifestError: with every fault of every file.
     """
     faults = Faults()
-    with _collector_paused():
+    with collector_paused():
         content = read_files([path, *paths], faults, policy)
         if not faults.files:
             faults.raise_if_any()
@@ -61,8 +64,76 @@ def load(
     return manifest
 
 
+@dataclass(frozen=True)
+class ManifestInParts:
+    """A manifest whose ``files`` are read elsewhere, by ``reader``: they are about namespaces of their own.
+
+    ``manifest`` is what the others say, with the outermost names of those namespaces. Its digest is not that of all.
+    """
+
+    manifest: Manifest
+    files: tuple[FileApart, ...]
+    reader: ApartReader
+    load_whole: Callable[[], Manifest]
+    """Load the manifest as :func:`load` does, and raise what it raises."""
+    _relative: MappingOf[str, MappingOf[Identifier, str]]
+
+    def digest(self, catalogs: MappingOf[str, DesiredCatalog], texts: MappingOf[str, MappingOf[str, bytes]]) -> str:
+        """Return the digest of the whole manifest.
+
+        Args:
+            catalogs: all of them, with every namespace, and the tables that ``manifest`` has.
+            texts: the texts of the other tables (see ``ApartContent``), by catalog and outermost name.
+        """
+        found = [
+            (replace(catalog, desired=catalogs[name]), self._relative[name])
+            for name, catalog in self.manifest.catalogs.items()
+        ]
+        return digest_of(self.manifest.name, self.manifest.thresholds, found, self.manifest.folder, texts)
+
+
+def load_in_parts(
+    path: str | os.PathLike[str],
+    /,
+    *paths: str | os.PathLike[str],
+    variables: MappingOf[str, str] | None = None,
+    policy: Policy = OPEN,
+) -> Manifest | ManifestInParts:
+    """Return the manifest as :func:`load` does; in parts, where it has files that can be read elsewhere.
+
+    Raises:
+        ManifestError: with every fault of every file, as far as they are read here.
+    """
+    given = dict(variables or {})
+    load_whole = partial(load, path, *paths, variables=given, policy=policy)
+    if STDIN in paths or path == STDIN:  # which is read once
+        return load_whole()
+    together: set[str] = set()
+    with collector_paused():
+        while True:
+            faults = Faults()
+            content = read_files([path, *paths], faults, policy, frozenset(together))
+            overlapping = not_apart(content.root, content.apart)
+            if not overlapping:
+                break
+            together |= overlapping
+        if not content.apart or faults:
+            return load_whole()
+        loading = _Loading(faults, Resolver(policy, given, content.folders), content)
+        manifest = loading.manifest()
+    if faults or manifest is None:
+        return load_whole()
+    return ManifestInParts(
+        manifest,
+        content.apart,
+        ApartReader(tuple(faults.files), content.folder, policy, loading.contexts),
+        load_whole,
+        loading.relative,
+    )
+
+
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def collector_paused() -> Iterator[None]:
     """Keep the garbage collector from walking through millions of new objects, of which none is in a cycle."""
     was_enabled = gc.isenabled()
     gc.disable()
@@ -81,6 +152,10 @@ class _Loading:
         self._folder = content.folder
         self._blocks = BlockReader(faults, resolver)
         self._schemas = NamedSchemas()
+        self.contexts: dict[str, CatalogContext] = {}
+        """Of each catalog, what files that are read elsewhere are read with."""
+        self.relative: dict[str, MappingOf[Identifier, str]] = {}
+        """Of each catalog, the locations that were written relative."""
 
     def manifest(self) -> Manifest | None:
         root = self._content.root
@@ -98,6 +173,7 @@ class _Loading:
                 catalogs[catalog_name], readers[catalog_name] = read
         catalogs = self._with_mirrors(catalogs, readers, children)
         digests = [(catalog, readers[catalog_name].relative) for catalog_name, catalog in catalogs.items()]
+        self.relative = {name: reader.relative for name, reader in readers.items()}
         for problem in service_problems(catalogs.values()):
             self._faults.add(problem)
         if not self._faults:  # what could not be read may be what uses them
@@ -182,7 +258,10 @@ class _Loading:
             schemas=self._schemas,
             has_mirror="mirror" in node.entries,
         )
-        reader.read(node, Defaults().below(self._blocks, self._content.root, "the manifest", reader.property_fault))
+        above = Defaults().below(self._blocks, self._content.root, "the manifest", reader.property_fault)
+        reader.read(node, above)
+        if self._content.apart:
+            self._add_apart(reader, node, above)
         if block is None or config is None:
             return None
         desired = DesiredCatalog(
@@ -196,6 +275,19 @@ class _Loading:
             moves=read_moves(reader, block.moved, node),
         )
         return ManifestCatalog(name, config.impl, desired, config, self._resolver, reader.places), reader
+
+    def _add_apart(self, reader: CatalogReader, node: Mapping, above: Defaults) -> None:
+        """Note what files that are read elsewhere are read with, and the outermost namespaces that are theirs."""
+        what = f"catalog {reader.catalog}"
+        defaults = above.below(self._blocks, node, what, reader.property_fault)
+        self.contexts[reader.catalog] = CatalogContext(
+            reader.impl, reader.capabilities, reader.scope, reader.root, reader.schemas, defaults
+        )
+        for file in self._content.apart:
+            source = Source(file.file.name, 1)
+            for name in file.names.get(reader.catalog, ()):
+                identifier = (folded(reader.capabilities, name),)
+                reader.namespaces[identifier] = DesiredNamespace(identifier, source)
 
     def _config(self, name: str, node: Mapping) -> ConfigText | None:
         from reconciler.backends import registry

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from reconciler import locations, storage
 from reconciler.errors import CatalogError, ErrorCode
+from reconciler.manifest import collector_paused
+from reconciler.manifest.apart import ApartContent, ApartReader
 from reconciler.names import Identifier, Scope, folded
 from reconciler.operations.connections import CatalogSpec
 from reconciler.operations.facts import ask_held, ask_storage, schemas_to_show
@@ -24,7 +26,7 @@ from reconciler.pipeline.tasks import packed, unpacked
 from reconciler.planner.comparison import Comparison, Outcomes
 from reconciler.planner.facts import TableFacts, names_in_question, storage_question
 from reconciler.planner.moves import NO_MOVES, Pair, pairs
-from reconciler.state import LiveNamespace, LiveTable, Schema, Storage
+from reconciler.state import DesiredNamespace, DesiredTable, LiveNamespace, LiveTable, Schema, Storage
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
@@ -61,14 +63,16 @@ class Compared:
     """What comparing some tables of a catalog came to.
 
     ``schemas`` are those the catalog will be told of; ``counts`` says how many live tables are in each namespace;
-    ``missing`` are the wanted tables that no scan found. ``aside`` are the tables that may have had another name,
-    ``questions`` those that are yet to be compared.
+    ``missing`` are the wanted tables that no scan found. ``blocks`` are those of the tables that something has to be
+    known of: the others are as they should be. ``aside`` are the tables that may have had another name, ``questions``
+    those that are yet to be compared.
     """
 
     outcomes: Outcomes = field(default_factory=Outcomes)
     schemas: Counter[Schema] = field(default_factory=Counter)
     counts: Counter[Identifier] = field(default_factory=Counter)
     missing: set[Identifier] = field(default_factory=set)
+    blocks: dict[Identifier, DesiredTable] = field(default_factory=dict)
     aside: list[Pair] = field(default_factory=list)
     questions: list[Questions] = field(default_factory=list)
 
@@ -78,6 +82,7 @@ class Compared:
         self.schemas.update(other.schemas)
         self.counts.update(other.counts)
         self.missing |= other.missing
+        self.blocks.update(other.blocks)
         self.aside += other.aside
         self.questions += other.questions
 
@@ -92,9 +97,7 @@ class Compared:
                 waiting.append(pair)
             else:
                 self._add(comparison, pair, None)
-        for start in range(0, len(waiting), _QUESTIONS_TOGETHER):
-            some = waiting[start : start + _QUESTIONS_TOGETHER]
-            self.questions.append(Questions(len(some), packed(some)))
+        self.questions += _questions(waiting)
 
     def ask(
         self,
@@ -131,9 +134,28 @@ class Compared:
 
     def _add(self, comparison: Comparison, pair: Pair, facts: TableFacts | None) -> None:
         self.counts.update(live.id[:-1] for live in (pair.live, pair.origin) if live is not None)
-        if pair.desired is not None and pair.live is None and not pair.desired.absent:
-            self.missing.add(pair.desired.id)
+        before = self._entries
         comparison.add(self.outcomes, pair, facts)
+        desired = pair.desired
+        if desired is None:
+            return
+        is_missing = pair.live is None and not desired.absent
+        if is_missing:
+            self.missing.add(desired.id)
+        # `protect` that no mark can keep is told of in a note, which counts the blocks that say it.
+        unkept = desired.protect and not comparison.context.capabilities.table_markers
+        if is_missing or unkept or self._entries > before:
+            self.blocks[desired.id] = desired
+
+    @property
+    def _entries(self) -> int:
+        return len(self.outcomes.changes) + len(self.outcomes.guards) + len(self.outcomes.blocked)
+
+
+def _questions(found: Iterable[Pair]) -> list[Questions]:
+    waiting = list(found)
+    together = (waiting[start : start + _QUESTIONS_TOGETHER] for start in range(0, len(waiting), _QUESTIONS_TOGETHER))
+    return [Questions(len(some), packed(some)) for some in together]
 
 
 def _is_in_question(pair: Pair, select: Scope) -> bool:
@@ -149,6 +171,10 @@ class Found:
 
     ``late`` are the tables of namespaces that no unit was made for; ``tables`` are all of them, where the driver wants
     them. ``selected`` are the globs that some table is in.
+
+    Of files of the manifest that were read there: ``wanted`` are their namespaces, ``blocks`` is how many tables they
+    have, ``texts`` what the digest takes of these, and ``homeless`` are those that are in no namespace listed. With
+    ``amiss``, the manifest has to be loaded as a whole.
     """
 
     compared: Compared = field(default_factory=Compared)
@@ -159,6 +185,11 @@ class Found:
     selected: set[Scope] = field(default_factory=set)
     failures: list[Failure] = field(default_factory=list)
     count: int = 0
+    wanted: dict[Identifier, DesiredNamespace] = field(default_factory=dict)
+    blocks: int = 0
+    texts: dict[str, bytes] = field(default_factory=dict)
+    homeless: list[Questions] = field(default_factory=list)
+    amiss: bool = False
 
     def merge(self, other: Found) -> None:
         """Add what was found in other units of the same catalog."""
@@ -170,6 +201,11 @@ class Found:
         self.selected |= other.selected
         self.failures += other.failures
         self.count += other.count
+        self.wanted.update(other.wanted)
+        self.blocks += other.blocks
+        self.texts.update(other.texts)
+        self.homeless += other.homeless
+        self.amiss |= other.amiss
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,19 +217,32 @@ class Reader:
         comparisons: how their tables are compared.
         whole: the catalogs whose tables the driver wants all of.
         globs: of each catalog, the parts of which is to be told whether a table is in them.
+        manifest: reads the files of the manifest that shares have.
     """
 
     specs: Mapping[str, CatalogSpec]
     comparisons: Mapping[str, Comparison]
     whole: Collection[str]
     globs: Mapping[str, Collection[Scope]]
+    manifest: ApartReader | None = None
 
     def __call__(self, share: Share, last_attempt: bool) -> Found:
         """Return what is in a share, compared as far as it can be."""
+        with collector_paused():
+            return self._read(share, last_attempt)
+
+    def _read(self, share: Share, last_attempt: bool) -> Found:
         name = share.unit.spec.name
         unit, found = share.read_with(self.specs[name]), Found()
         here: dict[Identifier, LiveTable] = {}
-        for reading in readings_of(unit, last_attempt=last_attempt):
+        blocks = {block.id: block for block in share.blocks}
+        for content in _contents(self.manifest, share):
+            if content is None:
+                return Found(amiss=True)
+            blocks.update((key, block) for key, block in content.tables.items() if share.has(key))
+            if share.leads:
+                self._lead(share, content, found)
+        for reading in readings_of(unit, last_attempt=last_attempt) if unit.namespaces else ():
             if isinstance(reading.found, CatalogError):
                 found.failures.append(Failure(str(reading.found), reading.found.code, reading.namespaces))
                 continue
@@ -207,9 +256,26 @@ class Reader:
         for scope in self.globs[name]:
             if any(map(scope.contains, (*here, *found.late))):
                 found.selected.add(scope)
-        blocks = {block.id: block for block in share.blocks}
         found.compared.compare(self.comparisons[name], pairs(NO_MOVES, blocks, here))
         return found
+
+    def _lead(self, share: Share, content: ApartContent, found: Found) -> None:
+        """Take what a file says that is not about the tables of one unit."""
+        found.wanted.update(content.namespaces)
+        found.blocks += len(content.tables)
+        found.texts.update(content.texts)
+        homeless = (block for key, block in content.tables.items() if key[:-1] not in share.listed)
+        found.homeless += _questions(Pair(block, None) for block in homeless)
+        if self.comparisons[share.unit.spec.name].context.capabilities.namespace_kinds:
+            # What kind a namespace is depends on whether it has tables: one block of each tells.
+            homes = {key[:-1]: block for key, block in content.tables.items() if not block.absent}
+            found.compared.blocks.update((block.id, block) for block in homes.values())
+
+
+def _contents(reader: ApartReader | None, share: Share) -> Iterator[ApartContent | None]:
+    """Yield what the files of a share say of its catalog; None where the manifest has to be loaded as a whole."""
+    for file in share.files if reader else ():
+        yield reader.read(file, share.unit.spec.name) if reader else None
 
 
 # ---- asking ----------------------------------------------------------------------------------------------------------
@@ -278,13 +344,21 @@ class Finder:
 
     specs: Mapping[str, CatalogSpec]
     lookups: Mapping[str, Lookup]
+    manifest: ApartReader | None = None
 
-    def __call__(self, share: Share, last_attempt: bool) -> list[LiveTable] | Failure:
-        """Return the tables of a share that are asked for, or what could not be read."""
+    def __call__(self, share: Share, last_attempt: bool) -> list[Pair] | Failure:
+        """Return the tables of a share that are asked for, or what could not be read.
+
+        Those of them that have a block in its files have it with them.
+        """
         name = share.unit.spec.name
-        found: list[LiveTable] = []
+        live: dict[Identifier, LiveTable] = {}
         for reading in readings_of(share.read_with(self.specs[name]), last_attempt=last_attempt):
             if isinstance(reading.found, CatalogError):
                 return Failure(str(reading.found), reading.found.code, reading.namespaces)
-            found += self.lookups[name].among(reading.found.tables)
-        return found
+            live.update((table.id, table) for table in self.lookups[name].among(reading.found.tables))
+        blocks: dict[Identifier, DesiredTable] = {}
+        for content in _contents(self.manifest, share) if live else ():
+            if content is not None:
+                blocks.update((key, block) for key, block in content.tables.items() if key in live)
+        return [Pair(blocks.get(key), table) for key, table in live.items()]

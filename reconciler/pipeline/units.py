@@ -24,7 +24,16 @@ if TYPE_CHECKING:
     from reconciler.names import Scope
     from reconciler.operations.connections import CatalogSpec
 
-__all__ = ["DEFAULT_PARTITIONS", "DEFAULT_SPLIT", "Unit", "list_units", "units_of"]
+__all__ = [
+    "DEFAULT_PARTITIONS",
+    "DEFAULT_SPLIT",
+    "Listing",
+    "Unit",
+    "grouped",
+    "list_catalogs",
+    "list_units",
+    "units_of",
+]
 
 DEFAULT_PARTITIONS = 256
 """About how many tasks read all catalogs together, at most, unless somebody says otherwise."""
@@ -51,13 +60,17 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class _Listing:
-    """The namespaces of a catalog, each with those directly in it, and the names in those that hold many tables."""
+class Listing:
+    """The namespaces of a catalog, each with those directly in it, and the names in those that hold many tables.
+
+    These have more than ``split``.
+    """
 
     spec: CatalogSpec
     selected: Scope
     children: Mapping[Identifier, Sequence[Identifier]]
     large: Mapping[Identifier, Sequence[str]] = field(default_factory=dict)
+    split: int = DEFAULT_SPLIT
 
 
 def list_units(
@@ -76,19 +89,26 @@ def list_units(
         LancensError: a catalog cannot be reached from other processes, or does not take its configuration. What
             cannot be listed is not an error yet: the task that reads it says so.
     """
+    listings = list_catalogs(specs, split=split, namespaces=namespaces)
+    size = ceil(sum(len(listing.children) for listing in listings) / partitions)
+    return [unit for listing in listings for unit in grouped(listing, max(size, 1))]
+
+
+def list_catalogs(
+    specs: Collection[CatalogSpec], *, split: int = DEFAULT_SPLIT, namespaces: Scope = EVERYTHING
+) -> list[Listing]:
+    """Return the namespaces of each of the catalogs; the arguments and the errors raised are :func:`list_units`'s."""
     for spec in specs:
         _require_reachable(spec)
     if not specs:
         return []
     with ThreadPoolExecutor(max_workers=min(len(specs), 16)) as pool:
-        listings = list(pool.map(partial(_list, split=split, selected=namespaces), specs))
-    size = ceil(sum(len(listing.children) for listing in listings) / partitions)
-    return [unit for listing in listings for unit in _grouped(listing, max(size, 1), split)]
+        return list(pool.map(partial(_list, split=split, selected=namespaces), specs))
 
 
 def units_of(backend: Backend, spec: CatalogSpec, *, size: int, split: int = DEFAULT_SPLIT) -> list[Unit]:
     """Return the units of one connected catalog, ``size`` namespaces each."""
-    return list(_grouped(_listing(backend, spec, split, EVERYTHING), size, split))
+    return list(grouped(_listing(backend, spec, split, EVERYTHING), size))
 
 
 def _require_reachable(spec: CatalogSpec) -> None:
@@ -101,12 +121,12 @@ def _require_reachable(spec: CatalogSpec) -> None:
         )
 
 
-def _list(spec: CatalogSpec, split: int, selected: Scope) -> _Listing:
+def _list(spec: CatalogSpec, split: int, selected: Scope) -> Listing:
     with spec.connect() as backend:
         return _listing(backend, spec, split, selected.folded() if backend.capabilities.folds_case else selected)
 
 
-def _listing(backend: Backend, spec: CatalogSpec, split: int, selected: Scope) -> _Listing:
+def _listing(backend: Backend, spec: CatalogSpec, split: int, selected: Scope) -> Listing:
     children: dict[Identifier, Sequence[Identifier]] = {}
     level: list[Identifier] = [()] if spec.scope.reaches(()) else []
     while level:
@@ -117,10 +137,10 @@ def _listing(backend: Backend, spec: CatalogSpec, split: int, selected: Scope) -
         below = filter(spec.scope.reaches, chain.from_iterable(names or () for names in found))
         level = [child for child in below if selected.contains(child) or selected.reaches(child)]
     if not backend.reads_by_name:
-        return _Listing(spec, selected, children)
+        return Listing(spec, selected, children)
     named = in_parallel(partial(_tables, backend, spec.scope), children, backend.parallelism)
     large = {parent: names for parent, names in zip(children, named, strict=True) if len(names) > split}
-    return _Listing(spec, selected, children, large)
+    return Listing(spec, selected, children, large, split)
 
 
 def _children(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[Identifier] | None:
@@ -145,15 +165,25 @@ def _tables(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[str]
     return [name for name in sorted(set(names)) if check_name(name) is None and scope.contains((*parent, name))]
 
 
-def _grouped(listing: _Listing, size: int, split: int) -> Iterator[Unit]:
-    """Yield the units of a catalog, neighbours together, as they have their parents in common."""
-    small = sorted(set(listing.children) - set(listing.large))
+def grouped(listing: Listing, size: int, among: Collection[Identifier] | None = None) -> Iterator[Unit]:
+    """Yield the units of a catalog, ``size`` namespaces each, neighbours together: they have their parents in common.
+
+    Args:
+        listing: the namespaces.
+        size: how many go together; one that is read in parts is alone.
+        among: only these of them, where given.
+    """
+    wanted = listing.children.keys() if among is None else listing.children.keys() & among
+    small = sorted(wanted - listing.large.keys())
     for start in range(0, len(small), size):
         group = tuple(small[start : start + size])
         known = frozenset(chain.from_iterable(listing.children[parent] for parent in group))
         yield Unit(listing.spec, group, known, selected=listing.selected)
     for parent, names in listing.large.items():
-        first, *others = (frozenset(names[start : start + split]) for start in range(0, len(names), split))
+        if parent not in wanted:
+            continue
+        parts = range(0, len(names), listing.split)
+        first, *others = (frozenset(names[start : start + listing.split]) for start in parts)
         # The first part is whatever the others do not name, so nothing is left out that was made since.
         known, others_names = frozenset(listing.children[parent]), frozenset(names) - first
         yield Unit(listing.spec, (parent,), known, without=others_names, selected=listing.selected)

@@ -190,11 +190,15 @@ def _summary(source: CatalogInput, outcomes: Outcomes, comparison: Comparison, s
         removed_tables=sum(1 for one in owners if comparison.is_removable(*one)),
         unnamed_tables=outcomes.unnamed_tables,
         unmanaged_tables=outcomes.unmanaged_tables,
-        desired_objects=mirrored.own if mirrored else len(source.desired.tables) + len(source.desired.namespaces),
+        desired_objects=mirrored.own if mirrored else _blocks(source),
         mirrored_tables=mirrored.tables if mirrored else None,
         unmirrored_tables=sum(1 for _ in unmirrored),
         service=source.service,
     )
+
+
+def _blocks(source: CatalogInput) -> int:
+    return len(source.desired.tables) + len(source.desired.namespaces) + source.blocks_elsewhere
 
 
 def _namespace_outcomes(

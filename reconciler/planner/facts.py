@@ -119,7 +119,8 @@ class CatalogInput:
 
     ``impl`` is for display; ``service`` tells the service and its configuration apart from others, so that a plan
     reviewed for one is not carried out on another. ``mirrored`` is what the catalog is to have of another one, which is
-    in ``desired`` already.
+    in ``desired`` already. ``blocks_elsewhere`` is how many blocks of tables are not in it: they are of tables that are
+    as they should be.
     """
 
     desired: DesiredCatalog
@@ -130,6 +131,7 @@ class CatalogInput:
     options: PlanOptions = PlanOptions()
     service: str = ""
     mirrored: Mirrored | None = None
+    blocks_elsewhere: int = 0
 
 
 @dataclass(frozen=True, slots=True)

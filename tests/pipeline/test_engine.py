@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from reconciler import load, plan
 from reconciler.backends.dir import DirBackend
-from reconciler.errors import LancensError
-from reconciler.manifest import Manifest
-from reconciler.names import Identifier
+from reconciler.errors import LancensError, ManifestError
+from reconciler.manifest import Manifest, ManifestInParts, load_in_parts
+from reconciler.names import EVERYTHING, Identifier
 from reconciler.operations.connections import CatalogSpec
 from reconciler.pipeline import engine
 from reconciler.pipeline.engine import plan_on_spark
-from reconciler.pipeline.units import Unit, list_units
+from reconciler.pipeline.units import Listing, list_catalogs
 from reconciler.state import (
     Capabilities,
     Column,
@@ -181,15 +181,14 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def in_small_parts(specs: Collection[CatalogSpec], *, partitions: int) -> list[Unit]:
-    """Return units in which every table is read by its name."""
-    return list_units(specs, partitions=partitions, split=1)
+def in_small_parts(specs: Collection[CatalogSpec]) -> list[Listing]:
+    """Have every table read by its name."""
+    return list_catalogs(specs, split=1)
 
 
-def unlisted(specs: Collection[CatalogSpec], *, partitions: int) -> list[Unit]:
+def unlisted(specs: Collection[CatalogSpec]) -> list[Listing]:
     """Return the root of each catalog: every namespace is one that was not listed when the work was handed out."""
-    del partitions
-    return [Unit(spec, ((),)) for spec in specs]
+    return [Listing(spec, EVERYTHING, {(): ()}) for spec in specs]
 
 
 unhurried = settings(
@@ -210,20 +209,20 @@ unhurried = settings(
         adopt=st.booleans(),
         take_over=st.booleans(),
     ),
-    st.sampled_from([list_units, in_small_parts, unlisted]),
+    st.sampled_from([list_catalogs, in_small_parts, unlisted]),
 )
 def test_the_plan_is_that_of_the_local_engine(
-    spark: SparkSession, data: Path, drawn: list[State], options: Options, units: Callable[..., list[Unit]]
+    spark: SparkSession, data: Path, drawn: list[State], options: Options, units: Callable[..., list[Listing]]
 ) -> None:
     whole = manifest_of(data, drawn)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "list_units", units)
+        patch.setattr(engine, "list_catalogs", units)
         assert spark_plan(spark, whole, options) == local_plan(whole, options)
 
 
-@pytest.mark.parametrize("units", [list_units, in_small_parts, unlisted])
+@pytest.mark.parametrize("units", [list_catalogs, in_small_parts, unlisted])
 def test_however_the_work_is_shared_out_the_plan_is_the_same(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, units: Callable[..., list[Unit]]
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, units: Callable[..., list[Listing]]
 ) -> None:
     backend = DirBackend(root=str(tmp_path / "lake"))
     for namespace in ("a", "b", "c"):
@@ -243,12 +242,87 @@ def test_however_the_work_is_shared_out_the_plan_is_the_same(
     path = tmp_path / "lancens.yaml"
     lake = {"impl": "dir", "config": {"root": "./lake"}, "namespaces": spaces}
     path.write_text(json.dumps({"version": 1, "name": "store", "catalogs": {"lake": lake}}))
-    monkeypatch.setattr(engine, "list_units", units)
+    monkeypatch.setattr(engine, "list_catalogs", units)
     made = plan(load(path))
     actions = {"update-table", "deregister-table", "create-namespace", "declare-table", "create-table"}
     assert {change.action.value for change in made.changes} == actions
     assert [one.address for one in made.blocked] == ["lake/b/t9"]
     assert spark_plan(spark, load(path), Options()) == local_plan(load(path), Options())
+
+
+def fleet(folder: Path) -> Path:
+    """Write a manifest of several files, each of which is about namespaces of its own, and a lake that differs."""
+    backend = DirBackend(root=str(folder / "lake"))
+    mark = {"lancens.managed-by": "store/lake"}
+    for namespace in ("a", "b", "c", "gone"):
+        backend.insert_namespace((namespace,), {"team": namespace, **mark, "lancens.keys": '["team"]'})
+        for number in range(3):
+            name = (namespace, f"t{number}")
+            backend.insert_table(name, backend.default_location(name), mark)
+    taken = backend.load_table(("b", "t2")).location
+    (folder / "teams").mkdir()
+    (folder / "lancens.yaml").write_text(
+        "version: 1\nname: store\ninclude: [teams/*.yaml]\nschemas: {ids: [{name: id, type: int64}]}\n"
+        "safety: {max_removal_percent: 100}\n"
+        "defaults: {tables: {properties: {tier: gold}}}\n"
+        "catalogs:\n  lake:\n    impl: dir\n    config: {root: ./lake}\n    namespaces: {own: {tables: {t: {}}}}\n"
+    )
+    head = "catalogs:\n  lake:\n    namespaces:\n"
+    (folder / "teams/a.yaml").write_text(
+        f"# of one team\nname: store\n{head}      a:  # properties\n        properties: {{team: other}}\n"
+        "        tables:\n"
+        "          t0: {properties: {tier: {unset: true}}}\n          t1: {}\n          t9: {schema: ids}\n"
+        "          t2: {absent: true}\n          never: {absent: true}\n"
+        "        namespaces:\n          deep: {tables: {t: {}}}\n"
+    )
+    (folder / "teams/b.yaml").write_text(
+        f"{head}      b:\n        tables:\n          t0: {{}}\n          t1: {{}}\n"
+        f"          t2: {{properties: {{tier: {{unset: true}}}}}}\n          t9: {{schema: ids, location: '{taken}'}}\n"
+        "      new:\n        tables:\n          near: {location: ../lake/near, schema: ids}\n          far: {}\n"
+    )
+    (folder / "teams/c.yaml").write_text(
+        f"{head}      c: {{tables: {{t0: {{}}, t1: {{}}, t2: {{}}}}}}\n      shared: {{}}\n"
+    )
+    (folder / "teams/d.yaml").write_text(f"{head}      shared: {{tables: {{t: {{}}}}}}\n")
+    return folder / "lancens.yaml"
+
+
+@pytest.mark.parametrize("listing", [list_catalogs, in_small_parts, unlisted])
+def test_files_that_executors_read_make_no_other_plan(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listing: Callable[..., list[Listing]]
+) -> None:
+    path = fleet(tmp_path)
+    monkeypatch.setattr(engine, "list_catalogs", listing)
+    parts = load_in_parts(path)
+    assert isinstance(parts, ManifestInParts)
+    assert [Path(file.file.name).name for file in parts.files] == ["a.yaml", "b.yaml"]  # `shared` is in c and in d
+    made = plan(load(path))
+    assert {change.action.value for change in made.changes} == {
+        *("update-namespace", "update-table", "deregister-table", "create-namespace", "declare-table", "create-table"),
+        "drop-namespace",
+    }
+    assert [one.address for one in made.blocked] == ["lake/b/t9"]
+
+    def not_needed() -> Manifest:
+        pytest.fail("the manifest was loaded as a whole")
+
+    assert plan_on_spark(spark, replace(parts, load_whole=not_needed)).to_json() == made.to_json()
+
+
+def test_a_fault_in_a_file_that_executors_read_is_told_as_it_always_is(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = fleet(tmp_path)
+    with Path("teams/b.yaml").open("a") as file:
+        file.write("          wrong: {propertys: {}}\n")
+    parts = load_in_parts(path)
+    with pytest.raises(ManifestError) as told:
+        plan_on_spark(spark, parts)
+    with pytest.raises(ManifestError) as expected:
+        load(path)
+    assert str(told.value) == str(expected.value)
+    assert "teams/b.yaml:14:19: unknown key `propertys`" in str(told.value)
 
 
 def test_a_namespace_that_cannot_be_read_is_an_error_without_secrets(
