@@ -9,10 +9,16 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from reconciler.backends.hive.connection import Connection, connect, kerberos_faults, told_by_kerberos
+from reconciler.backends.hive.connection import (
+    Connection,
+    LoginRefusedError,
+    connect,
+    kerberos_faults,
+    told_by_kerberos,
+)
 from reconciler.backends.http.limits import SlowAnswerError, TooMuchError
 from reconciler.backends.http.scans import Scans
-from reconciler.errors import InternalError, ServiceUnavailableError
+from reconciler.errors import InternalError, ServiceUnavailableError, UnauthenticatedError
 from reconciler.state import Traffic
 
 if TYPE_CHECKING:
@@ -97,6 +103,8 @@ class Metastore:
                     return self._call(call)
             except TooMuchError as error:
                 raise InternalError(f"{self._impl}: {error}") from error
+            except LoginRefusedError as error:
+                raise UnauthenticatedError(f"{self._impl}: {error}") from None
             except SlowAnswerError as error:
                 raise ServiceUnavailableError(f"{self._impl}: {error}") from error
             except _UnreachableError as error:
