@@ -45,6 +45,7 @@ __all__ = [
     "Storage",
     "StorageKind",
     "Thresholds",
+    "Traffic",
 ]
 
 
@@ -361,6 +362,13 @@ class PropertyChanges:
         there = properties.keys()
         changed = {key: properties[key] for key in (self.set.keys() | self.remove) & there}
         return PropertyChanges(changed, frozenset(self.set.keys() - there))
+
+
+class Traffic(NamedTuple):
+    """What went over a connection so far: the requests that were sent, and the bytes of their answers."""
+
+    calls: int = 0
+    bytes: int = 0
 
 
 class LocationPolicy(Enum):

@@ -26,6 +26,7 @@ from reconciler.state import (
     Schema,
     ShownColumns,
     Snapshot,
+    Traffic,
 )
 
 __all__ = ["Backend"]
@@ -391,6 +392,13 @@ class Backend(ABC):
 
     def server_time(self) -> datetime | None:
         """Return what time the service says it is; None where it does not (optional)."""
+        return None
+
+    def traffic(self) -> Traffic | None:
+        """Return what went over the connections so far; None where nobody counts (optional).
+
+        ``lancens plan --profile`` tells it of each stage.
+        """
         return None
 
     def close(self) -> None:  # noqa: B027 - most have none
