@@ -76,7 +76,11 @@ def _config_schema(impl: str) -> dict[str, Any]:
         if one.key.endswith(".*"):
             patterns[f"^{re.escape(one.key[:-1])}."] = value
             block = {"type": "object", "additionalProperties": value}
-            keys[one.key[:-2]] = {"anyOf": [keys[one.key[:-2]], block]} if one.key[:-2] in keys else block
+            plain = keys.get(one.key[:-2])
+            keys[one.key[:-2]] = {
+                "description": (plain or value)["description"],
+                **({"anyOf": [plain, block]} if plain else block),
+            }
         else:
             keys[one.key] = value
     return {
