@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -44,15 +45,25 @@ def make_datasets(folder: Path, number: int) -> None:
 
 def serve(cores: int, folder: Path, number: int) -> None:
     """Look at every dataset whenever a line comes in, and say how many seconds that took."""
+    import pyarrow as pa
+
     from reconciler.pipeline.batches import probe_tasks
+    from reconciler.pipeline.schemas import LONG, spark_schema
     from reconciler.pipeline.session import SparkOptions, spark_session
-    from reconciler.pipeline.storage_probe import with_stored
+    from reconciler.pipeline.storage_probe import probe_many
+
+    counts = pa.schema([("rows", LONG)])
+
+    def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            found = probe_many((place, {}) for place in batch.column("location").to_pylist())
+            yield pa.RecordBatch.from_pylist([{"rows": one and one.rows} for one in found], schema=counts)
 
     places = [("lake", str(folder / "data" / f"{position}.lance")) for position in range(number)]
     with spark_session(SparkOptions(f"local[{cores}]", {"spark.driver.memory": "1g"})) as spark:
         frame = spark.createDataFrame(places, "catalog string, location string").repartition(probe_tasks(number))
         frame.persist().count()
-        looked = with_stored(frame, {"lake": {}})
+        looked = frame.mapInArrow(rows, spark_schema(counts))
         for _ in sys.stdin:
             started = perf_counter()
             looked.write.format("noop").mode("overwrite").save()

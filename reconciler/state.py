@@ -16,6 +16,7 @@ from reconciler.names import EVERYTHING, Identifier, Scope
 
 __all__ = [
     "DEFAULT_PARALLELISM",
+    "NOTHING_EXPECTED",
     "Capabilities",
     "Column",
     "DesiredCatalog",
@@ -24,6 +25,7 @@ __all__ = [
     "DesiredNamespace",
     "DesiredTable",
     "Evolve",
+    "Expectations",
     "ExtraColumns",
     "Fault",
     "ForeignTable",
@@ -43,6 +45,7 @@ __all__ = [
     "Storage",
     "StorageKind",
     "Thresholds",
+    "Traffic",
 ]
 
 
@@ -159,6 +162,27 @@ class Fault(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Expectations:
+    """What a block expects of a table's data. An audit compares; no plan makes it so.
+
+    Args:
+        indices: columns that an index is to be on.
+        max_fragments: how many fragments it may have.
+        max_versions: how many versions.
+        max_age_days: how many days ago its last commit may be.
+    """
+
+    indices: tuple[str, ...] = ()
+    max_fragments: int | None = None
+    max_versions: int | None = None
+    max_age_days: int | None = None
+
+
+NOTHING_EXPECTED = Expectations()
+"""What is expected where nobody says anything."""
+
+
+@dataclass(frozen=True, slots=True)
 class DesiredTable:
     """One table block, or what a mirror asks for. ``location`` None leaves the place to the catalog; ``schema`` None
     leaves it to the data.
@@ -180,6 +204,7 @@ class DesiredTable:
     secret_keys: frozenset[str] = frozenset()
     mirrors: Origin | None = None
     refused: Fault | None = None
+    expect: Expectations = NOTHING_EXPECTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +306,11 @@ class ForeignTable:
     location: str | None
     format: str
 
+    @property
+    def is_marked(self) -> bool:
+        """Whether the entry is marked as a Lance table, and is of the wrong type."""
+        return self.format.partition(",")[0].lower() == "lance"
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -332,6 +362,13 @@ class PropertyChanges:
         there = properties.keys()
         changed = {key: properties[key] for key in (self.set.keys() | self.remove) & there}
         return PropertyChanges(changed, frozenset(self.set.keys() - there))
+
+
+class Traffic(NamedTuple):
+    """What went over a connection so far: the requests that were sent, and the bytes of their answers."""
+
+    calls: int = 0
+    bytes: int = 0
 
 
 class LocationPolicy(Enum):

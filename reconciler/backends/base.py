@@ -26,6 +26,7 @@ from reconciler.state import (
     Schema,
     ShownColumns,
     Snapshot,
+    Traffic,
 )
 
 __all__ = ["Backend"]
@@ -358,6 +359,13 @@ class Backend(ABC):
         root: str | None = getattr(self.config, "root", None)
         return () if root is None else (root,)
 
+    def root_keys(self) -> frozenset[str]:
+        """Return the properties of namespaces that say under which place tables go by themselves (optional).
+
+        Without an answer of the backend's own, those that say where a namespace is.
+        """
+        return self.capabilities.namespace_places
+
     def storage_options(self) -> dict[str, str]:
         """Return the options for opening this catalog's datasets with pylance (optional)."""
         return dict(self.config.storage)
@@ -384,6 +392,13 @@ class Backend(ABC):
 
     def server_time(self) -> datetime | None:
         """Return what time the service says it is; None where it does not (optional)."""
+        return None
+
+    def traffic(self) -> Traffic | None:
+        """Return what went over the connections so far; None where nobody counts (optional).
+
+        ``lancens plan --profile`` tells it of each stage.
+        """
         return None
 
     def close(self) -> None:  # noqa: B027 - most have none

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -22,8 +22,8 @@ from reconciler.cli.options import (
 from reconciler.cli.spark_options import spark_flags, tell_of_missing_roots
 from reconciler.display import count
 from reconciler.errors import LancensError
-from reconciler.pipeline.records import Severity
-from reconciler.pipeline.rules import NEEDS_MANIFEST, RULES
+from reconciler.pipeline.records import Depth, Severity
+from reconciler.pipeline.rules import LIMITS, NEEDS_MANIFEST, RULES
 from reconciler.state import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:
@@ -33,6 +33,24 @@ if TYPE_CHECKING:
 _MOST_NAMED = 10
 _SEVERITIES = [severity.value for severity in Severity]
 _RULE = click.Choice(list(RULES))
+_LIMIT_NAMES = [name.replace("_", "-") for name in LIMITS]
+
+
+def _read_limits(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, int]:
+    """Return what ``--limit`` sets, by the names that the rules use.
+
+    Raises:
+        click.BadParameter: a limit has no such name, or no such number.
+    """
+    limits: dict[str, int] = {}
+    for text in given:
+        name, _equals, number = text.partition("=")
+        if name not in _LIMIT_NAMES:
+            raise click.BadParameter(f"'{name}' is not one of {', '.join(map(repr, _LIMIT_NAMES))}")
+        if not (number.isascii() and number.isdecimal()):
+            raise click.BadParameter(f"'{text}': expected a whole number from 0 on, as in {name}=100")
+        limits[name.replace("-", "_")] = int(number)
+    return limits
 
 
 @click.command("audit", epilog=f"Rules: {', '.join(RULES)}.")
@@ -47,6 +65,21 @@ _RULE = click.Choice(list(RULES))
     show_default=True,
     metavar="DAYS",
     help="A last commit older than this makes a table stale.",
+)
+@click.option(
+    "--depth",
+    type=click.Choice([depth.value for depth in Depth]),
+    default=Depth.FILES.value,
+    show_default=True,
+    help="Read the latest version of each dataset (quick), or list its files as well, once (files).",
+)
+@click.option(
+    "--limit",
+    "limits",
+    multiple=True,
+    metavar="NAME=N",
+    callback=_read_limits,
+    help=f"How much is too much: {', '.join(_LIMIT_NAMES)}. Can be repeated.",
 )
 @click.option("--rule", "rules", multiple=True, type=_RULE, metavar="RULE", help="Run this rule only. Can be repeated.")
 @click.option("--skip-rule", "skipped", multiple=True, type=_RULE, metavar="RULE", help="Leave this rule out.")
@@ -73,6 +106,8 @@ def command(
     out: str | None,
     history: str | None,
     stale_after: int,
+    depth: str,
+    limits: Mapping[str, int],
     rules: tuple[str, ...],
     skipped: tuple[str, ...],
     fail_on: Literal["error", "warning", "note", "never"],
@@ -109,7 +144,12 @@ def command(
 
     earlier = runs.read(history, {}) if history is not None else []
     options = AuditOptions(
-        now=datetime.now(UTC), stale_after=timedelta(days=stale_after), rules=applied, parallelism=parallelism
+        now=datetime.now(UTC),
+        stale_after=timedelta(days=stale_after),
+        depth=Depth(depth),
+        limits=limits,
+        rules=applied,
+        parallelism=parallelism,
     )
     with spark_session(spark) as session:
         document = audit(session, manifest, options)

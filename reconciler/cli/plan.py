@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Compare in this process, or on Spark for catalogs too large for it. The plan is the same.",
 )
+@click.option("--profile", metavar="FILE", help="Write where the time went, by stage and catalog, as JSON.")
 @spark_flags
 def command(
     flags: PlanFlags,
@@ -36,6 +37,7 @@ def command(
     out: str | None,
     detailed_exitcode: bool,
     engine: str,
+    profile: str | None,
     spark: SparkOptions,
 ) -> None:
     """Show what apply would change. Nothing is changed.
@@ -54,7 +56,9 @@ def command(
     """
     if engine == "local" and (spark.master or spark.conf):
         raise click.UsageError("--master and --spark-conf are for --engine spark")
-    plan = plan_and_show(flags, form, full=full, spark=spark if engine == "spark" else None)
+    if engine == "spark" and profile is not None:
+        raise click.UsageError("--profile is for --engine local; Spark has a page of its own on each stage")
+    plan = plan_and_show(flags, form, full=full, spark=spark if engine == "spark" else None, profiled=profile)
     if out is not None:
         write_result(plan.to_json(), out)
         say(f"Saved to {out}; `lancens apply {out}` carries out exactly this.", err=True)

@@ -16,6 +16,7 @@ from reconciler.cli.options import Format, PlanFlags, load_manifest, load_manife
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest, ManifestInParts
+    from reconciler.operations.profile import Profile
     from reconciler.pipeline.session import SparkOptions
     from reconciler.planner.entries import Key
     from reconciler.planner.plan import Plan
@@ -43,8 +44,11 @@ def _reading(manifest: Manifest) -> Iterator[None]:
         yield
 
 
-def make_plan(flags: PlanFlags, manifest: Manifest) -> Plan:
-    """Return the plan, saying on stderr what was read; thresholds are not looked at yet."""
+def make_plan(flags: PlanFlags, manifest: Manifest, profile: Profile | None = None) -> Plan:
+    """Return the plan, saying on stderr what was read; thresholds are not looked at yet.
+
+    ``profile`` gets what each stage took.
+    """
     from reconciler.operations.plan import plan
 
     with _timed() as told, _reading(manifest):
@@ -55,6 +59,7 @@ def make_plan(flags: PlanFlags, manifest: Manifest) -> Plan:
             take_over=flags.take_over,
             allow_mass_removal=True,
             parallelism=flags.parallelism,
+            profile=profile,
         )
         told.append(made)
     return made
@@ -107,24 +112,36 @@ def what_goes(flags: PlanFlags, plan: Plan, manifest: Manifest) -> Mapping[Key, 
     return look_at_removed(plan, manifest, parallelism=flags.parallelism)
 
 
-def plan_and_show(flags: PlanFlags, form: Format, *, full: bool, spark: SparkOptions | None = None) -> Plan:
+def plan_and_show(
+    flags: PlanFlags, form: Format, *, full: bool, spark: SparkOptions | None = None, profiled: str | None = None
+) -> Plan:
     """Load, plan and print; a plan that removes too much is printed and then refused.
+
+    ``profiled`` is the file that is told where the time went.
 
     Raises:
         SafetyError: too much would be removed.
     """
+    from reconciler.operations.profile import Profile
     from reconciler.planner.safety import check_removals
 
+    profile = Profile()
     if spark is None:
-        manifest = load_manifest(flags.manifests, flags.variables)
-        plan = make_plan(flags, manifest)
+        with profile.stage("manifest"):
+            manifest = load_manifest(flags.manifests, flags.variables)
+        plan = make_plan(flags, manifest, profile)
     else:
         from reconciler.manifest import ManifestInParts
 
         loaded = load_manifest_in_parts(flags.manifests, flags.variables)
         plan = _make_plan_on_spark(flags, loaded, spark)
         manifest = loaded.manifest if isinstance(loaded, ManifestInParts) else loaded
-    print_plan(plan, form, full=full, removed={} if form == "json" else what_goes(flags, plan, manifest))
+    with profile.stage("removed data"):
+        removed = {} if form == "json" else what_goes(flags, plan, manifest)
+    with profile.stage("output"):
+        print_plan(plan, form, full=full, removed=removed)
+    if profiled is not None:
+        write_result(profile.to_json(), profiled)
     if not flags.allow_mass_removal:
         check_removals(plan)
     return plan

@@ -1,4 +1,4 @@
-"""The test kit every backend passes, shipped so that third parties run it on theirs.
+"""The test kit every backend passes, and any ``LanceNamespace`` can be put to.
 
 ``lancens conformance --impl dir --config root=...`` prints a table of operation and result;
 ``pytest --pyargs reconciler.conformance`` runs the same checks as tests; :func:`verify` is for a backend's own tests.
@@ -34,18 +34,23 @@ def run(
     *,
     namespace: Sequence[str] = (),
     scratch: str | None = None,
+    starting: Callable[[Check], None] | None = None,
     progress: Callable[[Result], None] | None = None,
 ) -> Report:
     """Run every check against the catalog that ``impl`` and ``config`` name.
 
     Each check works in a namespace of its own below ``namespace`` and removes the entries it made. Datasets go to the
     catalog's default locations and stay there, or under ``scratch`` (a temporary directory when left out).
-    ``progress`` is called with each result as it comes.
+    ``starting`` is called with each check before it runs, ``progress`` with each result as it comes.
+
+    ``impl`` is a backend, or the class path of any ``LanceNamespace``: of that the operations of the specification are
+    asked only, and what it answers with Unsupported does not apply.
 
     Raises:
-        ConfigError, MissingExtraError, InvalidInputError: see ``reconciler.backends.registry.connect``.
+        ConfigError: the namespace cannot be reached, or nothing can be made where it is to be checked.
+        MissingExtraError, InvalidInputError: see ``reconciler.backends.registry.connect``.
     """
-    return _run(impl, config, checks(), namespace=namespace, scratch=scratch, progress=progress)
+    return _run(impl, config, checks(), namespace=namespace, scratch=scratch, starting=starting, progress=progress)
 
 
 def verify(

@@ -17,14 +17,18 @@ from lance_namespace import (
     DescribeTableRequest,
     DescribeTableResponse,
     DropNamespaceRequest,
+    DropTableRequest,
     LanceNamespace,
     ListNamespacesRequest,
     ListTablesRequest,
     RegisterTableRequest,
     RenameTableRequest,
 )
+from lance_namespace.errors import InvalidInputError, NamespaceNotFoundError, UnsupportedOperationError
 
 from reconciler import locations, storage
+from reconciler.conformance.others import OthersNamespace
+from reconciler.conformance.outcomes import NotApplicable, NotAsked
 from reconciler.names import Identifier
 from reconciler.namespace import CatalogNamespace
 from reconciler.state import LocationPolicy
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
 
     from reconciler.backends.base import Backend
 
-__all__ = ["AddForeign", "CheckContext", "NotApplicable", "Offer", "prepared"]
+__all__ = ["AddForeign", "CheckContext", "Offer", "prepared"]
 
 AddForeign = Callable[["Backend", Identifier], Callable[[], None]]
 """Puts an object that is not a Lance table at an identifier, past the backend, and returns what takes it away again."""
@@ -42,10 +46,6 @@ AddForeign = Callable[["Backend", Identifier], Callable[[], None]]
 
 Offer = Callable[["Backend"], LanceNamespace]
 """Returns a backend as the namespace whose operations are checked."""
-
-
-class NotApplicable(Exception):  # noqa: N818 - it is not an error
-    """The backend's capabilities say that it cannot do this; the message says which."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,8 @@ class CheckContext:
     @property
     def nests(self) -> bool:
         """Whether ``base`` can hold namespaces: where there are two kinds, the one that holds tables cannot."""
+        if not self.is_ours:
+            return self._can_nest()
         able = self.backend.capabilities
         return able.namespace_kinds is None and (able.max_depth is None or len(self.base) < able.max_depth)
 
@@ -79,6 +81,30 @@ class CheckContext:
     def renames(self) -> bool:
         """Whether tables are renamed in place within ``base`` and beside it."""
         return self.backend.asked_capabilities().renames((*self.base, "table"), (*self.base[:-1], "other", "table"))
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is a backend, which promises more than the specification, and not a namespace of others."""
+        return not isinstance(self.backend, OthersNamespace)
+
+    def need_promise(self) -> None:
+        """End the check for namespaces of others: the specification does not say what it looks at."""
+        if not self.is_ours:
+            raise NotAsked("lancens promises this of its backends, the specification does not")
+
+    def gives_place(self, table: Identifier) -> bool:
+        """Whether a table that names no location gets one."""
+        return not self.is_ours or self.backend.default_location(table) is not None
+
+    def _can_nest(self) -> bool:
+        """Return whether a namespace can be made below ``base``, by making one: nobody else says."""
+        tried = (*self.base, "lancens_nests")
+        try:
+            self.create(tried)
+            self.clear(tried)
+        except Exception:  # noqa: BLE001 - others raise what they like for it
+            return False
+        return True
 
     def nested(self, name: str = "inner", *, with_tables: bool = False) -> Identifier:
         """Return the identifier of a namespace below ``base``; the check does not apply where there can be none.
@@ -96,12 +122,21 @@ class CheckContext:
 
     def place(self, identifier: Identifier, suffix: str = "") -> str:
         """Return a location the catalog takes for a table, another one for each ``suffix``."""
+        if not self.is_ours:
+            return locations.join(self._place_of_others(), f"{identifier[-1]}{suffix}_{uuid.uuid4().hex[:8]}.lance")
         default = self.backend.default_location(identifier)
         if default is not None:
             return default if not suffix else f"{default.removesuffix('.lance')}_{suffix}.lance"
         if self.backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT:
             raise NotApplicable("the catalog takes locations under its root only and has no default")
         return locations.join(self.scratch, *self.base, f"{identifier[-1]}{suffix}.lance")
+
+    def _place_of_others(self) -> str:
+        """Return a directory in which the namespace itself puts a table."""
+        table = (*self.base, "lancens_place")
+        location = self.declare(table)
+        self.take_out(table)
+        return location.rstrip("/").rpartition("/")[0]
 
     def write(self, location: str, rows: int = 3) -> None:
         """Write a real dataset with ``rows`` rows."""
@@ -201,11 +236,41 @@ class CheckContext:
             mode=mode,
             properties=None if properties is None else dict(properties),
         )
-        return self.namespace.register_table(request).location or ""
+        try:
+            return self.namespace.register_table(request).location or ""
+        except InvalidInputError:
+            if self.is_ours:
+                raise
+            # Directories take what lies in them by its path there.
+            request.location = location.rpartition("/")[2]
+            return self.namespace.register_table(request).location or ""
 
     def deregister(self, identifier: Sequence[str]) -> Any:
         """DeregisterTable."""
         return self.namespace.deregister_table(DeregisterTableRequest(id=list(identifier)))
+
+    def take_out(self, identifier: Sequence[str]) -> None:
+        """Take a table out of the catalog: by DeregisterTable, or by DropTable where there is no such operation."""
+        try:
+            self.deregister(identifier)
+        except (NotImplementedError, UnsupportedOperationError):
+            self.namespace.drop_table(DropTableRequest(id=list(identifier)))
+
+    def clear(self, identifier: Identifier) -> None:
+        """Drop a namespace with what is in it, one by one: CASCADE may take more than a check has made."""
+        try:
+            tables = self.tables(identifier)
+        except NamespaceNotFoundError:
+            return
+        for name in tables:
+            self.take_out((*identifier, name))
+        try:
+            below = self.namespaces(identifier)
+        except (InvalidInputError, UnsupportedOperationError):
+            below = []  # there can be none
+        for name in below:
+            self.clear((*identifier, name))
+        self.drop(identifier, mode="skip")
 
     def rename(self, identifier: Sequence[str], to: Sequence[str]) -> None:
         """RenameTable."""
@@ -225,6 +290,8 @@ class CheckContext:
 
     def _needed_location(self, identifier: Sequence[str]) -> str | None:
         """Return a location where the catalog has no default; identifiers that cannot be are left to the backend."""
+        if not self.is_ours:
+            return None
         if len(identifier) != len(self.base) + 1:
             return None if self.backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT else self.scratch
         names = tuple(identifier)
@@ -251,11 +318,11 @@ def prepared(
     fewest = backend.capabilities.table_depths[0]
     levels = max(1, fewest - len(namespace), backend.capabilities.fixed_levels + 1 - len(namespace))
     base = (*namespace, *(f"lancens_check_{uuid.uuid4().hex[:12]}" for _ in range(levels)))
-    offered = offer(backend)
+    context = CheckContext(backend, connect, base, scratch, add_foreign, offer)
     for depth in range(len(namespace) + 1, len(base) + 1):
-        offered.create_namespace(CreateNamespaceRequest(id=list(base[:depth])))
+        context.create(base[:depth])
     try:
-        yield CheckContext(backend, connect, base, scratch, add_foreign, offer)
+        yield context
     finally:
         for depth in range(len(base), len(namespace), -1):
-            offered.drop_namespace(DropNamespaceRequest(id=list(base[:depth]), mode="skip", behavior="cascade"))
+            context.clear(base[:depth])

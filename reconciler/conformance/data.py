@@ -42,7 +42,7 @@ def _ipc(table: pa.Table) -> bytes:
 def _create(context: CheckContext, table: Identifier, rows: int, mode: str | None = None) -> CreateTableResponse:
     import pyarrow as pa
 
-    need(context.backend.default_location(table) is not None, "the catalog has no default location to create at")
+    need(context.gives_place(table), "the catalog has no default location to create at")
     return context.namespace.create_table(
         CreateTableRequest(id=list(table), mode=mode), _ipc(pa.table({"id": list(range(rows))}))
     )
@@ -75,6 +75,7 @@ def a_second_register_is_refused(context: CheckContext) -> None:
 @check("RegisterTable")
 def overwrite_moves_the_entry(context: CheckContext) -> None:
     """Mode overwrite points the entry at the new location; the data stays at both."""
+    context.need_promise()
     able = context.backend.capabilities
     need(able.alter_table and able.relocate_table, "the location of a table cannot be changed")
     need(not able.ignores_location, "the catalog chooses the location itself")
@@ -106,6 +107,7 @@ def metadata_comes_from_the_dataset(context: CheckContext) -> None:
 @check("DescribeTable")
 def metadata_of_no_dataset_is_an_error(context: CheckContext) -> None:
     """Where a table's location holds no dataset, its entry is described and its metadata is InvalidTableState."""
+    context.need_promise()
     table = (*context.base, "declared")
     context.declare(table)
     context.describe(table)
@@ -176,6 +178,7 @@ def creating_what_exists(context: CheckContext) -> None:
 @check("CreateTable")
 def data_in_the_way_is_left_alone(context: CheckContext) -> None:
     """Where data is already at the default place, the table goes to another one, and the data stays as it is."""
+    context.need_promise()
     need(not context.backend.capabilities.ignores_location, "the catalog chooses the location itself")
     table = (*context.base, "created")
     place = context.backend.default_location(table)
@@ -191,6 +194,7 @@ def data_in_the_way_is_left_alone(context: CheckContext) -> None:
 @check("DeclareTable")
 def a_table_made_again_has_no_old_rows(context: CheckContext) -> None:
     """A table that is deregistered and declared again under its name does not show the rows it had."""
+    context.need_promise()
     need(not context.backend.capabilities.ignores_location, "the catalog chooses the location itself")
     table = (*context.base, "again")
     need(context.backend.default_location(table) is not None, "the catalog has no default location to declare at")
@@ -205,6 +209,7 @@ def a_table_made_again_has_no_old_rows(context: CheckContext) -> None:
 @check("CreateTable")
 def creating_never_overwrites(context: CheckContext) -> None:
     """Mode overwrite would delete data: Unsupported, and the data stays."""
+    context.need_promise()
     table = (*context.base, "created")
     place = _create(context, table, rows=4).location or ""
     before = context.data(place)
@@ -215,6 +220,7 @@ def creating_never_overwrites(context: CheckContext) -> None:
 @check("DropTable")
 def tables_are_never_dropped(context: CheckContext) -> None:
     """DropTable would delete data: Unsupported, and data and entry stay."""
+    context.need_promise()
     table = (*context.base, "real")
     place = context.real_table(table)
     before = context.data(place)
@@ -230,7 +236,7 @@ def pylance_writes_and_reads(context: CheckContext) -> None:
     import pyarrow as pa
 
     table = (*context.base, "through_pylance")
-    need(context.backend.default_location(table) is not None, "the catalog has no default location to write at")
+    need(context.gives_place(table), "the catalog has no default location to write at")
     data = pa.table({"id": [1, 2, 3]})
     lance.write_dataset(data, namespace_client=context.namespace, table_id=list(table))
     equal("the tables", context.tables(context.base), ["through_pylance"])

@@ -8,9 +8,17 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from lance_namespace import LanceNamespace, ListNamespacesRequest
+from lance_namespace.errors import UnsupportedOperationError
+
 from reconciler import display
 from reconciler.conformance.check import Check
-from reconciler.conformance.context import AddForeign, NotApplicable, Offer, prepared
+from reconciler.conformance.context import AddForeign, Offer, prepared
+from reconciler.conformance.others import OthersNamespace
+from reconciler.conformance.others import connect as connect_others
+from reconciler.conformance.outcomes import NotApplicable, NotAsked
+from reconciler.errors import ConfigError
+from reconciler.names import Identifier, join
 from reconciler.namespace import CatalogNamespace
 
 if TYPE_CHECKING:
@@ -52,6 +60,22 @@ class Report:
         """Return how many checks ended in ``outcome``."""
         return sum(result.outcome is outcome for result in self.results)
 
+    def document(self) -> dict[str, object]:
+        """Return the report as what JSON is made of."""
+        return {
+            "catalog": self.catalog,
+            "results": [
+                {
+                    "operation": result.check.operation,
+                    "check": result.check.name,
+                    "title": result.check.title,
+                    "outcome": result.outcome.value,
+                    "detail": result.detail,
+                }
+                for result in self.results
+            ],
+        }
+
     def table(self) -> str:
         """Return a table of operation, result and check, and a last line with the counts."""
         widest = max((len(result.check.operation) for result in self.results), default=0)
@@ -87,8 +111,14 @@ def run_check(
     try:
         with prepared(backend, connect, tuple(namespace), scratch, add_foreign, offer) as context:
             check.run(context)
+    except NotAsked:
+        raise
     except NotApplicable as reason:
         return Result(check, Outcome.NOT_APPLICABLE, str(reason))
+    except (NotImplementedError, UnsupportedOperationError) as error:
+        # What a backend cannot do its capabilities say, so one that raises this is at fault.
+        ended = Outcome.NOT_APPLICABLE if isinstance(backend, OthersNamespace) else Outcome.FAILED
+        return Result(check, ended, f"{type(error).__name__}: {error}")
     except AssertionError as fault:
         return Result(check, Outcome.FAILED, str(fault))
     except Exception as error:  # noqa: BLE001 - whatever a backend raises where it should not is a finding
@@ -103,26 +133,67 @@ def run(
     *,
     namespace: Sequence[str] = (),
     scratch: str | None = None,
+    starting: Callable[[Check], None] | None = None,
     progress: Callable[[Result], None] | None = None,
 ) -> Report:
     """Run ``checks`` against the catalog that ``impl`` and ``config`` name."""
-    from reconciler.backends import registry
-
-    backend = registry.connect(impl, config)
+    connect, offer = _connection(impl, config)
+    backend = connect()
     results = []
     try:
         with tempfile.TemporaryDirectory(prefix="lancens-conformance-") as folder:
+            place = scratch or folder
+            _require_working_place(backend, connect, tuple(namespace), place, offer)
             for check in checks:
-                result = run_check(
-                    check,
-                    backend,
-                    lambda: registry.connect(impl, config),
-                    namespace=namespace,
-                    scratch=scratch or folder,
-                )
+                if starting is not None:
+                    starting(check)
+                try:
+                    result = run_check(check, backend, connect, namespace=namespace, scratch=place, offer=offer)
+                except NotAsked:
+                    continue
                 results.append(result)
                 if progress is not None:
                     progress(result)
     finally:
         backend.close()
     return Report(backend.namespace_id(), tuple(results))
+
+
+def _connection(impl: str, config: Mapping[str, str]) -> tuple[Callable[[], Backend], Offer]:
+    """Return what connects to a backend, or to a namespace of others where no backend has the name."""
+    from reconciler.backends import registry
+
+    if impl in registry.names():
+        return lambda: registry.connect(impl, config), CatalogNamespace
+    if "." not in impl:
+        registry.backend_class(impl)  # it has no such name either, and says which there are
+    return connect_others(impl, config), _client
+
+
+def _client(backend: Backend) -> LanceNamespace:
+    assert isinstance(backend, OthersNamespace)
+    return backend.client
+
+
+def _require_working_place(
+    backend: Backend, connect: Callable[[], Backend], namespace: Identifier, scratch: str, offer: Offer
+) -> None:
+    """Raise ConfigError where no check could run: the catalog cannot be reached, or no namespace be made there."""
+    shown = f"namespace `{join(namespace)}`" if namespace else "the root"
+    try:
+        offer(backend).list_namespaces(ListNamespacesRequest(id=list(namespace), limit=1))
+    except UnsupportedOperationError:
+        pass
+    except Exception as error:
+        raise ConfigError(
+            f"{backend.namespace_id()}: the namespaces of {shown} cannot be listed, so nothing was checked: "
+            f"{error}; check `--config` and `--namespace`"
+        ) from error
+    try:
+        with prepared(backend, connect, namespace, scratch, None, offer):
+            pass
+    except Exception as error:
+        raise ConfigError(
+            f"{backend.namespace_id()}: no namespace can be made and dropped again in {shown}, so nothing was checked: "
+            f"{error}; name one in which it can with `--namespace`"
+        ) from error

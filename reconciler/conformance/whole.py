@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from lance_namespace.errors import NamespaceAlreadyExistsError, TableAlreadyExistsError
 
 from reconciler import locations
 from reconciler.backends.scoping import snapshot_within
-from reconciler.conformance.check import FaultError, check, equal, need
+from reconciler.conformance.check import check, equal, need
 from reconciler.conformance.context import CheckContext
+from reconciler.conformance.outcomes import FaultError
 from reconciler.names import ChildrenOf, Only, Scope
 
 _THREADS = 8
@@ -76,7 +78,7 @@ def a_scan_keeps_to_its_scope(context: CheckContext) -> None:
         equal("the table's namespace is there", context.base in seen.namespaces, wanted=True)
         equal("the other namespace is there", other in seen.namespaces, wanted=False)
     finally:
-        context.drop(other, mode="skip", behavior="cascade")
+        context.clear(other)
 
 
 @check("scan")
@@ -98,7 +100,7 @@ def a_scan_of_literal_names_is_its_part_of_the_whole(context: CheckContext) -> N
         parts = [context.backend.scan(scope) for scope in scopes]
         whole = context.backend.scan()
     finally:
-        context.drop(sibling, mode="skip", behavior="cascade")
+        context.clear(sibling)
     for scope, part in zip(scopes, parts, strict=True):
         wanted = snapshot_within(scope, whole.namespaces.values(), whole.tables.values())
         equal(f"the tables of {scope.patterns}", part.tables, wanted.tables)
@@ -108,6 +110,7 @@ def a_scan_of_literal_names_is_its_part_of_the_whole(context: CheckContext) -> N
 @check("scan")
 def foreign_tables_are_told_apart(context: CheckContext) -> None:
     """A table of another format is among the foreign tables of its namespace, each of which is in that itself."""
+    context.need_promise()
     need(context.add_foreign is not None, "no way was given to make a foreign object")
     assert context.add_foreign is not None
     context.declare((*context.base, "ours"))
@@ -134,6 +137,7 @@ def a_scan_of_nothing_is_empty(context: CheckContext) -> None:
 @check("concurrency")
 def threads_declare_tables_of_their_own(context: CheckContext) -> None:
     """Eight threads on one backend declare tables of different names: all are there."""
+    context.need_promise()
     names = [f"t{number}" for number in range(_THREADS * 2)]
     with ThreadPoolExecutor(_THREADS) as pool:
         list(pool.map(lambda name: context.declare((*context.base, name)), names))
@@ -143,6 +147,7 @@ def threads_declare_tables_of_their_own(context: CheckContext) -> None:
 @check("concurrency")
 def threads_declare_the_same_table(context: CheckContext) -> None:
     """Eight threads declare one table: one succeeds, the others get TableAlreadyExists, one entry is there."""
+    context.need_promise()
     table = (*context.base, "contended")
     won = _winners(TableAlreadyExistsError, lambda number: context.declare(table, {"winner": str(number)}))
     equal("how many succeeded", len(won), 1)
@@ -154,6 +159,7 @@ def threads_declare_the_same_table(context: CheckContext) -> None:
 @check("concurrency")
 def threads_create_the_same_namespace(context: CheckContext) -> None:
     """Eight threads create one namespace: one succeeds, the others get NamespaceAlreadyExists."""
+    context.need_promise()
     other = (*context.base[:-1], context.base[-1] + "_contended")
     try:
         won = _winners(NamespaceAlreadyExistsError, lambda number: context.create(other, {"winner": str(number)}))
@@ -183,8 +189,9 @@ def a_second_connection_sees_the_same(context: CheckContext) -> None:
     try:
         need(other.namespace_id() == context.backend.namespace_id(), "each connection is a catalog of its own")
         context.declare((*context.base, "shared"))
-        equal("the tables", list(other.child_tables(context.base)), ["shared"])
-        other.remove_table((*context.base, "shared"))
+        seen = replace(context, backend=other)
+        equal("the tables", seen.tables(context.base), ["shared"])
+        seen.take_out((*context.base, "shared"))
         equal("the tables after the other's deregister", context.tables(context.base), [])
     finally:
         if other is not context.backend:
@@ -194,6 +201,7 @@ def a_second_connection_sees_the_same(context: CheckContext) -> None:
 @check("connection")
 def the_connections_name_holds_no_secret(context: CheckContext) -> None:
     """The text that names a connection starts with the implementation and holds no storage option's value."""
+    context.need_promise()
     text = context.backend.namespace_id()
     equal("the implementation is named", text.startswith(f"{context.backend.impl}: "), wanted=True)
     shown = [key for key, value in context.backend.config.storage.items() if len(value) > 3 and value in text]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from collections.abc import Mapping as MappingOf
 from typing import TypeAlias, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from reconciler.manifest.faults import Faults, expected_keys
-from reconciler.manifest.models import Block, ColumnBlock, ColumnError, MovedBlock, Nothing
+from reconciler.manifest.models import Block, ColumnBlock, ColumnError, ExpectBlock, MovedBlock, Nothing
 from reconciler.manifest.nodes import Mapping, Node, Place, Scalar, Sequence
 from reconciler.manifest.variables import (
     Placeholder,
@@ -26,6 +27,7 @@ BlockT = TypeVar("BlockT", bound=Block)
 
 Plain: TypeAlias = "str | list[Plain] | dict[str, Plain]"
 
+_NESTED: MappingOf[str, type[Block]] = {"moved": MovedBlock, "expect": ExpectBlock}
 _SHAPES = {
     "dict_type": "a block of keys",
     "model_type": "a block of keys",
@@ -36,7 +38,7 @@ _SHAPES = {
 # Values of these keys are never templates: `config` is resolved when a connection is made.
 _VERBATIM = frozenset({"version", "name", "impl", "config"})
 # Values of these keys are shown, and are names rather than values: none of them can be a secret.
-_SHOWN = frozenset({"from", "into", "kind", "moved", "names", "schema", "schemas", "scope", "select"})
+_SHOWN = frozenset({"expect", "from", "into", "kind", "moved", "names", "schema", "schemas", "scope", "select"})
 
 
 def entries_of(node: Node | None) -> dict[str, Node]:
@@ -137,7 +139,7 @@ class BlockReader:
         kind = detail["type"]
         if kind == "extra_forbidden":
             key = str(location[-1])
-            owner = model if len(location) == 1 else MovedBlock if location[0] == "moved" else ColumnBlock
+            owner = model if len(location) == 1 else _NESTED.get(str(location[0]), ColumnBlock)
             found = _node_at(node, location)
             where = what if len(location) == 1 else _entry_of(what, location)
             self.faults.at(found.key_place, f"unknown key `{key}` in {where}; {expected_keys(key, _keys(owner))}")
@@ -177,6 +179,8 @@ def _entry_of(what: str, location: tuple[int | str, ...]) -> str:
     """Return what an entry of a list is called whose place in the block ``what`` is ``location``."""
     if location[0] == "moved":
         return f"an entry of `moved` in {what}"
+    if location[0] == "expect":
+        return f"`expect` of {what}"
     return f"a column of schema {location[1]}" if location[0] == "schemas" else f"a column of {what}"
 
 

@@ -21,6 +21,7 @@ from reconciler.state import (
     Capabilities,
     DesiredNamespace,
     DesiredTable,
+    Expectations,
     LocationPolicy,
     Schema,
 )
@@ -222,6 +223,7 @@ class CatalogReader:
             evolve=block.evolve,
             extra_columns=block.extra_columns,
             probe=block.probe,
+            expect=_expectations(block),
             absent=block.absent,
             protect=block.protect,
             secret_keys=self._secret_keys(node, block.properties),
@@ -242,13 +244,14 @@ class CatalogReader:
                 evolve=block.evolve,
                 extra_columns=block.extra_columns,
                 probe=block.probe,
+                expect=_expectations(block),
                 protect=block.protect,
                 secret_keys=self._secret_keys(said, block.properties),
             )
 
     def _check_absent(self, node: Node, block: TableBlock, what: str) -> None:
         keys = entries_of(node)
-        for key in ("schema", "location", "properties", "evolve", "extra_columns"):
+        for key in ("schema", "location", "properties", "evolve", "extra_columns", "expect"):
             if key in keys:
                 self._at(keys[key], f"`{key}` in {what} contradicts `absent: true`")
         if block.protect:
@@ -357,3 +360,8 @@ def _said_alone(node: Node) -> _Said | None:
 
 def _levels(number: int) -> str:
     return f"{number} level{'' if number == 1 else 's'}"
+
+
+def _expectations(block: TableBlock) -> Expectations:
+    said = block.expect
+    return Expectations(tuple(said.indices), said.max_fragments, said.max_versions, said.max_age_days)

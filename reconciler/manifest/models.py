@@ -29,6 +29,7 @@ __all__ = [
     "ColumnBlock",
     "ColumnError",
     "DefaultsBlock",
+    "ExpectBlock",
     "ManifestFile",
     "MirrorBlock",
     "MovedBlock",
@@ -156,6 +157,22 @@ class _OrName:
         return {"anyOf": [handler(core), {"type": "string"}]}
 
 
+class ExpectBlock(Block):
+    """What `lancens audit` expects of a table's data; no plan makes it so."""
+
+    indices: Annotated[list[Text], BeforeValidator(_block)] = Field(default=[], examples=[["embedding"]])
+    """Columns that an index is to be on."""
+    max_fragments: Whole | None = Field(default=None, ge=1, examples=[1000])
+    """How many fragments the table may have."""
+    max_versions: Whole | None = Field(default=None, ge=1, examples=[500])
+    """How many versions the table may have."""
+    max_age_days: Whole | None = Field(default=None, ge=1, examples=[7])
+    """How many days ago the table may have been written last."""
+
+
+_Expect: TypeAlias = Annotated[ExpectBlock, BeforeValidator(_block)]
+
+
 class TableBlock(Block):
     """A table. An empty block names it and leaves location and schema to what is there."""
 
@@ -177,6 +194,8 @@ class TableBlock(Block):
     until that is settled (conflict)."""
     probe: Boolean = True
     """Whether the location must be opened before planning; false where the planner has no access to storage."""
+    expect: _Expect = ExpectBlock()
+    """What `lancens audit` expects of the data; it changes no plan."""
     absent: Boolean = False
     """True asks for the entry's removal from the catalog. The data stays."""
     protect: Boolean | None = None
@@ -196,6 +215,8 @@ class TableDefaults(Block):
     )
     """As in a table."""
     probe: Boolean = True
+    """As in a table."""
+    expect: _Expect = ExpectBlock()
     """As in a table."""
     protect: Boolean | None = None
     """As in a table."""

@@ -19,6 +19,7 @@ from reconciler.operations.facts import (
     names_kept,
     schemas_to_show,
 )
+from reconciler.operations.profile import Profile
 from reconciler.planner import assemble
 from reconciler.planner.catalog import ComparedNamespaces, compare_namespaces, plan_catalog
 from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, names_in_question, storage_questions
@@ -45,6 +46,7 @@ def plan(
     take_over: bool = False,
     allow_mass_removal: bool = False,
     parallelism: int = DEFAULT_PARALLELISM,
+    profile: Profile | None = None,
 ) -> Plan:
     """Return the plan that makes the live catalogs what ``manifest`` says. Nothing is changed.
 
@@ -55,6 +57,7 @@ def plan(
         take_over: claim objects that another manifest owns.
         allow_mass_removal: make a plan that removes more than the manifest's thresholds allow.
         parallelism: how many requests and storage probes run at once.
+        profile: gets what each stage took.
 
     Raises:
         ManifestError: a placeholder in a ``config`` cannot be resolved.
@@ -64,42 +67,51 @@ def plan(
     """
     selection, concerned = selected_catalogs(manifest, select)
 
-    planning = Planning()
+    planning, profile = Planning(), profile or Profile()
 
     def read(connection: Connection) -> tuple[CatalogInput, ComparedNamespaces]:
         options = plan_options(connection, selection, adopt=adopt, take_over=take_over)
-        return read_catalog(connection, options, parallelism, planning)
+        return read_catalog(connection, options, parallelism, planning, profile)
 
     inputs: list[CatalogInput] = []
     with open_connections(manifest, concerned, parallelism=parallelism) as connections:
         for names in waves({name: connection.desired for name, connection in connections.items()}):
             for source, namespaces in read_all([connections[name] for name in names], read, parallelism):
                 inputs.append(source)
-                planning.add(source, plan_catalog(source, namespaces))
+                with profile.stage("compare", connections[source.desired.name]):
+                    planning.add(source, plan_catalog(source, namespaces))
     check_selection(select, [(source, TablesInMemory(source.live.tables)) for source in inputs])
     asked = Options(select=tuple(select), adopt=adopt, take_over=take_over)
-    made = assemble(reference(manifest), manifest.thresholds, planning.plans(), asked)
+    with profile.stage("order"):
+        made = assemble(reference(manifest), manifest.thresholds, planning.plans(), asked)
     if not allow_mass_removal:
         check_removals(made)
     return hide_places(made, places_of(connections.values()))
 
 
 def read_catalog(
-    connection: Connection, options: PlanOptions, parallelism: int, planning: Planning | None = None
+    connection: Connection,
+    options: PlanOptions,
+    parallelism: int,
+    planning: Planning | None = None,
+    profile: Profile | None = None,
 ) -> tuple[CatalogInput, ComparedNamespaces]:
     """Return all the planner has to know of one catalog: its entries, its storage and what its namespaces hold.
 
     How its namespaces differ comes with it: what those hold that are to go has been asked.
 
-    ``planning`` has the catalog that it mirrors.
+    ``planning`` has the catalog that it mirrors, and ``profile`` gets what each stage took.
 
     Raises:
         BackendError: something could not be read.
     """
     backend, scope = connection.backend, connection.desired.scope
+    profile = profile or Profile()
+    with profile.stage("scan", connection):
+        scanned = backend.scan(scope)
     source = CatalogInput(
         connection.desired,
-        backend.scan(scope),
+        scanned,
         backend.asked_capabilities(),
         connection.spec.impl,
         options=options,
@@ -113,15 +125,18 @@ def read_catalog(
         source = planning.with_mirror(own, kept)
     desired = source.desired
     asked = list(storage_questions(desired, live, options.select))
-    found = ask_storage(backend, asked, parallelism, source.mirrored.written if source.mirrored else {})
+    with profile.stage("storage", connection):
+        found = ask_storage(backend, asked, parallelism, source.mirrored.written if source.mirrored else {})
     notes = backend.schema_notes(schemas_to_show(asked, found))
     source = replace(source, live=replace(live, notes=(*live.notes, *notes)), facts=Facts(found))
     namespaces = compare_namespaces(source)
-    occupants = ask_occupants(backend, source, namespaces.drops, parallelism)
     names = names_in_question(pairs(moves_of(desired), desired.tables, live.tables), options.select)
-    held = ask_held(backend, names, live.namespaces, parallelism)
+    with profile.stage("questions", connection):
+        occupants = ask_occupants(backend, source, namespaces.drops, parallelism)
+        held = ask_held(backend, names, live.namespaces, parallelism)
+        leftovers = backend.leftovers(scope)
     links = links_to((one.location for one in found.values()), live.tables.values())
-    return replace(source, facts=Facts(found, occupants, backend.leftovers(scope), held, links)), namespaces
+    return replace(source, facts=Facts(found, occupants, leftovers, held, links)), namespaces
 
 
 def plan_options(connection: Connection, selection: Scope, *, adopt: bool, take_over: bool) -> PlanOptions:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from importlib.metadata import version
 from time import monotonic
@@ -22,9 +22,10 @@ from reconciler.operations.plan import reference
 from reconciler.pipeline.batches import probe_tasks, row_tasks
 from reconciler.pipeline.catalog_info import CatalogInfo, read_catalog_info, searchable_roots
 from reconciler.pipeline.entries import Coverage, persisted, read_entries
-from reconciler.pipeline.evaluate import EVALUATED, Evaluator, with_places
+from reconciler.pipeline.evaluate import EVALUATED, Evaluator
 from reconciler.pipeline.orphans import DEEPEST, dataset_rows, find_unregistered
 from reconciler.pipeline.progress import stage
+from reconciler.pipeline.records import Depth
 from reconciler.pipeline.relations import with_relations
 from reconciler.pipeline.report.document import (
     AuditDocument,
@@ -36,10 +37,8 @@ from reconciler.pipeline.report.document import (
     SeverityCounts,
     Totals,
 )
-from reconciler.pipeline.rules import RULES, STALE_COLUMNS, Times, unread_namespace
+from reconciler.pipeline.rules import LIMITS, RULES, Limits, unread_namespace
 from reconciler.pipeline.schemas import spark_schema
-from reconciler.pipeline.shown_columns import with_shown_columns
-from reconciler.pipeline.storage_probe import with_stored
 from reconciler.pipeline.totals import figures_of, findings_of, tables_of, tallies_of
 from reconciler.state import DEFAULT_PARALLELISM
 
@@ -58,6 +57,8 @@ class AuditOptions:
     Args:
         now: the present moment, with a time zone.
         stale_after: how old a table's last commit may be, None for any age.
+        depth: how closely datasets are looked at.
+        limits: what else the rules measure by, by the names in ``LIMITS``; those not named are as in ``Limits``.
         rules: the names of the rules to apply.
         parallelism: how many requests each task has in flight at a catalog.
         most_findings: how many of them the document holds; all of them are counted.
@@ -66,10 +67,16 @@ class AuditOptions:
 
     now: datetime
     stale_after: timedelta | None = timedelta(days=180)
+    depth: Depth = Depth.FILES
+    limits: Mapping[str, int] = field(default_factory=dict)
     rules: Sequence[str] = tuple(RULES)
     parallelism: int = DEFAULT_PARALLELISM
     most_findings: int = 100_000
     most_tables: int = 100_000
+
+    def measures(self) -> Limits:
+        """Return what the rules measure by."""
+        return Limits(self.now, self.stale_after, **self.limits)
 
 
 def audit(spark: SparkSession, manifest: Manifest, options: AuditOptions) -> AuditDocument:
@@ -85,8 +92,10 @@ def audit(spark: SparkSession, manifest: Manifest, options: AuditOptions) -> Aud
     catalogs = read_catalog_info(manifest, catalog_specs(manifest, parallelism=options.parallelism))
     with ExitStack() as stack:
         entries, coverage = read_entries(spark, manifest, catalogs, stack)
-        evaluator = Evaluator(catalogs, Times(options.now, options.stale_after), options.rules, coverage.unread_in())
-        evaluated = _evaluated_tables(spark, entries, evaluator, stack)
+        evaluator = Evaluator(
+            catalogs, options.measures(), options.rules, coverage.unread_in(), coverage.teams, options.depth
+        )
+        evaluated = _evaluated_tables(spark, entries, coverage.tables, evaluator, stack)
         if "orphan" in options.rules:
             evaluated = evaluated.union(_evaluated_orphans(spark, evaluated, evaluator, coverage, stack))
         with stage(spark, "Adding up"):
@@ -94,12 +103,11 @@ def audit(spark: SparkSession, manifest: Manifest, options: AuditOptions) -> Aud
     return document.model_copy(update={"finished": options.now + timedelta(seconds=monotonic() - began)})
 
 
-def _evaluated_tables(spark: SparkSession, entries: DataFrame, evaluator: Evaluator, stack: ExitStack) -> DataFrame:
-    with stage(spark, "Comparing locations"):
-        placed = persisted(with_places(entries), stack)
-        number = placed.count()
+def _evaluated_tables(
+    spark: SparkSession, entries: DataFrame, number: int, evaluator: Evaluator, stack: ExitStack
+) -> DataFrame:
     with stage(spark, f"Looking at {count(number, 'table')} in storage"):
-        related = with_relations(placed).repartition(probe_tasks(number))
+        related = with_relations(persisted(entries, stack)).repartition(probe_tasks(number))
         evaluated = persisted(_evaluated(related, evaluator), stack)
         evaluated.count()
     return evaluated
@@ -107,12 +115,7 @@ def _evaluated_tables(spark: SparkSession, entries: DataFrame, evaluator: Evalua
 
 def _evaluated(tables: DataFrame, evaluator: Evaluator) -> DataFrame:
     """Look at ``tables`` in storage, evaluate the rules on each, and return that as ``EVALUATED``."""
-    options = {name: catalog.options for name, catalog in evaluator.catalogs.items()}
-    known = with_stored(tables, options)
-    showing = {name: catalog.spec for name, catalog in evaluator.catalogs.items() if catalog.shows_columns}
-    if showing and STALE_COLUMNS.name in evaluator.rules and "live_location" in tables.columns:
-        known = with_shown_columns(known, showing)
-    return known.mapInArrow(evaluator, spark_schema(EVALUATED))
+    return tables.mapInArrow(evaluator, spark_schema(EVALUATED))
 
 
 def _evaluated_orphans(
@@ -121,10 +124,8 @@ def _evaluated_orphans(
     """Return the datasets that nobody registered, as rows like those of ``evaluated``."""
     from pyspark.sql import functions as f
 
-    unread: dict[str, str] = {}
-    for failure in coverage.unread:
-        unread.setdefault(failure.catalog, failure.address)
-    search = searchable_roots(tuple(evaluator.catalogs.values()), unread)
+    unread = [(failure.catalog, failure.namespace) for failure in coverage.unread]
+    search = searchable_roots(tuple(evaluator.catalogs.values()), unread, coverage.places)
     coverage.notes += search.reasons
     if not search.roots:
         return spark.createDataFrame([], spark_schema(EVALUATED))
@@ -133,9 +134,12 @@ def _evaluated_orphans(
         claims = persisted(places.repartition(row_tasks(places.count())), stack)
         found = find_unregistered(spark, search, evaluator.catalogs, claims)
         coverage.failures += [Failure(catalog=catalog, message=message) for catalog, message in found.failures]
+        coverage.notes += found.notes
         if found.is_cut_short:
             coverage.notes.append(f"Orphans were not looked for more than {DEEPEST} directories below a root")
-        orphans = persisted(_evaluated(dataset_rows(spark, found.datasets, evaluator.catalogs), evaluator), stack)
+        orphans = persisted(
+            _evaluated(dataset_rows(spark, found.datasets, evaluator.catalogs, search), evaluator), stack
+        )
         running.note(count(orphans.filter(f.size("found") > 0).count(), "orphan"))
     return orphans
 
@@ -173,6 +177,8 @@ def _document(
                 RuleInfo(name=rule.name, severity=rule.severity, title=rule.title, help=rule.help)
                 for rule in map(RULES.__getitem__, options.rules)
             ),
+            depth=options.depth,
+            limits={name: getattr(options.measures(), name) for name in LIMITS},
         ),
         coverage=tuple(
             CatalogCoverage(

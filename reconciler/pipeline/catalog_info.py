@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from reconciler import locations
 from reconciler.backends.base import Backend
 from reconciler.errors import CatalogError
+from reconciler.names import Identifier, address
 from reconciler.pipeline.reading import tried
-from reconciler.state import LocationPolicy, Safeguard
+from reconciler.state import DesiredCatalog, DesiredMirror, LocationPolicy, Safeguard
+from reconciler.storage import SCHEMES
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
@@ -36,6 +38,8 @@ class CatalogInfo:
         has_foreign: whether it may hold tables of other kinds.
         safeguard: the property without which its tables are not safe.
         shows_columns: whether its entries may show columns.
+        root_keys: the properties of namespaces that say under which place their tables go by themselves.
+        mirror: the line by which it follows another one.
     """
 
     spec: CatalogSpec
@@ -47,6 +51,8 @@ class CatalogInfo:
     has_foreign: bool = False
     safeguard: Safeguard | None = None
     shows_columns: bool = False
+    root_keys: frozenset[str] = frozenset()
+    mirror: DesiredMirror | None = None
 
     @property
     def name(self) -> str:
@@ -79,16 +85,16 @@ def read_catalog_info(manifest: Manifest, specs: Collection[CatalogSpec]) -> dic
     if not specs:
         return {}
     with ThreadPoolExecutor(max_workers=min(len(specs), _CATALOGS_AT_ONCE)) as pool:
-        found = pool.map(lambda spec: _read(spec, manifest.catalogs[spec.name].desired.owner), specs)
+        found = pool.map(lambda spec: _read(spec, manifest.catalogs[spec.name].desired), specs)
         return {catalog.name: catalog for catalog in found}
 
 
-def _read(spec: CatalogSpec, owner: str) -> CatalogInfo:
+def _read(spec: CatalogSpec, desired: DesiredCatalog) -> CatalogInfo:
     with spec.connect() as backend:
         roots = tried(spec, backend.roots)
         return CatalogInfo(
             spec=spec,
-            owner=owner,
+            owner=desired.owner,
             options=backend.storage_options(),
             roots=() if isinstance(roots, CatalogError) else tuple(dict.fromkeys(roots)),
             problem=str(roots) if isinstance(roots, CatalogError) else None,
@@ -96,6 +102,8 @@ def _read(spec: CatalogSpec, owner: str) -> CatalogInfo:
             has_foreign=type(backend).foreign_tables is not Backend.foreign_tables,
             safeguard=backend.capabilities.safeguard,
             shows_columns=type(backend).shown_columns is not Backend.shown_columns,
+            root_keys=backend.root_keys(),
+            mirror=desired.mirror,
         )
 
 
@@ -117,30 +125,41 @@ class RootIndex:
         return self._by_place[place]
 
 
-def searchable_roots(catalogs: Collection[CatalogInfo], unread: Mapping[str, str]) -> Search:
-    """Return where orphans can be told: a dataset is called one only where all that may register it was read.
+def searchable_roots(
+    catalogs: Collection[CatalogInfo],
+    unread: Collection[tuple[str, Identifier]],
+    places: Collection[tuple[str, Identifier, str]] = (),
+) -> Search:
+    """Return where orphans can be told: a dataset is called one only where what is likely to register it was read.
 
     Args:
         catalogs: all of them.
-        unread: the catalogs of which something could not be read, each with the address of that.
+        unread: the catalog and identifier of each namespace that could not be read. It costs its own place, where that
+            is known, and the roots of its catalog otherwise.
+        places: the catalog and identifier of each namespace that says where its tables go, and that place.
     """
-    elsewhere = sorted(
-        unread[catalog.name] for catalog in catalogs if catalog.name in unread and not catalog.stays_under_root
-    )
-    if elsewhere:
-        why = f"Orphans were not looked for: a table in {elsewhere[0]}, which could not be read, may be anywhere"
-        return Search(reasons=(why,))
     reasons: list[str] = []
     roots: list[tuple[str, bool, Place]] = []
     for catalog in catalogs:
-        reason = _reason_to_skip(catalog, unread)
-        if reason is not None and catalog.roots:
-            reasons.append(f"Orphans were not looked for below the roots of {catalog.name}: {reason}")
-        for root in catalog.roots:
+        own = {identifier: place for name, identifier, place in places if name == catalog.name}
+        closed = _closed(catalog, [identifier for name, identifier in unread if name == catalog.name], own, reasons)
+        found = dict.fromkeys((*catalog.roots, *own.values()))
+        if not found and catalog.problem is None:
+            reasons.append(
+                f"Orphans were not looked for in {catalog.name}: neither it nor any of its namespaces names a place "
+                "where tables go; a `root` in its `config` would"
+            )
+        for root in found:
+            problem = _unsearchable(root)
+            if problem is not None:
+                reasons.append(
+                    f"Orphans were not looked for below {locations.redact(root)} of {catalog.name}: {problem}"
+                )
+                continue
             directory = locations.normalise(root).rstrip("/") + "/"
-            roots.append((directory, reason is None, Place(catalog.name, root)))
+            roots.append((directory, root not in closed, Place(catalog.name, root)))
     searched: list[Place] = []
-    closed: list[str] = []
+    shut: list[str] = []
     around: str | None = None
     # What is below a directory comes right after it, and of one directory what is closed comes first.
     for directory, is_open, place in sorted(roots, key=lambda item: item[:2]):
@@ -148,13 +167,39 @@ def searchable_roots(catalogs: Collection[CatalogInfo], unread: Mapping[str, str
             around = directory
             searched += [place] if is_open else []
         if not is_open:
-            closed.append(place.location)
-    return Search(searched, closed, reasons)
+            shut.append(place.location)
+    return Search(searched, shut, reasons)
 
 
-def _reason_to_skip(catalog: CatalogInfo, unread: Mapping[str, str]) -> str | None:
-    if catalog.name in unread:
-        return f"{unread[catalog.name]} could not be read"
+def _closed(
+    catalog: CatalogInfo, unread: Collection[Identifier], places: Mapping[Identifier, str], reasons: list[str]
+) -> frozenset[str]:
+    """Return the roots of a catalog that are not to be searched, and add why to ``reasons``."""
+    everything = frozenset((*catalog.roots, *places.values()))
     if not catalog.spec.scope.is_everything:
-        return "its `scope` leaves out tables that may be there"
-    return None
+        if everything:
+            reasons.append(
+                f"Orphans were not looked for below the roots of {catalog.name}: its `scope` leaves out tables that "
+                "may be there"
+            )
+        return everything
+    closed: set[str] = set()
+    for identifier in sorted(unread):
+        shown = address(catalog.name, identifier)
+        around = (places.get(identifier[:depth]) for depth in range(len(identifier), 0, -1))
+        place = None if catalog.stays_under_root else next(filter(None, around), None)
+        below = "the roots of " + catalog.name if place is None else locations.redact(place)
+        reason = f"Orphans were not looked for below {below}: {shown} could not be read"
+        if not catalog.stays_under_root:
+            reason += ", and an orphan elsewhere may be one of its tables"
+        if everything:
+            reasons.append(reason)
+        closed |= set(everything if place is None else {place})
+    return frozenset(closed)
+
+
+def _unsearchable(root: str) -> str | None:
+    """Return why the place of a namespace, or a root, is not gone through."""
+    if locations.scheme(locations.pylance_uri(root)) not in SCHEMES:
+        return "Lance has no driver for it"
+    return "it is the root of all files of this machine" if locations.normalise(root) == "/" else None

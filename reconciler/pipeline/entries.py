@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from reconciler import locations, storage
 from reconciler.display import count
-from reconciler.names import Identifier
+from reconciler.names import DELIMITER, Identifier
 from reconciler.pipeline import rows
 from reconciler.pipeline.batches import probe_tasks, row_tasks
 from reconciler.pipeline.catalog_info import CatalogInfo
-from reconciler.pipeline.desired import desired_tables
+from reconciler.pipeline.desired import DESIRED_TABLES, desired_tables
 from reconciler.pipeline.foreign import FOREIGN_TABLES, foreign_rows
 from reconciler.pipeline.progress import stage
+from reconciler.pipeline.records import OWNER
 from reconciler.pipeline.report.document import Failure
-from reconciler.pipeline.schemas import STRING, STRING_MAP, spark_schema
-from reconciler.pipeline.source import live_rows
+from reconciler.pipeline.schemas import (
+    STRING,
+    STRING_MAP,
+    Row,
+    record_batches,
+    spark_type,
+    with_columns,
+)
+from reconciler.pipeline.source import each_unit
+from reconciler.pipeline.units import list_units
+from reconciler.state import DesiredCatalog, DesiredTable, LiveNamespace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Row as SparkRow
 
     from reconciler.manifest import Manifest
 
@@ -33,19 +46,30 @@ ENTRIES = pa.schema(
     [
         ("catalog", STRING),
         ("key", STRING),
+        ("address", STRING),
         ("live_location", STRING),
         ("properties", STRING_MAP),
         ("foreign_location", STRING),
         ("foreign_format", STRING),
         ("block", pa.binary()),
+        ("location", STRING),
+        ("scheme", STRING),
+        ("place", STRING),
+        ("claimed", STRING),
     ]
 )
 """What the manifest and the catalogs say of a table.
 
 ``key`` is its string identifier, ``block`` the manifest's pickled block. The location of a live table is in
 ``live_location`` and that of a table of another kind in ``foreign_location``; one that is marked as a Lance table and
-is of the wrong type has both.
+is of the wrong type has both. ``location`` is that as far as anybody says, and ``claimed`` the same normalised,
+wherever symbolic links lead; ``scheme`` and ``place`` (like ``claimed``) are null for what is not a live Lance table at
+a place.
 """
+
+_PLACE = [("scheme", STRING), ("place", STRING)]
+_LIVE = pa.schema([*rows.ROWS, *_PLACE])
+_BLOCKS = pa.schema([*DESIRED_TABLES, ("wanted", STRING), ("wanted_place", STRING)])
 
 
 @dataclass(slots=True)
@@ -58,6 +82,8 @@ class Coverage:
         failures: what else could not be.
         notes: sentences about the catalogs, and about what was not looked for.
         tables: how many were read, those of other kinds included.
+        teams: who answers for a catalog's namespaces, of those that say so.
+        places: the catalog and the identifier of each namespace that says where its tables go, and that place.
     """
 
     namespaces: dict[str, int] = field(default_factory=dict)
@@ -65,6 +91,18 @@ class Coverage:
     failures: list[Failure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     tables: int = 0
+    teams: dict[str, dict[Identifier, str]] = field(default_factory=dict)
+    places: list[tuple[str, Identifier, str]] = field(default_factory=list)
+
+    def add_namespace(self, catalog: CatalogInfo, namespace: LiveNamespace) -> None:
+        """Count a namespace, and keep what it says of those in it."""
+        name = catalog.name
+        self.namespaces[name] = self.namespaces.get(name, 0) + 1
+        if owner := namespace.properties.get(OWNER):
+            self.teams.setdefault(name, {})[namespace.id] = owner
+        for key in catalog.root_keys & namespace.properties.keys():
+            if namespace.properties[key]:
+                self.places.append((name, namespace.id, namespace.properties[key]))
 
     def unread_in(self) -> Mapping[str, frozenset[Identifier]]:
         """Return the namespaces of each catalog that could not be read."""
@@ -101,38 +139,75 @@ def read_entries(
 
     coverage = Coverage()
     live = _read(spark, catalogs, coverage, stack)
-    tables = live.filter(f.col("kind") == rows.TABLE)
-    tables = tables.select(
-        "catalog", f.expr(rows.KEY).alias("key"), f.col("location").alias("live_location"), "properties"
-    )
+    entries = live.filter(f.col("kind") == rows.TABLE)
+    named = [f.expr(rows.KEY).alias("key"), f.col("location").alias("live_location")]
+    entries = entries.select("catalog", *named, "properties", *_names(_PLACE))
     desired = [catalog.desired for catalog in manifest.catalogs.values()]
-    joined = desired_tables(spark, desired).join(tables, ["catalog", "key"], "full_outer")
+    number = sum(len(catalog.tables) for catalog in desired)
+    # What there is none of is not joined: a join costs more than a handful of tables.
+    entries = _joined(entries, _blocks(spark, desired) if number else None, _BLOCKS)
     mixed = [catalog for catalog in catalogs.values() if catalog.has_foreign]
-    if mixed:
-        foreign = _read_foreign(spark, live, mixed, coverage, stack)
-    else:
-        foreign = spark.createDataFrame([], spark_schema(FOREIGN_TABLES))
-    joined = joined.join(foreign, ["catalog", "key"], "full_outer")
-    most = coverage.tables + sum(len(catalog.tables) for catalog in desired)
+    foreign = _read_foreign(spark, live, mixed, coverage, stack) if mixed else None
+    entries = _joined(entries, foreign, FOREIGN_TABLES)
+    entries = entries.withColumn("address", f.concat_ws("/", "catalog", f.expr(f"replace(key, '{DELIMITER}', '/')")))
+    entries = entries.withColumn("location", f.coalesce("live_location", "foreign_location", "wanted"))
+    entries = entries.withColumn("claimed", f.coalesce("place", "foreign_place", "wanted_place"))
     # Said outright, as Spark does not put the many small parts of a join together where the result is kept.
-    return joined.select(*ENTRIES.names).repartition(row_tasks(most)), coverage
+    return entries.select(*ENTRIES.names).repartition(row_tasks(coverage.tables + number)), coverage
+
+
+def _joined(entries: DataFrame, more: DataFrame | None, schema: pa.Schema) -> DataFrame:
+    """Return ``entries`` with the columns of ``more``, matched by catalog and key; null where there is none."""
+    from pyspark.sql import functions as f
+
+    if more is not None:
+        return entries.join(more, ["catalog", "key"], "full_outer")
+    added = pa.schema([one for one in schema if one.name not in ("catalog", "key")])
+    return entries.withColumns({one.name: f.lit(None).cast(spark_type(one.type)) for one in added})
+
+
+def _names(columns: Iterable[tuple[str, pa.DataType]]) -> list[str]:
+    return [name for name, _ in columns]
+
+
+def _blocks(spark: SparkSession, desired: Iterable[DesiredCatalog]) -> DataFrame:
+    """Return the blocks of the manifest with where they say their tables are."""
+
+    def places(batch: pa.RecordBatch) -> Iterator[Row]:
+        for pickled in batch.column("block").to_pylist():
+            block: DesiredTable = pickle.loads(pickled)  # noqa: S301 - our own
+            place = None if block.location is None else storage.place_of(block.location)
+            yield {"wanted": block.location, "wanted_place": place}
+
+    return with_columns(desired_tables(spark, desired), pa.schema([_BLOCKS.field(-2), _BLOCKS.field(-1)]), places)
+
+
+def _placed(found: Iterator[Row]) -> Iterator[pa.RecordBatch]:
+    """Yield what was read of a unit, with the place of each table."""
+    return record_batches(({**row, **_place(row)} if row["kind"] == rows.TABLE else row for row in found), _LIVE)
+
+
+def _place(row: Row) -> Row:
+    location = row["location"]
+    return {"scheme": locations.scheme(location), "place": storage.place_of(location)} if location else {}
 
 
 def _read(spark: SparkSession, catalogs: Mapping[str, CatalogInfo], coverage: Coverage, stack: ExitStack) -> DataFrame:
     from pyspark.sql import functions as f
 
     with stage(spark, f"Reading {count(len(catalogs), 'catalog')}") as running:
-        live = persisted(live_rows(spark, [catalog.spec for catalog in catalogs.values()]), stack)
-        for row in live.groupBy("catalog", "kind").count().collect():
+        units = list_units([catalog.spec for catalog in catalogs.values()])
+        live = persisted(each_unit(spark, units, _placed, _LIVE), stack)
+        others = live.filter(f.col("kind") != rows.TABLE).drop("location", *_names(_PLACE)).collect() if units else []
+        for row in others:
+            catalog = row["catalog"]
             if row["kind"] == rows.NAMESPACE:
-                coverage.namespaces[row["catalog"]] = row["count"]
-            elif row["kind"] == rows.TABLE:
-                coverage.tables += row["count"]
+                coverage.add_namespace(catalogs[catalog], rows.namespace_of(row.asDict()))
+            elif row["kind"] == rows.COVERAGE and row["message"] is None:
+                coverage.tables += row["tables"]
+        coverage.unread += _failures(row for row in others if row["kind"] == rows.COVERAGE and row["message"])
+        coverage.notes += sorted({f"{row['catalog']}: {row['message']}" for row in others if row["kind"] == rows.NOTE})
         running.note(count(coverage.tables, "table"))
-        unread = live.filter((f.col("kind") == rows.COVERAGE) & f.col("message").isNotNull())
-        coverage.unread += _failures(unread.select("catalog", "namespace", "message"))
-        notes = live.filter(f.col("kind") == rows.NOTE).select("catalog", "message").distinct()
-        coverage.notes += sorted(f"{row['catalog']}: {row['message']}" for row in notes.collect())
     for catalog in catalogs.values():
         if catalog.problem is not None:
             coverage.failures.append(Failure(catalog=catalog.name, message=catalog.problem))
@@ -156,13 +231,13 @@ def _read_foreign(
         coverage.tables += number
         running.note(count(number, "table"))
         unread = found.filter(f.col("error").isNotNull())
-        coverage.unread += _failures(unread.select("catalog", "namespace", "error"))
+        coverage.unread += _failures(unread.selectExpr("catalog", "namespace", "error as message").collect())
     return tables.select(*FOREIGN_TABLES.names)
 
 
-def _failures(unread: DataFrame) -> list[Failure]:
-    """Return a failure for each namespace in ``unread``, which has its catalog, itself and the reason."""
-    found = {(catalog, tuple(namespace)): message for catalog, namespace, message in unread.collect()}
+def _failures(unread: Iterable[SparkRow]) -> list[Failure]:
+    """Return a failure for each namespace in ``unread``, which have its catalog, itself and the reason."""
+    found = {(row["catalog"], tuple(row["namespace"])): row["message"] for row in unread}
     return [
         Failure(catalog=catalog, namespace=namespace, message=found[catalog, namespace])
         for catalog, namespace in sorted(found)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from reconciler import storage
 from reconciler.concurrency import in_parallel
 from reconciler.errors import CatalogError, NamespaceNotFoundError
 from reconciler.names import Identifier, join
@@ -27,9 +28,17 @@ if TYPE_CHECKING:
 __all__ = ["FOREIGN_TABLES", "foreign_rows"]
 
 FOREIGN_TABLES = pa.schema(
-    [("catalog", STRING), ("key", STRING), ("foreign_location", STRING), ("foreign_format", STRING)]
+    [
+        ("catalog", STRING),
+        ("key", STRING),
+        ("foreign_location", STRING),
+        ("foreign_format", STRING),
+        ("foreign_place", STRING),
+    ]
 )
-"""A table of another kind: its catalog, its string identifier, and the location and format that the catalog says."""
+"""A table of another kind: its catalog, its string identifier, the location and format that the catalog says, and the
+location normalised, wherever symbolic links lead.
+"""
 
 _FOUND = pa.unify_schemas([FOREIGN_TABLES, pa.schema([("namespace", STRINGS), ("error", STRING)])])
 
@@ -93,4 +102,5 @@ def _row(catalog: str, table: ForeignTable) -> Row:
         "key": join(table.id),
         "foreign_location": table.location,
         "foreign_format": table.format,
+        "foreign_place": None if table.location is None else storage.place_of(table.location),
     }

@@ -1,12 +1,13 @@
 """Searching the roots for datasets that no table points at; nothing is written and nothing is deleted.
 
 The executors list directories, one level below the roots after the other. A directory is a dataset when ``_versions``
-is in it. Nothing below a dataset, and nothing whose name begins with ``_`` or ``.``, is looked at.
+is in it. It was one, or is to become one, when files of data are in its ``data``. Nothing below a dataset, and nothing
+whose name begins with ``_`` or ``.``, is looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -37,12 +38,14 @@ class Unregistered:
 
     Args:
         datasets: that nobody registered.
-        failures: the catalog and the reason of each directory that could not be listed.
+        failures: the catalog and the reason of each directory below a configured root that could not be listed.
+        notes: the same of directories below the places of namespaces, which may be anybody's.
         is_cut_short: whether directories were left that lie deeper than ``DEEPEST``.
     """
 
     datasets: list[Place] = field(default_factory=list)
     failures: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     is_cut_short: bool = False
 
 
@@ -62,20 +65,27 @@ def find_unregistered(
         {name: catalog.options for name, catalog in catalogs.items()},
         frozenset(map(storage.place_of, search.closed)),
     )
+    configured = [root for catalog in catalogs.values() for root in catalog.roots]
     found = Unregistered()
     level = [Place(root.catalog, storage.as_plain_path(root.location)) for root in search.roots]
     for _ in range(DEEPEST + 1):
         if not level:
             break
-        level = _search_level(spark, level, lister, claims, found)
+        level = _search_level(spark, level, lister, claims, found, configured)
     found.is_cut_short = bool(level)
-    found.datasets.sort()
+    found.datasets = sorted(set(found.datasets))
     found.failures.sort()
+    found.notes.sort()
     return found
 
 
 def _search_level(
-    spark: SparkSession, level: list[Place], lister: _Lister, claims: DataFrame, found: Unregistered
+    spark: SparkSession,
+    level: list[Place],
+    lister: _Lister,
+    claims: DataFrame,
+    found: Unregistered,
+    configured: Collection[str],
 ) -> list[Place]:
     """Add what is found in the directories of ``level`` to ``found``, and return those that are directly in them.
 
@@ -87,7 +97,12 @@ def _search_level(
     for row in listed.join(claims, "claimed", "left").toArrow().to_pylist():
         place = Place(row["catalog"], row["location"])
         if row["kind"] == _FAILURE:
-            found.failures.append((place.catalog, row["message"]))
+            directory = place.location
+            own = (locations.same(root, directory) or locations.is_under(root, directory) for root in configured)
+            if any(own):
+                found.failures.append((place.catalog, row["message"]))
+            else:
+                found.notes.append(f"{place.catalog}: {row['message']}")
         elif row["kind"] == _DIRECTORY:
             below += [] if row["closed"] else [place]
         elif row["closed"] is None:
@@ -122,18 +137,27 @@ class _Lister:
             return
         if looked.is_dataset:
             yield {**place._asdict(), "claimed": storage.place_of(directory), "kind": _DATASET}
+        if looked.is_data:
+            above = directory.rstrip("/").rpartition("/")[0]
+            yield {"catalog": place.catalog, "location": above, "claimed": storage.place_of(above), "kind": _DATASET}
         for below in looked.below:
             claimed = storage.place_of(below)
             if claimed not in self.closed:
                 yield {"catalog": place.catalog, "location": below, "claimed": claimed, "kind": _DIRECTORY}
 
 
-def dataset_rows(spark: SparkSession, datasets: list[Place], catalogs: Mapping[str, CatalogInfo]) -> DataFrame:
+def dataset_rows(
+    spark: SparkSession, datasets: list[Place], catalogs: Mapping[str, CatalogInfo], search: Search
+) -> DataFrame:
     """Return ``datasets`` with the columns ``catalog``, ``id``, ``location`` and ``claimed``, to be evaluated.
 
-    A dataset belongs to the catalog with the innermost root around it; its ``id`` is the path below that.
+    A dataset belongs to the catalog with the innermost root around it; its ``id`` is the path below that. What is below
+    none is below the place of a namespace.
     """
-    owners = {locations.normalise(root): name for name, catalog in catalogs.items() for root in reversed(catalog.roots)}
+    owners = {locations.normalise(root.location): root.catalog for root in search.roots}
+    owners |= {
+        locations.normalise(root): name for name, catalog in catalogs.items() for root in reversed(catalog.roots)
+    }
     index = RootIndex(owners)
 
     def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -10,9 +10,22 @@ from enum import Enum
 from reconciler.names import Identifier, address
 from reconciler.ownership import owner_of
 from reconciler.planner.facts import EntryColumns
-from reconciler.state import DesiredTable, ForeignTable, LiveTable, Safeguard, Schema, StorageKind
+from reconciler.state import (
+    NOTHING_EXPECTED,
+    DesiredTable,
+    Expectations,
+    ForeignTable,
+    LiveTable,
+    Safeguard,
+    Schema,
+    StorageKind,
+)
+from reconciler.storage import Files, Index
 
-__all__ = ["EntryColumns", "ForeignTable", "Severity", "Stored", "TableRecord"]
+__all__ = ["OWNER", "Depth", "EntryColumns", "ForeignTable", "Severity", "Stored", "TableRecord"]
+
+OWNER = "owner"
+"""The property that says who answers for a table, or for those in a namespace."""
 
 
 class Severity(Enum):
@@ -23,13 +36,21 @@ class Severity(Enum):
     NOTE = "note"
 
 
+class Depth(Enum):
+    """How closely each dataset is looked at: its latest manifest, or that and one listing of its files."""
+
+    QUICK = "quick"
+    FILES = "files"
+
+
 @dataclass(frozen=True, slots=True)
 class Stored:
     """What storage holds at a location, and how much of it.
 
     ``bytes`` counts the data files of the latest version; ``committed`` is when that was written, in UTC. All but
     ``kind`` are None where no dataset could be opened; ``detail`` then says why. ``reserved``: the place is marked as a
-    declared table's, without data yet.
+    declared table's, without data yet. ``unversioned``: files of data are there, and no version of a dataset. ``files``
+    is None where they were not listed.
     """
 
     kind: StorageKind
@@ -41,6 +62,10 @@ class Stored:
     fragments: int | None = None
     schema: Schema | None = None
     committed: datetime | None = None
+    small_fragments: int | None = None
+    indices: tuple[Index, ...] | None = None
+    unversioned: bool = False
+    files: Files | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +76,11 @@ class TableRecord:
         catalog: its name in the manifest.
         id: the identifier; of an orphan, the path below its root.
         owner: the manifest's marker for this catalog (``<manifest name>/<catalog>``).
+        expect: what the manifest expects of its data.
+        team: who answers for the namespace the table is in, as the nearest one's property ``owner`` says.
         location: where it is; None for a table that is only in the manifest and has no place yet.
         root: the root of the catalog, where it has one.
+        place: the location normalised, wherever symbolic links lead.
         desired: the manifest's block.
         live: the catalog's entry.
         foreign: the catalog's entry, where it is not marked as a Lance table.
@@ -78,6 +106,9 @@ class TableRecord:
     inside: tuple[str, ...] = ()
     safeguard: Safeguard | None = None
     shown: EntryColumns | str | None = None
+    place: str | None = None
+    team: str | None = None
+    expect: Expectations = NOTHING_EXPECTED
 
     @property
     def address(self) -> str:
@@ -88,6 +119,12 @@ class TableRecord:
     def properties(self) -> Mapping[str, str]:
         """Return the live properties; none where there is no entry."""
         return self.live.properties if self.live else {}
+
+    @property
+    def responsible(self) -> str | None:
+        """Return who answers for the table, as its property ``owner`` says, or its block's, or the namespace's."""
+        wanted = self.desired.properties if self.desired is not None else {}
+        return self.properties.get(OWNER) or wanted.get(OWNER) or self.team
 
     @property
     def manager(self) -> str | None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = [
     "INT",
     "LONG",
+    "MOMENT",
     "STRING",
     "STRINGS",
     "STRING_MAP",
@@ -21,12 +22,14 @@ __all__ = [
     "record_batch",
     "record_batches",
     "spark_schema",
+    "spark_type",
     "with_columns",
 ]
 
 Row: TypeAlias = dict[str, Any]
 
 STRING, LONG, INT = pa.string(), pa.int64(), pa.int32()
+MOMENT = pa.timestamp("us", tz="UTC")
 STRINGS, STRING_MAP = pa.list_(STRING), pa.map_(STRING, STRING)
 
 _SPARK_TYPES: Mapping[pa.DataType, str] = {
@@ -35,22 +38,24 @@ _SPARK_TYPES: Mapping[pa.DataType, str] = {
     INT: "int",
     pa.bool_(): "boolean",
     pa.binary(): "binary",
+    MOMENT: "timestamp",
 }
 _ROWS_IN_A_BATCH = 4096
 
 
 def spark_schema(schema: pa.Schema) -> str:
     """Return the columns of ``schema`` in Spark's DDL."""
-    return ", ".join(f"{field.name} {_spark_type(field.type)}" for field in schema)
+    return ", ".join(f"{field.name} {spark_type(field.type)}" for field in schema)
 
 
-def _spark_type(kind: pa.DataType) -> str:
+def spark_type(kind: pa.DataType) -> str:
+    """Return an Arrow type in Spark's DDL."""
     if pa.types.is_struct(kind):
-        return f"struct<{', '.join(f'{field.name}: {_spark_type(field.type)}' for field in kind)}>"
+        return f"struct<{', '.join(f'{field.name}: {spark_type(field.type)}' for field in kind)}>"
     if pa.types.is_list(kind):
-        return f"array<{_spark_type(kind.value_type)}>"
+        return f"array<{spark_type(kind.value_type)}>"
     if pa.types.is_map(kind):
-        return f"map<{_spark_type(kind.key_type)},{_spark_type(kind.item_type)}>"
+        return f"map<{spark_type(kind.key_type)},{spark_type(kind.item_type)}>"
     return _SPARK_TYPES[kind]
 
 

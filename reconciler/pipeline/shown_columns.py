@@ -2,54 +2,25 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
-
-import pyarrow as pa
 
 from reconciler.errors import CatalogError
 from reconciler.names import Identifier
-from reconciler.pipeline.records import EntryColumns, Stored
-from reconciler.pipeline.schemas import Row, with_columns
+from reconciler.pipeline.records import EntryColumns
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from reconciler.operations.connections import CatalogSpec
     from reconciler.state import Schema
 
-__all__ = ["with_shown_columns"]
-
-_SHOWN = pa.schema([("shown", pa.binary())])
-"""A pickled :class:`EntryColumns` of a table whose entry shows others than its data has, or why they are not known."""
+__all__ = ["compared_columns"]
 
 
-def with_shown_columns(frame: DataFrame, specs: Mapping[str, CatalogSpec]) -> DataFrame:
-    """Return ``frame``, with the columns of entries and ``stored``, with the column ``shown`` as in ``_SHOWN``.
+def compared_columns(spec: CatalogSpec, tables: Mapping[Identifier, Schema]) -> Mapping[Identifier, EntryColumns | str]:
+    """Return the columns of those ``tables`` whose entries show others than their data has, or why they are not known.
 
-    Args:
-        frame: a row a table.
-        specs: the catalogs whose entries show columns; no other is asked.
+    ``tables`` gives the schema of each one's data; a catalog whose entries show no columns is not to be asked.
     """
-
-    def shown(batch: pa.RecordBatch) -> Iterator[Row]:
-        rows = batch.select(["catalog", "id", "live_location", "stored"]).to_pylist()
-        asked: dict[str, dict[Identifier, Schema]] = {name: {} for name in specs}
-        for row in rows:
-            if row["catalog"] in asked and row["live_location"] is not None and row["stored"] is not None:
-                stored: Stored = pickle.loads(row["stored"])  # noqa: S301 - our own
-                if stored.schema is not None:
-                    asked[row["catalog"]][tuple(row["id"])] = stored.schema
-        found = {name: _compared(specs[name], tables) for name, tables in asked.items() if tables}
-        for row in rows:
-            one = found.get(row["catalog"], {}).get(tuple(row["id"]))
-            yield {"shown": None if one is None else pickle.dumps(one)}
-
-    return with_columns(frame, _SHOWN, shown)
-
-
-def _compared(spec: CatalogSpec, tables: Mapping[Identifier, Schema]) -> Mapping[Identifier, EntryColumns | str]:
     try:
         with spec.connect() as backend:
             shown = backend.shown_columns(tables)

@@ -1,49 +1,48 @@
-"""What storage holds at a location, and how much of it: for one location, or for a frame of them."""
+"""What storage holds at a location, and how much of it: for one location, or for many at once."""
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC
-from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
+from functools import partial
+from typing import Any
 
 from reconciler import storage
 from reconciler.concurrency import in_parallel
 from reconciler.errors import BackendError
-from reconciler.pipeline.records import Stored
-from reconciler.pipeline.schemas import Row, with_columns
+from reconciler.pipeline.records import Depth, Stored
 from reconciler.state import StorageKind
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-__all__ = ["STORED", "probe", "with_stored"]
-
-STORED = pa.schema([("stored", pa.binary())])
-"""What is at a table's location: a pickled :class:`Stored`, null where no location is known."""
+__all__ = ["probe", "probe_many"]
 
 _PROBES_AT_ONCE = 16
 """At places elsewhere, where a probe mostly waits. On this machine it works, and several are slower than one by one."""
 
 
-def probe(location: str, options: Mapping[str, str]) -> Stored:
+def probe(location: str, options: Mapping[str, str], depth: Depth = Depth.FILES) -> Stored:
     """Return what ``location`` holds; whatever storage answers, an error included, is in the result.
 
-    Of a dataset only the latest manifest is read: rows, bytes and fragments are what it says.
+    Of a dataset the latest manifest is read, which says rows, bytes and fragments; and its files are listed once, where
+    ``depth`` asks for that.
     """
     if not location:
         return Stored(StorageKind.UNKNOWN, "the entry names no location")
-    found = storage.examine(location, options, _measured)
+    found = storage.examine(location, options, partial(_measured, location=location, options=options, depth=depth))
     if isinstance(found, Stored):
         return found
     if found.kind is StorageKind.NOTHING:
         return _nothing(location, options)
-    return Stored(found.kind, found.detail)
+    return Stored(found.kind, found.detail, unversioned=_is_unversioned(found.kind, location, options))
 
 
-def _measured(dataset: Any) -> Stored:
+def _is_unversioned(kind: StorageKind, location: str, options: Mapping[str, str]) -> bool:
+    try:
+        return kind is StorageKind.NOT_LANCE and storage.holds_data_files(location, options)
+    except BackendError:
+        return False
+
+
+def _measured(dataset: Any, location: str, options: Mapping[str, str], depth: Depth) -> Stored:
     from reconciler.arrow_types import from_arrow_schema
 
     latest = dataset.get_version()
@@ -58,6 +57,9 @@ def _measured(dataset: Any) -> Stored:
         fragments=int(summary["total_fragments"]),
         schema=from_arrow_schema(dataset.schema),
         committed=latest["timestamp"].astimezone(UTC),
+        small_fragments=storage.small_fragments_of(dataset),
+        indices=storage.indices_of(dataset),
+        files=storage.files_of(dataset, location, options) if depth is Depth.FILES else None,
     )
 
 
@@ -71,29 +73,14 @@ def _nothing(location: str, options: Mapping[str, str]) -> Stored:
     return Stored(StorageKind.NOTHING, reserved=reserved)
 
 
-def with_stored(frame: DataFrame, options: Mapping[str, Mapping[str, str]]) -> DataFrame:
-    """Return ``frame`` with a column ``stored``: what is at the place in ``location``, a pickled :class:`Stored`.
-
-    It is null where ``location`` is. Each partition of ``frame`` is one task, which opens several places at a time.
-
-    Args:
-        frame: with the columns ``catalog`` and ``location``, and any others.
-        options: pylance's storage options of each catalog; they travel in the function, where nobody is shown them.
-    """
-
-    def stored(batch: pa.RecordBatch) -> Iterator[Row]:
-        questions = zip(batch.column("catalog").to_pylist(), batch.column("location").to_pylist(), strict=True)
-        for found in _probes((location, options[catalog]) for catalog, location in questions):
-            yield {"stored": None if found is None else pickle.dumps(found)}
-
-    return with_columns(frame, STORED, stored)
-
-
-def _probes(questions: Iterable[tuple[str | None, Mapping[str, str]]]) -> list[Stored | None]:
+def probe_many(
+    questions: Iterable[tuple[str | None, Mapping[str, str]]], depth: Depth = Depth.FILES
+) -> list[Stored | None]:
+    """Return what is at each of some places, given with pylance's options for it; None where no place is known."""
     asked = list(questions)
     elsewhere = any(location is not None and storage.local_path(location) is None for location, _ in asked)
     return in_parallel(
-        lambda question: None if question[0] is None else probe(question[0], question[1]),
+        lambda question: None if question[0] is None else probe(question[0], question[1], depth),
         asked,
         _PROBES_AT_ONCE if elsewhere else 1,
     )

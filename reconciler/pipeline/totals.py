@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reconciler.names import Identifier
+from reconciler.pipeline.evaluate import finding_of, table_of
 from reconciler.pipeline.records import Severity
 from reconciler.pipeline.report.document import Distribution, Finding, ReportedTable
 from reconciler.pipeline.report.scales import AGES, SIZES, Scale
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Figures", "figures_of", "findings_of", "tables_of", "tallies_of"]
 
+_ABOUT = ("catalog", "namespace", "name", "address", "location", "owner", "manager", "source_file", "source_line")
 _UNREADABLE = (StorageKind.DENIED.value, StorageKind.UNKNOWN.value)
-_AMOUNTS = ("rows", "bytes", "fragments")
+_AMOUNTS = ("rows", "bytes", "fragments", "bytes_on_disk", "reclaimable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +90,14 @@ def findings_of(evaluated: DataFrame, most: int) -> list[Finding]:
     """Return the ``most`` urgent findings in ``evaluated``."""
     from pyspark.sql import functions as f
 
-    found = evaluated.select("address", f.explode("found").alias("one"))
-    urgent = found.orderBy("one.severity_rank", "one.rule", "address").limit(most).select("one.finding")
-    return list(map(Finding.model_validate_json, urgent.toArrow().column("finding").to_pylist()))
+    found = evaluated.select(*_ABOUT, f.explode("found").alias("one"))
+    urgent = found.orderBy("one.severity_rank", "one.rule", "address").limit(most)
+    return list(map(finding_of, urgent.toArrow().to_pylist()))
 
 
 def tables_of(evaluated: DataFrame, most: int) -> list[ReportedTable]:
     """Return ``most`` live tables in ``evaluated``, those with findings first, in the order of their addresses."""
     from pyspark.sql import functions as f
 
-    first = evaluated.filter("live").orderBy(f.size("found") == 0, "address").limit(most).select("reported")
-    tables = map(ReportedTable.model_validate_json, first.toArrow().column("reported").to_pylist())
-    return sorted(tables, key=lambda table: table.address)
+    first = evaluated.filter("live").orderBy(f.size("found") == 0, "address").limit(most)
+    return sorted(map(table_of, first.toArrow().to_pylist()), key=lambda table: table.address)

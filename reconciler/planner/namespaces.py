@@ -101,6 +101,11 @@ def _kind_fault(
     outer, inner = kinds
     deepest = context.capabilities.outer_kind_depth
     if live is None and kind == outer and deepest is not None and len(desired.id) > deepest:
+        if len(desired.id) == 1:
+            return Fault(
+                f"it is a {outer}, and here they can be neither asked for nor made",
+                f"allow the credentials to, or put what it holds into a {inner}",
+            )
         return Fault(
             f"it is a {outer} inside a {outer}, which has to be there already: this service cannot create one",
             f"make it outside lancens, or put what it holds into a {outer} higher up",

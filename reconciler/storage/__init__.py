@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from reconciler.locations import pylance_uri
 from reconciler.storage.contents import Contents, contents_of
-from reconciler.storage.files import list_directories, list_directory, local_path, place_of, real_places
+from reconciler.storage.files import list_directory, list_entries, local_path, place_of, real_places
+from reconciler.storage.inspection import Files, Index, files_of, indices_of, small_fragments_of
 from reconciler.storage.metadata import Metadata, Reference, describe, manifests, opened, require_version
 from reconciler.storage.probing import DEREGISTERED_MARKER, RESERVED_MARKER, examine, probe, probe_many
-from reconciler.storage.pylance import open_dataset, translated
-from reconciler.storage.searching import DEEPEST, Looked, as_plain_path, look_into
+from reconciler.storage.pylance import SCHEMES, open_dataset, translated
+from reconciler.storage.searching import DEEPEST, Looked, as_plain_path, holds_data_files, look_into
 from reconciler.storage.writing import add_columns, create_empty, is_fresh, relax_columns, write_stream
 
 __all__ = [
     "DEEPEST",
     "DEREGISTERED_MARKER",
     "RESERVED_MARKER",
+    "SCHEMES",
     "Contents",
+    "Files",
+    "Index",
     "Looked",
     "Metadata",
     "Reference",
@@ -29,9 +33,12 @@ __all__ = [
     "create_empty",
     "describe",
     "examine",
+    "files_of",
+    "holds_data_files",
+    "indices_of",
     "is_fresh",
-    "list_directories",
     "list_directory",
+    "list_entries",
     "local_path",
     "look_into",
     "manifests",
@@ -44,6 +51,7 @@ __all__ = [
     "real_places",
     "relax_columns",
     "require_version",
+    "small_fragments_of",
     "translated",
     "write_stream",
 ]

@@ -12,7 +12,7 @@ from typing import Any
 
 from reconciler import locations
 
-__all__ = ["content_of", "list_directories", "list_directory", "local_path", "place_of", "real_places"]
+__all__ = ["content_of", "list_directory", "list_entries", "local_path", "place_of", "real_places"]
 
 
 def local_path(location: str) -> Path | None:
@@ -78,20 +78,27 @@ def list_directory(location: str, options: Mapping[str, str]) -> list[str]:
     return [name for entry in (*listed.common_prefixes, *listed.objects) if (name := _last_name(entry))]
 
 
-def list_directories(location: str, options: Mapping[str, str]) -> list[str]:
-    """Return the names of the directories directly in ``location``, without symbolic links; none when it is not there.
+def list_entries(location: str, options: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """Return the names of the files and of the directories directly in ``location``; none when it is not there.
+
+    A symbolic link is neither.
 
     Raises:
         OSError, ValueError, RuntimeError: as for :func:`list_directory`.
     """
     path = local_path(location)
     if path is None:
-        return [_last_name(entry) for entry in _listed(location, options).common_prefixes]
+        listed = _listed(location, options)
+        return [name for entry in listed.objects if (name := _last_name(entry))], [
+            _last_name(entry) for entry in listed.common_prefixes
+        ]
     try:
         with os.scandir(path) as entries:
-            return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+            found = [entry for entry in entries if not entry.is_symlink()]
+        directories = {entry.name for entry in found if entry.is_dir()}
+        return [entry.name for entry in found if entry.name not in directories], sorted(directories)
     except FileNotFoundError:
-        return []
+        return [], []
 
 
 def _listed(location: str, options: Mapping[str, str]) -> Any:

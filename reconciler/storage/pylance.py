@@ -22,7 +22,13 @@ from reconciler.errors import (
 )
 from reconciler.redaction import scrub
 
-__all__ = ["is_denied", "is_storage_error", "message_of", "open_dataset", "translated"]
+__all__ = ["SCHEMES", "is_denied", "is_storage_error", "message_of", "open_dataset", "translated"]
+
+SCHEMES = frozenset(
+    {"abfss", "az", "cos", "file", "file+uring", "file-object-store", "goosefs", "gs", "hf", "memory", "oss"}
+    | {"s3", "s3+ddb", "shared-memory", "tos"}
+)
+"""The schemes of which pylance has a driver."""
 
 _EXISTS = re.compile(r"already exists", re.IGNORECASE)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import lance_namespace
 import pytest
 
 from reconciler.backends import registry
@@ -15,7 +17,8 @@ from reconciler.backends.dir.contents import Row
 from reconciler.backends.dir.manifest import Manifest
 from reconciler.backends.directory_places import Places
 from reconciler.backends.memory import MemoryBackend
-from reconciler.conformance import Check, Outcome, checks, run, run_check, verify
+from reconciler.conformance import Check, Outcome, Report, checks, run, run_check, verify
+from reconciler.errors import ConfigError
 from reconciler.names import Identifier, join
 
 
@@ -78,3 +81,48 @@ def test_every_check_says_what_holds() -> None:
     for check in checks():
         assert check.title.endswith("."), check.name
     assert len({check.name for check in checks()}) == len(checks())
+
+
+def _ended(report: Report, check: str) -> Outcome:
+    return next(result.outcome for result in report.results if result.check.name == check)
+
+
+def test_a_namespace_of_others_is_asked_the_specification_only(tmp_path: Path) -> None:
+    starting: list[str] = []
+    report = run(
+        "lance.namespace.DirectoryNamespace",
+        {"root": str(tmp_path / "lake")},
+        starting=lambda check: starting.append(check.name),
+    )
+    assert report.catalog == "lance.namespace.DirectoryNamespace"
+    assert starting == [check.name for check in checks()]
+    names = {result.check.name for result in report.results}
+    assert not names & {"tables_are_never_dropped", "a_scan_is_what_a_walk_finds", "altering_a_table_merges"}
+    assert _ended(report, "pylance_writes_and_reads") is Outcome.PASSED
+    assert _ended(report, "real_data_is_registered") is Outcome.PASSED
+    assert _ended(report, "a_table_is_renamed_in_place") is Outcome.NOT_APPLICABLE  # "not implemented" is what it says
+    assert _ended(report, "listing_a_missing_namespace_is_an_error") is Outcome.FAILED
+    namespace = lance_namespace.connect("dir", {"root": str(tmp_path / "lake")})
+    assert namespace.list_namespaces(lance_namespace.ListNamespacesRequest(id=[])).namespaces == []
+
+
+def test_our_own_namespace_by_its_class_path_has_no_fault() -> None:
+    report = run("reconciler.namespace.impls.memory", {"name": uuid.uuid4().hex})
+    assert [result for result in report.results if result.outcome is Outcome.FAILED] == []
+    assert report.count(Outcome.PASSED) > 30
+
+
+@pytest.mark.parametrize(
+    ("impl", "config", "namespace", "told"),
+    [
+        ("lance.namespace.Directory", {}, (), "has no attribute 'Directory'; check `--impl`"),
+        ("lance.namespace.RestNamespace", {"uri": "http://127.0.0.1:9"}, (), "the root cannot be listed, so nothing"),
+        ("memory", {}, ("missing",), "the namespaces of namespace `missing` cannot be listed"),
+        ("memry", {}, (), "unknown impl `memry`; did you mean `memory`"),
+    ],
+)
+def test_a_mistake_in_the_configuration_is_no_failure(
+    impl: str, config: dict[str, str], namespace: tuple[str, ...], told: str
+) -> None:
+    with pytest.raises(ConfigError, match=re.escape(told)):
+        run(impl, config, namespace=namespace)

@@ -53,6 +53,24 @@ def test_plan_apply_plan(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert again.out.startswith("No changes.")
 
 
+def test_a_profile_says_where_the_time_went(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    done = lancens(capsys, "plan", "--profile", "profile.json")
+    assert done.code == 0
+    assert "Plan: 2 to create" in done.out
+    profile = json.loads((folder / "profile.json").read_text())
+    assert profile["format_version"] == "1.0"
+    read = ["manifest", "scan", "storage", "questions", "compare", "order", "removed data", "output"]
+    assert [stage["stage"] for stage in profile["stages"]] == read
+    assert all("calls" not in stage for stage in profile["stages"]), "what pylance reads is not counted"
+    of_catalog = [stage["stage"] for stage in profile["stages"] if stage.get("catalog") == "lake"]
+    assert of_catalog == ["scan", "storage", "questions", "compare"]
+    assert 0 < sum(stage["seconds"] for stage in profile["stages"]) <= profile["seconds"]
+    refused = lancens(capsys, "plan", "--engine", "spark", "--profile", "other.json")
+    assert refused.code != 0
+    assert "--profile is for --engine local" in refused.err
+    assert not (folder / "other.json").exists()
+
+
 def test_detailed_exitcode_and_drift_tell_changes_from_none(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert lancens(capsys, "plan", "--detailed-exitcode").code == 2
     assert lancens(capsys, "drift").code == 2

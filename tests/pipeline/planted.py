@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -25,13 +26,21 @@ from reconciler.names import Identifier, address
 from reconciler.ownership import KEYS, MANAGED_BY
 from tests.catalogs.hive.raw import plain_table, raw
 
-__all__ = ["Planted", "plant"]
+__all__ = ["DEFECTS", "LIMITS", "NAME", "ODD", "Catalog", "Planted", "Prototypes", "plant", "tree_of"]
 
 NAME = "store"
 SCHEMA = [{"name": "id", "type": "int64"}, {"name": "score", "type": "float64"}]
 PROPERTIES = {"tier": "gold"}
 LAKE, PROD = "lake", "prod"
 LAKE_NAMESPACES: tuple[Identifier, ...] = (("sales",), ("sales", "eu"), ("ml",))
+MANY_ROWS = 400
+LIMITS: Mapping[str, int] = {
+    "small_fragments": 6,
+    "versions": 10,
+    "reclaimable_mib": 1,
+    "unindexed_rows": MANY_ROWS - 1,
+}
+"""The limits at which the datasets here are too much."""
 DATABASES: tuple[Identifier, ...] = (("hive", "crm"), ("hive", "web"))
 
 
@@ -66,6 +75,27 @@ class Prototypes:
         lance.dataset(indexed).create_scalar_index("id", "BTREE")
         lance.write_dataset(pa.table({"id": ["one"]}), str(folder / "other"))
         self.sound = ("plain", "empty", "grown", "indexed")
+        crumbs = self._write("crumbs", 10)
+        for _ in range(LIMITS["small_fragments"]):
+            lance.write_dataset(_rows(1), crumbs, mode="append")
+        rewritten = self._write("rewritten", 1)
+        for _ in range(LIMITS["versions"]):
+            lance.write_dataset(_rows(1), rewritten, mode="overwrite")
+        wasteful = self._write("wasteful", 200_000 * LIMITS["reclaimable_mib"])
+        lance.write_dataset(_rows(1), wasteful, mode="overwrite")
+        vectors = pa.FixedSizeListArray.from_arrays(pa.array([0.5] * 4 * MANY_ROWS, pa.float32()), 4)
+        lance.write_dataset(pa.table({"embedding": vectors}), str(folder / "vectors"))
+        outdated = self._write("outdated", 100)
+        lance.dataset(outdated).create_scalar_index("id", "BTREE")
+        lance.write_dataset(_rows(MANY_ROWS), outdated, mode="append")
+        lance.dataset(grown).shallow_clone(str(folder / "clone"), lance.dataset(grown).version)
+        branched = self._write("branched", 10)
+        lance.dataset(branched).create_branch("trial")
+        lance.dataset(branched).tags.create("first", 1)
+        schema = pa.schema([pa.field("id", pa.int64()), lance.blob_field("blob")])
+        blobs = pa.table([pa.array([1]), lance.blob_array([b"x" * 100_000])], schema=schema)
+        lance.write_dataset(blobs, str(folder / "blobs"), data_storage_version="2.2")
+        self.odd = ("clone", "branched", "blobs")
 
     def _write(self, name: str, rows: int) -> str:
         place = str(self._folder / name)
@@ -78,7 +108,22 @@ class Prototypes:
 
 
 def _rows(number: int) -> pa.Table:
-    return pa.table({"id": pa.array(range(number), pa.int64()), "score": pa.array([0.5] * number, pa.float64())})
+    generator = random.Random(number)  # what repeats would be encoded in next to nothing
+    scores = [generator.random() for _ in range(number)]
+    return pa.table({"id": pa.array(range(number), pa.int64()), "score": pa.array(scores, pa.float64())})
+
+
+def _removed(place: Path, pattern: str) -> None:
+    for path in place.glob(pattern):
+        path.unlink()
+
+
+def _cut(place: Path, pattern: str, keep: int) -> None:
+    """Leave the first ``keep`` bytes of a file, which is no longer the prototype's then."""
+    path = min(place.glob(pattern))
+    content = path.read_bytes()
+    path.unlink()
+    path.write_bytes(content[:keep])
 
 
 def _corrupt(place: Path) -> None:
@@ -167,6 +212,30 @@ class Catalog:
         (place / "_versions").mkdir(parents=True)
         (place / "data").mkdir()
         (place / "data/1.lance").touch()
+        self.expect("unversioned-data", place.relative_to(self.root).parts)
+
+    def lost_versions(self) -> None:
+        """A dataset that nobody registered, without its versions."""
+        _, place = self.new()
+        shutil.rmtree(self.dataset(place, "plain") / "_versions")
+        self.expect("unversioned-data", place.relative_to(self.root).parts)
+
+    def unusual(self) -> None:
+        """Datasets with files that their latest version does not name: a clone, branches and tags, blobs."""
+        for prototype in self.prototypes.odd:
+            identifier, place = self.new()
+            self.owned(identifier, self.dataset(place, prototype))
+
+    def as_expected(self) -> None:
+        """A table that is as its block expects."""
+        identifier, place = self.new()
+        self.owned(identifier, self.dataset(place, "indexed"))
+        self.blocks[identifier]["expect"] = {
+            "indices": ["id"],
+            "max_fragments": 1,
+            "max_versions": 2,
+            "max_age_days": 500,
+        }
 
     # ---- defects -------------------------------------------------------------------------------------------------
 
@@ -207,6 +276,92 @@ class Catalog:
         self.owned(outer, self.dataset(place))
         self.owned(inner, self.dataset(place / "parts" / "inner.lance"))
         self.expect("nested-location", inner)
+
+    def _damaged(self, rule: str, prototype: str, damage: Callable[[Path], None]) -> None:
+        identifier, place = self.new()
+        damage(self.dataset(place, prototype))
+        self.owned(identifier, place)
+        self.expect(rule, identifier)
+
+    def without_data(self) -> None:
+        self._damaged("missing-files", "plain", lambda place: _removed(place, "data/*.lance"))
+
+    def without_deletions(self) -> None:
+        self._damaged("missing-files", "grown", lambda place: _removed(place, "_deletions/*"))
+
+    def without_index(self) -> None:
+        self._damaged("missing-files", "indexed", lambda place: _removed(place, "_indices/*/*"))
+
+    def short_data(self) -> None:
+        self._damaged("short-files", "plain", lambda place: _cut(place, "data/*.lance", 100))
+
+    def empty_deletions(self) -> None:
+        self._damaged("short-files", "grown", lambda place: _cut(place, "_deletions/*", 0))
+
+    def short_index(self) -> None:
+        self._damaged("short-files", "indexed", lambda place: _cut(place, "_indices/*/*", 10))
+
+    def without_versions(self) -> None:
+        self._damaged("unversioned-data", "plain", lambda place: shutil.rmtree(place / "_versions"))
+
+    def _of_kind(self, rule: str, prototype: str, **expect: Any) -> None:
+        identifier, place = self.new()
+        self.owned(identifier, self.dataset(place, prototype))
+        if expect:
+            self.blocks[identifier]["expect"] = expect
+        self.expect(rule, identifier)
+
+    def crumbs(self) -> None:
+        self._of_kind("small-fragments", "crumbs")
+
+    def rewritten(self) -> None:
+        self._of_kind("many-versions", "rewritten")
+
+    def wasteful(self) -> None:
+        self._of_kind("reclaimable", "wasteful")
+
+    def vectors(self) -> None:
+        self._of_kind("unindexed-vectors", "vectors")
+
+    def outdated(self) -> None:
+        self._of_kind("stale-index", "outdated")
+
+    def unexpected_fragments(self) -> None:
+        self._of_kind("many-fragments", "grown", max_fragments=3)
+
+    def unexpected_versions(self) -> None:
+        self._of_kind("many-versions", "grown", max_versions=4)
+
+    def unexpected_age(self) -> None:
+        self._of_kind("stale", "stale", max_age_days=30)
+
+    def unexpected_lack(self) -> None:
+        self._of_kind("missing-index", "indexed", indices=["id", "score"])
+
+    def still_there(self) -> None:
+        identifier, place = self.new()
+        self.owned(identifier, self.dataset(place))
+        self.blocks[identifier] = {"absent": True}
+        self.expect("still-there", identifier)
+
+    def linked(self) -> None:
+        identifier, place = self.new()
+        link = place.parent / "links" / place.name
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(self.dataset(place))
+        self.owned(identifier, link)
+        self.expect("indirect-location", identifier)
+
+    def linked_twice(self) -> None:
+        (one, place), (other, _) = self.new(), self.new()
+        link = place.parent / "links" / place.name
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(self.dataset(place))
+        self.owned(one, place)
+        self.owned(other, link)
+        self.expect("indirect-location", other)
+        for identifier in (one, other):
+            self.expect("shared-location", identifier)
 
     def missing(self) -> None:
         identifier, _ = self.new()
@@ -274,13 +429,35 @@ ODD: tuple[Callable[[Catalog], None], ...] = (
     Catalog.others,
     Catalog.unmarked,
     Catalog.hidden,
-    Catalog.cut_off,
+    Catalog.unusual,
+    Catalog.as_expected,
 )
 DEFECTS: tuple[Callable[[Catalog], None], ...] = (
     Catalog.nowhere,
     Catalog.empty_directory,
     Catalog.other_files,
     Catalog.corrupt,
+    Catalog.cut_off,
+    Catalog.lost_versions,
+    Catalog.without_data,
+    Catalog.without_deletions,
+    Catalog.without_index,
+    Catalog.short_data,
+    Catalog.empty_deletions,
+    Catalog.short_index,
+    Catalog.without_versions,
+    Catalog.crumbs,
+    Catalog.rewritten,
+    Catalog.wasteful,
+    Catalog.vectors,
+    Catalog.outdated,
+    Catalog.unexpected_fragments,
+    Catalog.unexpected_versions,
+    Catalog.unexpected_age,
+    Catalog.unexpected_lack,
+    Catalog.still_there,
+    Catalog.linked,
+    Catalog.linked_twice,
     Catalog.shared,
     Catalog.nested,
     Catalog.missing,
@@ -311,6 +488,10 @@ def _fill_lake(lake: Catalog, uses: int, outside: Path) -> None:
         lake.expect("orphan", [gone.name])
         grouped = lake.dataset(lake.root / "group" / f"{number}.lance")
         lake.expect("orphan", ["group", grouped.name])
+        identifier, _ = lake.new()
+        lake.owned(identifier, f"hdfs://namenode/{number}.lance")
+        for rule in ("unknown-scheme", "scheme-mismatch", "unreadable"):
+            lake.expect(rule, identifier)
         identifier, _ = lake.new()  # Lance has a second name for local files, which no engine has
         lake.owned(identifier, f"file-object-store://{lake.dataset(outside / f'{number}.lance')}")
         lake.expect("scheme-mismatch", identifier)
@@ -413,15 +594,15 @@ def plant(folder: Path, uri: str, datasets: int) -> Planted:
         "version": 1,
         "name": NAME,
         "catalogs": {
-            LAKE: {"impl": "dir", "config": {"root": str(lake.root)}, **_tree(lake.blocks)},
-            PROD: {"impl": "hive3", "config": {"uri": uri, "root": str(prod.root)}, **_tree(prod.blocks)},
+            LAKE: {"impl": "dir", "config": {"root": str(lake.root)}, **tree_of(lake.blocks)},
+            PROD: {"impl": "hive3", "config": {"uri": uri, "root": str(prod.root)}, **tree_of(prod.blocks)},
         },
     }
     planted.manifest.write_text(json.dumps(document, indent=1), encoding="utf-8")  # which is YAML too
     return planted
 
 
-def _tree(blocks: Mapping[Identifier, Mapping[str, Any]]) -> dict[str, Any]:
+def tree_of(blocks: Mapping[Identifier, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the blocks as a manifest nests them."""
     tree: dict[str, Any] = {}
     for identifier, block in blocks.items():

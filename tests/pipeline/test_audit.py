@@ -17,14 +17,14 @@ from reconciler.pipeline.records import Severity
 from reconciler.pipeline.report.document import AuditDocument
 from reconciler.pipeline.rules import RULES
 from tests.catalogs.hive.files import digests
-from tests.pipeline.planted import Planted, plant
+from tests.pipeline.planted import LIMITS, Planted, plant
 from tests.servers.hive import metastore
 from tests.soak import count
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DATASETS = count(400, 2_000)
+DATASETS = count(160, 2_000)
 
 pytestmark = pytest.mark.soak
 
@@ -47,7 +47,7 @@ def audited(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
         planted = plant(folder, server.uri, DATASETS)
         now = planted.cut + timedelta(days=400)
         before = digests(folder)
-        document = audit(spark, load(planted.manifest), AuditOptions(now=now, stale_after=now - planted.cut))
+        document = audit(spark, load(planted.manifest), AuditOptions(now, now - planted.cut, limits=LIMITS))
         yield Audited(planted, document, before, digests(folder))
 
 

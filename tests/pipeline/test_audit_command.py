@@ -46,7 +46,6 @@ def test_a_report_is_written_and_summed_up(lake: Path, capsys: pytest.CaptureFix
     assert ran.code == 0
     assert [line.partition("  ")[0] for line in ran.err.splitlines()] == [
         "Reading 1 catalog: 2 tables",
-        "Comparing locations",
         "Looking at 2 tables in storage",
         "Searching 1 root for orphans: 0 orphans",
         "Adding up",
@@ -58,6 +57,16 @@ def test_a_report_is_written_and_summed_up(lake: Path, capsys: pytest.CaptureFix
     assert [finding["address"] for finding in document["findings"]] == ["lake/ns/bad", "lake/ns/good", "lake/ns/bad"]
     results = json.loads(written["audit.sarif"])["runs"][0]["results"]
     assert [result["ruleId"] for result in results] == ["dangling", "property-drift", "unmanaged"]
+
+
+@pytest.mark.parametrize("depth", ["quick", "files"])
+def test_a_file_that_is_gone_is_found_by_listing_files(
+    lake: Path, capsys: pytest.CaptureFixture[str], depth: str
+) -> None:
+    (data,) = (lake / "lake/data/good/data").iterdir()
+    data.unlink()
+    ran = lancens(capsys, "audit", "--depth", depth, "--rule", "missing-files", "--limit", "versions=0")
+    assert (ran.code, f"data/{data.name}" in ran.out) == (0, depth == "files")
 
 
 @pytest.mark.parametrize(
@@ -110,6 +119,8 @@ def test_what_could_not_be_read_comes_first_and_fails_the_command(
     [
         (["--out", "report", "--rule", "dangle"], "'dangle' is not one of 'dangling', 'orphan'"),
         (["--out", "report", "--rule", "stale", "--skip-rule", "stale"], "every rule is left out"),
+        (["--limit", "version=3"], "'version' is not one of 'small-fragments', 'versions'"),
+        (["--limit", "versions=few"], "'versions=few': expected a whole number from 0 on, as in versions=100"),
         (["--out", "report", "--stale-after", "0"], "0 is not in the range x>=1"),
         (["--out", "lancens.yaml"], "lancens.yaml cannot be created: File exists; name a folder with --out"),
         (["--out", "report", "--history", "lake"], "lake cannot be used as the history of audits"),

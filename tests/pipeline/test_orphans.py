@@ -67,7 +67,7 @@ def test_any_name_is_found_and_can_be_opened(spark: SparkSession, tmp_path: Path
             dataset(tmp_path / "deep" / name)
     catalog = info("lake", f"{scheme}{tmp_path}")
     found = search(spark, [catalog])
-    rows = dataset_rows(spark, found.datasets, {"lake": catalog}).collect()
+    rows = dataset_rows(spark, found.datasets, {"lake": catalog}, Search()).collect()
     expected = sorted(path.name for path in (tmp_path / "deep").iterdir())
     assert sorted(row["id"][-1] for row in rows) == expected
     assert {tuple(row["id"][:-1]) for row in rows} == {("deep",)}
@@ -79,7 +79,7 @@ def test_a_dataset_is_called_by_its_path_below_the_innermost_root(spark: SparkSe
     outer, inner = info("outer", str(tmp_path / "lake")), info("inner", f"file:{tmp_path}/lake/inner/")
     both = {"outer": outer, "inner": inner}
     places = [Place("outer", str(tmp_path / "lake" / name)) for name in ("a/b", "inner/c", "inner")]
-    rows = dataset_rows(spark, [*places, Place("outer", str(tmp_path / "lake"))], both).collect()
+    rows = dataset_rows(spark, [*places, Place("outer", str(tmp_path / "lake"))], both, Search()).collect()
     assert sorted((row["catalog"], *row["id"]) for row in rows) == [
         ("inner", "c"),
         ("inner", "inner"),

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 from xml.sax.saxutils import escape
 
@@ -64,7 +65,14 @@ class Metastore:
 
 @contextmanager
 def metastore(
-    version: Version, directory: Path, *, port: int | None = None, database: str | None = None, auto_create: bool = True
+    version: Version,
+    directory: Path,
+    *,
+    port: int | None = None,
+    database: str | None = None,
+    auto_create: bool = True,
+    settings: Mapping[str, str] = MappingProxyType({}),
+    login: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Metastore]:
     """Run a metastore until the block ends.
 
@@ -74,6 +82,8 @@ def metastore(
         port: a free one when left out.
         database: the JDBC URL of its Derby database; one in memory that ends with it when left out.
         auto_create: whether the tables of the database are made on the way, and not there already.
+        settings: more than what each needs to run.
+        login: how a client of such a metastore is configured.
     """
     java = tool("java")
     port = port or free_port()
@@ -81,8 +91,8 @@ def metastore(
     for folder in (configuration, directory / "warehouse", directory / "tmp"):
         folder.mkdir(parents=True, exist_ok=True)
     site = "hive-site.xml" if version == "2.3" else "metastore-site.xml"
-    settings = _settings(database or f"jdbc:derby:memory:hms{port};create=true", directory, auto_create=auto_create)
-    (configuration / site).write_text(_xml(settings), "utf-8")
+    needed = _settings(database or f"jdbc:derby:memory:hms{port};create=true", directory, auto_create=auto_create)
+    (configuration / site).write_text(_xml({**needed, **settings}), "utf-8")
     (configuration / "log4j2.properties").write_text(_LOGGING, "utf-8")
     command = [
         java,
@@ -99,7 +109,7 @@ def metastore(
         str(port),
     ]
     log = directory / "metastore.log"
-    with running(command, log, lambda: _answers(port), directory=directory, limit_seconds=_START_SECONDS):
+    with running(command, log, lambda: _answers(port, login), directory=directory, limit_seconds=_START_SECONDS):
         yield Metastore(version, port, directory, auto_create)
 
 
@@ -123,13 +133,13 @@ def _jars_of(version: Version) -> Path:
     return spark_jars() if version == "2.3" else jars(_HERE / f"hive{version[0]}-pom.xml")
 
 
-def _answers(port: int) -> bool:
+def _answers(port: int, login: Mapping[str, str]) -> bool:
     from thrift.Thrift import TException
 
     from reconciler.backends.hive.config import HiveConfig
     from reconciler.backends.hive.connection import connect
 
-    config = HiveConfig.model_validate({"uri": f"127.0.0.1:{port}"})
+    config = HiveConfig.model_validate({"uri": f"127.0.0.1:{port}", **login})
     connection = connect(config, config.uri[0])
     try:
         return bool(connection.client.get_databases("*"))

@@ -197,7 +197,7 @@ def test_every_request_is_counted_repeated_ones_included(script: Script) -> None
     client = script.client()
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: client.json("GET", "/t", doing="x"), range(20)))
-    assert client.calls == len(script.seen) == 21
+    assert client.traffic.calls == len(script.seen) == 21
 
 
 @pytest.mark.parametrize(("status", "body"), [(200, "200 OK"), (204, None), (200, None), (201, {"x": 1})])
@@ -500,10 +500,10 @@ def test_a_silent_service_runs_into_the_time_out(script: Script) -> None:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"
         client = script.client(endpoint=address, read_timeout=0.05)
         text = refused(client, ServiceUnavailableError)
-        assert client.calls == 4
+        assert client.traffic.calls == 4
         assert "within 0.05 s" in text
         refused(client, ServiceUnavailableError, "POST")
-        assert client.calls == 5
+        assert client.traffic.calls == 5
 
 
 def test_an_unknown_host_is_named(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:

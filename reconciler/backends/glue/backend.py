@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
@@ -58,6 +57,7 @@ from reconciler.state import (
     Schema,
     ShownColumns,
     Snapshot,
+    Traffic,
 )
 
 if TYPE_CHECKING:
@@ -103,9 +103,11 @@ class GlueBackend(Backend):
 
         self.capabilities = replace(self.capabilities, outer_kind_depth=max(0, _CATALOG_DEPTH - self._root.depth))
         self._service = Service(self.config)
-        self._account_lock = threading.Lock()
-        self._account = self.config.catalog_id
         self._scanned: tuple[Scope, Mapping[Identifier, LiveNamespace]] = Scope(()), {}
+
+    def traffic(self) -> Traffic:
+        """Return what was sent so far, repeated requests included, and what came back."""
+        return self._service.traffic
 
     def close(self) -> None:
         """Give back the connections."""
@@ -119,6 +121,12 @@ class GlueBackend(Backend):
             snapshot = scan(self._service, self._root, scope, self.parallelism)
         self._scanned = scope, snapshot.namespaces
         return snapshot
+
+    def asked_capabilities(self) -> Capabilities:
+        """Return what the service can do; where catalogs cannot be asked for, none can be made."""
+        if not self._service.has_catalogs():
+            self.capabilities = replace(self.capabilities, outer_kind_depth=0)
+        return self.capabilities
 
     def load_namespace(self, identifier: Identifier) -> LiveNamespace:
         """Return one namespace.
@@ -172,6 +180,10 @@ class GlueBackend(Backend):
             for table in self._tables(namespace)
             if table_oddity(table) is not None and (names is None or table["Name"] in names)
         ]
+
+    def root_keys(self) -> frozenset[str]:
+        """Return the property that shows the location of a database."""
+        return frozenset({LOCATION})
 
     def table_storage_options(self, table: LiveTable) -> dict[str, str]:
         """Return the configured options, with what the table's ``storage.*`` parameters say about opening it.
@@ -409,10 +421,13 @@ class GlueBackend(Backend):
         """Return the catalog at ``path``."""
         if not path:
             return self._root
-        with self._account_lock:
-            if self._account is None:
-                self._account = self._service.account()
-        return Place((), self._account).below(path)
+        account = self._service.account()
+        if account is None:
+            raise NamespaceNotFoundError(
+                f"glue: namespace `{join(path)}` does not exist; catalogs cannot be asked for: "
+                f"{self._service.without_catalogs}"
+            )
+        return Place((), account).below(path)
 
     def _database(self, identifier: Identifier) -> DatabaseTypeDef | None:
         """Return the database at ``identifier``, None when there is none; a catalog may still be."""

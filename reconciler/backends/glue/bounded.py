@@ -73,6 +73,7 @@ class _Bounded:
     def send(self, request: AWSPreparedRequest) -> AWSResponse:
         """Send a request and return the answer, read to its end."""
         request.stream_output = True  # it is read here
+        self._scans.sends()
         try:
             answer: Any = self._session.send(request)
             try:

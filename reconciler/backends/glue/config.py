@@ -18,7 +18,10 @@ __all__ = ["GlueConfig"]
 
 _CATALOG_ID = re.compile(r"\d{12}(:[^/:\s][^:\s]*)?")
 _ROLE_ARN = re.compile(r"arn:aws[\w-]*:iam::\d{12}:role/\S+")
-_REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d+")
+_REGION = re.compile(r"[a-z]{2,8}(-[a-z]+)+-\d+")
+# What other services with Glue's API call their regions and catalogs, such as `local` and `hive`.
+_REGION_ELSEWHERE = re.compile(r"[\w.-]{1,64}", re.ASCII)
+_CATALOG_ELSEWHERE = re.compile(r"[^\s/:][^\s/]{0,254}")
 _SESSION_NAME = re.compile(r"[\w+=,.@-]{2,64}", re.ASCII)
 
 # What AWS STS takes for the life of a role's session.
@@ -73,13 +76,6 @@ class GlueConfig(ServiceLimits, BackendConfig):
     assume_role_timeout_sec: int = Field(default=3600, ge=_SHORTEST_SESSION_SECONDS, le=_LONGEST_SESSION_SECONDS)
     """How long the role is assumed for, in seconds."""
 
-    @field_validator("catalog_id")
-    @classmethod
-    def _check_catalog_id(cls, value: str | None) -> str | None:
-        if value is not None and not _CATALOG_ID.fullmatch(value):
-            raise ValueError("a catalog id is `ACCOUNT` or `ACCOUNT:name`, where ACCOUNT has 12 digits")
-        return value
-
     @field_validator("endpoint")
     @classmethod
     def _check_endpoint(cls, value: str | None) -> str | None:
@@ -88,12 +84,22 @@ class GlueConfig(ServiceLimits, BackendConfig):
             raise ValueError(problem)
         return value
 
-    @field_validator("region", "assume_role_region")
-    @classmethod
-    def _check_region(cls, value: str | None) -> str | None:
-        if value is not None and not _REGION.fullmatch(value):
-            raise ValueError("this is not an AWS region; one looks like `eu-west-1`")
-        return value
+    @model_validator(mode="after")
+    def _check_names(self) -> GlueConfig:
+        """Check what AWS's own names look like; a service at an ``endpoint`` of its own has names of its own."""
+        elsewhere = self.endpoint is not None
+        region, catalog = (_REGION_ELSEWHERE, _CATALOG_ELSEWHERE) if elsewhere else (_REGION, _CATALOG_ID)
+        for key, value in (("region", self.region), ("assume_role_region", self.assume_role_region)):
+            if value is not None and not region.fullmatch(value):
+                raise ValueError(f"`{key}`: `{value}` is not a region; one of AWS looks like `eu-west-1`")
+        if self.catalog_id is not None and not (
+            catalog.fullmatch(self.catalog_id) or _CATALOG_ID.fullmatch(self.catalog_id)
+        ):
+            raise ValueError(
+                f"`catalog_id`: `{self.catalog_id}` is not a catalog; one of AWS is `ACCOUNT` or `ACCOUNT:name`, where "
+                "ACCOUNT has 12 digits"
+            )
+        return self
 
     @field_validator("assume_role_arn")
     @classmethod

@@ -29,6 +29,12 @@ __all__ = ["NoAnswerError", "RepeatedError", "translated"]
 _POLICIES = "the least policy is in docs/catalogs/glue.md"
 _LONGEST_DETAIL = 300
 _DENIED_ACTION = re.compile(r"not authorized to perform: ([\w:*]+)(?: on resource: (\S+))?")
+# IAM's troubleshooting page: which policy denies, or which would have to allow.
+_DENYING_POLICY = re.compile(
+    r"with an explicit deny in an? [\w -]+policy|because no [\w -]+policy allows", re.IGNORECASE
+)
+# What Lake Formation answers through Glue: `Insufficient Lake Formation permission(s): Required Describe on clicks`.
+_LAKE_FORMATION = re.compile(r"Lake Formation permission\(s\):? *(.*)", re.IGNORECASE | re.DOTALL)
 
 
 class RepeatedError(Exception):
@@ -64,14 +70,21 @@ _UNAUTHENTICATED = {
     "MissingAuthenticationTokenException": "the request was not signed; check the keys",
     "OptInRequired": "the account is not enabled for this region",
 }
+# Those that botocore waits for, and tries again.
 _THROTTLED = {
-    "ThrottlingException",
-    "Throttling",
-    "ThrottledException",
-    "RequestThrottledException",
-    "TooManyRequestsException",
+    "BandwidthLimitExceeded",
+    "LimitExceededException",
+    "PriorRequestNotComplete",
+    "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
+    "RequestThrottled",
+    "RequestThrottledException",
     "SlowDown",
+    "ThrottledException",
+    "Throttling",
+    "ThrottlingException",
+    "TooManyRequestsException",
+    "TransactionInProgressException",
 }
 _OTHERS: dict[str, type[BackendError]] = {
     "ConcurrentModificationException": ConcurrentModificationError,
@@ -84,6 +97,12 @@ _OTHERS: dict[str, type[BackendError]] = {
     "GlueEncryptionException": PermissionDeniedError,
     "OperationNotSupportedException": UnsupportedOperationError,
     "UnknownOperationException": UnsupportedOperationError,
+    "UnknownOperation": UnsupportedOperationError,
+    "InvalidAction": UnsupportedOperationError,
+    "NotImplemented": UnsupportedOperationError,
+    "NotImplementedException": UnsupportedOperationError,
+    "UnsupportedOperation": UnsupportedOperationError,
+    "UnsupportedOperationException": UnsupportedOperationError,
     "OperationTimeoutException": ServiceUnavailableError,
     "ResourceNotReadyException": ServiceUnavailableError,
     "FederationSourceException": ServiceUnavailableError,
@@ -184,7 +203,7 @@ def _refusal(
     if code == "AlreadyExistsException" and exists is not None:
         return exists
     if code in _DENIED:
-        return PermissionDeniedError(f"{where}: access denied: {_lacking(message, error.operation_name)}; {_POLICIES}")
+        return PermissionDeniedError(f"{where}: access denied: {_lacking(message, error.operation_name, secrets)}")
     if code in _UNAUTHENTICATED:
         return UnauthenticatedError(f"{where}: {_UNAUTHENTICATED[code]} ({code})")
     if code in _THROTTLED:
@@ -194,15 +213,23 @@ def _refusal(
     return maker(f"{where}: {code or f'HTTP {status}'}: {_detail(message, secrets)}")
 
 
-def _lacking(message: str, operation: str) -> str:
-    """Return which permission is missing on what, as far as the service tells."""
+def _lacking(message: str, operation: str, secrets: Collection[str]) -> str:
+    """Return which permission is missing on what, who denies it, and what to do, as far as the service tells."""
+    grants = _LAKE_FORMATION.search(message)
+    if grants:
+        told = _detail(grants[1], secrets)
+        return f"Lake Formation's permissions are lacking{f': {told}' if told else ''}; grant them there, beside IAM's"
     service = "sts" if operation == "AssumeRole" else "glue"
     match = _DENIED_ACTION.search(message)
     action = match[1] if match else f"{service}:{operation}"
     resource = match[2].rstrip(".,;") if match and match[2] else ""
     if resource.startswith("arn:") and resource.count(":") >= 5:
         resource = resource.split(":", 5)[5]
-    return f"the credentials lack {action}{f' on {resource}' if resource else ''}"
+    lacking = f"the credentials lack {action}{f' on {resource}' if resource else ''}"
+    policy = _DENYING_POLICY.search(message)
+    if policy is None or "identity-based policy allows" in policy[0]:
+        return f"{lacking}; {_POLICIES}"
+    return f"{lacking}, {policy[0]}{' it' if policy[0].endswith('allows') else ''}; change that policy"
 
 
 def _failure(operation: str, subject: str, error: BotoCoreError, secrets: Collection[str]) -> BackendError:
@@ -219,12 +246,27 @@ def _failure(operation: str, subject: str, error: BotoCoreError, secrets: Collec
             exceptions.PartialCredentialsError()
             | exceptions.CredentialRetrievalError()
             | exceptions.TokenRetrievalError()
+            | exceptions.MetadataRetrievalError()
             | exceptions.SSOError()
+            | exceptions.LoginError()
         ):
             return UnauthenticatedError(f"{where}: {detail}")
+        case exceptions.RefreshWithMFAUnsupportedError():
+            hint = "the profile asks for a code of an MFA device, which lancens does not: give a session's keys instead"
+            return UnauthenticatedError(f"{where}: {hint}")
         case exceptions.NoRegionError():
             return InvalidInputError(f"{where}: no region; set `region` or AWS_DEFAULT_REGION")
-        case exceptions.ProfileNotFound() | exceptions.InvalidRegionError() | exceptions.ParamValidationError():
+        case (
+            exceptions.ProfileNotFound()
+            | exceptions.InvalidConfigError()
+            | exceptions.ConfigNotFound()
+            | exceptions.ConfigParseError()
+            | exceptions.InvalidRegionError()
+            | exceptions.UnknownRegionError()
+            | exceptions.InvalidIMDSEndpointError()
+            | exceptions.InvalidIMDSEndpointModeError()
+            | exceptions.ParamValidationError()
+        ):
             return InvalidInputError(f"{where}: {detail}")
         case exceptions.ConnectionError() | exceptions.HTTPClientError():
             hint = "check `region`, `endpoint` and the network"

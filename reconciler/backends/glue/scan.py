@@ -20,7 +20,7 @@ from reconciler.backends.glue.structures import (
     table_oddity,
 )
 from reconciler.concurrency import in_parallel
-from reconciler.errors import NamespaceNotFoundError
+from reconciler.errors import NamespaceNotFoundError, PermissionDeniedError
 from reconciler.names import Identifier, Scope, join
 from reconciler.state import LiveNamespace, LiveTable, Snapshot
 
@@ -64,6 +64,8 @@ class _Reading:
         """Return the catalogs worth looking into, parents first."""
         listing = self._service.catalogs(root, recursive=True)
         listed = {root.found(catalog.get("CatalogId", "")): catalog for catalog in listing}
+        if isinstance(self._service.without_catalogs, PermissionDeniedError):
+            self.notes.append(f"catalogs inside {root.label} are not read: {self._service.without_catalogs}")
         kept: dict[Identifier, Place] = {(): root}
         for place, catalog in sorted(listed.items(), key=lambda item: item[0].path):
             if place.path[:-1] not in kept or not self._concerns(place.path):

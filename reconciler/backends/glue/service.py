@@ -19,9 +19,12 @@ from reconciler.errors import (
     InternalError,
     NamespaceAlreadyExistsError,
     NamespaceNotFoundError,
+    PermissionDeniedError,
     TableAlreadyExistsError,
     TableNotFoundError,
+    UnsupportedOperationError,
 )
+from reconciler.state import Traffic
 
 if TYPE_CHECKING:
     from mypy_boto3_glue import GlueClient
@@ -56,6 +59,9 @@ ItemT = TypeVar("ItemT")
 _EXISTS = "AlreadyExistsException"
 _MISSING = "EntityNotFoundException"
 _MOVED_ON = "ConcurrentModificationException"
+
+# What a request about catalogs gets where there are none: before 2024 Glue had no such calls, nor had anybody's policy.
+_NO_CATALOGS = (PermissionDeniedError, UnsupportedOperationError)
 
 
 class _In(TypedDict, total=False):
@@ -129,10 +135,20 @@ class Service:
     def __init__(self, config: GlueConfig) -> None:
         self._config = config
         self._lock = threading.Lock()
+        self._lock_of_account = threading.Lock()
         self._connected: GlueClient | None = None
+        self._account: str | None = None
+        self.without_catalogs: BackendError | None = None
+        """Why catalogs inside the account's own cannot be asked for, once that is known."""
+        self._has_answered = False
         self._scans = Scans(config.limits)
         self.one_scan = self._scans.one
         """Lets what is asked for inside take no more than one scan may."""
+
+    @property
+    def traffic(self) -> Traffic:
+        """What went over the connections so far."""
+        return self._scans.traffic
 
     def close(self) -> None:
         """Give back the connections."""
@@ -141,17 +157,40 @@ class Service:
                 self._connected.close()
                 self._connected = None
 
-    def account(self) -> str:
-        """Return the account of the caller."""
-        with self._asking("GetCatalogs", "the root catalog"):
-            for catalog in self._client().get_catalogs(IncludeRoot=True)["CatalogList"]:
-                return catalog.get("CatalogId", "").partition(":")[0]
+    def account(self) -> str | None:
+        """Return the catalog that all others are in, that of the account; None where catalogs cannot be asked for."""
+        with self._lock_of_account:
+            if self._account is None and self.without_catalogs is None:
+                self._account = self._asked_account()
+            return self._account
+
+    def has_catalogs(self) -> bool:
+        """Return whether catalogs can be asked for, as far as it has been tried; a call where it has not."""
+        return self.without_catalogs is None and (self._has_answered or self.account() is not None)
+
+    def _asked_account(self) -> str | None:
+        subject = "the root catalog"
+        self._require_login("GetCatalogs", subject)
+        try:
+            with self._asking("GetCatalogs", subject, missing=_no_namespace(subject)):
+                for catalog in self._client().get_catalogs(IncludeRoot=True)["CatalogList"]:
+                    found = catalog.get("CatalogId", "").partition(":")[0]
+                    return self._config.catalog_id or found
+        except _NO_CATALOGS as error:
+            self.without_catalogs = error
+            return None
+        if self._config.catalog_id is not None:
+            return self._config.catalog_id
         raise InternalError("glue: GetCatalogs does not tell the account; set `catalog_id`")
 
     # ---- catalogs ------------------------------------------------------------------------------------------------
 
     def catalogs(self, parent: Place, *, recursive: bool = False) -> Iterator[CatalogTypeDef]:
-        """Yield the catalogs directly below ``parent``, or all below it."""
+        """Yield the catalogs directly below ``parent``, or all below it.
+
+        A service that has none, and credentials that may not ask for them, are told apart from an empty account by
+        ``without_catalogs``. Nobody needs catalogs who has databases only.
+        """
 
         def fetch(after: _After) -> tuple[Sequence[CatalogTypeDef], str | None]:
             answer = self._client().get_catalogs(
@@ -159,7 +198,19 @@ class Service:
             )
             return answer["CatalogList"], answer.get("NextToken")
 
-        return self._pages("GetCatalogs", parent.label, fetch, lambda found: found.get("CatalogId", found["Name"]))
+        pages = self._pages("GetCatalogs", parent.label, fetch, lambda found: found.get("CatalogId", found["Name"]))
+        self._require_login("GetCatalogs", parent.label)
+        has_begun = False
+        try:
+            for catalog in pages:
+                has_begun = True
+                yield catalog
+        except _NO_CATALOGS as error:
+            if has_begun or parent.path:
+                raise
+            self.without_catalogs = error
+        else:
+            self._has_answered = True
 
     def catalog(self, place: Place) -> CatalogTypeDef:
         """Return one catalog, which is not the root."""
@@ -294,6 +345,11 @@ class Service:
             if self._connected is None:
                 self._connected = client.connect(self._config, self._scans)
             return self._connected
+
+    def _require_login(self, operation: str, subject: str) -> None:
+        """Connect, so that no refusal of a role is taken for one of what it is needed for."""
+        with self._asking(operation, subject):
+            self._client()
 
     def _as_input(self, answered: object, shape: str) -> Any:
         return as_input(answered, self._client().meta.service_model.shape_for(shape))

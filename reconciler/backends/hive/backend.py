@@ -31,7 +31,16 @@ from reconciler.backends.hive_columns import hive_columns
 from reconciler.concurrency import in_parallel
 from reconciler.errors import InvalidInputError, NamespaceNotFoundError, UnsupportedOperationError
 from reconciler.names import Identifier, Scope, check_name, join
-from reconciler.state import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Schema, ShownColumns, Snapshot
+from reconciler.state import (
+    ForeignTable,
+    LiveNamespace,
+    LiveTable,
+    PropertyChanges,
+    Schema,
+    ShownColumns,
+    Snapshot,
+    Traffic,
+)
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
@@ -56,6 +65,10 @@ class HiveBackend(Backend):
         self._databases = Databases(self.impl, self._metastore, directories)
         self._tables = Tables(self.impl, self._metastore, directories, self.config.pool_size, self.config.batch_size)
         self._leftovers = Leftovers(self._databases, self._tables)
+
+    def traffic(self) -> Traffic:
+        """Return what was sent so far, repeated requests included, and what came back."""
+        return self._metastore.traffic
 
     def close(self) -> None:
         """Close the connections."""

@@ -45,6 +45,7 @@ class Carrier(TSocket):  # type: ignore[misc]
 
     def flush(self) -> None:
         """Send the call; what comes now is its reply."""
+        self._scans.sends()
         super().flush()
         self._begin()
 

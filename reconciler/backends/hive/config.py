@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, SecretStr, model_validator
 
 from reconciler.backends.config import BackendConfig, Root
+from reconciler.backends.http.address import is_loopback
 from reconciler.backends.http.limits import ServiceLimits
 
 __all__ = ["Address", "HiveConfig"]
@@ -46,7 +47,7 @@ def _addresses(value: object) -> object:
 class HiveConfig(ServiceLimits, BackendConfig):
     """The keys of ``hive2`` and ``hive3``. Times are in seconds."""
 
-    credentials = frozenset({"ugi"})
+    credentials = frozenset({"ugi", "username", "password"})
 
     uri: Annotated[tuple[Address, ...], BeforeValidator(_addresses)]
     """The metastores of one installation: the first that answers is used, the others are for when it is gone."""
@@ -64,8 +65,14 @@ class HiveConfig(ServiceLimits, BackendConfig):
     """How many tables are loaded with one call."""
     framed: bool = False
     """Whether the metastore speaks Thrift's framed transport."""
-    auth: Literal["none", "kerberos"] = "none"
-    """How to say who is there."""
+    auth: Literal["none", "kerberos", "plain"] = "none"
+    """How to say who is there; `plain` is SASL with a user name and a password, which LDAP may check."""
+    username: str | None = Field(default=None, min_length=1)
+    """Who to be with `auth: plain`."""
+    password: SecretStr | None = Field(default=None, min_length=1)
+    """The password of `username`."""
+    allow_unencrypted: bool = False
+    """Whether the password may go without TLS to a machine that is not this one."""
     kerberos_service: str = Field(default="hive", min_length=1, validation_alias="kerberos.service")
     """The first part of the metastore's Kerberos principal."""
     ssl: bool = False
@@ -77,6 +84,23 @@ class HiveConfig(ServiceLimits, BackendConfig):
     def _ssl_is_on(self) -> HiveConfig:
         if self.ssl_ca_file is not None and not self.ssl:
             raise ValueError("`ssl.ca-file` is given, but `ssl` is not true")
+        return self
+
+    @model_validator(mode="after")
+    def _password_is_safe(self) -> HiveConfig:
+        given = [key for key in ("username", "password") if getattr(self, key) is not None]
+        if self.auth != "plain":
+            if given:
+                raise ValueError(f"`{given[0]}` is given, but `auth` is not plain")
+            return self
+        if len(given) < 2:
+            raise ValueError("`auth: plain` needs `username` and `password`")
+        elsewhere = [address for address in self.uri if not is_loopback(address.host)]
+        if elsewhere and not (self.ssl or self.allow_unencrypted):
+            raise ValueError(
+                f"`password` would go to {elsewhere[0]} unencrypted; set `ssl: true`, or "
+                "`allow_unencrypted: true` where the network is trusted"
+            )
         return self
 
     def identity(self) -> str:

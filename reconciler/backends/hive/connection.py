@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from reconciler.backends.hive.config import Address, HiveConfig
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
 
-__all__ = ["Connection", "KerberosError", "connect", "kerberos_faults", "told_by_kerberos"]
+__all__ = ["Connection", "KerberosError", "LoginRefusedError", "connect", "kerberos_faults", "told_by_kerberos"]
 
 _READ_BUFFER = 64 * 1024
 _LARGEST_FRAME = 0x3FFFFFFF
@@ -59,6 +59,7 @@ def connect(config: HiveConfig, address: Address, scans: Scans | None = None) ->
 
     Raises:
         KerberosError: Kerberos does not let it in.
+        LoginRefusedError: the metastore does not take the user name and the password.
         OSError, TTransportException: it cannot be reached, or does not speak the protocol that ``config`` says.
         InvalidInputError: ``config`` asks for what this machine cannot do.
     """
@@ -86,6 +87,10 @@ def connect(config: HiveConfig, address: Address, scans: Scans | None = None) ->
 
 class KerberosError(ConnectionError):
     """Kerberos does not let a connection come about; the text says why and what to do."""
+
+
+class LoginRefusedError(Exception):
+    """The metastore does not take the user name and the password."""
 
 
 def kerberos_faults() -> tuple[type[Exception], ...]:
@@ -128,18 +133,37 @@ def _tls(config: HiveConfig) -> ssl.SSLContext:
 
 def _transport(config: HiveConfig, carrier: Carrier, host: str) -> Any:
     """Return the Thrift transport over ``carrier``, with the SASL handshake done where there is one."""
-    from thrift.transport.TTransport import TBufferedTransport, TFramedTransport, TSaslClientTransport
+    from thrift.transport.TTransport import (
+        TBufferedTransport,
+        TFramedTransport,
+        TSaslClientTransport,
+        TTransportException,
+    )
 
-    if config.auth == "kerberos":
+    if config.auth != "none":
         try:
-            sasl = TSaslClientTransport(carrier, host, config.kerberos_service, max_frame_size=_LARGEST_FRAME)
+            sasl = TSaslClientTransport(
+                carrier, host, config.kerberos_service, max_frame_size=_LARGEST_FRAME, **_credentials(config)
+            )
         except ImportError as error:
-            raise InvalidInputError(str(MissingExtraError("`auth: kerberos`", "kerberos"))) from error
+            extra = "kerberos" if config.auth == "kerberos" else "hive"
+            raise InvalidInputError(str(MissingExtraError(f"`auth: {config.auth}`", extra))) from error
         try:
             sasl.open()
+        except TTransportException as error:
+            if config.auth == "plain" and error.type == TTransportException.NOT_OPEN:
+                raise LoginRefusedError(f"the metastore at {host} does not take `username` or `password`") from None
+            raise
         except kerberos_faults() as error:
             raise told_by_kerberos(error) from error
         return sasl
     if config.framed:
         return TFramedTransport(carrier, _LARGEST_FRAME)
     return TBufferedTransport(carrier, _READ_BUFFER)
+
+
+def _credentials(config: HiveConfig) -> dict[str, str]:
+    """Return what SASL is to be told: nothing for Kerberos, whose ticket the process has."""
+    if config.password is None:
+        return {}
+    return {"mechanism": "PLAIN", "username": config.username or "", "password": config.password.get_secret_value()}

@@ -9,10 +9,17 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from reconciler.backends.hive.connection import Connection, connect, kerberos_faults, told_by_kerberos
+from reconciler.backends.hive.connection import (
+    Connection,
+    LoginRefusedError,
+    connect,
+    kerberos_faults,
+    told_by_kerberos,
+)
 from reconciler.backends.http.limits import SlowAnswerError, TooMuchError
 from reconciler.backends.http.scans import Scans
-from reconciler.errors import InternalError, ServiceUnavailableError
+from reconciler.errors import InternalError, ServiceUnavailableError, UnauthenticatedError
+from reconciler.state import Traffic
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.config import HiveConfig
@@ -53,6 +60,11 @@ class Metastore:
         self._preferred = 0
         self._closed = False
 
+    @property
+    def traffic(self) -> Traffic:
+        """What went over the connections so far."""
+        return self._scans.traffic
+
     def read(self, call: Callable[[Client], ResultT]) -> ResultT:
         """Return what ``call``, which changes nothing, returns; it is repeated when the connection breaks.
 
@@ -91,6 +103,8 @@ class Metastore:
                     return self._call(call)
             except TooMuchError as error:
                 raise InternalError(f"{self._impl}: {error}") from error
+            except LoginRefusedError as error:
+                raise UnauthenticatedError(f"{self._impl}: {error}") from None
             except SlowAnswerError as error:
                 raise ServiceUnavailableError(f"{self._impl}: {error}") from error
             except _UnreachableError as error:

@@ -33,7 +33,7 @@ def plain_http_problem(key: str, address: str, *, has_secret: bool, allowed: boo
     Whoever is on the way reads what goes over plain http; only this machine's own addresses are not on any way.
     """
     parts = urlsplit(address)
-    if allowed or not has_secret or parts.scheme != "http" or _is_loopback(parts.hostname or ""):
+    if allowed or not has_secret or parts.scheme != "http" or is_loopback(parts.hostname or ""):
         return None
     return (
         f"`{key}` is a plain http:// address, and what it is called with, such as a token, can be read on the way: use "
@@ -41,7 +41,8 @@ def plain_http_problem(key: str, address: str, *, has_secret: bool, allowed: boo
     )
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine, as its name or address says."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:

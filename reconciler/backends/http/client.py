@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -37,6 +36,7 @@ from reconciler.errors import (
     UnauthenticatedError,
 )
 from reconciler.redaction import REDACTED, scrub
+from reconciler.state import Traffic
 
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response
@@ -112,8 +112,6 @@ class HttpClient:
     ) -> None:
         from requests import Session
 
-        self.calls = 0
-        """How many requests were sent, repeated ones included."""
         self._impl = impl
         self._endpoint = endpoint.rstrip("/")
         self._timeouts = (connect_timeout, read_timeout)
@@ -126,7 +124,6 @@ class HttpClient:
         self._advise = remedy
         self._endpoint_key = endpoint_key
         self._token_key = token_key
-        self._lock = threading.Lock()
         self._session = Session()
         self._session.headers.update(
             {
@@ -140,6 +137,11 @@ class HttpClient:
         for scheme in ("http://", "https://"):
             self._session.mount(scheme, adapter(pool_size, self._limits.request_seconds))
         self._environment = self._session.merge_environment_settings(self._endpoint, {}, True, None, None)
+
+    @property
+    def traffic(self) -> Traffic:
+        """What was sent, repeated requests included, and what came back."""
+        return self._scans.traffic
 
     def close(self) -> None:
         """Close the pooled connections."""
@@ -333,8 +335,7 @@ class HttpClient:
         from requests.exceptions import RequestException
         from urllib3.exceptions import HTTPError
 
-        with self._lock:
-            self.calls += 1
+        self._scans.sends()
         try:
             answer = self._session.send(request, timeout=self._timeouts, allow_redirects=False, **self._environment)
             # What `Response.content` gives from now on; requests itself would read without an end.

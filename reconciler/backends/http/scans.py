@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from reconciler.backends.http.limits import MIB, Limits
 from reconciler.errors import InternalError, ServiceUnavailableError
+from reconciler.state import Traffic
 
 __all__ = ["Scans"]
 
@@ -32,6 +33,8 @@ class Scans:
         self._limits = limits
         self._lock = threading.Lock()
         self._active: list[_Scan] = []
+        self.traffic = Traffic()
+        """What went over the connections, in scans and outside."""
 
     @contextmanager
     def one(self) -> Iterator[None]:
@@ -45,9 +48,15 @@ class Scans:
             with self._lock:
                 self._active = [other for other in self._active if other is not scan]
 
+    def sends(self) -> None:
+        """Count a request."""
+        with self._lock:
+            self.traffic = Traffic(self.traffic.calls + 1, self.traffic.bytes)
+
     def took(self, count: int) -> None:
         """Count ``count`` bytes of an answer."""
         with self._lock:
+            self.traffic = Traffic(self.traffic.calls, self.traffic.bytes + count)
             for scan in self._active:
                 scan.bytes += count
 

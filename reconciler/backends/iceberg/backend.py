@@ -29,7 +29,7 @@ from reconciler.errors import (
     UnsupportedOperationError,
 )
 from reconciler.names import EVERYTHING, Identifier, Scope, join
-from reconciler.state import Capabilities, ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot
+from reconciler.state import Capabilities, ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot, Traffic
 
 __all__ = ["IcebergBackend"]
 
@@ -65,10 +65,9 @@ class IcebergBackend(Backend):
         self._server = Server(self.config)
         self._outermost_names: frozenset[str] = frozenset()
 
-    @property
-    def calls(self) -> int:
-        """How many requests were sent to the catalog."""
-        return self._server.http.calls
+    def traffic(self) -> Traffic:
+        """Return what was sent so far, repeated requests included, and what came back."""
+        return self._server.http.traffic
 
     def set_outermost_names(self, names: Iterable[str]) -> None:
         """Treat ``names`` as warehouses of this catalog, as far as they exist."""

@@ -45,6 +45,7 @@ from reconciler.state import (
     LocationPolicy,
     PropertyChanges,
     Snapshot,
+    Traffic,
 )
 
 __all__ = ["RestBackend"]
@@ -76,6 +77,10 @@ class RestBackend(Backend):
         self._asked = False
         self.capabilities = self._able(frozenset())
 
+    def traffic(self) -> Traffic:
+        """Return what was sent so far, repeated requests included, and what came back."""
+        return self._known.http.traffic
+
     def _client(self, address: str, tokens: TokenSource | None, key: str) -> HttpClient:
         config = self.config
         credential = config.credential.get_secret_value() if config.credential else ""
@@ -102,11 +107,6 @@ class RestBackend(Backend):
         key = "oauth2_server_uri" if config.oauth2_server_uri else "uri"
         self._token_client = self._client(config.token_address, None, key)
         return ClientCredentials(self.impl, self._token_client, "", config.credential.get_secret_value(), config.scope)
-
-    @property
-    def calls(self) -> int:
-        """How many requests were sent to the server so far."""
-        return self._known.http.calls
 
     @property
     def _server(self) -> Server:

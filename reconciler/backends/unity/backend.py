@@ -47,6 +47,7 @@ from reconciler.state import (
     Schema,
     ShownColumns,
     Snapshot,
+    Traffic,
 )
 
 __all__ = ["UnityBackend"]
@@ -103,10 +104,9 @@ class UnityBackend(Backend):
         """Close the connections."""
         self._service.close()
 
-    @property
-    def calls(self) -> int:
-        """How many requests were sent to the service so far."""
-        return self._service.calls
+    def traffic(self) -> Traffic:
+        """Return what was sent so far, repeated requests included, and what came back."""
+        return self._service.traffic
 
     # ---- reading -------------------------------------------------------------------------------------------------
 

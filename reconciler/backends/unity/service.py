@@ -21,6 +21,7 @@ from reconciler.errors import (
     TableNotFoundError,
 )
 from reconciler.names import Identifier, join
+from reconciler.state import Traffic
 
 __all__ = ["SchemaInfo", "TableInfo", "UnityService"]
 
@@ -89,9 +90,9 @@ class UnityService:
         self._http.close()
 
     @property
-    def calls(self) -> int:
-        """How many requests were sent so far."""
-        return self._http.calls
+    def traffic(self) -> Traffic:
+        """What went over the connections so far."""
+        return self._http.traffic
 
     # ---- reading -------------------------------------------------------------------------------------------------
 

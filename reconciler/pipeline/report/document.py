@@ -7,15 +7,15 @@ It is data, made by ``reconciler.pipeline.audit`` and shown by the other modules
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, computed_field
 
-from reconciler import locations, names, ownership
+from reconciler import locations, names
 from reconciler.names import Identifier
-from reconciler.pipeline.records import Severity, TableRecord
+from reconciler.pipeline.records import Depth, Severity
 from reconciler.pipeline.report.scales import Scale
 from reconciler.planner.plan import ManifestRef
 from reconciler.redaction import redact_properties
@@ -42,7 +42,7 @@ __all__ = [
     "Totals",
 ]
 
-FORMAT_VERSION = "1.0"
+FORMAT_VERSION = "2.0"
 
 Count = Annotated[int, Field(ge=0)]
 Location = Annotated[str, AfterValidator(locations.redact)]
@@ -78,6 +78,8 @@ class AuditSettings(_Part):
     """What the audit was asked for."""
 
     stale_after_days: Count | None = Field(default=None, description="Without it, no table is too old.")
+    depth: Depth = Depth.QUICK
+    limits: dict[str, Count] = Field(default={}, description="What `--limit` can set.")
     rules: tuple[RuleInfo, ...] = ()
 
 
@@ -154,7 +156,7 @@ class NamespaceCount(SeverityCounts):
 
 
 class OwnerCount(SeverityCounts):
-    """The findings about tables of one manifest; ``owner`` None: of tables that none manages."""
+    """The findings about what one owner answers for; ``owner`` None: about what has none."""
 
     owner: str | None
 
@@ -206,7 +208,10 @@ class _Tally(defaultdict[Any, Counter[str]]):
 
 
 class Totals(_Part):
-    """The headline figures; rows, bytes and fragments are of the tables that could be opened."""
+    """The headline figures; rows, bytes and fragments are of the tables that could be opened.
+
+    ``bytes_on_disk`` and ``reclaimable`` are of those whose files were listed.
+    """
 
     catalogs: Count = 0
     namespaces: Count = 0
@@ -214,6 +219,8 @@ class Totals(_Part):
     rows: Count = 0
     bytes: Count = 0
     fragments: Count = 0
+    bytes_on_disk: Count = 0
+    reclaimable: Count = 0
     findings: SeverityCounts = SeverityCounts()
 
 
@@ -276,7 +283,8 @@ class Finding(_Table):
     reason: str
     remedy: str
     location: Location | None = None
-    owner: str | None = Field(default=None, description="The manifest that manages the table, as `name/catalog`.")
+    owner: str | None = Field(default=None, description="Who answers for it: its property `owner`, or its namespace's.")
+    manager: str | None = Field(default=None, description="The manifest that manages the table, as `name/catalog`.")
     source: Source | None = Field(default=None, description="The place in the manifest that is about the table.")
     details: Details = Field(default_factory=dict)
 
@@ -289,35 +297,23 @@ class Finding(_Table):
 class ReportedTable(_Table):
     """One table with what storage says of it; a number that is not known is None.
 
-    ``bytes`` are those of the data files of ``version``, the latest one; ``rules`` are those that found something.
+    ``bytes`` are those of the data files of ``version``, the latest one; ``bytes_on_disk`` those of all its files, of
+    which a clean-up can give back ``reclaimable`` at most. ``rules`` are those that found something.
     """
 
     location: Location | None = None
-    owner: str | None = Field(default=None, description="The manifest that manages the table, as `name/catalog`.")
+    owner: str | None = Field(default=None, description="Who answers for it: its property `owner`, or its namespace's.")
+    manager: str | None = Field(default=None, description="The manifest that manages the table, as `name/catalog`.")
     rows: Count | None = None
     bytes: Count | None = None
     fragments: Count | None = None
+    small_fragments: Count | None = None
     version: Count | None = None
+    versions: Count | None = None
     committed: Moment | None = None
+    bytes_on_disk: Count | None = None
+    reclaimable: Count | None = None
     rules: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, record: TableRecord, rules: Iterable[str]) -> ReportedTable:
-        """Return the entry of ``record``, in which ``rules`` found something."""
-        stored = record.stored
-        return cls(
-            catalog=record.catalog,
-            namespace=record.id[:-1],
-            name=record.id[-1],
-            location=record.location,
-            owner=ownership.owner_of(record.properties),
-            rows=stored.rows if stored else None,
-            bytes=stored.bytes if stored else None,
-            fragments=stored.fragments if stored else None,
-            version=stored.version if stored else None,
-            committed=stored.committed if stored else None,
-            rules=tuple(rules),
-        )
 
 
 # ---- the whole -------------------------------------------------------------------------------------------------------

@@ -11,13 +11,37 @@ from reconciler.names import Identifier, address
 from reconciler.pipeline.records import TableRecord
 from reconciler.pipeline.report.document import Finding
 from reconciler.pipeline.rules.drift import PROPERTY_DRIFT, SCHEMA_DRIFT
-from reconciler.pipeline.rules.entries import MISSING, STALE_COLUMNS, UNMANAGED, WRONG_TABLE_TYPE
-from reconciler.pipeline.rules.places import NESTED_LOCATION, SCHEME_MISMATCH, SHARED_LOCATION
-from reconciler.pipeline.rules.rule import Rule, Times
-from reconciler.pipeline.rules.stored import DANGLING, NOT_LANCE, ORPHAN, STALE, UNREADABLE
+from reconciler.pipeline.rules.entries import MISSING, STALE_COLUMNS, STILL_THERE, UNMANAGED, WRONG_TABLE_TYPE
+from reconciler.pipeline.rules.places import (
+    INDIRECT_LOCATION,
+    NESTED_LOCATION,
+    SCHEME_MISMATCH,
+    SHARED_LOCATION,
+    UNKNOWN_SCHEME,
+)
+from reconciler.pipeline.rules.rule import LIMITS, Limits, Rule
+from reconciler.pipeline.rules.stored import (
+    DANGLING,
+    MISSING_FILES,
+    NOT_LANCE,
+    ORPHAN,
+    SHORT_FILES,
+    STALE,
+    UNREADABLE,
+    UNVERSIONED_DATA,
+)
+from reconciler.pipeline.rules.upkeep import (
+    MANY_FRAGMENTS,
+    MANY_VERSIONS,
+    MISSING_INDEX,
+    RECLAIMABLE,
+    SMALL_FRAGMENTS,
+    STALE_INDEX,
+    UNINDEXED_VECTORS,
+)
 from reconciler.state import Source
 
-__all__ = ["NEEDS_MANIFEST", "RULES", "STALE_COLUMNS", "Rule", "Times", "check", "unread_namespace"]
+__all__ = ["LIMITS", "NEEDS_MANIFEST", "RULES", "STALE_COLUMNS", "Limits", "Rule", "check", "unread_namespace"]
 
 RULES: Mapping[str, Rule] = {
     rule.name: rule
@@ -25,30 +49,45 @@ RULES: Mapping[str, Rule] = {
         DANGLING,
         ORPHAN,
         NOT_LANCE,
+        UNVERSIONED_DATA,
+        MISSING_FILES,
+        SHORT_FILES,
         SHARED_LOCATION,
         NESTED_LOCATION,
+        INDIRECT_LOCATION,
         SCHEME_MISMATCH,
+        UNKNOWN_SCHEME,
         WRONG_TABLE_TYPE,
         MISSING,
+        STILL_THERE,
         UNMANAGED,
         PROPERTY_DRIFT,
         SCHEMA_DRIFT,
         STALE_COLUMNS,
         STALE,
+        MANY_FRAGMENTS,
+        SMALL_FRAGMENTS,
+        MANY_VERSIONS,
+        RECLAIMABLE,
+        MISSING_INDEX,
+        UNINDEXED_VECTORS,
+        STALE_INDEX,
         UNREADABLE,
     )
 }
 """Every rule by its name, in the order in which they are explained."""
 
-NEEDS_MANIFEST = frozenset(rule.name for rule in (MISSING, UNMANAGED, PROPERTY_DRIFT, SCHEMA_DRIFT))
+NEEDS_MANIFEST = frozenset(
+    rule.name for rule in (MISSING, STILL_THERE, UNMANAGED, PROPERTY_DRIFT, SCHEMA_DRIFT, MANY_FRAGMENTS, MISSING_INDEX)
+)
 """The rules that compare with what a manifest says."""
 
 
-def check(record: TableRecord, times: Times, names: Collection[str]) -> Iterator[Finding]:
+def check(record: TableRecord, limits: Limits, names: Collection[str]) -> Iterator[Finding]:
     """Yield what the rules called ``names`` find in one table."""
     for name in names:
         rule = RULES[name]
-        for verdict in rule.check(record, times):
+        for verdict in rule.check(record, limits):
             yield Finding(
                 rule=rule.name,
                 severity=verdict.severity or rule.severity,
@@ -58,7 +97,8 @@ def check(record: TableRecord, times: Times, names: Collection[str]) -> Iterator
                 reason=verdict.reason,
                 remedy=verdict.remedy,
                 location=record.location,
-                owner=record.manager,
+                owner=record.responsible,
+                manager=record.manager,
                 source=_source(record),
                 details=dict(verdict.details),
             )

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from reconciler import locations, ownership
 from reconciler.pipeline.records import Severity, TableRecord
-from reconciler.pipeline.rules.rule import Rule, Times, Verdict
+from reconciler.pipeline.rules.rule import Limits, Rule, Verdict
 from reconciler.planner.facts import has_true_request, is_relocated
 from reconciler.planner.schemas import SchemaDifference, compare
 from reconciler.redaction import redact_value
@@ -18,7 +18,7 @@ __all__ = ["PROPERTY_DRIFT", "SCHEMA_DRIFT"]
 _MOST_NAMED = 3
 
 
-def _property_drift(record: TableRecord, _: Times) -> Iterator[Verdict]:
+def _property_drift(record: TableRecord, _: Limits) -> Iterator[Verdict]:
     desired, live = record.desired, record.live
     if desired is None or desired.absent or live is None:
         return
@@ -80,7 +80,7 @@ PROPERTY_DRIFT = Rule(
 )
 
 
-def _schema_drift(record: TableRecord, _: Times) -> Iterator[Verdict]:
+def _schema_drift(record: TableRecord, _: Limits) -> Iterator[Verdict]:
     desired = record.desired
     found = record.stored.schema if record.stored is not None else None
     if desired is None or desired.absent or desired.schema is None or record.live is None or found is None:

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from reconciler import locations, ownership
 from reconciler.pipeline.records import Severity, TableRecord
-from reconciler.pipeline.rules.rule import Rule, Times, Verdict
+from reconciler.pipeline.rules.rule import Limits, Rule, Verdict
 from reconciler.state import StorageKind
 
 _MOST_NAMED = 3
 
-__all__ = ["MISSING", "STALE_COLUMNS", "UNMANAGED", "WRONG_TABLE_TYPE"]
+__all__ = ["MISSING", "STALE_COLUMNS", "STILL_THERE", "UNMANAGED", "WRONG_TABLE_TYPE"]
 
 
-def _wrong_table_type(record: TableRecord, _: Times) -> Iterator[Verdict]:
+def _wrong_table_type(record: TableRecord, _: Limits) -> Iterator[Verdict]:
     guard = record.safeguard
     if record.live is not None and guard is not None and not guard.holds(record.properties):
         yield Verdict(
@@ -26,11 +26,12 @@ def _wrong_table_type(record: TableRecord, _: Times) -> Iterator[Verdict]:
         return
     if record.foreign is None:
         return
-    if record.live is not None:
+    if record.foreign.is_marked:
         yield Verdict(
             f"the entry is marked as a Lance table and its type is wrong: {record.foreign.format}",
-            "Make it an external table, in Hive with `ALTER TABLE … SET TBLPROPERTIES ('EXTERNAL'='TRUE')`. Until then "
-            "nobody should drop it: the catalog deletes the data of a managed table.",
+            "Make it an external table: in Hive with `ALTER TABLE … SET TBLPROPERTIES ('EXTERNAL'='TRUE')`, in Glue "
+            "with `EXTERNAL_TABLE` as its `TableType`. Until then nobody should drop it: what drops a managed table "
+            "deletes its data.",
         )
     elif _holds_dataset(record):
         yield Verdict(
@@ -57,7 +58,7 @@ WRONG_TABLE_TYPE = Rule(
 )
 
 
-def _missing(record: TableRecord, _: Times) -> Iterator[Verdict]:
+def _missing(record: TableRecord, _: Limits) -> Iterator[Verdict]:
     if record.desired is None or record.desired.absent or record.live is not None:
         return
     if record.foreign is None:
@@ -80,7 +81,26 @@ MISSING = Rule(
 )
 
 
-def _unmanaged(record: TableRecord, _: Times) -> Iterator[Verdict]:
+def _still_there(record: TableRecord, _: Limits) -> Iterator[Verdict]:
+    if record.desired is not None and record.desired.absent and (record.live is not None or record.foreign is not None):
+        yield Verdict(
+            "the manifest says `absent: true`, and the table is in the catalog",
+            "`lancens apply` takes the entry out and leaves the data alone. If somebody has entered it again and needs "
+            "it, take `absent: true` out of the manifest.",
+        )
+
+
+STILL_THERE = Rule(
+    "still-there",
+    Severity.WARNING,
+    "The manifest says that the table is absent, and it is in the catalog",
+    "Its removal was reviewed and is not carried out: the manifest was never applied, the removal failed, or somebody "
+    "has entered the table again since.",
+    _still_there,
+)
+
+
+def _unmanaged(record: TableRecord, _: Limits) -> Iterator[Verdict]:
     if record.live is None or record.desired is not None or ownership.owner_of(record.properties) is not None:
         return
     yield Verdict(
@@ -100,7 +120,7 @@ UNMANAGED = Rule(
 )
 
 
-def _stale_columns(record: TableRecord, _: Times) -> Iterator[Verdict]:
+def _stale_columns(record: TableRecord, _: Limits) -> Iterator[Verdict]:
     shown = record.shown
     if isinstance(shown, str):
         yield Verdict(

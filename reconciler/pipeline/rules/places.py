@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 from reconciler import locations, ownership
 from reconciler.names import address
 from reconciler.pipeline.records import Severity, TableRecord
-from reconciler.pipeline.rules.rule import Rule, Times, Verdict
+from reconciler.pipeline.rules.rule import Limits, Rule, Verdict
+from reconciler.storage import SCHEMES
 
-__all__ = ["NESTED_LOCATION", "SCHEME_MISMATCH", "SHARED_LOCATION"]
+__all__ = ["INDIRECT_LOCATION", "NESTED_LOCATION", "SCHEME_MISMATCH", "SHARED_LOCATION", "UNKNOWN_SCHEME"]
+
 
 _MOST_NAMED = 3
 
@@ -19,7 +21,7 @@ def _listed(addresses: Sequence[str]) -> str:
     return ", ".join(addresses[:_MOST_NAMED]) + more
 
 
-def _shared(record: TableRecord, _: Times) -> Iterator[Verdict]:
+def _shared(record: TableRecord, _: Limits) -> Iterator[Verdict]:
     if record.live is None or not record.sharing:
         return
     within = any(other.startswith(address(record.catalog, ("",))) for other in record.sharing)
@@ -51,7 +53,7 @@ SHARED_LOCATION = Rule(
 )
 
 
-def _nested(record: TableRecord, _: Times) -> Iterator[Verdict]:
+def _nested(record: TableRecord, _: Limits) -> Iterator[Verdict]:
     if record.live is not None and record.inside:
         yield Verdict(
             f"its location is inside that of {_listed(record.inside)}",
@@ -69,7 +71,7 @@ NESTED_LOCATION = Rule(
 )
 
 
-def _scheme_mismatch(record: TableRecord, _: Times) -> Iterator[Verdict]:
+def _scheme_mismatch(record: TableRecord, _: Limits) -> Iterator[Verdict]:
     if record.live is None or record.location is None:
         return
     own = locations.scheme(record.location)
@@ -94,4 +96,64 @@ SCHEME_MISMATCH = Rule(
     "Engines pick the driver and the credentials of a location by its scheme: a table at `s3a:` in a catalog of `s3:` "
     "works in one engine and fails in the next, and one at a local path is found on one machine only.",
     _scheme_mismatch,
+)
+
+
+def _unknown_scheme(record: TableRecord, _: Limits) -> Iterator[Verdict]:
+    if record.live is None or not record.location:
+        return
+    own = locations.scheme(record.location)
+    if own in SCHEMES:
+        return
+    known = locations.scheme(locations.pylance_uri(record.location))
+    if known in SCHEMES and record.root is not None and locations.scheme(record.root) != own:
+        return  # which is a mismatch
+    if known in SCHEMES:
+        yield Verdict(
+            f"its location is at `{own}:`, which lancens reads as `{known}:` and other Lance clients do not know",
+            f"Write the location with `{known}:`, unless the engines that read the table need `{own}:`.",
+            Severity.NOTE,
+        )
+    else:
+        yield Verdict(
+            f"its location is at `{own}:`, for which Lance has no driver",
+            "Correct the location, or copy the data to a store that Lance reads (`s3:`, `gs:`, `az:`, a local path).",
+            Severity.ERROR,
+        )
+
+
+UNKNOWN_SCHEME = Rule(
+    "unknown-scheme",
+    Severity.ERROR,
+    "The location's scheme is none that Lance clients know",
+    "pylance, LanceDB and lance-spark choose a driver by the scheme and refuse one that they do not know: nobody can "
+    "open the table. `s3a:` and `s3n:`, as Hadoop writes them, are a note: lancens reads them as `s3:`, and other "
+    "clients refuse them.",
+    _unknown_scheme,
+)
+
+
+def _indirect(record: TableRecord, _: Limits) -> Iterator[Verdict]:
+    if record.live is None or not record.location or record.place is None:
+        return
+    if record.place != locations.normalise(record.location):
+        how = "leads through a symbolic link"
+    elif ".." in locations.names_in(record.location):
+        how = "has `..` in it"
+    else:
+        return
+    yield Verdict(
+        f"its location {how}: the data is at {locations.redact(record.place)}",
+        f"Write the location as {locations.redact(record.place)}; a plan for it shows that no data moves.",
+    )
+
+
+INDIRECT_LOCATION = Rule(
+    "indirect-location",
+    Severity.WARNING,
+    "The location leads to the data by a symbolic link or by `..`",
+    "Who compares locations as text takes the table for another one: it is registered twice, or its data for an "
+    "orphan, and is removed. A symbolic link leads elsewhere on the next machine, or nowhere. Two entries that lead to "
+    "one place are a `shared-location` as well.",
+    _indirect,
 )

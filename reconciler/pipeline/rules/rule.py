@@ -9,15 +9,32 @@ from typing import TypeAlias
 
 from reconciler.pipeline.records import Severity, TableRecord
 
-__all__ = ["Check", "Rule", "Times", "Verdict"]
+__all__ = ["LIMITS", "Check", "Limits", "Rule", "Verdict"]
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
-    """What ages are measured by: the present moment, with a time zone, and how old a last commit may be (None: any)."""
+class Limits:
+    """What the rules measure by, where no block expects something else of its table.
+
+    Args:
+        now: the present moment, with a time zone.
+        stale_after: how old a last commit may be; None for any age.
+        small_fragments: how many small fragments a table may have.
+        versions: how many versions.
+        reclaimable_mib: how many MiB a clean-up may have to give back.
+        unindexed_rows: how many rows may be searched without an index.
+    """
 
     now: datetime
-    stale_after: timedelta | None
+    stale_after: timedelta | None = timedelta(days=180)
+    small_fragments: int = 100
+    versions: int = 1_000
+    reclaimable_mib: int = 1_024
+    unindexed_rows: int = 100_000
+
+
+LIMITS = ("small_fragments", "versions", "reclaimable_mib", "unindexed_rows")
+"""Those that are counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +47,7 @@ class Verdict:
     details: Mapping[str, str] = field(default_factory=dict)
 
 
-Check: TypeAlias = Callable[[TableRecord, Times], Iterator[Verdict]]
+Check: TypeAlias = Callable[[TableRecord, Limits], Iterator[Verdict]]
 """A pure function; it never raises, whatever the record says."""
 
 

@@ -1,16 +1,19 @@
-"""Rules about what storage holds: dangling, not-lance, unreadable, stale, orphan."""
+"""Rules about what storage holds: dangling, not-lance, unversioned-data, missing-files, unreadable, stale, orphan."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from reconciler import locations, ownership
+from reconciler.display import count
 from reconciler.pipeline.records import Severity, Stored, TableRecord
-from reconciler.pipeline.rules.rule import Rule, Times, Verdict
+from reconciler.pipeline.rules.rule import Limits, Rule, Verdict
 from reconciler.state import StorageKind
 
-__all__ = ["DANGLING", "NOT_LANCE", "ORPHAN", "STALE", "UNREADABLE"]
+__all__ = ["DANGLING", "MISSING_FILES", "NOT_LANCE", "ORPHAN", "SHORT_FILES", "STALE", "UNREADABLE", "UNVERSIONED_DATA"]
+
+_MOST_NAMED = 3
 
 _REMOVE_ENTRY = "take the entry out with `absent: true` in a manifest and `lancens apply`, which leaves all data alone"
 
@@ -28,7 +31,7 @@ def _holds(record: TableRecord, kind: StorageKind) -> bool:
     return record.live is not None and record.stored is not None and record.stored.kind is kind
 
 
-def _dangling(record: TableRecord, _: Times) -> Iterator[Verdict]:
+def _dangling(record: TableRecord, _: Limits) -> Iterator[Verdict]:
     if not _holds(record, StorageKind.NOTHING) or record.stored is None or record.stored.reserved:
         return
     if _is_declared(record):
@@ -67,8 +70,8 @@ DANGLING = Rule(
 )
 
 
-def _not_lance(record: TableRecord, _: Times) -> Iterator[Verdict]:
-    if _holds(record, StorageKind.NOT_LANCE):
+def _not_lance(record: TableRecord, _: Limits) -> Iterator[Verdict]:
+    if _holds(record, StorageKind.NOT_LANCE) and not _is_unversioned(record):
         yield Verdict(
             f"{_shown(record)} is not a Lance dataset: {_detail(record) or 'it holds other files'}",
             "Correct the location to where the dataset is. If these files are a table of another format, "
@@ -81,13 +84,100 @@ NOT_LANCE = Rule(
     Severity.ERROR,
     "There are files at the table's location, and no Lance dataset",
     "Queries fail, and a first write would mix Lance files with what is there. Usually the location names a directory "
-    "too high or too low, or a table of another format was registered as a Lance one. Data files whose `_versions` are "
-    "gone look like this as well: restore those from a copy.",
+    "too high or too low, or a table of another format was registered as a Lance one.",
     _not_lance,
 )
 
 
-def _unreadable(record: TableRecord, _: Times) -> Iterator[Verdict]:
+def _is_unversioned(record: TableRecord) -> bool:
+    return record.stored is not None and record.stored.unversioned
+
+
+def _unversioned(record: TableRecord, _: Limits) -> Iterator[Verdict]:
+    if not _is_unversioned(record):
+        return
+    if record.live is not None:
+        yield Verdict(
+            f"files of Lance data are at {_shown(record)}, and `_versions` is empty or gone",
+            "Restore `_versions` from a copy; nothing else says which rows the files hold. A first write that is under "
+            "way looks like this until its commit, and one that was cut off for ever: then write the table again.",
+        )
+    elif record.desired is None and record.foreign is None:
+        yield Verdict(
+            f"files of Lance data are at {_shown(record)} without any version, and no table of the manifest's catalogs "
+            "is there",
+            "Find out who wrote them: a first write that is under way looks like this until its commit, and one that "
+            "was cut off for ever, which only costs money. lancens deletes nothing.",
+            Severity.NOTE,
+        )
+
+
+UNVERSIONED_DATA = Rule(
+    "unversioned-data",
+    Severity.ERROR,
+    "Files of Lance data are there, and no version of a dataset names them",
+    "A dataset whose `_versions` are gone cannot be opened, though all its data is there: a copy that left out what "
+    "begins with `_`, or a clean-up that took it. Without an entry in a catalog it is a note: often a first write that "
+    "never came to its commit.",
+    _unversioned,
+)
+
+
+def _named(names: Sequence[str]) -> str:
+    more = "" if len(names) <= _MOST_NAMED else f" and {len(names) - _MOST_NAMED:,} more"
+    return ", ".join(names[:_MOST_NAMED]) + more
+
+
+_RESTORE = (
+    "Restore {what} from a copy, or go back to the newest version whose files are all there: "
+    "`lance.dataset(…, version=…).restore()`. An index that is damaged can be made anew instead."
+)
+
+
+def _missing_files(record: TableRecord, _: Limits) -> Iterator[Verdict]:
+    files = record.stored.files if record.stored is not None else None
+    if files is not None and files.missing:
+        yield Verdict(
+            f"{count(len(files.missing), 'file')} of its latest version "
+            f"{'is' if len(files.missing) == 1 else 'are'} not there: {_named(files.missing)}",
+            _RESTORE.format(what="what is missing"),
+        )
+
+
+MISSING_FILES = Rule(
+    "missing-files",
+    Severity.ERROR,
+    "Files that the latest version of the data names are not there",
+    "Files of data, of deletions or of an index that the manifest of the latest version names. The dataset opens, and "
+    "every query that needs them fails: a copy that was cut short, a lifecycle rule of the bucket, or somebody who "
+    "removed them. Found by one listing of the table's files, which `--depth quick` leaves out; files of a clone that "
+    "are in the dataset it was cloned from are not looked for.",
+    _missing_files,
+)
+
+
+def _short_files(record: TableRecord, _: Limits) -> Iterator[Verdict]:
+    files = record.stored.files if record.stored is not None else None
+    if files is not None and files.short:
+        yield Verdict(
+            f"{count(len(files.short), 'file')} of its latest version "
+            f"{'has' if len(files.short) == 1 else 'have'} fewer bytes than were written: {_named(files.short)}",
+            _RESTORE.format(what="them"),
+        )
+
+
+SHORT_FILES = Rule(
+    "short-files",
+    Severity.ERROR,
+    "Files of the latest version of the data are shorter than they were written",
+    "The manifest of the latest version says how many bytes each of its files has, and storage has fewer: a copy or an "
+    "upload that was cut short, or a full disk. Every query that needs them fails. Found by one listing of the table's "
+    "files, which `--depth quick` leaves out.",
+    _short_files,
+)
+
+
+def _unreadable(record: TableRecord, _: Limits) -> Iterator[Verdict]:
     if record.desired is not None and not record.desired.probe:
         return
     if _holds(record, StorageKind.DENIED):
@@ -101,6 +191,13 @@ def _unreadable(record: TableRecord, _: Times) -> Iterator[Verdict]:
             f"{_shown(record)} cannot be opened: {_detail(record)}",
             "Try again if storage was not available. If the dataset is damaged, restore the newest file below "
             "`_versions` from a copy, or go back to the newest version that opens.",
+        )
+    elif record.stored is not None and record.stored.files is not None and record.stored.files.problem is not None:
+        yield Verdict(
+            f"the files at {_shown(record)} cannot be listed: {record.stored.files.problem}",
+            "Let whoever runs the audit list them, or run it with `--depth quick`, which reads the latest version "
+            "only.",
+            Severity.WARNING,
         )
 
 
@@ -116,30 +213,41 @@ UNREADABLE = Rule(
 )
 
 
-def _stale(record: TableRecord, times: Times) -> Iterator[Verdict]:
+def _stale(record: TableRecord, limits: Limits) -> Iterator[Verdict]:
     committed = record.stored.committed if record.stored is not None else None
-    if record.live is None or committed is None or times.stale_after is None:
+    if record.live is None or committed is None:
         return
-    age = times.now - committed
-    if age > times.stale_after:
+    age = limits.now - committed
+    expected = record.expect.max_age_days
+    if expected is not None:
+        if age > timedelta(days=expected):
+            yield Verdict(
+                f"its last commit was {age / timedelta(days=1):,.1f} days ago, on {committed:%Y-%m-%d}; its block "
+                f"expects one every {count(expected, 'day')}",
+                "Find out whether what writes the table still runs, or correct `expect.max_age_days`.",
+                Severity.WARNING,
+            )
+    elif limits.stale_after is not None and age > limits.stale_after:
         yield Verdict(
             f"its last commit was {age // timedelta(days=1):,} days ago, on {committed:%Y-%m-%d}",
             "Find out whether what writes the table still runs. If nobody needs the table any more, "
             f"{_REMOVE_ENTRY}; if it is meant to stay as it is, nothing is to be done.",
+            Severity.NOTE,
         )
 
 
 STALE = Rule(
     "stale",
-    Severity.NOTE,
-    "The table has not been written for longer than `--stale-after`",
-    "Its last commit is older than what `--stale-after` allows (180 days unless you say otherwise). Often the job that "
+    Severity.WARNING,
+    "The table has not been written for longer than is expected",
+    "Its last commit is older than its block expects (`expect.max_age_days`), which is a warning, or else than "
+    "`--stale-after` allows (180 days unless you say otherwise), which is a note. Often the job that "
     "fed it has stopped, or nobody uses it any more and it only costs money.",
     _stale,
 )
 
 
-def _orphan(record: TableRecord, _: Times) -> Iterator[Verdict]:
+def _orphan(record: TableRecord, _: Limits) -> Iterator[Verdict]:
     if record.live is not None or record.desired is not None or record.foreign is not None or record.stored is None:
         return
     if record.stored.kind is StorageKind.DATASET:

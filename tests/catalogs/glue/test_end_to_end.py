@@ -272,6 +272,21 @@ def test_tables_are_made_in_one_call_each(glue: GlueServer, manifest: Path) -> N
     assert reconciler.plan(loaded).changes == ()
 
 
+def test_a_profile_has_every_call_in_its_stage(
+    glue: GlueServer, manifest: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    databases(glue, ["analytics"])
+    glue.reset()
+    assert lancens(capsys, "plan", "--profile", "profile.json").code in (0, 3)
+    asked = glue.counts()
+    stages = json.loads(Path("profile.json").read_text())["stages"]
+    counted = {stage["stage"]: stage["calls"] for stage in stages if "calls" in stage}
+    assert sum(counted.values()) == asked.total()
+    assert counted["scan"] >= asked["GetDatabases"] > 0
+    assert all(stage["bytes"] > 0 for stage in stages if stage.get("calls"))
+    assert SECRET_KEY not in Path("profile.json").read_text()
+
+
 def test_a_denied_page_is_one_clear_line(glue: GlueServer, manifest: Path, capsys: pytest.CaptureFixture[str]) -> None:
     glue.add_tables("big", [lance_table(f"t{number}") for number in range(120)])
     glue.allow(PLAN - {"glue:GetTables"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -92,6 +93,69 @@ def test_what_is_denied_is_named(glue: GlueServer, backend: GlueBackend) -> None
     glue.allow(["glue:GetDatabase", "glue:GetCatalogs"])
     with pytest.raises(PermissionDeniedError, match=r"lack glue:CreateTable on table/web/\*; the least policy is in"):
         backend.insert_table(("web", "t"), "s3://lake/t.lance", {})
+
+
+# As IAM's and Lake Formation's pages on troubleshooting have them.
+_WHO = "User: arn:aws:iam::123456789012:user/dev is not authorized to perform: glue:GetDatabase on resource: "
+_WHAT = "arn:aws:glue:eu-west-1:123456789012:database/web"
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            f"{_WHO}{_WHAT} with an explicit deny in a service control policy",
+            "with an explicit deny in a service control policy; change that policy",
+        ),
+        (
+            f"{_WHO}{_WHAT} because no VPC endpoint policy allows the glue:GetDatabase action",
+            "because no VPC endpoint policy allows it; change that policy",
+        ),
+        (
+            f"{_WHO}{_WHAT} because no resource-based policy allows the glue:GetDatabase action",
+            "because no resource-based policy allows it; change that policy",
+        ),
+        (
+            f"{_WHO}{_WHAT} because no identity-based policy allows the glue:GetDatabase action",
+            "the credentials lack glue:GetDatabase on database/web; the least policy is in docs/catalogs/glue.md",
+        ),
+        (
+            "Insufficient Lake Formation permission(s): Required Describe on web",
+            "Lake Formation's permissions are lacking: Required Describe on web; grant them there, beside IAM's",
+        ),
+    ],
+)
+def test_who_denies_is_told(glue: GlueServer, backend: GlueBackend, said: str, told: str) -> None:
+    glue.fail("glue:GetDatabase", "AccessDeniedException", said)
+    error = str(_refused(backend))
+    assert error.startswith("glue: GetDatabase on `web`: access denied: ")
+    assert error.endswith(told)
+
+
+@pytest.mark.parametrize(
+    ("config", "kind", "told"),
+    [
+        ("[profile me]\nrole_arn = arn:aws:iam::1:role/x\n", UnauthenticatedError, "missing: source_profile"),
+        ("[profile me]\nrole_arn = arn:aws:iam::1:role/x\nsource_profile = me\n", InvalidInputError, "Infinite loop"),
+        ("[profile me]\nsso_session = s\n", InvalidInputError, "sso"),
+        ("[profile me\n", InvalidInputError, "config file"),
+    ],
+)
+def test_a_profile_that_cannot_be_used_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    glue: GlueServer,
+    config: str,
+    kind: type[BackendError],
+    told: str,
+) -> None:
+    (tmp_path / "config").write_text(config)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_PROFILE", "me")
+    backend = GlueBackend(region="eu-west-1", endpoint=glue.config()["endpoint"])
+    error = _refused(backend)
+    assert type(error) is kind, error
+    assert told in str(error)
 
 
 @pytest.mark.parametrize("code", ["ThrottlingException", "TooManyRequestsException"])
@@ -197,10 +261,10 @@ def test_a_region_that_does_not_exist(glue: GlueServer, monkeypatch: pytest.Monk
 
 
 BAD_CONFIGS = [
-    ({"region": "Ireland"}, "`region`: this is not an AWS region; one looks like `eu-west-1`"),
+    ({"region": "Ireland"}, "`region`: `Ireland` is not a region; one of AWS looks like `eu-west-1`"),
     ({"endpoint": "glue.example.com"}, "`endpoint`: must be an http:// or https:// address"),
     ({"endpoint": "https://me:pw@glue.example.com"}, "`endpoint`: cannot hold user information"),
-    ({"catalog_id": "sales"}, "`catalog_id`: a catalog id is `ACCOUNT` or `ACCOUNT:name`"),
+    ({"catalog_id": "sales"}, "`catalog_id`: `sales` is not a catalog; one of AWS is `ACCOUNT` or `ACCOUNT:name`"),
     ({"access_key_id": "AKIA"}, "`access_key_id` and `secret_access_key` are given together or not at all"),
     ({"session_token": "t"}, "`session_token` needs `access_key_id` and `secret_access_key`"),
     ({"assume_role_arn": "admin"}, "`assume_role_arn`: a role's ARN looks like"),

@@ -15,7 +15,6 @@ from reconciler.errors import (
     InternalError,
     NamespaceNotFoundError,
     PermissionDeniedError,
-    UnsupportedOperationError,
 )
 from reconciler.names import ChildrenOf, Only, Scope
 from tests.catalogs.glue.conftest import Connect
@@ -146,7 +145,7 @@ class TestCompleteness:
         backend.parallelism = 1
         glue.add_catalog("sales")
         glue.fail("glue:GetDatabases", "AccessDeniedException", "Insufficient Lake Formation permission(s)", skip=1)
-        with pytest.raises(PermissionDeniedError, match=r"GetDatabases on `sales`: access denied: .*glue:GetDatabases"):
+        with pytest.raises(PermissionDeniedError, match=r"GetDatabases on `sales`: access denied: Lake Formation"):
             backend.scan()
 
     def test_a_service_that_repeats_a_page_is_stopped(self, glue: GlueServer, backend: GlueBackend) -> None:
@@ -263,8 +262,3 @@ class TestWhatIsLeftOut:
         snapshot = backend.scan()
         assert snapshot.namespaces == {}
         assert snapshot.notes == ("`Analytics` is left out: its name has capitals, which Glue folds",)
-
-    def test_a_service_without_catalogs_is_refused(self, glue: GlueServer, backend: GlueBackend) -> None:
-        glue.fail("glue:GetCatalogs", "UnknownOperationException", "GetCatalogs is not known")
-        with pytest.raises(UnsupportedOperationError, match="GetCatalogs on the root catalog"):
-            backend.scan()

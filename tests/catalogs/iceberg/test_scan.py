@@ -91,7 +91,7 @@ def test_a_scan_takes_one_call_a_list_and_one_a_table(apache: Catalog) -> None:
     found = backend.scan()
     assert len(found.tables) == 450
     # the configuration; the list of namespaces; of each namespace its properties, namespaces and tables; each table
-    assert backend.calls == 1 + 1 + 3 * 3 + 450
+    assert backend.traffic().calls == 1 + 1 + 3 * 3 + 450
     assert len(backend.scan(Scope((f"{apache.warehouse}/n1/t1",))).tables) == 1
     backend.close()
 
@@ -108,7 +108,7 @@ def test_only_the_tables_named_are_loaded(catalog: Catalog, space: Identifier) -
         (*space, "t4"),
     }
     # the configuration; the warehouse's namespaces; of the space its properties, namespaces and tables; two tables
-    assert backend.calls == 1 + 1 + 3 + 2
+    assert backend.traffic().calls == 1 + 1 + 3 + 2
     backend.close()
 
 
@@ -126,7 +126,7 @@ def test_the_children_of_a_namespace_are_read_and_nothing_else(catalog: Catalog,
     assert set(found.namespaces) == {space[:1], space, (*space, "deep")}
     # the configuration; the warehouse's namespaces; of the space its properties, namespaces and tables, one table, and
     # the properties of the namespace in it
-    assert backend.calls == 1 + 1 + 3 + 1 + 1
+    assert backend.traffic().calls == 1 + 1 + 3 + 1 + 1
     backend.close()
 
 
@@ -135,9 +135,9 @@ def test_what_may_be_a_table_is_named_in_one_call_a_list(catalog: Catalog, space
     backend.insert_table((*space, "ours"), f"{catalog.root}/ours", {})
     catalog.add_iceberg_table(space, "theirs")
     backend.child_namespaces(space)
-    before = backend.calls
+    before = backend.traffic().calls
     assert sorted(backend.possible_tables(space)) == ["ours", "theirs"]
-    assert backend.calls == before + 1
+    assert backend.traffic().calls == before + 1
     assert backend.possible_tables(space[:1]) == backend.possible_tables(()) == []
     backend.close()
 
@@ -153,9 +153,9 @@ def test_a_table_that_is_no_lance_table_is_foreign(
     assert foreign.location
     assert (view.id, view.format, view.location) == ((*space, "seen"), "view", None)
     named = ["seen", "ours", "not_there"]
-    before = backend.calls
+    before = backend.traffic().calls
     assert backend.foreign_tables(space, named) == [view]
-    assert backend.calls == before + 3, "a list of tables, the one of these names, a list of views"
+    assert backend.traffic().calls == before + 3, "a list of tables, the one of these names, a list of views"
     assert backend.foreign_tables(space[:1]) == backend.foreign_tables(()) == []
     with pytest.raises(NamespaceNotFoundError):
         backend.foreign_tables((*space, "never_made"))

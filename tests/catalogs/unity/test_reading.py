@@ -43,7 +43,7 @@ def test_a_scan_is_one_call_for_the_catalog_one_a_page_of_schemas_and_one_a_page
     assert len(backend.scan().tables) == 280
     asked = [request.split("?")[0].removeprefix("GET /api/2.1/unity-catalog") for request in unity.server.requests]
     assert sorted(asked) == ["/catalogs", "/schemas"] + ["/tables"] * (3 + 1 + 1)
-    assert backend.calls == len(asked)
+    assert backend.traffic().calls == len(asked)
 
 
 def test_a_scan_of_a_part_asks_for_that_part_only(unity: Unity) -> None:

@@ -109,6 +109,21 @@ BAD_BLOCKS: list[tuple[str, str, list[str]]] = [
         [f"{L}:7:30: `tables` in namespace lake/a is the text `here`, expected a block of keys"],
     ),
     (
+        "expectations",
+        manifest("tables: {t: {expect: {max_ages: 1, max_versions: 0, max_fragments: many, indices: id}}}"),
+        [
+            f"{L}:7:27: unknown key `max_ages` in `expect` of table lake/t; did you mean `max_age_days`?",
+            f"{L}:7:54: `expect.max_versions` in table lake/t is `0`, expected 1 or more",
+            f"{L}:7:72: `expect.max_fragments` in table lake/t is `many`, expected a whole number",
+            f"{L}:7:87: `expect.indices` in table lake/t is the text `id`, expected a list",
+        ],
+    ),
+    (
+        "expectations of what is absent",
+        manifest("tables: {t: {absent: true, expect: {max_versions: 3}}}"),
+        [f"{L}:7:32: `expect` in table lake/t contradicts `absent: true`"],
+    ),
+    (
         "not a boolean",
         manifest("tables: {t: {probe: 'off', protect: 1}}"),
         [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.errors import ManifestError
-from reconciler.state import DesiredCatalog, Evolve, ExtraColumns
+from reconciler.state import DesiredCatalog, Evolve, Expectations, ExtraColumns
 from tests.unit.manifest.conftest import Load
 
 ALL = """\
@@ -61,6 +61,36 @@ def test_the_nearest_one_wins_and_properties_merge_by_key(load_text: Load) -> No
     assert dict(load_text(ALL).catalogs["other"].desired.tables["bare",].properties) == {
         "owner": "platform",
         "tier": "silver",
+    }
+
+
+EXPECTING = """\
+version: 1
+name: shop
+defaults: {tables: {expect: {max_fragments: 1000, max_age_days: 7}}}
+catalogs:
+  lake:
+    impl: memory
+    config: {name: lake}
+    tables:
+      far: {}
+      own: {expect: {indices: [embedding, "id"], max_versions: "${var:most:-50}"}}
+      none: {expect: {}}
+      gone: {absent: true}
+    namespaces:
+      near: {defaults: {tables: {expect: {max_age_days: 1}}}, tables: {t: {}}}
+"""
+
+
+def test_the_nearest_expectations_are_those_that_count(load_text: Load) -> None:
+    tables = lake(load_text, EXPECTING).tables
+
+    assert {"/".join(key): one.expect for key, one in tables.items()} == {
+        "far": Expectations(max_fragments=1000, max_age_days=7),
+        "own": Expectations(indices=("embedding", "id"), max_versions=50),
+        "none": Expectations(),
+        "gone": Expectations(),
+        "near/t": Expectations(max_age_days=1),
     }
 
 

@@ -40,7 +40,7 @@ name: shop
 version: 1
 """,
     "defaults said": ONE.replace("impl: dir", "impl: dir\n    prune: owned\n    scope: ['**']").replace(
-        "events: {", "events: {evolve: never, probe: true, absent: false, "
+        "events: {", "events: {evolve: never, probe: true, absent: false, expect: {indices: [id], max_versions: 5}, "
     ),
     "normalised location": ONE.replace("./lake/users.lance", "lake//users.lance/"),
 }

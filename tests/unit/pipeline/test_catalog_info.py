@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from reconciler.names import EVERYTHING, Scope
@@ -36,16 +38,29 @@ def test_the_root_of_everything_is_around_everything_on_the_machine() -> None:
     assert RootIndex([]).of("/data/t") is None
 
 
-def searched(catalogs: list[CatalogInfo], **unread: str) -> tuple[list[str], list[str], list[str]]:
-    search = searchable_roots(catalogs, unread)
-    return [root.location for root in search.roots], list(search.closed), list(search.reasons)
+def searched(catalogs: list[CatalogInfo], *unread: str, **places: str) -> tuple[list[str], list[str], list[str]]:
+    """Search the roots of ``catalogs``; ``places`` are those of namespaces, as `catalog__namespace`."""
+    addresses = [tuple(one.split("/")) for one in unread]
+    known = [(name.split("__")[0], tuple(name.split("__")[1:]), place) for name, place in places.items()]
+    search = searchable_roots(catalogs, [(catalog, tuple(rest)) for catalog, *rest in addresses], known)
+    return [root.location for root in search.roots], sorted(search.closed), list(search.reasons)
 
 
 def test_each_place_is_searched_once_with_the_credentials_of_the_outermost() -> None:
     lake, prod = info("lake", "s3://b/lake/eu", "s3://b/lake-2"), info("prod", "s3a://b/lake/", "/data")
     assert searched([lake, prod]) == (["/data", "s3://b/lake-2", "s3a://b/lake/"], [], [])
-    search = searchable_roots([lake, prod], {})
+    search = searchable_roots([lake, prod], [])
     assert [root.catalog for root in search.roots] == ["prod", "lake", "prod"]
+
+
+def test_the_places_of_namespaces_are_searched_as_well() -> None:
+    prod = info("prod", "/data")
+    assert searched([prod], prod__crm="file:/data/crm.db", prod__web="s3://web/db") == (
+        ["/data", "s3://web/db"],
+        [],
+        [],
+    )
+    assert searched([info("bare")], bare__crm="/crm") == (["/crm"], [], [])
 
 
 def test_what_is_below_a_root_that_is_passed_over_is_too() -> None:
@@ -58,18 +73,48 @@ def test_what_is_below_a_root_that_is_passed_over_is_too() -> None:
 
 def test_an_unread_namespace_closes_the_roots_of_a_catalog_that_stays_below_them() -> None:
     lake, prod = info("lake", "/lake", stays=True), info("prod", "/prod")
-    assert searched([lake, prod], lake="lake/b") == (
+    assert searched([lake, prod], "lake/b") == (
         ["/prod"],
         ["/lake"],
         ["Orphans were not looked for below the roots of lake: lake/b could not be read"],
     )
 
 
-def test_an_unread_namespace_that_may_hold_tables_anywhere_closes_every_root() -> None:
+def test_an_unread_namespace_costs_its_own_place_and_no_other() -> None:
     lake, prod = info("lake", "/lake", stays=True), info("prod", "/prod")
-    reason = "Orphans were not looked for: a table in prod/crm, which could not be read, may be anywhere"
-    assert searched([lake, prod], prod="prod/crm") == ([], [], [reason])
+    found = searched([lake, prod], "prod/crm/eu", prod__crm="/prod/crm.db", prod__web="/prod/web.db")
+    reason = (
+        "Orphans were not looked for below /prod/crm.db: prod/crm/eu could not be read, and an orphan elsewhere may be "
+        "one of its tables"
+    )
+    assert found == (["/lake", "/prod"], ["/prod/crm.db"], [reason])
 
 
-def test_a_catalog_without_roots_is_not_worth_a_note() -> None:
-    assert searched([info("part", scope=Scope(("a",)))]) == ([], [], [])
+def test_an_unread_namespace_whose_place_is_not_known_costs_the_roots_of_its_catalog() -> None:
+    lake, prod = info("lake", "/lake", stays=True), info("prod", "/prod")
+    reason = (
+        "Orphans were not looked for below the roots of prod: prod/crm could not be read, and an orphan elsewhere may "
+        "be one of its tables"
+    )
+    assert searched([lake, prod], "prod/crm") == (["/lake"], ["/prod"], [reason])
+
+
+def test_where_nothing_says_where_tables_go_that_is_told() -> None:
+    reason = (
+        "Orphans were not looked for in part: neither it nor any of its namespaces names a place where tables go; a "
+        "`root` in its `config` would"
+    )
+    assert searched([info("part", scope=Scope(("a",)))]) == ([], [], [reason])
+    assert searched([replace(info("odd"), problem="no answer")]) == ([], [], [])
+
+
+def test_a_place_that_cannot_be_gone_through_is_told() -> None:
+    found = searched([info("prod")], prod__a="hdfs://nn/a", prod__b="file:///", prod__c="/c")
+    assert found == (
+        ["/c"],
+        [],
+        [
+            "Orphans were not looked for below hdfs://nn/a of prod: Lance has no driver for it",
+            "Orphans were not looked for below file:/// of prod: it is the root of all files of this machine",
+        ],
+    )

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from reconciler.pipeline.records import Severity, Stored, TableRecord
+from reconciler.pipeline.records import Severity
 from reconciler.pipeline.report import figures
 from reconciler.pipeline.report.document import (
     AuditDocument,
@@ -20,7 +20,6 @@ from reconciler.pipeline.report.html import render_html
 from reconciler.pipeline.report.json import render_json
 from reconciler.pipeline.report.sarif import render_sarif
 from reconciler.pipeline.report.scales import AGES, SIZES, Scale, age_in_days
-from reconciler.state import LiveTable, StorageKind
 from tests.strategies import SECRET
 from tests.unit.pipeline.documents import NOW, counted, finding, large_document, small_document
 from tests.unit.pipeline.strategies import documents
@@ -46,24 +45,12 @@ def test_no_form_shows_a_secret(document: AuditDocument) -> None:
 
 
 def test_credentials_are_gone_before_anything_is_rendered() -> None:
-    record = TableRecord("lake", ("t",), "fs/lake", location=f"s3://key:{SECRET}@bucket/t.lance?sig={SECRET}")
-    assert ReportedTable.of(record, []).location == "s3://(redacted)@bucket/t.lance?(redacted)"
+    table = ReportedTable(
+        catalog="lake", namespace=(), name="t", location=f"s3://key:{SECRET}@bucket/t.lance?sig={SECRET}"
+    )
+    assert table.location == "s3://(redacted)@bucket/t.lance?(redacted)"
     found = problem("lake", "t", details={"api_key": SECRET})
     assert SECRET not in repr(found)
-
-
-def test_a_table_says_what_its_catalog_and_storage_say() -> None:
-    stored = Stored(
-        StorageKind.DATASET, version=7, rows=100, bytes=4096, fragments=2, committed=NOW - timedelta(days=1)
-    )
-    live = LiveTable(("a", "b", "t"), "s3://b/t.lance", {"lancens.managed-by": "fs/lake"})
-    record = TableRecord("lake", live.id, "fs/lake", location=live.location, live=live, stored=stored)
-    table = ReportedTable.of(record, ["stale"])
-    assert table.address == "lake/a/b/t"
-    assert (table.namespace, table.name) == (("a", "b"), "t")
-    assert (table.version, table.rows, table.bytes, table.fragments) == (7, 100, 4096, 2)
-    assert table.owner == "fs/lake"
-    assert table.rules == ("stale",)
 
 
 def test_a_finding_may_be_about_a_whole_catalog() -> None:

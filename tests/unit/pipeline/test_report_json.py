@@ -51,10 +51,10 @@ def test_the_schema_refuses_what_is_incomplete(damage: str) -> None:
 def test_the_schema_takes_a_later_minor_version_and_no_other_major_one() -> None:
     document: dict[str, Any] = json.loads(render_json(small_document()))
     document["later"] = document["findings"][0]["later"] = {"a": 1}
-    document["format_version"] = "1.7"
+    document["format_version"] = "2.7"
     Draft202012Validator(audit_json_schema()).validate(document)
     assert AuditDocument.model_validate(document).findings == small_document().findings
-    document["format_version"] = "2.0"
+    document["format_version"] = "3.0"
     assert not Draft202012Validator(audit_json_schema()).is_valid(document)
 
 

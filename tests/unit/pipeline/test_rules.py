@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from reconciler.ownership import CHOSEN_LOCATION, KEYS, MANAGED_BY, MIRROR, PROTECT, REQUESTED_LOCATION
 from reconciler.pipeline.records import EntryColumns, Severity, Stored, TableRecord
 from reconciler.pipeline.report.document import Finding
-from reconciler.pipeline.rules import RULES, Times, check, unread_namespace
+from reconciler.pipeline.rules import RULES, Limits, check, unread_namespace
 from reconciler.state import (
     Column,
     DesiredTable,
     Evolve,
+    Expectations,
     ForeignTable,
     LiveTable,
     Safeguard,
@@ -23,9 +25,10 @@ from reconciler.state import (
     Source,
     StorageKind,
 )
+from reconciler.storage import Files, Index
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
-TIMES = Times(NOW, timedelta(days=180))
+LIMITS = Limits(NOW, timedelta(days=180))
 OWNER = "store/lake"
 ID = ("sales", "users")
 PLACE = "s3://lake/users.lance"
@@ -41,7 +44,7 @@ DETAIL = "it holds 1.csv and no version of a dataset"
 
 
 def found_in(record: TableRecord) -> list[Finding]:
-    return list(check(record, TIMES, tuple(RULES)))
+    return list(check(record, LIMITS, tuple(RULES)))
 
 
 def only(record: TableRecord, rule: str) -> Finding:
@@ -65,15 +68,26 @@ def test_a_finding_says_where_and_whose_it_is() -> None:
         replace(SOUND, location=location, live=replace(LIVE, location=location), stored=Stored(StorageKind.DENIED)),
         "unreadable",
     )
-    assert (finding.address, finding.owner, finding.source) == ("lake/sales/users", OWNER, SOURCE_REF)
+    assert (finding.address, finding.manager, finding.source) == ("lake/sales/users", OWNER, SOURCE_REF)
+    assert finding.owner is None
     assert finding.location == "s3://(redacted)@lake/users.lance"
     assert "hunter2" not in repr(finding)
+
+
+def test_a_finding_says_who_answers_for_the_table() -> None:
+    """The property of the entry comes first, then that of the block, and then what the namespace says."""
+    record = replace(SOUND, stored=Stored(StorageKind.NOTHING), team="platform")
+    assert only(record, "dangling").owner == "platform"
+    record = replace(record, desired=replace(DESIRED, properties={"tier": "gold", "owner": "ads"}))
+    assert {finding.owner for finding in found_in(record)} == {"ads"}
+    live = replace(LIVE, properties={**OWNED, "owner": "web"})
+    assert {finding.owner for finding in found_in(replace(record, live=live))} == {"web"}
 
 
 def test_only_the_rules_asked_for_are_run() -> None:
     record = replace(SOUND, desired=None, live=unmarked(), stored=Stored(StorageKind.NOTHING))
     assert {finding.rule for finding in found_in(record)} == {"dangling", "unmanaged"}
-    assert [finding.rule for finding in check(record, TIMES, ("unmanaged", "stale"))] == ["unmanaged"]
+    assert [finding.rule for finding in check(record, LIMITS, ("unmanaged", "stale"))] == ["unmanaged"]
 
 
 # ---- what storage holds ----------------------------------------------------------------------------------------------
@@ -143,12 +157,13 @@ def test_no_rule_is_evaluated_on_what_was_not_looked_at() -> None:
 def test_a_table_is_stale_when_its_last_commit_is_older_than_allowed(days: int, stale: bool) -> None:
     record = replace(SOUND, stored=replace(FULL, committed=NOW - timedelta(days=days)))
     assert [finding.rule for finding in found_in(record)] == ["stale"] * stale
-    assert [*check(record, Times(NOW, None), tuple(RULES))] == []
+    assert [*check(record, Limits(NOW, None), tuple(RULES))] == []
 
 
 def test_a_stale_table_says_since_when() -> None:
     record = replace(SOUND, stored=replace(FULL, committed=NOW - timedelta(days=2000)))
-    assert only(record, "stale").reason == "its last commit was 2,000 days ago, on 2020-12-09"
+    finding = only(record, "stale")
+    assert (finding.severity, finding.reason) == (Severity.NOTE, "its last commit was 2,000 days ago, on 2020-12-09")
 
 
 def orphan(kind: StorageKind) -> TableRecord:
@@ -175,6 +190,125 @@ def test_a_damaged_dataset_without_an_entry_is_an_orphan_too() -> None:
 @pytest.mark.parametrize("kind", [StorageKind.NOTHING, StorageKind.NOT_LANCE, StorageKind.DENIED])
 def test_what_is_no_dataset_is_no_orphan(kind: StorageKind) -> None:
     assert found_in(orphan(kind)) == []
+
+
+def test_data_without_a_version() -> None:
+    lost = Stored(StorageKind.NOT_LANCE, DETAIL, unversioned=True)
+    assert only(replace(SOUND, stored=lost), "unversioned-data").severity is Severity.ERROR
+    finding = only(replace(orphan(StorageKind.NOT_LANCE), stored=lost), "unversioned-data")
+    assert finding.severity is Severity.NOTE
+    assert "under way" in finding.remedy
+
+
+# ---- what is in a dataset, and what it costs -------------------------------------------------------------------------
+
+MIB = 1 << 20
+EMBEDDED = (Column("id", "int64"), Column("embedding", "fixed_size_list<float32>[8]"))
+
+
+def stored(expect: Expectations = Expectations(), **known: Any) -> TableRecord:  # noqa: B008 -- frozen
+    return replace(SOUND, stored=replace(FULL, **{"indices": (), "files": Files(), **known}), expect=expect)
+
+
+def test_files_that_are_missing_or_short_are_named() -> None:
+    missing = only(stored(files=Files(missing=("data/a.lance",))), "missing-files")
+    assert missing.reason == "1 file of its latest version is not there: data/a.lance"
+    short = only(stored(files=Files(short=tuple(f"data/{number}.lance" for number in range(9)))), "short-files")
+    assert short.reason == (
+        "9 files of its latest version have fewer bytes than were written: data/0.lance, data/1.lance, data/2.lance "
+        "and 6 more"
+    )
+    assert {missing.severity, short.severity} == {Severity.ERROR}
+
+
+def test_files_that_cannot_be_listed_are_told() -> None:
+    finding = only(stored(files=Files(problem="AccessDenied")), "unreadable")
+    assert (finding.severity, "--depth quick" in finding.remedy) == (Severity.WARNING, True)
+
+
+def test_nothing_is_said_of_files_that_were_not_listed() -> None:
+    assert found_in(stored(Expectations(max_versions=1), files=None)) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "at_most", "too_much"),
+    [
+        ("small-fragments", {"small_fragments": 100, "fragments": 200}, {"small_fragments": 101, "fragments": 200}),
+        ("many-versions", {"files": Files(versions=1_000)}, {"files": Files(versions=1_001)}),
+        ("reclaimable", {"files": Files(reclaimable=1024 * MIB)}, {"files": Files(reclaimable=1024 * MIB + 1)}),
+        ("unindexed-vectors", {"schema": EMBEDDED, "rows": 100_000}, {"schema": EMBEDDED, "rows": 100_001}),
+    ],
+)
+def test_what_is_too_much_is_a_note(rule: str, at_most: dict[str, Any], too_much: dict[str, Any]) -> None:
+    assert found_in(replace(stored(**at_most), desired=None)) == []
+    assert only(replace(stored(**too_much), desired=None), rule).severity is Severity.NOTE
+
+
+def test_what_is_too_much_can_be_said() -> None:
+    record = stored(files=Files(versions=11, reclaimable=3 * MIB), small_fragments=3)
+    limits = Limits(NOW, small_fragments=2, versions=10, reclaimable_mib=2)
+    assert [finding.rule for finding in check(record, limits, tuple(RULES))] == [
+        "small-fragments",
+        "many-versions",
+        "reclaimable",
+    ]
+
+
+@pytest.mark.parametrize(("rows", "covered", "stale"), [(1_000_000, 890_000, True), (1_200_000, 1_090_000, False)])
+def test_an_index_is_stale_when_it_leaves_many_rows_out(rows: int, covered: int, stale: bool) -> None:
+    index = Index("embedding_idx", "IVF_PQ", ("embedding",), covered)
+    found = found_in(stored(rows=rows, schema=EMBEDDED, indices=(index,)))
+    assert [finding.reason for finding in found] == [
+        f"its index `embedding_idx` covers {covered:,} of {rows:,} rows"
+    ] * stale
+
+
+def test_what_a_block_expects_comes_before_the_general_limits() -> None:
+    loose = Expectations(max_versions=5_000, max_age_days=900)
+    record = stored(loose, files=Files(versions=4_000), committed=NOW - timedelta(days=800))
+    assert found_in(record) == []
+
+
+@pytest.mark.parametrize(
+    ("expect", "known", "rule", "reason"),
+    [
+        (
+            Expectations(indices=("embedding", "id")),
+            {"indices": (Index("i", "BTree", ("id",), 1),)},
+            "missing-index",
+            "its block expects an index on `embedding`, and there is none",
+        ),
+        (
+            Expectations(max_fragments=3),
+            {"fragments": 4},
+            "many-fragments",
+            "it has 4 fragments; its block expects 3 at most",
+        ),
+        (
+            Expectations(max_versions=1),
+            {"files": Files(versions=2)},
+            "many-versions",
+            "it has 2 versions; its block expects 1 at most",
+        ),
+        (
+            Expectations(max_age_days=7),
+            {"committed": NOW - timedelta(days=7, hours=12)},
+            "stale",
+            "its last commit was 7.5 days ago, on 2026-05-24; its block expects one every 7 days",
+        ),
+    ],
+)
+def test_what_is_not_as_its_block_expects_is_a_warning(
+    expect: Expectations, known: dict[str, Any], rule: str, reason: str
+) -> None:
+    finding = only(stored(expect, **known), rule)
+    assert (finding.severity, finding.reason) == (Severity.WARNING, reason)
+
+
+def test_nothing_is_expected_of_data_that_is_not_there() -> None:
+    everything = Expectations(("embedding",), 0, 0, 1)
+    record = replace(SOUND, stored=Stored(StorageKind.DENIED), expect=everything)
+    assert [finding.rule for finding in found_in(record)] == ["unreadable"]
 
 
 # ---- where tables are ------------------------------------------------------------------------------------------------
@@ -232,6 +366,32 @@ def test_a_scheme_that_is_not_that_of_another_entry_for_the_place() -> None:
     assert found_in(replace(SOUND, schemes=("s3",))) == []
 
 
+@pytest.mark.parametrize(
+    ("location", "severity"),
+    [("hdfs://nn/t", Severity.ERROR), ("s3a://lake/t", Severity.NOTE), ("wasbs://a@b/t", Severity.ERROR)],
+)
+def test_a_scheme_that_no_lance_client_knows(location: str, severity: Severity) -> None:
+    root = location.removesuffix("/t")
+    record = replace(SOUND, location=location, root=root, live=replace(LIVE, location=location))
+    assert only(record, "unknown-scheme").severity is severity
+
+
+@pytest.mark.parametrize(
+    ("location", "place", "how"),
+    [
+        ("/lake/link/t", "/lake/data/t", "leads through a symbolic link"),
+        ("/lake/x/../t", "/lake/t", "has `..` in it"),
+        ("s3://lake/x/%2e%2e/t", "s3://lake/t", "has `..` in it"),
+        ("/lake//t/", "/lake/t", None),
+        ("file:///lake/t..", "/lake/t..", None),
+    ],
+)
+def test_a_location_that_leads_elsewhere(location: str, place: str, how: str | None) -> None:
+    record = replace(SOUND, location=location, root=None, place=place, live=replace(LIVE, location=location))
+    reasons = [finding.reason for finding in found_in(replace(record, desired=None))]
+    assert reasons == ([] if how is None else [f"its location {how}: the data is at {place}"])
+
+
 # ---- entries ---------------------------------------------------------------------------------------------------------
 
 
@@ -240,6 +400,14 @@ def test_a_managed_table_is_of_the_wrong_type() -> None:
     finding = only(record, "wrong-table-type")
     assert finding.severity is Severity.ERROR
     assert "'EXTERNAL'='TRUE'" in finding.remedy
+
+
+def test_a_managed_table_that_the_catalog_does_not_show_as_a_lance_table_is_an_error_too() -> None:
+    """In Glue and Unity a scan has no such table, which is no less at risk."""
+    foreign = ForeignTable(ID, PLACE, "lance, MANAGED_TABLE")
+    for stored in (FULL, Stored(StorageKind.DENIED)):
+        finding = only(replace(SOUND, desired=None, live=None, foreign=foreign, stored=stored), "wrong-table-type")
+        assert finding.severity is Severity.ERROR
 
 
 @pytest.mark.parametrize("live", [True, False], ids=["and the catalog says so", "by the property alone"])
@@ -272,7 +440,7 @@ def test_a_table_of_another_format_is_none_of_our_business() -> None:
 def test_a_block_without_an_entry_is_missing() -> None:
     record = replace(SOUND, live=None, location=None, stored=None)
     finding = only(record, "missing")
-    assert (finding.source, finding.owner) == (SOURCE_REF, OWNER)
+    assert (finding.source, finding.manager) == (SOURCE_REF, OWNER)
     assert found_in(replace(record, desired=replace(DESIRED, absent=True))) == []
 
 
@@ -295,11 +463,18 @@ def test_a_table_that_nobody_manages() -> None:
         replace(SOUND, desired=None),  # ours, and gone from the manifest: plan removes it
         replace(SOUND, desired=None, live=unmarked(**{MANAGED_BY: "other/lake"})),
         replace(SOUND, live=unmarked(tier="gold")),  # named by this manifest
-        replace(SOUND, desired=replace(DESIRED, absent=True), live=unmarked()),
     ],
 )
 def test_a_table_that_a_manifest_names_or_marked_is_managed(record: TableRecord) -> None:
     assert found_in(record) == []
+
+
+@pytest.mark.parametrize("properties", [OWNED, {"tier": "silver"}])
+def test_what_the_manifest_says_is_absent_and_is_there(properties: dict[str, str]) -> None:
+    gone = replace(DESIRED, absent=True)
+    finding = only(replace(SOUND, desired=gone, live=replace(LIVE, properties=properties)), "still-there")
+    assert (finding.severity, finding.source) == (Severity.WARNING, SOURCE_REF)
+    assert found_in(replace(SOUND, desired=gone, live=None, location=None, stored=None)) == []
 
 
 # ---- drift -----------------------------------------------------------------------------------------------------------
@@ -343,7 +518,6 @@ def test_an_entry_that_differs_from_its_block(
             replace(DESIRED, location="s3://asked"),
             {**OWNED, REQUESTED_LOCATION: "s3://asked", CHOSEN_LOCATION: PLACE},
         ),
-        (replace(DESIRED, absent=True), {"tier": "silver"}),
     ],
 )
 def test_what_plan_would_not_change_is_no_drift(desired: DesiredTable, live: dict[str, str]) -> None:

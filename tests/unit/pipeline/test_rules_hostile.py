@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from reconciler.ownership import KEYS, MANAGED_BY, PROTECT, REQUESTED_LOCATION, encode_keys
 from reconciler.pipeline.records import Severity, Stored, TableRecord
-from reconciler.pipeline.rules import RULES, Times, check
+from reconciler.pipeline.rules import RULES, Limits, check
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.outcome import Context, Remark
 from reconciler.planner.tables import diff_table
@@ -18,12 +18,14 @@ from reconciler.state import (
     Column,
     DesiredTable,
     Evolve,
+    Expectations,
     ForeignTable,
     LiveTable,
     Prune,
     Source,
     StorageKind,
 )
+from reconciler.storage import Files, Index
 from tests.strategies import SECRET, hostile_text, identifiers, locations, names
 
 OWNER = "store/lake"
@@ -47,6 +49,10 @@ _properties = st.one_of(
     st.dictionaries(names, hostile_text, max_size=3),
     st.dictionaries(st.sampled_from(("db_password", "token")), st.just(SECRET)),
 )
+_texts = st.lists(hostile_text, max_size=5).map(tuple)
+_expectations = st.builds(
+    Expectations, _texts, st.none() | st.integers(0), st.none() | st.integers(0), st.none() | st.integers(1, 10_000)
+)
 _stored = st.builds(
     Stored,
     kind=st.sampled_from(StorageKind),
@@ -58,6 +64,19 @@ _stored = st.builds(
     fragments=_numbers,
     schema=st.none() | _schemas,
     committed=_moments,
+    small_fragments=_numbers,
+    indices=st.none() | st.lists(st.builds(Index, hostile_text, hostile_text, _texts, _numbers), max_size=2).map(tuple),
+    unversioned=st.booleans(),
+    files=st.none()
+    | st.builds(
+        Files,
+        bytes=st.integers(0, 2**63),
+        reclaimable=_numbers,
+        versions=st.integers(0, 2**63),
+        missing=_texts,
+        short=_texts,
+        problem=st.none() | hostile_text,
+    ),
 )
 
 
@@ -89,6 +108,9 @@ def records(draw: st.DrawFn) -> TableRecord:
         sharing=tuple(draw(st.lists(hostile_text, max_size=5))),
         schemes=tuple(draw(st.lists(hostile_text, max_size=3))),
         inside=tuple(draw(st.lists(hostile_text, max_size=5))),
+        place=draw(st.none() | _places),
+        team=draw(st.none() | hostile_text),
+        expect=draw(_expectations),
     )
 
 
@@ -96,7 +118,7 @@ def records(draw: st.DrawFn) -> TableRecord:
 def test_no_rule_raises_shows_a_secret_or_is_more_severe_than_it_says(
     record: TableRecord, now: datetime, stale_after: timedelta | None
 ) -> None:
-    for finding in check(record, Times(now, stale_after), ANY_RULE):
+    for finding in check(record, Limits(now, stale_after), ANY_RULE):
         assert finding.reason
         assert finding.remedy.endswith(".")
         assert SECRET not in repr(finding)
@@ -132,7 +154,7 @@ def _consistent(draw: st.DrawFn) -> tuple[DesiredTable, LiveTable]:
 def test_an_entry_drifts_exactly_where_plan_would_change_more_than_marks(pair: tuple[DesiredTable, LiveTable]) -> None:
     desired, live = pair
     record = TableRecord("lake", ("t",), OWNER, live.location, None, desired, live)
-    drift = list(check(record, Times(datetime(2026, 1, 1, tzinfo=UTC), None), ("property-drift",)))
+    drift = list(check(record, Limits(datetime(2026, 1, 1, tzinfo=UTC), None), ("property-drift",)))
     outcome = diff_table(Context("lake", OWNER, Prune.OWNED, Capabilities()), desired, live)
     if desired.absent:
         assert drift == []

@@ -19,7 +19,8 @@ def test_spark_gets_the_same_columns() -> None:
         "code int"
     )
     assert spark_schema(EVALUATED).endswith(
-        "found array<struct<rule: string, severity: string, severity_rank: int, finding: string>>"
+        "found array<struct<rule: string, severity: string, severity_rank: int, reason: string, remedy: string, "
+        "details: map<string,string>>>"
     )
     assert spark_schema(VIEWS["coverage"].schema) == (
         "catalog string, namespace string, namespaces bigint, tables bigint, error string"

@@ -1,0 +1,108 @@
+"""Namespaces of others: any ``LanceNamespace``, of which nothing is known but the specification's operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NoReturn
+
+import lance_namespace
+from lance_namespace import LanceNamespace
+
+from reconciler.backends.base import Backend
+from reconciler.backends.config import BackendConfig
+from reconciler.conformance.outcomes import NotAsked
+from reconciler.errors import ConfigError
+from reconciler.names import EVERYTHING, Identifier, Scope
+from reconciler.redaction import is_sensitive, scrub
+from reconciler.state import Capabilities, LiveNamespace, LiveTable, Snapshot
+
+__all__ = ["OthersNamespace", "connect"]
+
+
+class _Config(BackendConfig):
+    def identity(self) -> str:
+        return ""
+
+
+def _not_of_the_interface(*_: object, **__: object) -> NoReturn:
+    raise NotAsked("asks what the Lance namespace interface has no operation for")
+
+
+class OthersNamespace(Backend):
+    """``client`` in the place of a backend: what is asked of backends only does not apply to it.
+
+    What it can do is not declared anywhere; an operation that is Unsupported is one it does not have.
+    """
+
+    impl = "lance_namespace"
+    config_model = _Config
+    capabilities = Capabilities(
+        alter_namespace=False, alter_table=False, relocate_table=False, rename_within=0, ignores_location=True
+    )
+
+    def __init__(self, impl: str, client: LanceNamespace, storage: Mapping[str, str]) -> None:
+        super().__init__(**{f"storage.{key}": value for key, value in storage.items()})
+        self._name = impl
+        self.client = client
+
+    def namespace_id(self) -> str:
+        """Return the name of the implementation: nobody says what is secret in its configuration."""
+        return self._name
+
+    def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
+        """Not in the interface."""
+        _not_of_the_interface()
+
+    def load_namespace(self, identifier: Identifier) -> LiveNamespace:
+        """Not in the interface."""
+        _not_of_the_interface()
+
+    def load_table(self, identifier: Identifier) -> LiveTable:
+        """Not in the interface."""
+        _not_of_the_interface()
+
+    def child_namespaces(self, parent: Identifier) -> Sequence[str]:
+        """Not in the interface."""
+        _not_of_the_interface()
+
+    def child_tables(self, parent: Identifier) -> Sequence[str]:
+        """Not in the interface."""
+        _not_of_the_interface()
+
+    def insert_namespace(
+        self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
+    ) -> LiveNamespace:
+        """Not in the interface."""
+        _not_of_the_interface()
+
+    def remove_namespace(self, identifier: Identifier) -> None:
+        """Not in the interface."""
+        _not_of_the_interface()
+
+    def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
+        """Not in the interface."""
+        _not_of_the_interface()
+
+    def remove_table(self, identifier: Identifier) -> LiveTable:
+        """Not in the interface."""
+        _not_of_the_interface()
+
+
+def connect(impl: str, config: Mapping[str, str]) -> Callable[[], OthersNamespace]:
+    """Return what connects to the implementation with this class path, or this name in ``lance_namespace``.
+
+    Raises:
+        ConfigError: nothing of that name can be imported, or it does not take the configuration.
+    """
+    storage = {
+        key.removeprefix("storage."): value for key, value in config.items() if key.partition(".")[0] == "storage"
+    }
+    secrets = [value for key, value in config.items() if is_sensitive(key, value)]
+
+    def make() -> OthersNamespace:
+        try:
+            return OthersNamespace(impl, lance_namespace.connect(impl, dict(config)), storage)
+        except ValueError as error:
+            raise ConfigError(scrub(f"{impl}: {error}; check `--impl` and `--config`", secrets)) from None
+
+    return make

@@ -1,0 +1,86 @@
+"""Databases and tables where catalogs cannot be asked for: policies and metastores from before Glue had any."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import reconciler
+from reconciler.backends.glue import GlueBackend
+from reconciler.errors import PermissionDeniedError
+from reconciler.manifest import Manifest
+from tests.catalogs.glue.conftest import Connect
+from tests.plans import blocked
+from tests.servers.glue import GlueServer
+
+CLASSIC = [
+    f"glue:{name}"
+    for name in (
+        *("GetDatabase", "GetDatabases", "GetTable", "GetTables", "GetUserDefinedFunctions"),
+        *("CreateDatabase", "CreateTable", "UpdateDatabase", "UpdateTable", "DeleteDatabase", "DeleteTable"),
+    )
+]
+
+
+def _refuse(glue: GlueServer, why: str) -> None:
+    if why == "denied":
+        glue.allow(CLASSIC)
+    else:
+        for call in ("glue:GetCatalogs", "glue:GetCatalog"):
+            glue.fail(call, why, "no such operation", times=1000)
+
+
+def _manifest(glue: GlueServer, folder: Path, namespaces: object) -> Manifest:
+    lake = {"impl": "glue", "config": glue.config(root=str(folder / "lake")), "namespaces": namespaces}
+    path = folder / "lancens.yaml"
+    path.write_text(json.dumps({"version": 1, "name": "shop", "catalogs": {"lake": lake}}))
+    return reconciler.load(path)
+
+
+@pytest.mark.parametrize("why", ["denied", "UnknownOperationException", "NotImplemented"])
+def test_databases_are_planned_and_applied(glue: GlueServer, tmp_path: Path, why: str) -> None:
+    glue.client.create_database(DatabaseInput={"Name": "web"})
+    _refuse(glue, why)
+    columns = [{"name": "id", "type": "int64"}]
+    wanted = {"web": {"tables": {"users": {"schema": columns}}}, "shop": {"properties": {"team": "ml"}}}
+    manifest = _manifest(glue, tmp_path, wanted)
+    plan = reconciler.plan(manifest)
+    assert [change.address for change in plan.changes] == ["lake/shop", "lake/web/users"]
+    told = [note.message for note in plan.notes if "catalogs" in note.message]
+    if why == "denied":
+        (note,) = told
+        assert "are not read" in note
+        assert "the credentials lack glue:GetCatalogs" in note
+    else:
+        assert told == []
+    assert reconciler.apply(plan, manifest, journal=tmp_path / "journal").ok
+    assert reconciler.plan(manifest).is_empty
+    fewer = _manifest(glue, tmp_path, {"web": {"tables": {}}})
+    assert reconciler.apply(reconciler.plan(fewer, allow_mass_removal=True), fewer, journal=tmp_path / "journal").ok
+    assert reconciler.plan(fewer).is_empty
+    glue.allow(None)
+    assert [one["Name"] for one in glue.client.get_databases()["DatabaseList"]] == ["web"]
+
+
+def test_a_catalog_is_blocked_and_the_rest_is_planned(glue: GlueServer, tmp_path: Path) -> None:
+    _refuse(glue, "denied")
+    manifest = _manifest(glue, tmp_path, {"sales": {"namespaces": {"crm": {"tables": {"t": {}}}}}, "web": {}})
+    plan = reconciler.plan(manifest)
+    assert [change.address for change in plan.changes] == ["lake/web"]
+    (one,) = blocked(plan)
+    assert "lake/sales: it is a catalog, and here they can be neither asked for nor made -> allow" in one
+
+
+def test_a_refusal_of_anything_else_is_an_error(glue: GlueServer, backend: GlueBackend) -> None:
+    glue.allow(["glue:GetCatalogs"])
+    with pytest.raises(PermissionDeniedError, match="glue:GetDatabases"):
+        backend.scan()
+
+
+def test_names_that_only_another_service_has(glue: GlueServer, connect: Connect) -> None:
+    for config in ({"catalog_id": "hive"}, {"region": "local"}, {"catalog_id": "s3tablescatalog.x", "region": "eu_1"}):
+        connect(**config)
+    for region in ("eusc-de-east-1", "us-gov-west-1", "mx-central-1"):
+        GlueBackend(region=region)

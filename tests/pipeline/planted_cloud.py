@@ -1,0 +1,173 @@
+"""The same defects in a bucket: a directory catalog in S3, and a Glue whose tables are there; and a writer at work.
+
+Everything is planted on this machine first, and then put into the bucket of a moto, file by file.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reconciler.backends.dir import DirBackend
+from reconciler.names import Identifier
+from tests.pipeline.planted import DEFECTS, NAME, ODD, Catalog, Planted, Prototypes, tree_of
+from tests.servers.glue import GlueServer
+
+__all__ = ["Cloud", "plant_in_cloud", "writing"]
+
+BUCKET = "planted"
+BUSY, TABLES = "busy", 3
+_ON_LINKS = (Catalog.linked, Catalog.linked_twice)  # of which a bucket has none
+_WRITER = """
+import sys, lance, pyarrow as pa
+from datetime import timedelta
+from pathlib import Path
+rows = pa.table({"id": pa.array(range(50), pa.int64())})
+stop, done, *places = sys.argv[1:]
+turn = 0
+while not Path(stop).exists():
+    turn += 1
+    for place in places:
+        lance.write_dataset(rows, place, mode="append")
+        lance.dataset(place).delete(f"id = {turn % 50}")
+        if turn % 2 == 0:
+            lance.dataset(place).optimize.compact_files()
+            lance.dataset(place).cleanup_old_versions(timedelta(0), delete_unverified=True)
+    Path(done).write_text(str(turn))
+"""
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """A moto with S3 and Glue, and a plain client of its S3."""
+
+    glue: GlueServer
+    s3: Any
+
+    @property
+    def storage(self) -> dict[str, str]:
+        """The options by which pylance reaches the bucket."""
+        config = self.glue.config()
+        return {
+            "endpoint": config["endpoint"],
+            "region": config["region"],
+            "aws_access_key_id": config["access_key_id"],
+            "aws_secret_access_key": config["secret_access_key"],
+            "allow_http": "true",
+        }
+
+    def upload(self, folder: Path, below: Path | None = None) -> None:
+        """Put the files of ``folder``, or those ``below`` a place in it, into the bucket, under its name."""
+        for path in sorted((below or folder).rglob("*")):
+            if path.is_file():
+                self.s3.put_object(Bucket=BUCKET, Key=str(path.relative_to(folder.parent)), Body=path.read_bytes())
+
+
+def plant_in_cloud(folder: Path, cloud: Cloud) -> Planted:
+    """Plant every defect once in S3 and once in Glue, beside a catalog of tables to write to; write the manifest."""
+    (folder / "prototypes").mkdir()
+    prototypes = Prototypes(folder / "prototypes")
+    planted = Planted(folder / "lancens.yaml", prototypes.cut)
+    lake = Catalog("lake", folder / "lake", (("sales",), ("ml",)), prototypes, planted)
+    prod = Catalog("prod", folder / "warehouse", (("crm",), ("web",)), prototypes, planted)
+    for catalog in (lake, prod):
+        for put in (*ODD, *(defect for defect in DEFECTS if defect not in _ON_LINKS)):
+            put(catalog)
+    prototypes.copy("plain", folder / "databases/crm.db/lost.lance")
+    planted.expected["orphan", "prod/lost.lance"] += 1
+    planted.datasets += 1
+    cloud.s3.create_bucket(Bucket=BUCKET)
+    for root in (lake.root, prod.root, folder / "databases"):
+        cloud.upload(root)
+    _fill_lake(lake, folder, cloud)
+    _fill_prod(prod, folder, cloud)
+    storage = {f"storage.{key}": value for key, value in cloud.storage.items()}
+    catalogs = {
+        "lake": {"impl": "dir", "config": {"root": f"s3://{BUCKET}/lake", **storage}, **tree_of(lake.blocks)},
+        "prod": {
+            "impl": "glue",
+            "config": cloud.glue.config(root=f"s3://{BUCKET}/warehouse", **storage),
+            **tree_of(prod.blocks),
+        },
+        BUSY: {"impl": "dir", "config": {"root": str(folder / BUSY)}},
+    }
+    for block in catalogs.values():
+        _in_bucket(block, folder)
+    document = {"version": 1, "name": NAME, "catalogs": catalogs}
+    planted.manifest.write_text(json.dumps(document, indent=1), encoding="utf-8")
+    return planted
+
+
+def _moved(location: str, folder: Path) -> str:
+    """Return where in the bucket is what was planted at a place of this machine."""
+    return location.replace(f"{folder}/", f"s3://{BUCKET}/")
+
+
+def _in_bucket(block: dict[str, Any], folder: Path) -> None:
+    """Have the blocks of a catalog name places in the bucket."""
+    for table in block.get("tables", {}).values():
+        if "location" in table:
+            table["location"] = _moved(table["location"], folder)
+    for namespace in block.get("namespaces", {}).values():
+        _in_bucket(namespace, folder)
+
+
+def _fill_lake(lake: Catalog, folder: Path, cloud: Cloud) -> None:
+    backend = DirBackend(root=f"s3://{BUCKET}/lake", **{f"storage.{key}": text for key, text in cloud.storage.items()})
+    for namespace in lake.namespaces:
+        backend.insert_namespace(namespace, {})
+    for identifier, (location, properties) in lake.entries.items():
+        backend.insert_table(identifier, _moved(location, folder), properties)
+
+
+def _fill_prod(prod: Catalog, folder: Path, cloud: Cloud) -> None:
+    entries: dict[Identifier, list[Mapping[str, Any]]] = {namespace: [] for namespace in prod.namespaces}
+    for identifier, (location, properties) in prod.entries.items():
+        entries[identifier[:-1]].append(_entry(identifier, _moved(location, folder), "EXTERNAL_TABLE", properties))
+    managed, place = prod.new()
+    prod.dataset(place)
+    cloud.upload(prod.root, below=place)
+    entries[managed[:-1]].append(_entry(managed, _moved(str(place), folder), "MANAGED_TABLE", {}))
+    prod.expect("wrong-table-type", managed)
+    for (database,), tables in entries.items():
+        cloud.glue.client.create_database(
+            DatabaseInput={"Name": database, "LocationUri": f"s3://{BUCKET}/databases/{database}.db"}
+        )
+        cloud.glue.add_tables(database, tables)
+
+
+def _entry(identifier: Identifier, location: str, kind: str, properties: Mapping[str, str]) -> Mapping[str, Any]:
+    return {
+        "Name": identifier[-1],
+        "TableType": kind,
+        "Parameters": {**properties, "table_type": "lance"},
+        "StorageDescriptor": {"Location": location},
+    }
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[Path]:
+    """Have a process write, delete, compact and clean up in tables of the busy catalog for the block.
+
+    Gives the file that says how often it has done so.
+    """
+    backend = DirBackend(root=str(folder / BUSY))
+    backend.insert_namespace(("hot",), {})
+    places = [str(folder / BUSY / f"data/{number}.lance") for number in range(TABLES)]
+    stop, done = folder / "stop", folder / "turns"
+    process = subprocess.Popen([sys.executable, "-c", _WRITER, str(stop), str(done), *places])
+    try:
+        while not done.exists():
+            assert process.poll() is None, "the writer has ended"
+        for number, place in enumerate(places):
+            backend.insert_table(("hot", f"t{number}"), place, {"lancens.managed-by": f"other/{BUSY}"})
+        yield done
+    finally:
+        stop.touch()
+        assert process.wait(60) == 0, "the writer has failed"
