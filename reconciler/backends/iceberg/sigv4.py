@@ -91,7 +91,7 @@ class Signer:
             raise UnauthenticatedError(f"iceberg: {_NO_CREDENTIALS} ({type(error).__name__}: {error})") from None
         if not self._region:
             raise InvalidInputError(
-                "iceberg: no region to sign for; set `rest.signing-region`, or AWS_REGION in the environment"
+                "iceberg: no region to sign for; set `rest.signing-region`, or AWS_DEFAULT_REGION in the environment"
             )
 
     def __call__(self, request: PreparedRequest) -> Collection[str]:
