@@ -77,8 +77,9 @@ def _hive(version: Version) -> Callable[[Path], AbstractContextManager[Catalog]]
 
 @contextmanager
 def _iceberg(directory: Path) -> Iterator[Catalog]:
-    with iceberg_server(directory) as server:
-        yield Catalog("iceberg", {"endpoint": server.url, "root": str(directory / "lake")}, ("ware",))
+    with iceberg_server(directory, prefix="ware") as server:
+        config = {"endpoint": server.url, "root": str(directory / "lake"), "warehouses": "ware"}
+        yield Catalog("iceberg", config, ("ware",))
 
 
 @contextmanager
