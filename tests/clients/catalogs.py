@@ -88,7 +88,7 @@ def _unity(directory: Path) -> Iterator[Catalog]:
         contract.add_catalog(_UNITY_CATALOG)
         with serving(contract) as server:
             access = {"endpoint": server.url, "catalog": _UNITY_CATALOG, "auth_token": jwt(ISSUER)}
-            yield Catalog("unity", {**access, "root": str(directory / "lake")}, (_UNITY_CATALOG,))
+            yield Catalog("unity", {**access, "root": (directory / "lake").as_uri()}, (_UNITY_CATALOG,))
 
 
 CATALOGS: Mapping[str, Callable[[Path], AbstractContextManager[Catalog]]] = {

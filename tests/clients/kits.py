@@ -116,7 +116,7 @@ def _table(reports: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     failing: defaultdict[str, list[str]] = defaultdict(list)
     for name in names:
         for result in reports[name]["results"]:
-            if result["outcome"] == "FAILED":
+            if result["outcome"] == "FAILED" and result["operation"] in OPERATIONS:
                 failing[f"{result['operation']}: {result['title']}"].append(name)
     yield from (f"- {title} Not with {', '.join(found)}.\n" for title, found in failing.items())
 
