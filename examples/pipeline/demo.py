@@ -22,7 +22,7 @@ def run(*command: str, folder: Path) -> None:
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="lancens-demo-") as name:
         folder = Path(name)
-        for file in ("lancens.yaml", "tables.py"):
+        for file in ("lancens.yaml", "tables.py", "queries.py"):
             shutil.copy(HERE / file, folder)
         lake = folder / "lake"
         lance.write_dataset(pa.table({"page": ["home", "cart"]}), lake / "clicks.lance")
@@ -37,6 +37,7 @@ def main() -> None:
         run("lancens", "audit", "--out", "report", "--history", "audits.lance", folder=folder)
         run("lancens", "plan", "--engine", "spark", folder=folder)
         run("python", "tables.py", folder=folder)
+        run("python", "queries.py", folder=folder)
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ def _read_limits(_: click.Context, __: click.Parameter, given: tuple[str, ...]) 
 @click.command("audit", epilog=f"Rules: {', '.join(RULES)}.")
 @manifest_arguments
 @impl_option("Audit a catalog that no manifest describes.")
-@click.option("--out", metavar="DIR", help="Write audit.html, audit.json and audit.sarif to this folder.")
+@click.option("--out", metavar="DIR", help="Write audit.html, audit.json, audit.sarif and Parquet files here.")
 @click.option("--history", metavar="URI", help="Append the run to this Lance dataset; the report shows the trend.")
 @click.option(
     "--stale-after",
@@ -184,6 +184,7 @@ def _create_folder(out: str) -> Path:
 def _write(document: AuditDocument, folder: Path) -> None:
     from reconciler.pipeline.report.html import render_html
     from reconciler.pipeline.report.json import render_json
+    from reconciler.pipeline.report.parquet import write_parquet
     from reconciler.pipeline.report.sarif import render_sarif
 
     for name, text in (
@@ -192,6 +193,10 @@ def _write(document: AuditDocument, folder: Path) -> None:
         ("audit.html", render_html(document)),
     ):
         write_result(text, str(folder / name))
+    try:
+        write_parquet(document, folder)
+    except OSError as error:
+        raise LancensError(f"{folder} cannot be written: {error.strerror or error}") from None
 
 
 def _summary(document: AuditDocument) -> Iterator[str]:

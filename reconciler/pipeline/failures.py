@@ -20,6 +20,11 @@ _JAVA = re.compile(
     re.MULTILINE,
 )
 _GRPC = re.compile(r'^\s*details = "(.*\S)"$', re.MULTILINE)
+_MISSING = re.compile(r"No module named '([\w.]+)'$")
+_NO_MODULE = (
+    "the Python of an executor has no module `{}`; name one that has lancens with its extras, there and on every other "
+    "machine, with --spark-conf spark.pyspark.python=PATH"
+)
 _LONGEST = 500
 _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 _GONE = "its JVM has ended, mostly for want of memory (--spark-conf spark.driver.memory=4g)"
@@ -77,4 +82,6 @@ def _cause(text: str) -> str:
     before, traceback, worker = text.rpartition(_TRACEBACK)
     found: list[str] = _PYTHON.findall(worker)[:1] if traceback else [*_GRPC.findall(text), *_JAVA.findall(text)][-1:]
     lines = [*found, *(line for line in (before or text).splitlines() if line.strip()), "it gave no reason"]
-    return lines[0].strip().removesuffix(".")[:_LONGEST]
+    line = lines[0].strip().removesuffix(".")[:_LONGEST]
+    missing = _MISSING.match(line) if traceback else None
+    return _NO_MODULE.format(missing[1]) if missing else line

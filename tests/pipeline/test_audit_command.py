@@ -7,6 +7,7 @@ from pathlib import Path
 
 import lance
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from reconciler.backends.dir import DirBackend
@@ -50,8 +51,18 @@ def test_a_report_is_written_and_summed_up(lake: Path, capsys: pytest.CaptureFix
         "Searching 1 root for orphans: 0 orphans",
         "Adding up",
     ]
-    written = {path.name: path.read_text("utf-8") for path in Path("report").iterdir()}
-    assert sorted(written) == ["audit.html", "audit.json", "audit.sarif"]
+    names = sorted(path.name for path in Path("report").iterdir())
+    assert names == ["audit.html", "audit.json", "audit.sarif", "findings.parquet", "tables.parquet"]
+    written = {name: Path("report", name).read_bytes().decode("utf-8", "replace") for name in names}
+    assert sorted(pq.read_table("report/findings.parquet")["rule"].to_pylist()) == [
+        "dangling",
+        "property-drift",
+        "unmanaged",
+    ]
+    assert pq.read_table("report/tables.parquet").select(["name", "rows"]).to_pylist() == [
+        {"name": "bad", "rows": None},
+        {"name": "good", "rows": 1},
+    ]
     assert not any(SECRET in text for text in written.values())
     document = json.loads(written["audit.json"])
     assert [finding["address"] for finding in document["findings"]] == ["lake/ns/bad", "lake/ns/good", "lake/ns/bad"]

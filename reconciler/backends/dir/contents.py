@@ -27,6 +27,9 @@ TABLE = "table"
 
 COLUMNS = ("object_id", "object_type", "location", "metadata")
 
+_ROWS_AT_ONCE = 10_000
+"""As Python objects the rows take several times the memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -95,8 +98,9 @@ class Contents:
         return int(self.rows.num_rows)
 
     def __iter__(self) -> Iterator[Row]:
-        columns = (self.rows.column(name).to_pylist() for name in COLUMNS)
-        return (Row(*values) for values in zip(*columns, strict=True))
+        for batch in self.rows.select(COLUMNS).to_batches(max_chunksize=_ROWS_AT_ONCE):
+            for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                yield Row(*values)
 
     @cached_property
     def rows(self) -> pa.Table:

@@ -18,7 +18,7 @@ from reconciler.pipeline.report.document import AuditDocument, Finding, Reported
 __all__ = ["NOBODY", "PageData"]
 
 NOBODY = -1
-"""The index of the owner of what no manifest manages."""
+"""The index of the owner of what nobody answers for."""
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 
@@ -104,6 +104,7 @@ class PageData:
             self._text(finding.remedy),
             *self._place(finding.location),
             self.owner(finding.owner),
+            None if finding.manager is None else self._text(finding.manager),
             None if source is None else self._text(str(source)),
             [[display.key(key), display.value(value)] for key, value in finding.details.items()] or None,
         )
@@ -116,8 +117,10 @@ class PageData:
             self.owner(table.owner),
             table.rows,
             table.bytes,
+            table.bytes_on_disk,
+            table.reclaimable,
             table.fragments,
-            table.version,
+            table.versions,
             None if table.committed is None else int(table.committed.timestamp()),
             self._rule_sets[tuple(map(self.rule, table.rules))],
         )
@@ -125,11 +128,11 @@ class PageData:
 
 _FINDING = (
     *("severity", "rule", "namespace", "name", "reason", "remedy"),
-    *("directory", "rest", "owner", "source", "details"),
+    *("directory", "rest", "owner", "manager", "source", "details"),
 )
 _TABLE = (
     *("namespace", "name", "directory", "rest", "owner"),
-    *("rows", "bytes", "fragments", "version", "committed", "rules"),
+    *("rows", "bytes", "onDisk", "reclaimable", "fragments", "versions", "committed", "rules"),
 )
 
 

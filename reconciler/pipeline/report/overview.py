@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from reconciler.display import count
-from reconciler.pipeline.records import Severity
+from reconciler.pipeline.records import Depth, Severity
 from reconciler.pipeline.report import figures
 from reconciler.pipeline.report.document import AuditDocument, RunSummary
 
@@ -53,7 +53,11 @@ def headline(document: AuditDocument) -> Iterator[Figure]:
         ("Rows", "rows", figures.number),
         ("Data", "bytes", figures.size),
         ("Fragments", "fragments", figures.number),
+        ("On disk", "bytes_on_disk", figures.size),
+        ("Reclaimable", "reclaimable", figures.size),
     ):
+        if name in ("bytes_on_disk", "reclaimable") and document.settings.depth is Depth.QUICK:
+            continue
         earlier = getattr(before.totals, name) if before else None
         yield _figure(label, getattr(totals, name), earlier, written)
 

@@ -49,7 +49,8 @@
     const facts = [
       ["What to do", ...prose(data.texts[all.remedy[at]])],
       ...(all.directory[at] === null ? [] : [["Location", element("code", "", place(all, at))]]),
-      ["Owner", owner(all, at) ?? "no manifest"],
+      ["Owner", owner(all, at) ?? "nobody"],
+      ["Managed by", all.manager[at] === null ? "no manifest" : data.texts[all.manager[at]]],
       ...(all.details[at] ?? []),
     ];
     const list = element("dl");
@@ -78,11 +79,12 @@
     return element(
       "tr", "",
       heading,
-      element("td", "", own === null ? element("i", "", "no manifest") : element("bdi", "", own)),
+      element("td", "", own === null ? element("i", "", "nobody") : element("bdi", "", own)),
       element("td", "number", written(all.rows[at])),
-      element("td", "number", all.bytes[at] === null ? "" : size(all.bytes[at])),
+      ...[all.bytes, all.onDisk, all.reclaimable].map((of) =>
+        element("td", "number", of[at] === null ? "" : size(of[at]))),
       element("td", "number", written(all.fragments[at])),
-      element("td", "number", written(all.version[at])),
+      element("td", "number", written(all.versions[at])),
       element("td", "", all.committed[at] === null ? "" : moment(all.committed[at])),
       element("td", "", ...pills.flatMap((pill) => [pill, " "]).slice(0, -1)),
     );

@@ -20,6 +20,7 @@ from reconciler.backends.hive.backend import HiveBackend
 from reconciler.namespace import CatalogNamespace
 from reconciler.planner.entries import Action
 from reconciler.state import PropertyChanges
+from tests.catalogs.declaring import calls_of_declares
 from tests.catalogs.end_to_end import EndToEnd, Example, HeldNames, Stage, cut, edit, opened
 from tests.catalogs.hive.files import write_dataset
 from tests.catalogs.hive.raw import database_name, drop, plain_table, put, raw
@@ -192,3 +193,12 @@ def test_a_server_killed_in_the_middle_of_apply_is_reported_and_the_next_run_con
         again = reconciler.apply(plan, manifest, journal=tmp_path / "journal")
         assert {result.status for result in again.results} == {Status.DONE, Status.ALREADY}
         assert reconciler.plan(manifest).changes == ()
+
+
+def test_a_declare_is_one_call_and_two_for_where_its_database_and_the_table_are(
+    server: Metastore, manifest: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    below = "      features:" if server.impl == "hive2" else "      ml:\n        namespaces:\n          features:"
+    calls = calls_of_declares(manifest, f"    namespaces:\n{below}", lambda _: "{}", 40, monkeypatch)
+    # A create is answered with nothing, so that the entry is read for its location.
+    assert 80 < calls <= 135

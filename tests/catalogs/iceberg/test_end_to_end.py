@@ -16,6 +16,7 @@ from reconciler.backends.iceberg import IcebergBackend
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
 from reconciler.state import PropertyChanges
+from tests.catalogs.declaring import calls_of_declares
 from tests.catalogs.end_to_end import EndToEnd, Example, HeldNames, Stage, actions, apply, carried_out, edit, planned
 from tests.catalogs.iceberg.conftest import Catalog
 from tests.plans import assert_blocked
@@ -228,3 +229,12 @@ def test_locations_the_service_ignores_are_said_and_not_asked_for_again(
 def test_the_page_shows_the_example() -> None:
     page = EXAMPLE.parents[2] / "docs" / "catalogs" / "iceberg.md"
     assert f"```yaml\n{EXAMPLE.read_text('utf-8')}```" in page.read_text("utf-8")
+
+
+def test_a_declare_is_one_call_and_two_to_settle_where_the_table_is(
+    catalog: Catalog, manifest_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = f"    namespaces:\n      {catalog.warehouse}:\n        namespaces:\n          analytics:"
+    calls = calls_of_declares(manifest_path, lines, lambda _: "{probe: false}", 60, monkeypatch)
+    # The place that is asked for is kept with the entry until the service's answer to it is known.
+    assert 60 < calls <= 186

@@ -15,6 +15,7 @@ from reconciler.applier import Status
 from reconciler.backends.dir import DirBackend
 from reconciler.errors import UnsupportedOperationError
 from reconciler.planner.entries import Action
+from tests.catalogs.declaring import calls_of_declares
 from tests.catalogs.end_to_end import EndToEnd, Example, Stage, actions, apply, cut, edit, opened, planned
 from tests.catalogs.rest.conftest import TOKEN, Server
 from tests.cli.running import lancens
@@ -162,3 +163,10 @@ def test_on_pylances_adapter_the_same_without_marks(
     cut(manifest, EU)
     assert actions(planned(manifest)) == []
     assert opened(pylance_adapter.connect(), "features/users").count_rows() == 0
+
+
+def test_a_declare_is_one_call_and_a_look_at_its_namespace_and_at_what_was_made(
+    manifest: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = calls_of_declares(manifest, "    namespaces:\n      many:", lambda _: "{}", 40, monkeypatch)
+    assert 40 < calls <= 135

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 import uuid
 from pathlib import Path
 
@@ -14,14 +15,21 @@ from reconciler.errors import InternalError
 from reconciler.names import EVERYTHING, ChildrenOf, Identifier, Scope, split
 from reconciler.state import Snapshot
 
+_SECONDS_TO_END = 60
+"""Spark ends the processes below the one that was killed long before."""
+
 
 class TroubledConfig(DirConfig):
-    """``namespace`` fails the first ``times`` times it is read, or kills its process; ``log`` is where reads show."""
+    """``namespace`` fails the first ``times`` times it is read, or kills its process; ``log`` is where reads show.
+
+    ``victim`` is a part of the command line of the process to kill instead, which is above.
+    """
 
     log: str
     namespace: str = ""
     times: int = 0
     kills: bool = False
+    victim: str = ""
     password: str = Field(default="", repr=False)
 
 
@@ -46,5 +54,14 @@ class TroubledBackend(DirBackend):
         if namespace != split(self.config.namespace) or len(list(folder.iterdir())) > self.config.times:
             return
         if self.config.kills:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(_nearest(self.config.victim), signal.SIGKILL)
+            time.sleep(_SECONDS_TO_END)
         raise InternalError(f"troubled: no answer to {self.config.password}")
+
+
+def _nearest(named: str) -> int:
+    """Return the process that has ``named`` in its command line: this one, or the nearest above it."""
+    process = os.getpid()
+    while named.encode() not in Path(f"/proc/{process}/cmdline").read_bytes():
+        process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    return process

@@ -1,0 +1,108 @@
+"""The Spark engine on a cluster: a master and two workers, `spark-submit`, and what dies in the middle."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reconciler.backends.dir import DirBackend
+from tests.cli.running import shell
+from tests.pipeline.conftest import PLUGINS
+from tests.servers.spark_cluster import HOME, Cluster, spark_cluster
+
+JOB = """\
+import sys
+from reconciler import load, plan
+from reconciler.pipeline import plan_on_spark, spark_session
+
+with spark_session() as spark:
+    for path in sys.argv[1:]:
+        manifest = load(path)
+        made = plan_on_spark(spark, manifest)
+        print("plan of", path, len(made.changes), made.to_json() == plan(manifest).to_json(), flush=True)
+"""
+
+SETTINGS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "512m",
+    "spark.executor.memory": "512m",
+    "spark.ui.enabled": "false",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+HERE = {"spark.pyspark.python": sys.executable}
+
+
+@pytest.fixture(scope="module")
+def cluster(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with spark_cluster(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+def troubled(folder: Path, victim: str = "") -> Path:
+    """Write a manifest of a catalog in which reading `b` kills ``victim`` once, if there is one."""
+    folder.mkdir()
+    backend = DirBackend(root=str(folder / "lake"))
+    for namespace in ("a", "b", "c"):
+        backend.insert_namespace((namespace,), {})
+        for number in range(20):
+            name = (namespace, f"t{number}")
+            backend.insert_table(name, backend.default_location(name), {"lancens.managed-by": "store/lake"})
+    trouble = f"namespace: b, times: 1, kills: 'true', victim: {victim}" if victim else "times: 0"
+    lines = ["version: 1", "name: store", "catalogs:", "  lake:", "    impl: troubled"]
+    lines += [f"    config: {{root: ./lake, log: {folder}/log, {trouble}}}", "    namespaces:"]
+    for namespace in ("a", "b", "c"):
+        lines += [f"      {namespace}:", "        tables:"]
+        lines += [f"          t{number}: {{}}" for number in range(1, 20)]
+    lines += ["      new:", "        tables: {t: {schema: [{name: id, type: int64}]}}"]
+    (folder / "lancens.yaml").write_text("\n".join(lines) + "\n")
+    return folder / "lancens.yaml"
+
+
+def test_plans_are_right_whatever_dies(cluster: Cluster, tmp_path: Path) -> None:
+    paths = [
+        troubled(tmp_path / "well"),
+        troubled(tmp_path / "executor", "CoarseGrainedExecutorBackend"),
+        troubled(tmp_path / "worker", "deploy.worker.Worker"),
+    ]
+    (tmp_path / "job.py").write_text(JOB)
+    # What executors lack of Python's modules is sent to them; theirs is the Python that has lancens.
+    modules = shutil.make_archive(str(tmp_path / "modules"), "zip", PLUGINS)
+    settings = [text for key, value in {**SETTINGS, **HERE}.items() for text in ("--conf", f"{key}={value}")]
+    done = subprocess.run(
+        [HOME / "bin/spark-submit", "--master", cluster.master, "--py-files", modules, *settings, "job.py", *paths],
+        env=dict(cluster.environment),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+    said = [line for line in done.stdout.splitlines() if line.startswith("plan of")]
+    assert said == [f"plan of {path} 5 True" for path in paths]
+    reads = [len(list((path.parent / "log/b").iterdir())) for path in paths]
+    assert reads[0] < reads[1]
+    assert reads[0] < reads[2]
+
+
+def test_executors_without_lancens_are_one_clear_error(cluster: Cluster, tmp_path: Path) -> None:
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    bare.chmod(0o755)
+    settings = {**SETTINGS, "spark.pyspark.python": str(bare)}
+    options = [text for key, value in settings.items() for text in ("--spark-conf", f"{key}={value}")]
+    (tmp_path / "lancens.yaml").write_text(
+        "version: 1\nname: store\ncatalogs: {lake: {impl: dir, config: {root: ./lake}}}\n"
+    )
+    ran = shell("plan", "--engine", "spark", "--master", cluster.master, *options, folder=tmp_path)
+    assert (ran.code, ran.out) == (1, "")
+    error = ran.err.splitlines()[-1]
+    told = "Spark failed: the Python of an executor has no module `reconciler`; name one that has lancens"
+    assert error.startswith(told), ran.err
+    assert "--spark-conf spark.pyspark.python=PATH" in error

@@ -1,0 +1,65 @@
+"""A cluster of Spark's own, standalone: one master and two workers, each a process on 127.0.0.1."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+
+from tests.servers.process import running
+
+__all__ = ["HOME", "Cluster", "spark_cluster"]
+
+HOME = Path(pyspark.__file__).parent
+"""The Spark that comes with PySpark."""
+
+_LISTENS = re.compile(r"Starting Spark master at (spark://\S+)")
+_REGISTERED = "Successfully registered with master"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """``master`` is its URL; ``environment`` is what its processes and ``spark-submit`` are started with."""
+
+    master: str
+    environment: Mapping[str, str]
+
+
+@contextmanager
+def spark_cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
+    """Run a master and ``workers`` of one core each for the block; their logs are in ``folder``."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYTHON", "PYSPARK_"))}
+    environment = {
+        **kept,
+        "SPARK_HOME": str(HOME),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
+    with ExitStack() as stack:
+
+        def start(name: str, said: str, *arguments: str) -> str:
+            log = folder / f"{name}.log"
+            command = [str(HOME / "bin/spark-class"), *arguments, "--host", "127.0.0.1", "--port", "0"]
+            ready = running(
+                [*command, "--webui-port", "0"],
+                log,
+                lambda: said in log.read_text("utf-8", "replace"),
+                environment=environment,
+                directory=folder,
+                limit_seconds=120,
+            )
+            stack.enter_context(ready)
+            return log.read_text("utf-8", "replace")
+
+        found = _LISTENS.search(start("master", "I have been elected leader", "org.apache.spark.deploy.master.Master"))
+        assert found is not None
+        for number in range(workers):
+            of_worker = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"worker{number}"))
+            start(f"worker{number}", _REGISTERED, "org.apache.spark.deploy.worker.Worker", found[1], *of_worker)
+        yield Cluster(found[1], environment)
