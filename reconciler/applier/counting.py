@@ -59,7 +59,7 @@ def with_true_count(
         staying = counted(table for table in found if table is not None)
         if staying >= needed:
             return summary.model_copy(update={"removable_tables": going + staying})
-    tables = backend.scan(source.desired.scope).tables.values()
+    tables = backend.scan_readable(source.desired.scope).tables.values()
     staying = counted(table for table in tables if table.id not in removed)
     return summary.model_copy(update={"removable_tables": going + staying})
 

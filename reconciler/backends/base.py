@@ -103,6 +103,19 @@ class Backend(ABC):
             BackendError: naming what could not be read; never returns a part.
         """
 
+    def scan_readable(self, scope: Scope = EVERYTHING) -> Snapshot:
+        """Return what :meth:`scan` does, without the tables that the service lists and does not let be read (optional).
+
+        For a catalog that has to load each table to tell whose it is, where another's broken table would stop every
+        plan. Each of them is a note without the service's own words, which may differ at every call, and
+        :meth:`foreign_objects` and :meth:`foreign_tables` have it. What decides about a table that was planned before,
+        and what another catalog follows, is read by :meth:`scan`.
+
+        Raises:
+            BackendError: naming what could not be read beside them.
+        """
+        return self.scan(scope)
+
     @abstractmethod
     def load_namespace(self, identifier: Identifier) -> LiveNamespace:
         """Return one namespace (required).

@@ -2,7 +2,7 @@
 
 A model's field names and aliases are the keys of the catalog's specification. Every key may carry the name of the
 implementation as a prefix (``dir.root``). A field that is a mapping collects the keys that begin with its name:
-``storage.*``, for pylance, in every backend.
+``storage.*``, for pylance, in every backend. :class:`KeysOf` gives it another one, which a plain key may have, too.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ __all__ = [
     "BackendConfig",
     "ConfigKey",
     "ConfigProblem",
+    "KeysOf",
     "Root",
     "check_config",
     "describe_keys",
@@ -40,6 +41,13 @@ def _location(text: str) -> str:
 
 Root: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_location)]
 """The type of a key that holds a directory or URI below which tables go: nothing in it is a credential."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeysOf:
+    """Says, in the annotation of a mapping, with what the keys begin that it collects."""
+
+    name: str
 
 
 class BackendConfig(BaseModel):
@@ -143,9 +151,10 @@ def describe_keys(model: type[BackendConfig]) -> list[ConfigKey]:
     mappings = _mappings(model)
     described = []
     for name, field in model.model_fields.items():
-        keys = [f"{name}.*"] if name in mappings else list(_names(name, field))
-        default = None if field.is_required() or name in mappings else _default_text(field.default)
-        schema = {} if name in mappings else _value_schema(schemas[name])
+        collected = mappings.get(name)
+        keys = list(_names(name, field)) if collected is None else [f"{collected}.*"]
+        default = None if field.is_required() or collected is not None else _default_text(field.default)
+        schema = _value_schema(schemas[name]) if collected is None else {}
         text = " ".join((field.description or "").replace("``", "`").split())
         described += [
             ConfigKey(key, number == 0, field.is_required(), default, schema, text) for number, key in enumerate(keys)
@@ -171,9 +180,13 @@ def _value_schema(schema: Mapping[str, Any]) -> Mapping[str, object]:
     return {"enum": schema["enum"]} if "enum" in schema else {}
 
 
-def _mappings(model: type[BackendConfig]) -> list[str]:
-    """Return the fields whose keys are of the user's choice: ``storage`` collects ``storage.*``."""
-    return [name for name, field in model.model_fields.items() if get_origin(field.annotation) is dict]
+def _mappings(model: type[BackendConfig]) -> dict[str, str]:
+    """Return the fields whose keys are of the user's choice, and what those begin with: ``storage``."""
+    return {
+        name: next((said.name for said in field.metadata if isinstance(said, KeysOf)), name)
+        for name, field in model.model_fields.items()
+        if get_origin(field.annotation) is dict
+    }
 
 
 def _plain_keys(impl: str, properties: Mapping[str, str]) -> dict[str, str]:
@@ -208,7 +221,8 @@ def _parse(
         twice = sorted(set(properties) - set(written.values()))
         problems += [ConfigProblem(key, f"`{key}` is given twice, with and without its prefix") for key in twice]
     values: dict[str, object] = {}
-    collected: dict[str, dict[str, str]] = {name: {} for name in _mappings(model)}
+    fields = {begins: name for name, begins in _mappings(model).items()}
+    collected: dict[str, dict[str, str]] = {begins: {} for begins in fields}
     for key, original in written.items():
         mapping, dot, rest = key.partition(".")
         if dot and mapping in collected:
@@ -224,7 +238,8 @@ def _parse(
             hint = f"; did you mean `{nearest[0]}`?" if nearest else f"; known keys: {every}"
             problems.append(ConfigProblem(original, f"unknown key `{original}`{hint}"))
     try:
-        config = model.model_validate({**values, **collected})
+        mappings = {fields[begins]: found for begins, found in collected.items()}
+        config = model.model_validate({**values, **mappings})
     except ValidationError as error:
         for detail in error.errors(include_url=False, include_input=False):
             key = ".".join(str(part) for part in detail["loc"])

@@ -309,10 +309,10 @@ class _Loading:
         return config
 
     def _config_entries(self, node: Mapping, what: str) -> list[ConfigEntry]:
-        entries = []
-        for key, value in self._blocks.children(node, "config", what).items():
-            if not isinstance(value, Scalar):
-                self._faults.at(value.place, f"`{key}` in the config of {what} is not text; dots join nested names")
+        entries: list[ConfigEntry] = []
+        for key, value in self._config_texts(node, what):
+            if any(entry.key == key for entry in entries):
+                self._faults.at(value.key_place, f"`{key}` in the config of {what} is given twice")
                 continue
             try:
                 template = self._blocks.template(value.text)
@@ -322,6 +322,17 @@ class _Loading:
             source = self._faults.source(value.key_place)
             entries.append(ConfigEntry(key, template, self._faults.folder(value.place), source))
         return entries
+
+    def _config_texts(self, node: Mapping, what: str) -> Iterator[tuple[str, Scalar]]:
+        """Yield the keys and values of a ``config``; what is in a block below a key begins with its name."""
+        for key, value in self._blocks.children(node, "config", what).items():
+            inner = value.entries if isinstance(value, Mapping) else {"": value}
+            for name, text in inner.items():
+                full = f"{key}.{name}" if name else key
+                if isinstance(text, Scalar):
+                    yield full, text
+                else:
+                    self._faults.at(text.place, f"`{full}` in the config of {what} is not text; dots join nested names")
 
     def _scope(self, block: CatalogBlock | None, node: Mapping, what: str, capabilities: Capabilities) -> Scope:
         if block is None or block.scope is None:

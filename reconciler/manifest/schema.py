@@ -75,6 +75,12 @@ def _config_schema(impl: str) -> dict[str, Any]:
             value["default"] = json.loads(one.default) if "type" in one.schema else one.default
         if one.key.endswith(".*"):
             patterns[f"^{re.escape(one.key[:-1])}."] = value
+            block = {"type": "object", "additionalProperties": value}
+            plain = keys.get(one.key[:-2])
+            keys[one.key[:-2]] = {
+                "description": (plain or value)["description"],
+                **({"anyOf": [plain, block]} if plain else block),
+            }
         else:
             keys[one.key] = value
     return {

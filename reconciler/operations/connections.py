@@ -22,7 +22,7 @@ from reconciler.state import DEFAULT_PARALLELISM
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
     from reconciler.manifest import Manifest, ResolvedConfig
-    from reconciler.state import DesiredCatalog
+    from reconciler.state import DesiredCatalog, Snapshot
 
 __all__ = [
     "CatalogSpec",
@@ -52,6 +52,7 @@ class CatalogSpec:
         parallelism: how many requests a connection has in flight.
         places: locations that a plan shows as the manifest says them, and that.
         portable: locations that another copy of the manifest's folder has as well, and how they are seen from it.
+        is_whole: whether a table that cannot be read is an error, as what else is to be done depends on it.
     """
 
     name: str
@@ -63,6 +64,7 @@ class CatalogSpec:
     parallelism: int = DEFAULT_PARALLELISM
     places: Mapping[str, str] = field(default_factory=dict, repr=False)
     portable: Mapping[str, str] = field(default_factory=dict, repr=False)
+    is_whole: bool = False
 
     def errors(self) -> AbstractContextManager[None]:
         """Raise whatever the backend raises in the block as a CatalogError with the catalog's name and no secrets."""
@@ -81,6 +83,14 @@ class CatalogSpec:
             backend.parallelism = self.parallelism
             backend.set_outermost_names(self.outermost_names)
             return backend
+
+    def scan(self, backend: Backend, scope: Scope) -> Snapshot:
+        """Return what ``backend`` has within ``scope``, for a plan or a look at it (see ``Backend.scan_readable``).
+
+        Raises:
+            BackendError: naming what could not be read.
+        """
+        return backend.scan(scope) if self.is_whole else backend.scan_readable(scope)
 
     @contextmanager
     def connect(self) -> Iterator[Backend]:
@@ -125,6 +135,8 @@ def catalog_specs(
         ManifestError: placeholders of a ``config`` cannot be resolved, or two catalogs turn out to be one service.
     """
     configs = _resolve_configs(manifest, sorted(manifest.catalogs if names is None else names))
+    catalogs = [catalog.desired for catalog in manifest.catalogs.values()]
+    followed = {catalog.mirror.origin for catalog in catalogs if catalog.mirror is not None}
     return [
         CatalogSpec(
             name=name,
@@ -140,6 +152,7 @@ def catalog_specs(
             scope=manifest.catalogs[name].desired.scope,
             outermost_names=_outermost_names(manifest.catalogs[name].desired),
             parallelism=parallelism,
+            is_whole=name in followed or bool(manifest.catalogs[name].desired.moves),
         )
         for name, config in configs.items()
     ]

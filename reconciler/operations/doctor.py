@@ -86,7 +86,7 @@ class _Doctor:
             yield self._check("connection", "failed", str(capabilities), took)
             return
         yield from self._latency()
-        snapshot, took = self._tried(lambda: self._backend.scan(self._spec.scope))
+        snapshot, took = self._tried(lambda: self._spec.scan(self._backend, self._spec.scope))
         if isinstance(snapshot, CatalogError):
             yield self._check("reading", "failed", str(snapshot), took)
             return

@@ -147,7 +147,9 @@ def imported(
 def _of_manifest(manifest: Manifest, catalog: str | None, folder: str, options: ImportOptions) -> Imported:
     concerned = None if catalog is None else [catalog]
     with open_connections(manifest, concerned, parallelism=options.parallelism) as connections:
-        snapshots = read_all(connections.values(), lambda one: one.backend.scan(one.desired.scope), options.parallelism)
+        snapshots = read_all(
+            connections.values(), lambda one: one.spec.scan(one.backend, one.desired.scope), options.parallelism
+        )
         lives = [
             _Live(
                 name,
@@ -171,7 +173,7 @@ def _of_service(
 
     spec = CatalogSpec("import", impl, properties, tuple(properties.values()), parallelism=options.parallelism)
     with spec.connect() as backend:
-        snapshot = backend.scan()
+        snapshot = spec.scan(backend, spec.scope)
         if options.beside is None:
             name, catalog = names_of(snapshot, catalog)
         else:

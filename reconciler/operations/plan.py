@@ -108,7 +108,7 @@ def read_catalog(
     backend, scope = connection.backend, connection.desired.scope
     profile = profile or Profile()
     with profile.stage("scan", connection):
-        scanned = backend.scan(scope)
+        scanned = connection.spec.scan(backend, scope)
     source = CatalogInput(
         connection.desired,
         scanned,

@@ -128,10 +128,11 @@ def _scan(backend: Backend, unit: Unit) -> Snapshot:
     """Return what is in ``unit``, and no more; a namespace that is gone holds nothing."""
     if unit.only is not None:
         names = Only((*unit.namespaces[0], name) for name in unit.only)
-        found = backend.scan(names)
-        within = Snapshot(tables={name: live for name, live in found.tables.items() if names.contains(name)})
+        found = unit.spec.scan(backend, names)
+        tables = {name: live for name, live in found.tables.items() if names.contains(name)}
+        within = Snapshot(tables=tables, notes=tuple(map(_unicode, found.notes)))
     else:
-        found = backend.scan(_UnitScope(unit))
+        found = unit.spec.scan(backend, _UnitScope(unit))
         within = Snapshot(
             {name: live for name, live in found.namespaces.items() if _is_in(unit, name, tables=False)},
             {name: live for name, live in found.tables.items() if _is_in(unit, name, tables=True)},

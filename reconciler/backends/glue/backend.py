@@ -36,6 +36,7 @@ from reconciler.backends.glue.structures import (
     with_state,
 )
 from reconciler.backends.hive_columns import hive_columns
+from reconciler.backends.table_options import own_options
 from reconciler.concurrency import in_parallel
 from reconciler.errors import (
     InvalidInputError,
@@ -45,7 +46,6 @@ from reconciler.errors import (
     NotLanceTableError,
     UnsupportedOperationError,
 )
-from reconciler.hosts import hosts_in
 from reconciler.names import EVERYTHING, Identifier, Scope, join
 from reconciler.state import (
     Capabilities,
@@ -68,8 +68,6 @@ __all__ = ["KIND", "GlueBackend"]
 KIND = "lancens.kind"
 """The property by which a Lance client asks CreateNamespace for a catalog; it is not stored."""
 
-_STORAGE = "storage."
-_UNPROTECTED = re.compile(r"(.*_)?(allow_(http|invalid_certificates)|proxy_.*)", re.IGNORECASE)
 _LONGEST_COLUMN = 255
 # CreateCatalog makes catalogs directly in an account; it has no parameter for a parent.
 _CATALOG_DEPTH = 1
@@ -188,20 +186,9 @@ class GlueBackend(Backend):
     def table_storage_options(self, table: LiveTable) -> dict[str, str]:
         """Return the configured options, with what the table's ``storage.*`` parameters say about opening it.
 
-        Whoever writes to the catalog says those, and the configured secrets go where they say: no host is taken from
-        them that the configuration does not name, and nothing that protects the way there less.
+        They name no host (see :func:`own_options`).
         """
-        configured = self.storage_options()
-        hosts = {host for key, value in configured.items() for host in hosts_in(key, value)}
-        said = {
-            key.removeprefix(_STORAGE): value for key, value in table.properties.items() if key.startswith(_STORAGE)
-        }
-        own = {
-            key: value
-            for key, value in said.items()
-            if hosts.issuperset(hosts_in(key, value)) and not _UNPROTECTED.fullmatch(key)
-        }
-        return {**configured, **own}
+        return own_options(self.storage_options(), table.properties)
 
     # ---- namespaces ----------------------------------------------------------------------------------------------
 

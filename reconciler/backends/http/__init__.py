@@ -8,8 +8,9 @@ holds a secret. The vendor's own error bodies are read by the ``translate`` func
 from reconciler.backends.http.address import Endpoint, endpoint_problem, plain_http_problem
 from reconciler.backends.http.client import HttpClient, Tagged, path
 from reconciler.backends.http.clock import server_time
+from reconciler.backends.http.headers import hold_secret, with_headers
 from reconciler.backends.http.limits import Limits, ServiceLimits
-from reconciler.backends.http.oauth import ClientCredentials
+from reconciler.backends.http.oauth import ClientCredentials, basic, read_token_error
 from reconciler.backends.http.refusals import ForeignAnswerError, Refusal, UnknownRouteError, VendorError
 from reconciler.backends.http.retry import RetryPolicy
 from reconciler.backends.http.tokens import StaticToken, TokenSource
@@ -28,8 +29,12 @@ __all__ = [
     "TokenSource",
     "UnknownRouteError",
     "VendorError",
+    "basic",
     "endpoint_problem",
+    "hold_secret",
     "path",
     "plain_http_problem",
+    "read_token_error",
     "server_time",
+    "with_headers",
 ]

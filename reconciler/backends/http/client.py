@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
@@ -25,7 +25,7 @@ from reconciler.backends.http.refusals import (
 )
 from reconciler.backends.http.retry import RetryPolicy, is_repeatable
 from reconciler.backends.http.scans import Scans
-from reconciler.backends.http.tokens import StaticToken, TokenSource
+from reconciler.backends.http.tokens import StaticToken, TokenSource, end_of
 from reconciler.errors import (
     BackendError,
     InternalError,
@@ -48,6 +48,7 @@ DEFAULT_POOL_SIZE = 32
 ValueT = TypeVar("ValueT")
 
 _NOT_MODIFIED = 304
+_FORBIDDEN = 403
 _TOKEN_REFUSED = frozenset({401, 419})
 _BEARER = re.compile(r"(bearer\s+)[A-Za-z0-9._~+/=-]{4,}", re.IGNORECASE)
 _USER_INFO = re.compile(r"(://)[^/\s@]+@")
@@ -56,6 +57,10 @@ _USER_INFO = re.compile(r"(://)[^/\s@]+@")
 def path(*segments: str) -> str:
     """Return the path of ``segments``, each percent-encoded as a whole: a slash inside a name stays inside it."""
     return "".join(f"/{quote(segment, safe='')}" for segment in segments)
+
+
+def _refusal_of(answer: Response) -> Refusal:
+    return Refusal(answer.status_code, decode(answer.content), answer.text, answer.headers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,7 @@ class HttpClient:
             The policy may name other statuses.
         tokens: gives the bearer token; asked for another one once when a request is answered with 401 or 419.
         headers: sent with every request.
+        sign: adds to each request what shows who sends it, after everything else; returns what no error may show.
         secrets: texts that no error may show, beside the token.
         translate: reads the vendor's error bodies; None from it means that it does not know this one.
         remedy: what to do about a refusal, instead of what this client would advise.
@@ -102,6 +108,7 @@ class HttpClient:
         retry: RetryPolicy | None = None,
         tokens: TokenSource | None = None,
         headers: Mapping[str, str] | None = None,
+        sign: Callable[[PreparedRequest], Collection[str]] | None = None,
         secrets: Iterable[str] = (),
         translate: Callable[[Refusal], VendorError | None] | None = None,
         remedy: Callable[[Refusal], str] | None = None,
@@ -117,6 +124,7 @@ class HttpClient:
         self._timeouts = (connect_timeout, read_timeout)
         self._retry = retry or RetryPolicy()
         self._tokens = tokens or StaticToken(None)
+        self._sign = sign
         self._secrets = set(secrets)
         self._limits = limits or Limits()
         self._scans = Scans(self._limits)
@@ -286,7 +294,7 @@ class HttpClient:
                 continue
             if 200 <= answer.status_code < 300 or (answer.status_code == _NOT_MODIFIED and headers):
                 return answer, where
-            if answer.status_code in _TOKEN_REFUSED and not renewed:
+            if not renewed and self._refuses_token(answer):
                 renewed = True
                 if self._tokens.renew(token):
                     continue
@@ -298,6 +306,15 @@ class HttpClient:
                     attempt += 1
                     continue
             raise self._refused(answer, where, attempt, errors, token)
+
+    def _refuses_token(self, answer: Response) -> bool:
+        """Return whether the token is not, or no longer, good, by the status or by what the service says."""
+        if answer.status_code in _TOKEN_REFUSED:
+            return True
+        if answer.status_code != _FORBIDDEN or self._translate is None:
+            return False
+        said = self._translate(_refusal_of(answer))
+        return said is not None and said.kind is UnauthenticatedError
 
     def _prepare(
         self,
@@ -328,6 +345,8 @@ class HttpClient:
             raise self._error(InvalidInputError, f"{self._impl}: no request can be made: {error}") from None
         # requests decodes what need not be encoded (%2E becomes a dot), which changes names in some servers' paths.
         prepared.url = url
+        if self._sign is not None:
+            self._secrets.update(self._sign(prepared))
         return prepared
 
     def _send(self, request: PreparedRequest, where: str, attempt: int, repeatable: bool) -> Response | float:
@@ -363,7 +382,7 @@ class HttpClient:
         errors: Mapping[int, type[BackendError]],
         token: str | None,
     ) -> BackendError:
-        refusal = Refusal(answer.status_code, decode(answer.content), answer.text, answer.headers)
+        refusal = _refusal_of(answer)
         vendor = self._translate(refusal) if self._translate and refusal.body is not None else None
         kind = kind_of(refusal, vendor, errors)
         said = excerpt(self._without_secrets(vendor.message)) if vendor else self._excerpt(answer)
@@ -382,7 +401,12 @@ class HttpClient:
         if 300 <= refusal.status < 400:
             return "check " + " and ".join(f"`{key}`" for key in (self._endpoint_key, self._token_key) if key)
         if issubclass(kind, UnauthenticatedError) and self._token_key:
-            return f"set `{self._token_key}`" if token is None else f"check `{self._token_key}`: it is not accepted"
+            if token is None:
+                return f"set `{self._token_key}`"
+            ended = end_of(token)
+            if ended is not None and ended.timestamp() < self._retry.now():
+                return f"renew `{self._token_key}`: it expired at {ended:%Y-%m-%d %H:%M:%S} UTC"
+            return f"check `{self._token_key}`: it is not accepted"
         if issubclass(kind, PermissionDeniedError) and self._token_key:
             return f"grant the owner of `{self._token_key}` what is missing, or use another one"
         if issubclass(kind, ThrottlingError):

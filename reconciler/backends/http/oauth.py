@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from reconciler.backends.http.client import HttpClient
-from reconciler.errors import InternalError, UnauthenticatedError
+from reconciler.backends.http.refusals import Refusal, VendorError
+from reconciler.errors import InternalError, InvalidInputError, UnauthenticatedError
 
-__all__ = ["ClientCredentials"]
+__all__ = ["ClientCredentials", "basic", "read_token_error"]
 
 _EARLY_SECONDS = 60.0
 _EARLY_PART = 0.1
@@ -31,6 +34,8 @@ class ClientCredentials:
         path: where it gives them out, below that client's endpoint.
         credential: ``client_id:client_secret``.
         scope: what the token is asked for; empty where the service knows.
+        in_form: whether the client id and secret go in the form; otherwise ``http`` has them in its headers, as
+            :func:`basic` returns them (RFC 6749, section 2.3.1).
         clock: monotonic seconds.
     """
 
@@ -42,12 +47,15 @@ class ClientCredentials:
         credential: str,
         scope: str,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        in_form: bool = True,
     ) -> None:
         self._impl = impl
         self._http = http
         self._path = path
         self._client, _, self._secret = credential.partition(":")
         self._scope = scope
+        self._in_form = in_form
         self._clock = clock
         self._lock = threading.Lock()
         self._current: _Token | None = None
@@ -79,8 +87,7 @@ class ClientCredentials:
             doing="get a token for `credential`",
             form={
                 "grant_type": "client_credentials",
-                "client_id": self._client,
-                "client_secret": self._secret,
+                **({"client_id": self._client, "client_secret": self._secret} if self._in_form else {}),
                 **({"scope": self._scope} if self._scope else {}),
             },
             errors={400: UnauthenticatedError, 401: UnauthenticatedError},
@@ -89,6 +96,28 @@ class ClientCredentials:
         if not isinstance(text, str) or not text:
             raise InternalError(f"{self._impl}: get a token for `credential`: the answer holds no `access_token`")
         return _Token(text, asked_at + _good_for(answer.get("expires_in")))
+
+
+def basic(credential: str) -> dict[str, str]:
+    """Return the header in which a client says who it is, for ``client_id:client_secret``."""
+    client, _, secret = credential.partition(":")
+    pair = f"{quote(client, safe='')}:{quote(secret, safe='')}"
+    return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+
+
+def read_token_error(refusal: Refusal) -> VendorError | None:
+    """Return what ``{"error", "error_description"}`` says (RFC 6749, section 5.2), with what to do about it."""
+    body = refusal.body if isinstance(refusal.body, Mapping) else {}
+    code = body.get("error")
+    if not isinstance(code, str):
+        return None
+    description = body.get("error_description")
+    message = f"{code}: {description}" if description else code
+    if code == "invalid_scope":
+        return VendorError(f"{message}; check `scope`", InvalidInputError)
+    if refusal.status in (400, 401, 403):
+        return VendorError(f"{message}; check `credential`: it is not accepted", UnauthenticatedError)
+    return VendorError(message)
 
 
 def _good_for(expires_in: object) -> float:

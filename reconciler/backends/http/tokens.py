@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+import base64
+import json
+from datetime import UTC, datetime
 from typing import Protocol
 
-__all__ = ["StaticToken", "TokenSource"]
+__all__ = ["StaticToken", "TokenSource", "end_of"]
+
+
+def end_of(token: str) -> datetime | None:
+    """Return when a token ends that says so itself, as a JSON Web Token does (RFC 7519, section 4.1.4)."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return None
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        return datetime.fromtimestamp(claims["exp"], UTC)
+    except (ValueError, TypeError, KeyError, OverflowError, OSError, RecursionError):
+        return None
 
 
 class TokenSource(Protocol):

@@ -15,10 +15,11 @@ from reconciler import locations
 from reconciler.backends.base import Backend
 from reconciler.backends.http import RetryPolicy, server_time
 from reconciler.backends.iceberg.config import IcebergConfig
-from reconciler.backends.iceberg.scan import all_tables, scan_warehouses
+from reconciler.backends.iceberg.scan import UnreadableTable, all_tables, scan_warehouses
 from reconciler.backends.iceberg.server import Server
 from reconciler.backends.iceberg.warehouse import SAFEGUARD, TABLE_TYPE, TableEntry, Warehouse
 from reconciler.backends.identifiers import require_kept
+from reconciler.backends.table_options import own_options
 from reconciler.errors import (
     ConcurrentModificationError,
     InvalidInputError,
@@ -75,6 +76,8 @@ class IcebergBackend(Backend):
 
     def asked_capabilities(self) -> Capabilities:
         """Return what the server can do, as far as it says it: not every one renames tables, or takes locations."""
+        if self.config.is_s3_tables:
+            self.capabilities = replace(self.capabilities, chooses_locations=True)
         for name in sorted({*self.config.warehouse_names, *self._outermost_names}):
             with suppress(NamespaceNotFoundError):
                 routes = self._server.warehouse(name).routes
@@ -95,6 +98,13 @@ class IcebergBackend(Backend):
 
         A warehouse that is configured has to exist; one that only the manifest or ``scope`` names is left out if not.
         """
+        return self._scan(scope, only_readable=False)
+
+    def scan_readable(self, scope: Scope = EVERYTHING) -> Snapshot:
+        """Return what :meth:`scan` does; a table that cannot be loaded, mostly another's, is a note."""
+        return self._scan(scope, only_readable=True)
+
+    def _scan(self, scope: Scope, *, only_readable: bool) -> Snapshot:
         found = []
         with self._server.http.one_scan():
             for name in self._warehouse_names(scope):
@@ -105,7 +115,7 @@ class IcebergBackend(Backend):
                 except NamespaceNotFoundError:
                     if name in self.config.warehouse_names:
                         raise
-            return scan_warehouses(found, scope, self.parallelism)
+            return scan_warehouses(found, scope, self.parallelism, only_readable=only_readable)
 
     def load_namespace(self, identifier: Identifier) -> LiveNamespace:
         """Return one namespace; a warehouse has no properties."""
@@ -128,25 +138,28 @@ class IcebergBackend(Backend):
 
     def child_tables(self, parent: Identifier) -> list[str]:
         """Return the names of the Lance tables in ``parent``; the root and warehouses hold none."""
-        return [name for name, entry in self._tables(parent).items() if entry.is_lance]
+        return [name for name, entry in self._tables(parent).items() if _is_lance(entry)]
 
     def possible_tables(self, parent: Identifier) -> list[str]:
         """Return the names of all tables in ``parent``: only an entry says whether it is a Lance table."""
         return self._server.warehouse(parent[0]).tables(parent[1:]) if len(parent) > 1 else []
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
-        """Return the names of views and of tables of other formats."""
+        """Return the names of views, of tables of other formats and of those that cannot be read."""
         if len(identifier) < 2:
             return []
-        foreign = [name for name, entry in self._tables(identifier).items() if not entry.is_lance]
+        foreign = [name for name, entry in self._tables(identifier).items() if not _is_lance(entry)]
         return foreign + self._server.warehouse(identifier[0]).views(identifier[1:])
 
     def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
-        """Return the tables that are not marked as Lance tables, which are Iceberg's own, and the views."""
+        """Return the tables that are not marked as Lance tables, which are Iceberg's own, and the views.
+
+        Among them are tables that cannot be read, of which nobody can tell.
+        """
         tables = [
-            ForeignTable((*namespace, name), entry.location, entry.properties.get(TABLE_TYPE) or "iceberg")
+            _foreign((*namespace, name), entry)
             for name, entry in self._tables(namespace, names).items()
-            if not entry.is_lance
+            if not _is_lance(entry)
         ]
         views = self._server.warehouse(namespace[0]).views(namespace[1:]) if len(namespace) > 1 else []
         return tables + [
@@ -160,6 +173,13 @@ class IcebergBackend(Backend):
     def default_location(self, identifier: Identifier) -> str | None:
         """Return ``root`` followed by the whole identifier, None without a ``root``."""
         return None if self.config.root is None else locations.join(self.config.root, *identifier)
+
+    def table_storage_options(self, table: LiveTable) -> dict[str, str]:
+        """Return the configured options, with what the table's ``storage.*`` properties say about opening it.
+
+        They name no host (see :func:`own_options`).
+        """
+        return own_options(self.storage_options(), table.properties)
 
     # ---- namespaces ----------------------------------------------------------------------------------------------
 
@@ -303,7 +323,9 @@ class IcebergBackend(Backend):
             )
         return self._server.warehouse(identifier[0])
 
-    def _tables(self, identifier: Identifier, names: Collection[str] | None = None) -> dict[str, TableEntry]:
+    def _tables(
+        self, identifier: Identifier, names: Collection[str] | None = None
+    ) -> dict[str, TableEntry | UnreadableTable]:
         """Return all tables of a namespace, or those named, whatever their format.
 
         The namespace exists, or this raises; where tables are named, if the server tells.
@@ -323,6 +345,16 @@ class IcebergBackend(Backend):
         if not entry.is_lance:
             raise NotLanceTableError(f"iceberg: `{join(identifier)}` is an Iceberg table, not a Lance table")
         return entry
+
+
+def _is_lance(entry: TableEntry | UnreadableTable) -> bool:
+    return isinstance(entry, TableEntry) and entry.is_lance
+
+
+def _foreign(identifier: Identifier, entry: TableEntry | UnreadableTable) -> ForeignTable:
+    if isinstance(entry, UnreadableTable):
+        return ForeignTable(identifier, None, f"one that {entry.reason}")
+    return ForeignTable(identifier, entry.location, entry.properties.get(TABLE_TYPE) or "iceberg")
 
 
 def _live(identifier: Identifier, entry: TableEntry) -> LiveTable:

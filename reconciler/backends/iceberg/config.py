@@ -4,31 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import ClassVar
+from typing import Annotated, ClassVar
 from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 
-from reconciler.backends.config import BackendConfig, Root
-from reconciler.backends.http import Endpoint, ServiceLimits, plain_http_problem
+from reconciler.backends.config import BackendConfig, KeysOf, Root
+from reconciler.backends.http import Endpoint, ServiceLimits, hold_secret, plain_http_problem, with_headers
+from reconciler.names import check_name
 
 __all__ = ["DEFAULT_SCOPE", "IcebergConfig"]
 
 DEFAULT_SCOPE = "catalog"
 """What Iceberg's own clients ask for when no scope is configured."""
 
+_S3_TABLES = "s3tables"
 _LONGEST_TIMEOUT_MS = 3_600_000
 
 
 class IcebergConfig(ServiceLimits, BackendConfig):
     """How to reach an Iceberg REST catalog. Time-outs are in milliseconds.
 
-    ``oauth2_server_uri``, ``scope`` and ``warehouses`` go beyond the Lance specification: where tokens are given out
-    and for what, as Iceberg's clients name them, and the warehouses to scan beside those the manifest names.
+    ``oauth2_server_uri``, ``scope``, ``rest.*``, ``headers.*`` and ``warehouses`` go beyond the Lance specification:
+    where tokens are given out and for what, and what requests are signed with, as Iceberg's clients name them, and the
+    warehouses to scan beside those the manifest names.
     """
 
+    credentials = frozenset({"rest.access-key-id", "rest.secret-access-key", "rest.session-token"})
     elsewhere: ClassVar[Mapping[str, str]] = {
         "connect_timeout_millis": "write `connect_timeout`, in milliseconds",
+        "header.*": "write `headers.NAME`",
         "read_timeout_millis": "write `read_timeout`, in milliseconds",
     }
 
@@ -44,6 +49,20 @@ class IcebergConfig(ServiceLimits, BackendConfig):
     """Where tokens are given out; otherwise the catalog's own."""
     scope: str = Field(default=DEFAULT_SCOPE, min_length=1)
     """What tokens are asked for."""
+    headers: dict[str, str] = Field(default_factory=dict, repr=False)
+    """``headers.NAME``: sent with every request to the catalog; the values count as secrets."""
+    sigv4_enabled: bool = Field(default=False, validation_alias="rest.sigv4-enabled")
+    """Whether requests are signed with AWS Signature Version 4, for S3 Tables and Glue's endpoint."""
+    signing_name: str = Field(default="execute-api", min_length=1, validation_alias="rest.signing-name")
+    """The service that is signed for, such as `s3tables` or `glue`."""
+    signing_region: str | None = Field(default=None, min_length=1, validation_alias="rest.signing-region")
+    """The region that is signed for; otherwise that of the environment."""
+    access_key_id: str | None = Field(default=None, min_length=1, validation_alias="rest.access-key-id")
+    """What is signed with; otherwise the credentials of the environment, a profile or a role."""
+    secret_access_key: SecretStr | None = Field(default=None, validation_alias="rest.secret-access-key")
+    """Goes with `rest.access-key-id`."""
+    session_token: SecretStr | None = Field(default=None, validation_alias="rest.session-token")
+    """Goes with `rest.access-key-id`, where that is temporary."""
     connect_timeout: int = Field(default=10_000, ge=1, le=_LONGEST_TIMEOUT_MS)
     """How long to wait for a connection, in milliseconds."""
     read_timeout: int = Field(default=30_000, ge=1, le=_LONGEST_TIMEOUT_MS)
@@ -56,6 +75,8 @@ class IcebergConfig(ServiceLimits, BackendConfig):
     """Whether secrets may go over plain http to other machines."""
     warehouses: str = ""
     """Warehouses to read beside those the manifest names, separated by commas."""
+    warehouse_aliases: Annotated[dict[str, str], KeysOf("warehouses")] = Field(default_factory=dict)
+    """``warehouses.ALIAS``: a warehouse to read, and the name it has in identifiers in the place of its own."""
 
     @field_validator("endpoint")
     @classmethod
@@ -86,8 +107,49 @@ class IcebergConfig(ServiceLimits, BackendConfig):
         return self
 
     @model_validator(mode="after")
+    def _signs_or_not(self) -> IcebergConfig:
+        if self.sigv4_enabled and (self.auth_token is not None or self.credential is not None):
+            raise ValueError(
+                "`rest.sigv4-enabled` and `auth_token` or `credential` are two ways to authenticate; give one"
+            )
+        given = [self.access_key_id, self.secret_access_key, self.session_token]
+        if not self.sigv4_enabled and (self.signing_region is not None or any(one is not None for one in given)):
+            raise ValueError(
+                "keys of `rest.*` are for signed requests; set `rest.sigv4-enabled` to true, or leave them out"
+            )
+        if (given[0] is None) != (given[1] is None) or (given[0] is None and given[2] is not None):
+            raise ValueError("`rest.access-key-id` and `rest.secret-access-key` are given together, or neither")
+        return self
+
+    @model_validator(mode="after")
+    def _can_name_warehouses(self) -> IcebergConfig:
+        for name in _listed(self.warehouses):
+            problem = check_name(name)
+            if problem is not None:
+                raise ValueError(
+                    f"`warehouses` holds `{name}`, and {problem}; give it another name here, such as "
+                    f'`warehouses: {{sales: "{name}"}}`'
+                )
+        for alias, warehouse in self.warehouse_aliases.items():
+            problem = check_name(alias)
+            if problem is not None:
+                raise ValueError(f"`warehouses.{alias}`: {problem}")
+            if not warehouse.strip():
+                raise ValueError(f"`warehouses.{alias}` names no warehouse")
+        twice = sorted(set(_listed(self.warehouses)) & self.warehouse_aliases.keys())
+        if twice:
+            raise ValueError(f"`warehouses` and `warehouses.{twice[0]}` give the same name to two warehouses")
+        known: dict[str, str] = {}
+        for name in self.warehouse_names:
+            other = known.setdefault(self.warehouse(name), name)
+            if other != name:
+                raise ValueError(f"`{other}` and `{name}` in `warehouses` are one warehouse, `{self.warehouse(name)}`")
+        return self
+
+    @model_validator(mode="after")
     def _is_safe_on_the_way(self) -> IcebergConfig:
-        has_secret = self.auth_token is not None or self.credential is not None
+        has_login = self.auth_token is not None or self.credential is not None
+        has_secret = has_login or self.sigv4_enabled or hold_secret(self.headers)
         for key, address in (("endpoint", self.endpoint), ("oauth2_server_uri", self.token_address)):
             problem = plain_http_problem(key, address, has_secret=has_secret, allowed=self.allow_http)
             if problem is not None:
@@ -96,8 +158,22 @@ class IcebergConfig(ServiceLimits, BackendConfig):
 
     @cached_property
     def warehouse_names(self) -> tuple[str, ...]:
-        """The warehouses of ``warehouses``, a list separated by commas."""
-        return tuple(dict.fromkeys(name for part in self.warehouses.split(",") if (name := part.strip())))
+        """The warehouses of ``warehouses``, as identifiers have them."""
+        return tuple(dict.fromkeys((*_listed(self.warehouses), *self.warehouse_aliases)))
+
+    def warehouse(self, name: str) -> str:
+        """Return what the service calls the warehouse that identifiers have as ``name``."""
+        return self.warehouse_aliases.get(name, name)
+
+    @property
+    def is_s3_tables(self) -> bool:
+        """Whether the service is Amazon S3 Tables, which puts every table into its own table bucket."""
+        return self.sigv4_enabled and self.signing_name == _S3_TABLES
+
+    @property
+    def plain_session_token(self) -> str | None:
+        """The session token, in the clear."""
+        return None if self.session_token is None else self.session_token.get_secret_value()
 
     @property
     def token_address(self) -> str:
@@ -107,6 +183,11 @@ class IcebergConfig(ServiceLimits, BackendConfig):
     def identity(self) -> str:
         """Return the address of the service, and the warehouses where only some are meant."""
         address = urlsplit(self.endpoint)
-        service = f"{address.scheme}://{address.netloc.lower()}{address.path}"
-        names = ", ".join(sorted(self.warehouse_names))
+        plain = f"{address.scheme}://{address.netloc.lower()}{address.path}"
+        service = with_headers(plain, self.headers, "iceberg")
+        names = ", ".join(sorted(map(self.warehouse, self.warehouse_names)))
         return f"{service} ({names})" if names else service
+
+
+def _listed(warehouses: str) -> list[str]:
+    return [name for part in warehouses.split(",") if (name := part.strip())]

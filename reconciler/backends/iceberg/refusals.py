@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from reconciler.backends.http import Refusal, VendorError
+from reconciler.backends.http import Refusal, VendorError, read_token_error
 from reconciler.errors import (
     BackendError,
     ConcurrentModificationError,
-    InvalidInputError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
     PermissionDeniedError,
@@ -57,15 +56,12 @@ def read_oauth_error(refusal: Refusal) -> VendorError | None:
     error = refusal.body.get("error") if isinstance(refusal.body, Mapping) else None
     if isinstance(error, Mapping):
         said = read_catalog_error(refusal)
-        message, code = (said.message if said else ""), ""
-    elif isinstance(error, str):
-        code = error
-        description = refusal.body.get("error_description") if isinstance(refusal.body, Mapping) else None
-        message = f"{code}: {description}" if description else code
+        message = said.message if said else ""
     else:
-        return None
-    if code == "invalid_scope":
-        return VendorError(f"{message}; check `scope`", InvalidInputError)
+        told = read_token_error(refusal)
+        if told is None or told.kind is not None:
+            return told
+        message = told.message
     if refusal.status in (404, 405, 501):
         remedy = "this server gives out no tokens; name the one that does in `oauth2-server-uri`"
         return VendorError(f"{message}; {remedy}", UnauthenticatedError)

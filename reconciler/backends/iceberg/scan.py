@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from reconciler.backends.iceberg.warehouse import TableEntry, Warehouse
+from reconciler.backends.iceberg.warehouse import TableEntry, UnreadableTableError, Warehouse
 from reconciler.concurrency import in_parallel
-from reconciler.errors import NamespaceNotFoundError, TableNotFoundError
+from reconciler.errors import NamespaceNotFoundError, PermissionDeniedError, TableNotFoundError
 from reconciler.names import Identifier, Scope, check_name, join
 from reconciler.state import LiveNamespace, LiveTable, Snapshot
 
-__all__ = ["all_tables", "scan_warehouses"]
+__all__ = ["UnreadableTable", "all_tables", "scan_warehouses"]
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableTable:
+    """A table that is listed and cannot be loaded; ``reason`` completes "a table that"."""
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +42,12 @@ class _Contents:
     tables: Sequence[str]
 
 
-def scan_warehouses(warehouses: Iterable[Warehouse], scope: Scope, parallelism: int) -> Snapshot:
+def scan_warehouses(
+    warehouses: Iterable[Warehouse], scope: Scope, parallelism: int, *, only_readable: bool = False
+) -> Snapshot:
     """Return every namespace and Lance table of ``warehouses`` within ``scope``.
+
+    ``only_readable``: a table that cannot be loaded is a note, not an error.
 
     Raises:
         BackendError: naming what could not be read.
@@ -62,26 +73,33 @@ def scan_warehouses(warehouses: Iterable[Warehouse], scope: Scope, parallelism: 
             usable = _usable(place, "table", contents.tables, notes)
             listed += [(place, name) for name in usable if scope.contains((*place.id, name))]
         level = below
-    entries = in_parallel(lambda table: _load(*table), listed, parallelism)
-    tables = (
-        LiveTable((*place.id, name), entry.location, entry.properties)
-        for (place, name), entry in zip(listed, entries, strict=True)
-        if entry is not None and entry.is_lance
-    )
-    return Snapshot(namespaces, {table.id: table for table in tables}, tuple(sorted(notes)))
+    load = _load_or_tell if only_readable else _load
+    tables: dict[Identifier, LiveTable] = {}
+    for (place, name), entry in zip(listed, in_parallel(lambda table: load(*table), listed, parallelism), strict=True):
+        identifier = (*place.id, name)
+        if isinstance(entry, UnreadableTable):
+            notes.append(
+                f"`{join(identifier)}` is left out: it is a table that {entry.reason}; repair or drop it there, grant "
+                "the right to read it, or leave it out with `scope`"
+            )
+        elif entry is not None and entry.is_lance:
+            tables[identifier] = LiveTable(identifier, entry.location, entry.properties)
+    return Snapshot(namespaces, tables, tuple(sorted(notes)))
 
 
 def all_tables(
     warehouse: Warehouse, levels: Sequence[str], parallelism: int, wanted: Collection[str] | None = None
-) -> dict[str, TableEntry]:
+) -> dict[str, TableEntry | UnreadableTable]:
     """Return the tables of a namespace, of whatever format, by name; those that are ``wanted``, where that is given.
+
+    Among them are those that cannot be loaded.
 
     Raises:
         NamespaceNotFoundError: the service says that it does not exist.
     """
     place = _Place(warehouse, tuple(levels))
     names = [name for name in warehouse.tables(levels) if wanted is None or name in wanted]
-    entries = in_parallel(lambda name: _load(place, name), names, parallelism)
+    entries = in_parallel(lambda name: _load_or_tell(place, name), names, parallelism)
     return {name: entry for name, entry in zip(names, entries, strict=True) if entry is not None}
 
 
@@ -130,6 +148,18 @@ def _load(place: _Place, name: str) -> TableEntry | None:
         if not _is_table_listed(place, name):
             return None
     return place.warehouse.load_table(place.levels, name)
+
+
+def _load_or_tell(place: _Place, name: str) -> TableEntry | UnreadableTable | None:
+    """Return what :func:`_load` does, or why there is nothing to return, in words that do not change."""
+    try:
+        return _load(place, name)
+    except PermissionDeniedError:
+        return UnreadableTable("this caller may not read")
+    except UnreadableTableError:
+        return UnreadableTable("the service fails to read")
+    except TableNotFoundError:
+        return UnreadableTable("the service lists and does not find")
 
 
 def _is_table_listed(place: _Place, name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 
 from pydantic import SecretStr
 
@@ -17,6 +18,7 @@ from reconciler.backends.http import (
 from reconciler.backends.iceberg.config import IcebergConfig
 from reconciler.backends.iceberg.refusals import read_catalog_error, read_oauth_error
 from reconciler.backends.iceberg.routes import CONFIG, Routes, announced_prefix, encode
+from reconciler.backends.iceberg.sigv4 import Signer, read_signed_error
 from reconciler.backends.iceberg.warehouse import Warehouse
 from reconciler.errors import InvalidInputError, NamespaceNotFoundError
 
@@ -33,11 +35,14 @@ class Server:
         self._clients: list[HttpClient] = []
         self._warehouses: dict[str, Warehouse] = {}
         self._lock = threading.Lock()
+        signed = config.sigv4_enabled
         self.http = self._client(
             config.endpoint,
             tokens=self._tokens(),
             endpoint_key="endpoint",
-            token_key="credential" if config.credential else "auth_token",
+            token_key=None if signed else "credential" if config.credential else "auth_token",
+            headers=config.headers,
+            sign=Signer(config) if signed else None,
         )
 
     def warehouse(self, name: str) -> Warehouse:
@@ -63,9 +68,17 @@ class Server:
             client.close()
 
     def _client(
-        self, endpoint: str, *, tokens: TokenSource | None, endpoint_key: str, token_key: str | None
+        self,
+        endpoint: str,
+        *,
+        tokens: TokenSource | None,
+        endpoint_key: str,
+        token_key: str | None,
+        headers: Mapping[str, str] | None = None,
+        sign: Signer | None = None,
     ) -> HttpClient:
         config = self._config
+        translate = read_catalog_error if tokens else read_oauth_error
         client = HttpClient(
             impl="iceberg",
             endpoint=endpoint,
@@ -73,8 +86,10 @@ class Server:
             read_timeout=config.read_timeout / 1000,
             retry=RetryPolicy(max_retries=config.max_retries),
             tokens=tokens,
+            headers=headers,
+            sign=sign,
             secrets=_secrets(config),
-            translate=read_catalog_error if tokens else read_oauth_error,
+            translate=read_signed_error if sign else translate,
             endpoint_key=endpoint_key,
             token_key=token_key,
             pool_size=_POOL_SIZE,
@@ -96,7 +111,7 @@ class Server:
             "GET",
             CONFIG,
             doing=f"read the configuration of warehouse `{warehouse}`",
-            query={"warehouse": warehouse},
+            query={"warehouse": self._config.warehouse(warehouse)},
             errors={404: NamespaceNotFoundError},
         )
         prefix = announced_prefix(answer)
@@ -104,7 +119,7 @@ class Server:
 
     def _unannounced_prefix(self, warehouse: str) -> str:
         """Return the warehouse's name where the server has routes below it (as Lance's specification says), or none."""
-        prefix = encode(warehouse)
+        prefix = encode(self._config.warehouse(warehouse))
         try:
             self.http.json(
                 "GET",
@@ -123,7 +138,9 @@ def _revealed(secret: SecretStr | None) -> str | None:
 
 
 def _secrets(config: IcebergConfig) -> set[str]:
-    found = {text for secret in (config.auth_token, config.credential) if (text := _revealed(secret))}
+    secrets = (config.auth_token, config.credential, config.secret_access_key, config.session_token)
+    found = {text for secret in secrets if (text := _revealed(secret))}
+    found.update(value for value in config.headers.values() if value)
     if config.credential is not None:
         found.add(config.credential.get_secret_value().partition(":")[2])
     return found

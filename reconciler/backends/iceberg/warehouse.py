@@ -28,7 +28,7 @@ from reconciler.errors import (
 from reconciler.names import join
 from reconciler.state import PropertyChanges, Safeguard
 
-__all__ = ["SAFEGUARD", "TABLE_TYPE", "Levels", "TableEntry", "Warehouse"]
+__all__ = ["SAFEGUARD", "TABLE_TYPE", "Levels", "TableEntry", "UnreadableTableError", "Warehouse"]
 
 Levels: TypeAlias = Sequence[str]
 
@@ -46,6 +46,10 @@ _DUMMY_SCHEMA = {
 }
 # Nessie adds at which of its commits it read a table, which changes with every commit to any table.
 _READ_AT = frozenset({"nessie.commit.id", "nessie.commit.ref"})
+
+
+class UnreadableTableError(InternalError):
+    """The service lists a table and cannot load it: its metadata is lost, or is not what the protocol asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +188,7 @@ class Warehouse:
 
         Raises:
             TableNotFoundError: it, or its namespace, does not exist.
+            UnreadableTableError: the service fails at this table.
         """
         path = self.routes.table(levels, name)
         doing = f"load {self._called((*levels, name), 'table')}"
@@ -193,7 +198,7 @@ class Warehouse:
             partial(_entry, doing=doing),
             doing=doing,
             query={"snapshots": "refs"},
-            errors={404: TableNotFoundError},
+            errors={404: TableNotFoundError, 500: UnreadableTableError},
         )
         if found.etag is not None:
             self._seen[path] = found
@@ -336,5 +341,5 @@ def _entry(answer: Mapping[str, object], doing: str) -> TableEntry:
     metadata = answer.get("metadata")
     location = metadata.get("location") if isinstance(metadata, Mapping) else None
     if not isinstance(metadata, Mapping) or not isinstance(location, str):
-        raise InternalError(f"iceberg: {doing}: the answer holds no metadata with a location")
+        raise UnreadableTableError(f"iceberg: {doing}: the answer holds no metadata with a location")
     return TableEntry(str(metadata.get("table-uuid") or ""), location, _properties(metadata, doing))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import ClassVar
 from urllib.parse import urlsplit
@@ -10,13 +9,10 @@ from urllib.parse import urlsplit
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 
 from reconciler.backends.config import BackendConfig, Root
-from reconciler.backends.http import Endpoint, ServiceLimits, plain_http_problem
+from reconciler.backends.http import Endpoint, ServiceLimits, hold_secret, plain_http_problem, with_headers
 from reconciler.names import DELIMITER
-from reconciler.redaction import is_sensitive, slow_digest
 
 __all__ = ["RestConfig"]
-
-_CREDENTIAL_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key"})
 
 
 class RestConfig(ServiceLimits, BackendConfig):
@@ -83,10 +79,7 @@ class RestConfig(ServiceLimits, BackendConfig):
 
     @model_validator(mode="after")
     def _is_safe_on_the_way(self) -> RestConfig:
-        has_secret = self.auth_token is not None or any(
-            name.lower() in _CREDENTIAL_HEADERS or is_sensitive(name, value) for name, value in self.headers.items()
-        )
-        has_secret = has_secret or self.credential is not None
+        has_secret = self.auth_token is not None or self.credential is not None or hold_secret(self.headers)
         addresses = [("uri", self.uri)]
         if self.credential is not None:
             addresses.append(("oauth2_server_uri", self.token_address))
@@ -104,11 +97,4 @@ class RestConfig(ServiceLimits, BackendConfig):
     def identity(self) -> str:
         """Return the server's address, and a digest of the headers that can choose another catalog there."""
         address = urlsplit(self.uri)
-        text = f"{address.scheme}://{address.netloc.lower()}{address.path}"
-        choosing = {
-            name.lower(): value for name, value in self.headers.items() if name.lower() not in _CREDENTIAL_HEADERS
-        }
-        if not choosing:
-            return text
-        digest = slow_digest(json.dumps(choosing, sort_keys=True), "rest")
-        return f"{text} with headers {digest[:12]}"
+        return with_headers(f"{address.scheme}://{address.netloc.lower()}{address.path}", self.headers, "rest")

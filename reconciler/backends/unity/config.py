@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator, model_validator
+from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 
 from reconciler.backends.config import BackendConfig, Root
 from reconciler.backends.http import Endpoint, ServiceLimits, plain_http_problem
@@ -34,6 +34,14 @@ class UnityConfig(ServiceLimits, BackendConfig):
     """What follows the address."""
     auth_token: SecretStr | None = None
     """A bearer token that is sent with every request."""
+    credential: SecretStr | None = None
+    """`client_id:client_secret` of a service principal, exchanged for tokens that are renewed (OAuth M2M)."""
+    oauth2_server_uri: Endpoint | None = Field(
+        default=None, validation_alias=AliasChoices("oauth2_server_uri", "oauth2-server-uri")
+    )
+    """Where tokens are given out; otherwise `/oidc/v1/token` of the service, as Databricks has it."""
+    scope: str = Field(default="all-apis", min_length=1)
+    """What tokens are asked for."""
     connect_timeout: float = Field(default=10.0, gt=0, le=3600)
     """How long to wait for a connection."""
     read_timeout: float = Field(default=60.0, gt=0, le=3600)
@@ -69,13 +77,39 @@ class UnityConfig(ServiceLimits, BackendConfig):
             raise ValueError("is empty; leave it out for a service without authentication")
         return SecretStr(token)
 
+    @field_validator("credential")
+    @classmethod
+    def _has_two_parts(cls, value: SecretStr) -> SecretStr:
+        client, _, secret = value.get_secret_value().strip().partition(":")
+        if not client or not secret:
+            raise ValueError("must be `client_id:client_secret`")
+        return SecretStr(f"{client}:{secret}")
+
+    @model_validator(mode="after")
+    def _has_one_way_in(self) -> UnityConfig:
+        if self.auth_token is not None and self.credential is not None:
+            raise ValueError("`auth_token` and `credential` are two ways to authenticate; give one")
+        if self.credential is None and self.oauth2_server_uri is not None:
+            raise ValueError("`oauth2_server_uri` needs a `credential` to send there")
+        return self
+
     @model_validator(mode="after")
     def _is_safe_on_the_way(self) -> UnityConfig:
-        has_secret = self.auth_token is not None
-        problem = plain_http_problem("endpoint", self.endpoint, has_secret=has_secret, allowed=self.allow_http)
-        if problem is not None:
-            raise ValueError(problem)
+        has_secret = self.auth_token is not None or self.credential is not None
+        addresses = [("endpoint", self.endpoint)]
+        if self.credential is not None:
+            addresses.append(("oauth2_server_uri", self.token_address))
+        for key, address in addresses:
+            problem = plain_http_problem(key, address, has_secret=has_secret, allowed=self.allow_http)
+            if problem is not None:
+                raise ValueError(problem)
         return self
+
+    @property
+    def token_address(self) -> str:
+        """Where a token is given out for ``credential``."""
+        service = urlsplit(self.endpoint)
+        return self.oauth2_server_uri or f"{service.scheme}://{service.netloc}/oidc/v1/token"
 
     @property
     def is_databricks(self) -> bool:

@@ -6,6 +6,7 @@ tells what is meant (``error_code``, next to ``message`` and ``details``).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from reconciler.backends.http import Refusal, UnknownRouteError, VendorError
@@ -60,6 +61,8 @@ _STATUSES: Mapping[str, int] = {
 }
 """Codes that do not say what they are about: the call does, by the status that they stand for."""
 
+_TOKEN = re.compile(r"\binvalid access token\b|\btoken\b.*\bexpir", re.IGNORECASE)
+"""What is said of a token that is not, or no longer, good. Databricks says it with 403, and the number as the code."""
 _WORDS: Mapping[str, type[BackendError]] = {
     "did not return a unique result": DoubledNameError,
     "Value too long for column": InvalidInputError,
@@ -72,6 +75,10 @@ def translate(refusal: Refusal) -> VendorError | None:
     if not isinstance(refusal.body, dict):
         return None
     code, message = refusal.body.get("error_code"), refusal.body.get("message")
+    if refusal.status in (401, 403) and isinstance(message, str) and _TOKEN.search(message):
+        return VendorError(
+            f"{message.rstrip('.')}: it has expired, was revoked, or is another service's", UnauthenticatedError
+        )
     if not isinstance(code, str):
         return None
     text = f"{code}: {message}" if isinstance(message, str) and message else code

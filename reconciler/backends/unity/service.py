@@ -260,12 +260,16 @@ def _row(entry: Mapping[str, Any]) -> str:
 
 
 def _properties(entry: Mapping[str, Any], doing: str) -> Mapping[str, str]:
+    """Return the properties of an entry; one that is null is none, as in the service's own database."""
     properties = entry.get("properties")
     if properties is None:
         return {}
-    if not isinstance(properties, dict) or not all(isinstance(value, str) for value in properties.values()):
+    known = (
+        {key: value for key, value in properties.items() if value is not None} if isinstance(properties, dict) else {}
+    )
+    if not isinstance(properties, dict) or not all(isinstance(value, str) for value in known.values()):
         raise InternalError(f"unity: {doing}: the properties of `{_name(entry, doing)}` are not texts")
-    return put_together(properties)
+    return put_together(known)
 
 
 def _schema(entry: Mapping[str, Any], doing: str) -> SchemaInfo:

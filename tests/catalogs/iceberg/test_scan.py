@@ -6,21 +6,25 @@ import random
 import re
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+import reconciler
 from reconciler.backends import paging
 from reconciler.backends.http import RetryPolicy
 from reconciler.backends.iceberg import IcebergBackend, server
 from reconciler.errors import (
     BackendError,
+    CatalogError,
     InternalError,
     InvalidInputError,
     NamespaceNotFoundError,
     TableNotFoundError,
 )
 from reconciler.names import EVERYTHING, ChildrenOf, Identifier, Only, Scope
+from reconciler.planner.plan import Plan
 from reconciler.state import Snapshot
 from tests.catalogs.iceberg.conftest import Catalog
 from tests.catalogs.iceberg.scripted import Answer, Request, Scripted, error, scripted, table
@@ -295,6 +299,50 @@ def test_a_table_that_cannot_be_loaded_is_an_error_that_names_it(script: Scripte
     script.routes["GET /v1/ware/namespaces/a/tables/bad"] = error(500, "NotFoundException", "no metadata file")
     with pytest.raises(InternalError, match=r"load table `ware\$a\$bad`: 500: no metadata file"):
         connected.scan()
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (error(500, "NotFoundException", "no metadata file at 17:03:51"), "the service fails to read"),
+        (error(403, "ForbiddenException", "request 51-a"), "this caller may not read"),
+        (error(404, "NoSuchTableException", "Table does not exist: a.bad"), "the service lists and does not find"),
+        (Answer({"metadata": None}), "the service fails to read"),
+    ],
+)
+def test_one_unreadable_table_is_in_the_way_of_its_own_block_alone(
+    script: Scripted, connected: IcebergBackend, tmp_path: Path, answer: Answer, reason: str
+) -> None:
+    with_namespace(script, names("good", "bad"))
+    marks = {"lancens.managed-by": "store/lake", "lancens.keys": "[]"}
+    script.routes["GET /v1/ware/namespaces/a/tables/good"] = Answer(table(str(tmp_path), **marks))
+    script.routes["GET /v1/ware/namespaces/a/tables/bad"] = answer
+    assert list(connected.child_tables(("ware", "a"))) == ["good"]
+    assert list(connected.foreign_objects(("ware", "a"))) == ["bad"]
+
+    path = tmp_path / "lancens.yaml"
+
+    def plan(tables: str, more: str = "") -> Plan:
+        config = f"{{endpoint: '{script.url}', root: /tmp/lake, max_retries: 0}}"
+        path.write_text(
+            f"version: 1\nname: store\ncatalogs:\n  lake:\n    impl: iceberg\n    config: {config}\n"
+            f"    namespaces: {{ware: {{namespaces: {{a: {{tables: {tables}}}}}}}}}\n{more}"
+        )
+        return reconciler.plan(reconciler.load(path))
+
+    beside = plan("{good: {}}")
+    assert (beside.changes, beside.blocked) == ((), ())
+    told = f"`ware$a$bad` is left out: it is a table that {reason}; repair or drop it there"
+    assert [note.message.startswith(told) for note in beside.notes] == [True]
+    [blocked] = plan("{good: {}, bad: {}}").blocked
+    assert blocked.identifier == ("ware", "a", "bad")
+    assert f"(one that {reason})" in blocked.reason
+    for more in (
+        "    moved: [{from: ware/a/bad, to: ware/a/good}]\n",
+        "  copy:\n    impl: memory\n    mirror: {from: lake}\n",
+    ):
+        with pytest.raises(CatalogError, match=r"load table `ware\$a\$bad`"):
+            plan("{good: {}}", more)
 
 
 def test_a_table_that_vanishes_is_listed_again_and_left_out(script: Scripted, connected: IcebergBackend) -> None:

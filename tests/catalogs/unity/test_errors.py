@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import socket
 import sys
 from collections.abc import Callable, Mapping
@@ -153,7 +154,7 @@ def test_a_page_is_no_success_of_a_removal(unity: Unity, call: str) -> None:
     [
         (None, UnauthenticatedError, "set `auth_token`"),
         ("garbage-token", UnauthenticatedError, "check `auth_token`: it is not accepted"),
-        (jwt("https://elsewhere"), PermissionDeniedError, "grant the owner of `auth_token`"),
+        (jwt("https://elsewhere"), UnauthenticatedError, "was revoked, or is another service's; check `auth_token`"),
     ],
 )
 def test_tokens_that_the_server_does_not_take(
@@ -166,6 +167,38 @@ def test_tokens_that_the_server_does_not_take(
         backend.scan()
     if token:
         assert token not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        # What Databricks answers: databricks/databricks-sdk-go, issue 873, and databricks/databricks-vscode, issue 583.
+        (403, {"error_code": 403, "message": "Invalid access token."}),
+        (403, {"error_code": "403", "message": "Token is expiring within 30 seconds. (token expired)"}),
+        (
+            401,
+            {
+                "error_code": "UNAUTHENTICATED",
+                "message": "The Token has expired on 2026-01-01T00:00:00Z.",
+                "details": [],
+            },
+        ),
+    ],
+)
+def test_an_expired_token_is_told_as_expired(unity: Unity, status: int, body: Mapping[str, object]) -> None:
+    error = refusal(unity, "GET /tables?", status, body)
+    assert error.code is ErrorCode.UNAUTHENTICATED
+    assert "it has expired, was revoked, or is another service's; check `auth_token`" in str(error)
+
+
+def test_a_token_that_says_when_it_ended_is_told_with_that(unity: Unity) -> None:
+    parts = [b'{"alg":"none"}', b'{"iss":"internal","exp":1767225600}', b"signature"]
+    token = ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts)
+    error = refusal(
+        unity, "GET /tables?", 403, {"error_code": 403, "message": "Invalid access token."}, auth_token=token
+    )
+    assert str(error).endswith("; renew `auth_token`: it expired at 2026-01-01 00:00:00 UTC")
+    assert token not in str(error)
 
 
 def test_a_token_from_a_file_may_end_with_a_line_break(unity: Unity) -> None:

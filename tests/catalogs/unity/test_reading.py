@@ -17,6 +17,7 @@ from reconciler.errors import (
 from reconciler.names import ChildrenOf, Scope
 from reconciler.namespace import CatalogNamespace
 from tests.catalogs.unity.conftest import CATALOG, Unity
+from tests.servers.unity_contract import lance_entry
 
 PAGE = "/api/2.1/unity-catalog/tables"
 
@@ -102,6 +103,19 @@ def test_a_scan_carries_locations_and_properties(unity: Unity) -> None:
     table = snapshot.tables[CATALOG, "s0", "t0000"]
     assert table.location == "s3://lake/s0/t0000.lance"
     assert table.properties == {"table_type": "lance"}
+
+
+def test_a_property_that_is_null_is_none_whoever_has_it(unity: Unity) -> None:
+    unity.fill(1)
+    entries = [
+        {"name": "theirs", "table_type": "EXTERNAL", "properties": {"owner": None}, "table_id": "1"},
+        {**lance_entry("s0", "ours"), "name": "ours", "table_id": "2"},
+    ]
+    entries[1]["properties"] = {"table_type": "lance", "tier": "gold", "comment": None}
+    unity.server.fail_once(PAGE, 200, {"tables": entries})
+    snapshot = unity.connect().scan()
+    assert set(snapshot.tables) == {(CATALOG, "s0", "ours")}
+    assert snapshot.tables[CATALOG, "s0", "ours"].properties == {"table_type": "lance", "tier": "gold"}
 
 
 @pytest.mark.parametrize("page", ["tables?", "page_token=t0098", "page_token=t0197"])

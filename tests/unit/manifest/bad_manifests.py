@@ -181,8 +181,8 @@ BAD: list[tuple[str, str, list[str]]] = [
     ),
     (
         "nested config",
-        manifest("", "memory", "{storage: {region: eu}}"),
-        [f"{L}:6:23: `storage` in the config of catalog lake is not text; dots join nested names"],
+        manifest("", "memory", "{storage: {region: [eu]}}"),
+        [f"{L}:6:32: `storage.region` in the config of catalog lake is not text; dots join nested names"],
     ),
     (
         "one service twice",

@@ -1,0 +1,143 @@
+"""Requests signed with AWS Signature Version 4, as S3 Tables and the Iceberg endpoint of Glue ask for.
+
+The keys are those of Iceberg's clients (`rest.sigv4-enabled`, `rest.signing-name`, `rest.signing-region`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from reconciler.backends.http import Refusal, VendorError
+from reconciler.backends.iceberg.refusals import read_catalog_error
+from reconciler.errors import (
+    BackendError,
+    InvalidInputError,
+    MissingExtraError,
+    PermissionDeniedError,
+    ThrottlingError,
+    UnauthenticatedError,
+)
+
+if TYPE_CHECKING:
+    from botocore.credentials import Credentials
+    from botocore.session import Session
+    from requests import PreparedRequest
+
+    from reconciler.backends.iceberg.config import IcebergConfig
+
+__all__ = ["Signer", "read_signed_error"]
+
+_SIGNED = ("content-type", "x-iceberg-access-delegation")
+_NO_CREDENTIALS = (
+    "there are no AWS credentials to sign with; set `rest.access-key-id` and `rest.secret-access-key`, or AWS_PROFILE "
+    "or AWS_ACCESS_KEY_ID in the environment, or run where a role gives them"
+)
+_UNKNOWN_KEYS = "AWS does not know these credentials; check the keys, the session token and `rest.signing-region`"
+_WRONG_SIGNATURE = (
+    "the signature does not fit; check the secret key, `rest.signing-name`, `rest.signing-region` and this machine's "
+    "clock"
+)
+_EXPIRED = "the credentials have expired; renew them"
+# AWS's own texts may quote the signed request, and a session token with it.
+_REFUSED: Mapping[str, str] = {
+    "ExpiredToken": _EXPIRED,
+    "ExpiredTokenException": _EXPIRED,
+    "IncompleteSignature": _WRONG_SIGNATURE,
+    "IncompleteSignatureException": _WRONG_SIGNATURE,
+    "InvalidClientTokenId": _UNKNOWN_KEYS,
+    "InvalidSignatureException": _WRONG_SIGNATURE,
+    "MissingAuthenticationToken": "the request was not signed; set `rest.sigv4-enabled` to true",
+    "MissingAuthenticationTokenException": "the request was not signed; set `rest.sigv4-enabled` to true",
+    "SignatureDoesNotMatch": _WRONG_SIGNATURE,
+    "UnrecognizedClientException": _UNKNOWN_KEYS,
+}
+_KINDS: Mapping[str, type[BackendError]] = {
+    "AccessDeniedException": PermissionDeniedError,
+    "ThrottlingException": ThrottlingError,
+    "TooManyRequestsException": ThrottlingError,
+    "ValidationException": InvalidInputError,
+}
+
+
+class Signer:
+    """Signs the requests of one catalog. Safe to use from several threads; credentials that end are renewed.
+
+    Raises:
+        MissingExtraError: botocore is not installed.
+        InvalidInputError: neither the configuration nor the environment names a region.
+        UnauthenticatedError: there are no credentials.
+    """
+
+    def __init__(self, config: IcebergConfig) -> None:
+        try:
+            from botocore.credentials import Credentials
+            from botocore.exceptions import BotoCoreError
+            from botocore.session import get_session
+        except ImportError as error:
+            raise MissingExtraError("`rest.sigv4-enabled` of impl `iceberg`", "glue") from error
+        self._name = config.signing_name
+        try:
+            session = get_session()
+            self._region = config.signing_region or session.get_config_variable("region")
+            self._credentials = (
+                Credentials(
+                    config.access_key_id, config.secret_access_key.get_secret_value(), config.plain_session_token
+                )
+                if config.access_key_id is not None and config.secret_access_key is not None
+                else _of_environment(session)
+            )
+        except BotoCoreError as error:
+            raise UnauthenticatedError(f"iceberg: {_NO_CREDENTIALS} ({type(error).__name__}: {error})") from None
+        if not self._region:
+            raise InvalidInputError(
+                "iceberg: no region to sign for; set `rest.signing-region`, or AWS_REGION in the environment"
+            )
+
+    def __call__(self, request: PreparedRequest) -> Collection[str]:
+        """Sign ``request``, whole as it is; return what of the credentials no error may show.
+
+        Only headers that no proxy changes on the way are part of what is signed.
+        """
+        from botocore.auth import SigV4Auth
+        from botocore.awsrequest import AWSRequest
+        from botocore.exceptions import BotoCoreError
+
+        try:
+            credentials = self._credentials.get_frozen_credentials()
+        except BotoCoreError as error:
+            raise UnauthenticatedError(
+                f"iceberg: the AWS credentials cannot be renewed ({type(error).__name__}: {error})"
+            ) from None
+        headers = {name: value for name, value in request.headers.items() if name.lower() in _SIGNED}
+        signed = AWSRequest(method=request.method, url=request.url, data=request.body or b"", headers=headers)
+        SigV4Auth(credentials, self._name, self._region).add_auth(signed)
+        request.headers.update(dict(signed.headers.items()))
+        return [text for text in (credentials.secret_key, credentials.token) if text]
+
+
+def _of_environment(session: Session) -> Credentials:
+    found: Credentials | None = session.get_credentials()
+    if found is None:
+        raise UnauthenticatedError(f"iceberg: {_NO_CREDENTIALS}")
+    return found
+
+
+def read_signed_error(refusal: Refusal) -> VendorError | None:
+    """Return what the catalog says or, where AWS refuses a request before the catalog sees it, what AWS says."""
+    said = read_catalog_error(refusal)
+    body = refusal.body if isinstance(refusal.body, Mapping) else {}
+    headers = {name.lower(): value for name, value in refusal.headers.items()}
+    named = str(headers.get("x-amzn-errortype") or body.get("__type") or "")
+    code = named.partition(":")[0].rpartition("#")[2]
+    if code in _REFUSED:
+        return VendorError(f"{_REFUSED[code]} ({code})", UnauthenticatedError)
+    if said is None and not body:
+        return None
+    message = said.message if said is not None else str(body.get("message") or body.get("Message") or code)
+    kind = said.kind if said is not None and said.kind is not None else _KINDS.get(code)
+    if refusal.status == 403:
+        message += (
+            "; grant the caller what is missing, in its policies and, where it governs the tables, in Lake Formation"
+        )
+    return VendorError(message, kind)
