@@ -266,8 +266,10 @@ class CheckContext:
             self.take_out((*identifier, name))
         try:
             below = self.namespaces(identifier)
-        except (InvalidInputError, UnsupportedOperationError):
-            below = []  # there can be none
+        except Exception:
+            if self.is_ours and self.nests:
+                raise
+            below = []
         for name in below:
             self.clear((*identifier, name))
         self.drop(identifier, mode="skip")

@@ -77,8 +77,9 @@ def _hive(version: Version) -> Callable[[Path], AbstractContextManager[Catalog]]
 
 @contextmanager
 def _iceberg(directory: Path) -> Iterator[Catalog]:
-    with iceberg_server(directory) as server:
-        yield Catalog("iceberg", {"endpoint": server.url, "root": str(directory / "lake")}, ("ware",))
+    with iceberg_server(directory, prefix="ware") as server:
+        config = {"endpoint": server.url, "root": str(directory / "lake"), "warehouses": "ware"}
+        yield Catalog("iceberg", config, ("ware",))
 
 
 @contextmanager
@@ -87,7 +88,7 @@ def _unity(directory: Path) -> Iterator[Catalog]:
         contract.add_catalog(_UNITY_CATALOG)
         with serving(contract) as server:
             access = {"endpoint": server.url, "catalog": _UNITY_CATALOG, "auth_token": jwt(ISSUER)}
-            yield Catalog("unity", {**access, "root": str(directory / "lake")}, (_UNITY_CATALOG,))
+            yield Catalog("unity", {**access, "root": (directory / "lake").as_uri()}, (_UNITY_CATALOG,))
 
 
 CATALOGS: Mapping[str, Callable[[Path], AbstractContextManager[Catalog]]] = {
