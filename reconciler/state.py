@@ -188,7 +188,8 @@ class DesiredTable:
     leaves it to the data.
 
     The values of ``secret_keys`` in ``properties`` come from the environment or a file. ``mirrors`` is what a table
-    without a block follows; ``refused`` says why it cannot.
+    without a block follows; ``refused`` says why it cannot. ``carried``: it has no block, and goes where its namespace
+    goes; whatever nothing asks to change stays.
     """
 
     id: Identifier
@@ -204,6 +205,7 @@ class DesiredTable:
     secret_keys: frozenset[str] = frozenset()
     mirrors: Origin | None = None
     refused: Fault | None = None
+    carried: bool = False
     expect: Expectations = NOTHING_EXPECTED
 
 

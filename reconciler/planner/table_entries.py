@@ -26,7 +26,8 @@ def entry_after(
             "location": desired.location if moved else live.location,
             "requested_location": requested,
             "chosen_location": chosen,
-            "safeguards": context.safeguards if renewed else before.safeguards,
+            # Cut off after its move, a table without a block is one that no plan changes.
+            "safeguards": context.safeguards if renewed and not desired.carried else before.safeguards,
         }
     )
 

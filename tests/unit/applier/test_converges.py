@@ -20,6 +20,7 @@ from reconciler.state import (
     Capabilities,
     Column,
     DesiredCatalog,
+    DesiredMove,
     DesiredNamespace,
     DesiredTable,
     Evolve,
@@ -214,3 +215,27 @@ def test_a_second_apply_of_the_same_plan_writes_nothing(case: Case) -> None:
         once = list(world.writes)
         assert world.apply(plan).ok
         assert world.writes == once
+
+
+def test_a_table_carried_by_its_namespace_gets_nothing_that_the_next_plan_would_not_give_it() -> None:
+    """Cut off right after its move, it is a table without a block, which `prune: never` leaves alone."""
+    live = Snapshot(
+        {("c",): LiveNamespace(("c",), marks({}, OWNER))},
+        {("c", "t1"): LiveTable(("c", "t1"), "/data/t1.lance", marks({}, OWNER))},
+    )
+    namespaces = {("a",): DesiredNamespace(("a",), at(), claimed=True)}
+    moved = (DesiredMove(("c",), ("a",), at(), is_table=False),)
+    wanted = DesiredCatalog(CATALOG, OWNER, at(), Prune.NEVER, namespaces=namespaces, moves=moved)
+    guarded = Capabilities(safeguard=Safeguard("gc.enabled", "false", "a clean-up would delete"), rename_within=0)
+    case = Case(guarded, live, wanted, {}, adopt=False)
+    with case.world() as world:
+        assert world.apply(case.plan(world)).ok
+        end, writes = world.state(), len(world.writes)
+    for cut in range(1, writes + 1):
+        with case.world() as world:
+            world.ledger.crash_after = cut
+            with pytest.raises(Crash):
+                world.apply(case.plan(world), parallelism=1)
+            world.revive()
+            assert world.apply(case.plan(world)).ok
+            assert world.state() == end
