@@ -408,7 +408,7 @@ def test_several_uris_in_one_text() -> None:
         ({"uri": "a", "client.pool-size": "0"}, "`client.pool-size`: expected 1 or more"),
         ({"uri": "a", "client.timeout": "soon"}, "`client.timeout`: expected a number"),
         ({"uri": "a", "client.pool_size": "1"}, "unknown key `client.pool_size`; did you mean `client.pool-size`?"),
-        ({"uri": "a", "auth": "ldap"}, "`auth`: expected 'none' or 'kerberos'"),
+        ({"uri": "a", "auth": "ldap"}, "`auth`: expected 'none', 'kerberos' or 'plain'"),
         ({"uri": "a", "ssl.ca-file": "x"}, "`ssl.ca-file` is given, but `ssl` is not true"),
     ],
 )
