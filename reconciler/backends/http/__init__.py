@@ -5,11 +5,12 @@ is a decoded JSON object or an error of ours whose text names the call, the caus
 holds a secret. The vendor's own error bodies are read by the ``translate`` function the backend hands in.
 """
 
-from reconciler.backends.http.address import Endpoint, endpoint_problem, plain_http_problem
+from reconciler.backends.http.address import Endpoint, endpoint_problem
 from reconciler.backends.http.client import HttpClient, Tagged, path
 from reconciler.backends.http.clock import server_time
 from reconciler.backends.http.headers import hold_secret, with_headers
 from reconciler.backends.http.limits import Limits, ServiceLimits
+from reconciler.backends.http.login import Login
 from reconciler.backends.http.oauth import ClientCredentials, basic, read_token_error
 from reconciler.backends.http.refusals import ForeignAnswerError, Refusal, UnknownRouteError, VendorError
 from reconciler.backends.http.retry import RetryPolicy
@@ -21,6 +22,7 @@ __all__ = [
     "ForeignAnswerError",
     "HttpClient",
     "Limits",
+    "Login",
     "Refusal",
     "RetryPolicy",
     "ServiceLimits",
@@ -33,7 +35,6 @@ __all__ = [
     "endpoint_problem",
     "hold_secret",
     "path",
-    "plain_http_problem",
     "read_token_error",
     "server_time",
     "with_headers",

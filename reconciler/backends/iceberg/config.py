@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Annotated, ClassVar
 from urllib.parse import urlsplit
 
-from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from reconciler.backends.config import BackendConfig, KeysOf, Root
-from reconciler.backends.http import Endpoint, ServiceLimits, hold_secret, plain_http_problem, with_headers
+from reconciler.backends.http import Endpoint, Login, ServiceLimits, hold_secret, with_headers
 from reconciler.names import check_name
 
 __all__ = ["DEFAULT_SCOPE", "IcebergConfig"]
@@ -22,7 +22,7 @@ _S3_TABLES = "s3tables"
 _LONGEST_TIMEOUT_MS = 3_600_000
 
 
-class IcebergConfig(ServiceLimits, BackendConfig):
+class IcebergConfig(Login, ServiceLimits, BackendConfig):
     """How to reach an Iceberg REST catalog. Time-outs are in milliseconds.
 
     ``oauth2_server_uri``, ``scope``, ``rest.*``, ``headers.*`` and ``warehouses`` go beyond the Lance specification:
@@ -39,14 +39,6 @@ class IcebergConfig(ServiceLimits, BackendConfig):
 
     endpoint: Endpoint
     """The address of the REST catalog, without `/v1`."""
-    auth_token: SecretStr | None = None
-    """A bearer token that is sent with every request."""
-    credential: SecretStr | None = None
-    """`client_id:client_secret`, exchanged for tokens."""
-    oauth2_server_uri: Endpoint | None = Field(
-        default=None, validation_alias=AliasChoices("oauth2_server_uri", "oauth2-server-uri")
-    )
-    """Where tokens are given out; otherwise the catalog's own."""
     scope: str = Field(default=DEFAULT_SCOPE, min_length=1)
     """What tokens are asked for."""
     headers: dict[str, str] = Field(default_factory=dict, repr=False)
@@ -71,8 +63,6 @@ class IcebergConfig(ServiceLimits, BackendConfig):
     """How often a request that is safe to repeat is repeated."""
     root: Root | None = None
     """Where tables go that name no location."""
-    allow_http: bool = False
-    """Whether secrets may go over plain http to other machines."""
     warehouses: str = ""
     """Warehouses to read beside those the manifest names, separated by commas."""
     warehouse_aliases: Annotated[dict[str, str], KeysOf("warehouses")] = Field(default_factory=dict)
@@ -82,29 +72,6 @@ class IcebergConfig(ServiceLimits, BackendConfig):
     @classmethod
     def _is_without_version(cls, value: str) -> str:
         return value.removesuffix("/v1")
-
-    @field_validator("auth_token")
-    @classmethod
-    def _is_token(cls, value: SecretStr) -> SecretStr:
-        if not value.get_secret_value().strip():
-            raise ValueError("is empty")
-        return value
-
-    @field_validator("credential")
-    @classmethod
-    def _has_two_parts(cls, value: SecretStr) -> SecretStr:
-        client, _, secret = value.get_secret_value().partition(":")
-        if not client or not secret:
-            raise ValueError("must be `client_id:client_secret`")
-        return value
-
-    @model_validator(mode="after")
-    def _has_one_way_in(self) -> IcebergConfig:
-        if self.auth_token is not None and self.credential is not None:
-            raise ValueError("`auth_token` and `credential` are two ways to authenticate; give one")
-        if self.credential is None and self.oauth2_server_uri is not None:
-            raise ValueError("`oauth2-server-uri` needs a `credential` to send there")
-        return self
 
     @model_validator(mode="after")
     def _signs_or_not(self) -> IcebergConfig:
@@ -146,15 +113,15 @@ class IcebergConfig(ServiceLimits, BackendConfig):
                 raise ValueError(f"`{other}` and `{name}` in `warehouses` are one warehouse, `{self.warehouse(name)}`")
         return self
 
-    @model_validator(mode="after")
-    def _is_safe_on_the_way(self) -> IcebergConfig:
-        has_login = self.auth_token is not None or self.credential is not None
-        has_secret = has_login or self.sigv4_enabled or hold_secret(self.headers)
-        for key, address in (("endpoint", self.endpoint), ("oauth2_server_uri", self.token_address)):
-            problem = plain_http_problem(key, address, has_secret=has_secret, allowed=self.allow_http)
-            if problem is not None:
-                raise ValueError(problem)
-        return self
+    @property
+    def has_secret(self) -> bool:
+        """Whether requests carry a secret."""
+        return super().has_secret or self.sigv4_enabled or hold_secret(self.headers)
+
+    def addresses(self) -> Iterator[tuple[str, str]]:
+        """Yield where secrets go, each with the key that says so."""
+        yield "endpoint", self.endpoint
+        yield "oauth2_server_uri", self.token_address
 
     @cached_property
     def warehouse_names(self) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ def test_keys_may_carry_the_implementations_name() -> None:
         ({"credential": f":{SECRET}"}, "`credential`: must be `client_id:client_secret`"),
         ({"auth_token": " "}, "`auth_token`: is empty"),
         ({"auth_token": SECRET, "credential": f"a:{SECRET}"}, "two ways to authenticate; give one"),
-        ({"oauth2-server-uri": "https://login/token"}, "`oauth2-server-uri` needs a `credential`"),
+        ({"oauth2-server-uri": "https://login/token"}, "`oauth2_server_uri` needs a `credential`"),
         ({"credential": f"a:{SECRET}", "oauth2-server-uri": "login"}, "`oauth2-server-uri`: must be an http://"),
         ({"read_timeout": "0"}, "`read_timeout`: "),
         ({"connect_timeout": "soon"}, "`connect_timeout`: "),
