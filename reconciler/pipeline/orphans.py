@@ -18,6 +18,7 @@ from reconciler.concurrency import in_parallel
 from reconciler.errors import BackendError
 from reconciler.pipeline.batches import batched, probe_tasks, unbatched
 from reconciler.pipeline.catalog_info import CatalogInfo, Place, RootIndex, Search
+from reconciler.pipeline.reading import as_unicode
 from reconciler.pipeline.schemas import STRING, STRINGS, Row, record_batch, spark_schema
 
 if TYPE_CHECKING:
@@ -67,7 +68,14 @@ def find_unregistered(
     )
     configured = [root for catalog in catalogs.values() for root in catalog.roots]
     found = Unregistered()
-    level = [Place(root.catalog, storage.as_plain_path(root.location)) for root in search.roots]
+    level: list[Place] = []
+    for root in search.roots:
+        place = Place(root.catalog, storage.as_plain_path(root.location))
+        if as_unicode(place.location) == place.location:
+            level.append(place)
+        else:  # Arrow cannot take a lone surrogate, and no directory is called by one
+            shown = locations.redact(as_unicode(place.location))
+            found.notes.append(f"{place.catalog}: {shown} could not be searched for orphans: it is not Unicode")
     for _ in range(DEEPEST + 1):
         if not level:
             break
@@ -133,7 +141,7 @@ class _Lister:
             looked = storage.look_into(directory, self.options[place.catalog])
         except BackendError as error:
             message = f"{locations.redact(directory)} could not be searched for orphans: {error}"
-            yield {**place._asdict(), "kind": _FAILURE, "message": message}
+            yield {**place._asdict(), "kind": _FAILURE, "message": as_unicode(message)}
             return
         if looked.is_dataset:
             yield {**place._asdict(), "claimed": storage.place_of(directory), "kind": _DATASET}
@@ -141,6 +149,11 @@ class _Lister:
             above = directory.rstrip("/").rpartition("/")[0]
             yield {"catalog": place.catalog, "location": above, "claimed": storage.place_of(above), "kind": _DATASET}
         for below in looked.below:
+            if as_unicode(below) != below:
+                shown = as_unicode(below)
+                message = f"{locations.redact(shown)} could not be searched for orphans: its name is not Unicode"
+                yield {"catalog": place.catalog, "location": shown, "kind": _FAILURE, "message": message}
+                continue
             claimed = storage.place_of(below)
             if claimed not in self.closed:
                 yield {"catalog": place.catalog, "location": below, "claimed": claimed, "kind": _DIRECTORY}

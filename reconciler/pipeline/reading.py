@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from reconciler.operations.connections import CatalogSpec
     from reconciler.pipeline.schemas import Row
 
-__all__ = ["LASTING", "Reading", "read_unit", "readings_of", "require_unicode", "rows_in", "tried"]
+__all__ = ["LASTING", "Reading", "as_unicode", "read_unit", "readings_of", "require_unicode", "rows_in", "tried"]
 
 ResultT = TypeVar("ResultT")
 
@@ -130,13 +130,13 @@ def _scan(backend: Backend, unit: Unit) -> Snapshot:
         names = Only((*unit.namespaces[0], name) for name in unit.only)
         found = unit.spec.scan(backend, names)
         tables = {name: live for name, live in found.tables.items() if names.contains(name)}
-        within = Snapshot(tables=tables, notes=tuple(map(_unicode, found.notes)))
+        within = Snapshot(tables=tables, notes=tuple(map(as_unicode, found.notes)))
     else:
         found = unit.spec.scan(backend, _UnitScope(unit))
         within = Snapshot(
             {name: live for name, live in found.namespaces.items() if _is_in(unit, name, tables=False)},
             {name: live for name, live in found.tables.items() if _is_in(unit, name, tables=True)},
-            tuple(map(_unicode, found.notes)),
+            tuple(map(as_unicode, found.notes)),
         )
     for namespace in within.namespaces.values():
         require_unicode(unit.spec.name, namespace.id, namespace.properties)
@@ -158,10 +158,10 @@ def require_unicode(catalog: str, identifier: Identifier, properties: Mapping[st
     try:
         "".join((*identifier, *properties.keys(), *properties.values(), *others)).encode()
     except UnicodeEncodeError:
-        raise LancensError(f"{_unicode(address(catalog, identifier))} holds text that is not Unicode") from None
+        raise LancensError(f"{as_unicode(address(catalog, identifier))} holds text that is not Unicode") from None
 
 
-def _unicode(text: str) -> str:
+def as_unicode(text: str) -> str:
     """Return ``text`` with lone surrogates written out."""
     return text.encode(errors="backslashreplace").decode()
 
@@ -178,9 +178,9 @@ def tried(spec: CatalogSpec, read: Callable[[], ResultT]) -> ResultT | CatalogEr
         with spec.errors():
             return read()
     except CatalogError as error:
-        return CatalogError(_unicode(str(error)), error.code)
+        return CatalogError(as_unicode(str(error)), error.code)
     except LancensError as error:
-        return CatalogError(_unicode(str(error)), ErrorCode.INVALID_INPUT)
+        return CatalogError(as_unicode(str(error)), ErrorCode.INVALID_INPUT)
     except Exception as error:  # noqa: BLE001 - whatever a third party's backend raises costs one namespace, no more
-        text = _unicode(scrub(str(error), spec.secrets))
+        text = as_unicode(scrub(str(error), spec.secrets))
         return CatalogError(f"{spec.name} ({spec.impl}): {type(error).__name__}: {text}", ErrorCode.INTERNAL)
