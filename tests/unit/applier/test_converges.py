@@ -223,7 +223,7 @@ def test_a_table_carried_by_its_namespace_gets_nothing_that_the_next_plan_would_
         {("c",): LiveNamespace(("c",), marks({}, OWNER))},
         {("c", "t1"): LiveTable(("c", "t1"), "/data/t1.lance", marks({}, OWNER))},
     )
-    namespaces = {("a",): DesiredNamespace(("a",), at(), claimed=True)}
+    namespaces: dict[Identifier, DesiredNamespace] = {("a",): DesiredNamespace(("a",), at(), claimed=True)}
     moved = (DesiredMove(("c",), ("a",), at(), is_table=False),)
     wanted = DesiredCatalog(CATALOG, OWNER, at(), Prune.NEVER, namespaces=namespaces, moves=moved)
     guarded = Capabilities(safeguard=Safeguard("gc.enabled", "false", "a clean-up would delete"), rename_within=0)
