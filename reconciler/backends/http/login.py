@@ -50,6 +50,14 @@ class Login(BaseModel):
         """Whether requests carry a secret."""
         return self.auth_token is not None or self.credential is not None
 
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The texts of ``credential`` that nothing may show: all of it, and its secret alone."""
+        if self.credential is None:
+            return ()
+        whole = self.credential.get_secret_value()
+        return whole, whole.partition(":")[2]
+
     def addresses(self) -> Iterator[tuple[str, str]]:
         """Yield where secrets go, each with the key that says so."""
         if self.credential is not None:

@@ -138,9 +138,7 @@ def _revealed(secret: SecretStr | None) -> str | None:
 
 
 def _secrets(config: IcebergConfig) -> set[str]:
-    secrets = (config.auth_token, config.credential, config.secret_access_key, config.session_token)
+    secrets = (config.auth_token, config.secret_access_key, config.session_token)
     found = {text for secret in secrets if (text := _revealed(secret))}
     found.update(value for value in config.headers.values() if value)
-    if config.credential is not None:
-        found.add(config.credential.get_secret_value().partition(":")[2])
-    return found
+    return found.union(config.hidden)

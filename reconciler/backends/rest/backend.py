@@ -83,8 +83,6 @@ class RestBackend(Backend):
 
     def _client(self, address: str, tokens: TokenSource | None, key: str) -> HttpClient:
         config = self.config
-        credential = config.credential.get_secret_value() if config.credential else ""
-        hidden = [text for text in (credential, credential.partition(":")[2]) if text]
         return HttpClient(
             impl=self.impl,
             endpoint=address,
@@ -94,7 +92,7 @@ class RestBackend(Backend):
             tokens=tokens,
             # What goes to the server is not for whoever gives tokens out.
             headers=config.headers if tokens is not None else {},
-            secrets=[*config.headers.values(), *hidden],
+            secrets=[*config.headers.values(), *config.hidden],
             translate=translate,
             endpoint_key=key,
             limits=config.limits,

@@ -112,7 +112,7 @@ class UnityBackend(Backend):
             retry=RetryPolicy(config.max_retries),
             tokens=tokens,
             headers=basic(credential) if is_login else None,
-            secrets=[text for text in (credential, credential.partition(":")[2]) if text],
+            secrets=config.hidden,
             translate=read_token_error if is_login else translate,
             endpoint_key="oauth2_server_uri" if is_login and has_own else "endpoint",
             token_key="credential" if credential else "auth_token",
