@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence as SequenceOf
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
@@ -30,13 +30,14 @@ from reconciler.manifest.moves import read_moves
 from reconciler.manifest.nodes import Mapping, Node, Scalar, Sequence
 from reconciler.manifest.policy import OPEN, Policy
 from reconciler.manifest.variables import Resolver, TemplateError
+from reconciler.manifest.workers import read_apart
 from reconciler.names import EVERYTHING, Identifier, Scope, check_name
 from reconciler.state import Capabilities, DesiredCatalog, DesiredNamespace, Source, Thresholds
 
 __all__ = ["ManifestInParts", "collector_paused", "load", "load_in_parts"]
 
 _LARGE = 2**20
-"""How many bytes a file has at least that is read apart: one after the other, so that not all are held as nodes."""
+"""How many bytes a file has at least that is read apart, so that not all are nodes at the same time."""
 _BELOW_CATALOG = ("config", "defaults", "mirror", "namespaces", "tables")
 
 
@@ -74,20 +75,18 @@ class ManifestInParts:
     _relative: MappingOf[str, MappingOf[Identifier, str]]
 
     def together(self) -> Manifest:
-        """Return the whole manifest, its files read one after the other; raises what :func:`load` raises."""
+        """Return the whole manifest; raises what :func:`load` raises."""
         catalogs = {name: catalog.desired for name, catalog in self.manifest.catalogs.items()}
         namespaces = {name: dict(desired.namespaces) for name, desired in catalogs.items()}
         tables = {name: dict(desired.tables) for name, desired in catalogs.items()}
         digests: dict[str, dict[str, str]] = {name: {} for name in catalogs}
-        with collector_paused():
-            for file in self.files:
-                for name in file.names:
-                    content = self.reader.read(file, name)
-                    if content is None:
-                        return self.load_whole()
-                    namespaces[name].update(content.namespaces)
-                    tables[name].update(content.tables)
-                    digests[name].update(content.digests)
+        with collector_paused(), closing(read_apart(self.reader, self.files)) as contents:
+            for name, content in contents:
+                if content is None:
+                    return self.load_whole()
+                namespaces[name].update(content.namespaces)
+                tables[name].update(content.tables)
+                digests[name].update(content.digests)
             catalogs = {name: replace(one, namespaces=namespaces[name]) for name, one in catalogs.items()}
             digest = self.digest(catalogs, digests)
         whole = {
