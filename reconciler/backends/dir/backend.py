@@ -53,6 +53,7 @@ class DirConfig(BackendConfig):
         "dir_listing_enabled": "leave it out: what lies in the directory is always listed",
         "dir_listing_to_manifest_migration_enabled": "leave it out: old tables stay found where they are",
         "manifest_enabled": "leave it out: `__manifest` is always read, and written by the first change",
+        "table_version_storage_enabled": "leave it out: rows of versions are kept as they are, and none is written",
         "table_version_tracking_enabled": "leave it out: versions are those of the datasets",
     }
 
@@ -269,7 +270,7 @@ class DirBackend(Backend):
                 listed and not locations.same(listed.location, made.location)
             ):
                 raise TableAlreadyExistsError(f"dir: table `{row.object_id}` already exists")
-            return _put(contents, identifier, row), made
+            return _put(contents.without(row.object_id), identifier, row), made
 
         self._manifest.update(change)
         self._claim(made)
@@ -316,6 +317,7 @@ class DirBackend(Backend):
             row = replace(entry, location=wanted or entry.location, metadata=entry.metadata_after(changes))
             altered = self._live_table(row)
             if not locations.same(live.location, altered.location):
+                contents = contents.without(row.object_id)  # for its versions, which are of the data it leaves
                 self._claim(altered)
                 if len(identifier) > 1:
                     self._release(live, going=join(identifier))
