@@ -6,8 +6,8 @@ two cores and a driver heap of 2 GiB. With `--before`, the local engine of anoth
 
 Reported are the CPU seconds of each whole tree of processes, the seconds without starting Spark, and the peak of the
 memory of the largest process and of the whole tree (proportional set size, so that pages shared between processes count
-once). All plans are compared byte for byte; that of another checkout but for the digests of manifest and plan, which are
-not made in the same way in every version.
+once). All plans are compared byte for byte; that of another checkout but for the digests of manifest and plan, which
+are not made in the same way in every version.
 """
 
 from __future__ import annotations
