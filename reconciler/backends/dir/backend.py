@@ -15,12 +15,12 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self, TypeVar
 
 from pydantic import AliasChoices, Field, field_validator
 
 from reconciler import locations, storage
-from reconciler.backends.base import Backend
+from reconciler.backends.base import Backend, Check
 from reconciler.backends.config import BackendConfig, Root
 from reconciler.backends.dir.contents import NAMESPACE, TABLE, Contents, Row, metadata_of
 from reconciler.backends.dir.listing import SUFFIX, Directory, Taken
@@ -42,6 +42,8 @@ from reconciler.state import Capabilities, LiveNamespace, LiveTable, LocationPol
 
 __all__ = ["DirBackend", "DirConfig"]
 
+LiveT = TypeVar("LiveT", LiveNamespace, LiveTable)
+
 
 class DirConfig(BackendConfig):
     """``root`` is a URI, or an absolute or relative path; a relative one starts at the working directory."""
@@ -51,6 +53,7 @@ class DirConfig(BackendConfig):
         "dir_listing_enabled": "leave it out: what lies in the directory is always listed",
         "dir_listing_to_manifest_migration_enabled": "leave it out: old tables stay found where they are",
         "manifest_enabled": "leave it out: `__manifest` is always read, and written by the first change",
+        "table_version_storage_enabled": "leave it out: rows of versions are kept as they are, and none is written",
         "table_version_tracking_enabled": "leave it out: versions are those of the datasets",
     }
 
@@ -93,6 +96,19 @@ class DirBackend(Backend):
         self._places = Places(self.config.root)
         self._manifest = Manifest(self._places, self.config.storage)
         self._directory = Directory(self.config.root, self.config.storage)
+        self._check: Check | None = None
+
+    def checking(self, check: Check) -> Self:
+        """Return a backend for the same ``__manifest`` and its shared commits that asks ``check`` in each."""
+        made = type(self).__new__(type(self))
+        vars(made).update(vars(self), _check=check)
+        return made
+
+    def _checked(self, found: LiveT) -> LiveT:
+        """Return ``found``, which a commit is about to change."""
+        if self._check is not None:
+            self._check(found)
+        return found
 
     # ---- reading -------------------------------------------------------------------------------------------------
 
@@ -221,7 +237,7 @@ class DirBackend(Backend):
         """Remove an empty namespace."""
 
         def change(contents: Contents) -> tuple[Contents, None]:
-            self._namespace(contents, identifier)
+            self._checked(self._namespace(contents, identifier))
             if contents.below(join(identifier)):
                 raise NamespaceNotEmptyError(f"dir: namespace `{join(identifier)}` is not empty")
             return _put(contents.without(join(identifier)), identifier), None
@@ -232,7 +248,7 @@ class DirBackend(Backend):
         """Merge ``changes`` into a namespace's properties."""
 
         def change(contents: Contents) -> tuple[Contents, LiveNamespace]:
-            self._namespace(contents, identifier)
+            self._checked(self._namespace(contents, identifier))
             entry = contents.find(join(identifier)) or Row(join(identifier), NAMESPACE)
             row = replace(entry, metadata=entry.metadata_after(changes))
             return _put(contents, identifier, row), LiveNamespace(identifier, row.properties())
@@ -254,7 +270,7 @@ class DirBackend(Backend):
                 listed and not locations.same(listed.location, made.location)
             ):
                 raise TableAlreadyExistsError(f"dir: table `{row.object_id}` already exists")
-            return _put(contents, identifier, row), made
+            return _put(contents.without(row.object_id), identifier, row), made
 
         self._manifest.update(change)
         self._claim(made)
@@ -265,12 +281,19 @@ class DirBackend(Backend):
         contents = self._manifest.read()
         row = contents.find(join(identifier)) if len(identifier) == 1 else None
         left = self._half_gone([row]) if row is not None else []
-        removed = left[0] if left else self._table(contents, identifier)
+        removed = self._checked(left[0] if left else self._table(contents, identifier))
         self._release(removed, going=join(identifier))
 
         def change(contents: Contents) -> tuple[Contents, None]:
-            if contents.find(join(identifier)) is None:
+            row = contents.find(join(identifier))
+            if row is None or row.object_type != TABLE:
                 return contents, None
+            live = self._live_table(row)
+            try:
+                self._checked(live)
+            except Exception:
+                self._retain(live)
+                raise
             return _put(contents.without(join(identifier)), identifier), None
 
         self._manifest.update(change)
@@ -287,13 +310,14 @@ class DirBackend(Backend):
         wanted = None if location is None else self._places.stored(location)
 
         def change(contents: Contents) -> tuple[Contents, tuple[LiveTable, LiveTable]]:
-            live = self._table(contents, identifier)
+            live = self._checked(self._table(contents, identifier))
             entry = contents.find(join(identifier)) or Row(
                 join(identifier), TABLE, self._places.relative(live.location)
             )
             row = replace(entry, location=wanted or entry.location, metadata=entry.metadata_after(changes))
             altered = self._live_table(row)
             if not locations.same(live.location, altered.location):
+                contents = contents.without(row.object_id)  # for its versions, which are of the data it leaves
                 self._claim(altered)
                 if len(identifier) > 1:
                     self._release(live, going=join(identifier))
@@ -314,7 +338,7 @@ class DirBackend(Backend):
             )
 
         def change(contents: Contents) -> tuple[Contents, LiveTable]:
-            self._table(contents, identifier)
+            self._checked(self._table(contents, identifier))
             self._namespace(contents, to[:-1])
             if contents.find(join(to)) or contents.below(join(to)):
                 raise TableAlreadyExistsError(f"dir: `{join(to)}` already exists")
@@ -413,6 +437,13 @@ class DirBackend(Backend):
             with storage.translated(self.config.root, self.config.storage):
                 self._directory.unmark(place)
                 self._directory.reserve(place)
+
+    def _retain(self, table: LiveTable) -> None:
+        """Take the mark off the directory of a table whose entry stays after all."""
+        first = first_directory(self._places.relative(table.location))
+        if first:
+            with storage.translated(self.config.root, self.config.storage):
+                self._directory.unmark(first)
 
     def _release(self, table: LiveTable, *, going: str = "") -> None:
         """Mark the directory a table leaves where it would become a table of its own.

@@ -2,12 +2,15 @@
 
 A row is an object's string identifier, its type, its location relative to the root and its properties as a JSON
 object. Columns not known here are kept through every change.
+
+pylance 4 to 7 could keep a row for each version of a table's data as well (``table_version_storage_enabled``),
+``<table>$<20 digits>``. Such rows are no objects, and go with their table.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -24,6 +27,7 @@ __all__ = ["COLUMNS", "NAMESPACE", "TABLE", "Contents", "Row", "metadata_of"]
 
 NAMESPACE = "namespace"
 TABLE = "table"
+_VERSION = "table_version"
 
 COLUMNS = ("object_id", "object_type", "location", "metadata")
 
@@ -95,10 +99,10 @@ class Contents:
     _looked_up: dict[str, Row | None] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
-        return int(self.rows.num_rows)
+        return int(self.objects.num_rows)
 
     def __iter__(self) -> Iterator[Row]:
-        for batch in self.rows.select(COLUMNS).to_batches(max_chunksize=_ROWS_AT_ONCE):
+        for batch in self.objects.select(COLUMNS).to_batches(max_chunksize=_ROWS_AT_ONCE):
             for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 yield Row(*values)
 
@@ -123,6 +127,14 @@ class Contents:
         added = pa.table([values(name) for name in self.read.column_names], schema=self.read.schema)
         return pa.concat_tables([kept, added])
 
+    @cached_property
+    def objects(self) -> pa.Table:
+        """The rows without those of versions."""
+        import pyarrow.compute as pc
+
+        is_version = pc.equal(self.rows.column("object_type"), _VERSION)
+        return self.rows.filter(pc.invert(is_version)) if pc.any(is_version).as_py() else self.rows
+
     def find(self, object_id: str) -> Row | None:
         """Return the row of ``object_id``."""
         if object_id in self.changed:
@@ -138,21 +150,20 @@ class Contents:
         return None if position < 0 else Row(*(self.read.column(name)[position].as_py() for name in COLUMNS))
 
     def below(self, parent: str) -> Contents:
-        """Return the rows of everything below the namespace ``parent``; all of them for the root, ``""``."""
+        """Return the objects below the namespace ``parent``; all there are for the root, ``""``."""
         import pyarrow.compute as pc
 
         if not parent:
             return self
-        return Contents(
-            self.places, self.rows.filter(pc.starts_with(self.rows.column("object_id"), parent + DELIMITER))
-        )
+        found = self.objects.filter(pc.starts_with(self.objects.column("object_id"), parent + DELIMITER))
+        return Contents(self.places, found)
 
     def directly_in(self, parent: str) -> Contents:
-        """Return the rows of what is in the namespace ``parent`` itself; in the root for ``""``."""
+        """Return the objects in the namespace ``parent`` itself; in the root for ``""``."""
         import pyarrow.compute as pc
 
         below = self.below(parent)
-        return Contents(self.places, below.rows.filter(pc.equal(below.parent_of_each, parent)))
+        return Contents(self.places, below.objects.filter(pc.equal(below.parent_of_each, parent)))
 
     def of_type(self, object_type: str) -> Contents:
         """Return the rows of one type of object."""
@@ -162,16 +173,12 @@ class Contents:
 
     @cached_property
     def parent_of_each(self) -> pa.ChunkedArray:
-        """The string identifier of the namespace that each row is in, ``""`` for the root."""
-        import pyarrow.compute as pc
-
-        identifiers = self.rows.column("object_id")
-        parts = pc.split_pattern(identifiers, DELIMITER, max_splits=1, reverse=True)
-        return pc.if_else(pc.match_substring(identifiers, DELIMITER), pc.list_element(parts, 0), "")
+        """The string identifier of the namespace that each of :attr:`objects` is in, ``""`` for the root."""
+        return _parents(self.objects.column("object_id"))
 
     @cached_property
     def parents(self) -> tuple[Identifier, ...]:
-        """The namespaces that the rows are in, each once, the root included where it holds any."""
+        """The namespaces that the objects are in, each once, the root included where it holds any."""
         import pyarrow.compute as pc
 
         return tuple(split(text) for text in pc.unique(self.parent_of_each).to_pylist())
@@ -222,18 +229,45 @@ class Contents:
         return self._with({row.object_id: row for row in rows})
 
     def without(self, *object_ids: str) -> Contents:
-        """Return the contents without the rows of ``object_ids``."""
-        return self._with(dict.fromkeys(object_ids))
+        """Return the contents without the rows of ``object_ids``, and of their versions."""
+        return self._with(dict.fromkeys([*object_ids, *_versions(self.read, object_ids)]))
 
     def _with(self, changed: Mapping[str, Row | None]) -> Contents:
         return replace(self, changed={**self.changed, **changed}) if changed else self
 
     def renamed(self, object_id: str, to: str) -> Contents:
-        """Return the contents with the row of ``object_id`` as that of ``to``, every other column as it was."""
+        """Return the contents with the row of ``object_id`` as that of ``to``, every other column as it was.
+
+        The rows of its versions go with it; those that an earlier table ``to`` has left behind are gone.
+        """
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        names = self.rows.column("object_id")
-        index = self.rows.column_names.index("object_id")
-        changed = pc.if_else(pc.equal(names, object_id), pa.scalar(to, names.type), names)
-        return Contents(self.places, self.rows.set_column(index, self.rows.schema.field(index), changed))
+        rows = self.without(to).rows
+        names = rows.column("object_id")
+        index = rows.column_names.index("object_id")
+        going = pa.array([object_id, *_versions(rows, [object_id])], names.type)
+        ends = pc.utf8_slice_codeunits(names, len(object_id))
+        new = pc.binary_join_element_wise(pa.scalar(to, names.type), ends, pa.scalar("", names.type))
+        changed = pc.if_else(pc.is_in(names, value_set=going), new, names)
+        return Contents(self.places, rows.set_column(index, rows.schema.field(index), changed))
+
+
+def _versions(rows: pa.Table, tables: Sequence[str]) -> list[str]:
+    """Return the identifiers of the rows that are versions of one of ``tables``."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    names = rows.column("object_id").filter(pc.equal(rows.column("object_type"), _VERSION))
+    if not len(names):
+        return []
+    found: list[str] = names.filter(pc.is_in(_parents(names), value_set=pa.array(tables, names.type))).to_pylist()
+    return found
+
+
+def _parents(identifiers: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return what each of ``identifiers`` is in, ``""`` for the root."""
+    import pyarrow.compute as pc
+
+    parts = pc.split_pattern(identifiers, DELIMITER, max_splits=1, reverse=True)
+    return pc.if_else(pc.match_substring(identifiers, DELIMITER), pc.list_element(parts, 0), "")

@@ -61,8 +61,8 @@ class Part:
         parents = [*map(join, self.whole), *(join(parent) for parent in contents.parents if self._has_note(parent))]
         names = map(join, self.named | self.above)
         directly = pc.is_in(contents.parent_of_each, value_set=pa.array(parents, pa.string()))
-        itself = pc.is_in(contents.rows.column("object_id"), value_set=pa.array(names, pa.string()))
-        return Contents(contents.places, contents.rows.filter(pc.or_(directly, itself)))
+        itself = pc.is_in(contents.objects.column("object_id"), value_set=pa.array(names, pa.string()))
+        return Contents(contents.places, contents.objects.filter(pc.or_(directly, itself)))
 
     def _has_note(self, parent: Identifier) -> bool:
         """Return whether the scope is about what cannot be shown because of a name in ``parent``."""

@@ -1,0 +1,148 @@
+"""Tables whose versions have rows of their own in ``__manifest``, as pylance 4 to 7 can write them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import lance
+import lance_namespace
+import pytest
+from lance_namespace import ListTablesRequest
+
+from reconciler.backends.dir import DirBackend
+from reconciler.errors import NamespaceNotFoundError
+from reconciler.names import ChildrenOf, Only
+from reconciler.state import PropertyChanges
+from tests.clients.environments import environment
+
+TABLE, ROOT_TABLE = ("n", "t"), ("r",)
+
+_CONNECT = """
+import json, sys, lance, lance_namespace, pyarrow
+kept = {"table_version_tracking_enabled": "true", "table_version_storage_enabled": "true"}
+at = lance_namespace.connect("dir", {"root": sys.argv[1], **kept})
+"""
+
+_MAKE = f"""{_CONNECT}
+at.create_namespace(lance_namespace.CreateNamespaceRequest(id=["n"]))
+for name in (["n", "t"], ["r"]):
+    for mode in ("create", "append"):
+        lance.write_dataset(pyarrow.table({{"id": [1, 2, 3]}}), namespace_client=at, table_id=name, mode=mode)
+"""
+
+_LOOK = f"""{_CONNECT}
+name = sys.argv[2:]
+found = lance.dataset(namespace_client=at, table_id=name)
+versions = at.list_table_versions(lance_namespace.ListTableVersionsRequest(id=name)).versions
+lance.write_dataset(pyarrow.table({{"id": [4]}}), namespace_client=at, table_id=name, mode="append")
+after = lance.dataset(namespace_client=at, table_id=name)
+print(json.dumps([found.count_rows(), [one.version for one in versions], after.count_rows()]))
+"""
+
+
+def _run(program: str, *arguments: str) -> str:
+    """Run a program with the pylance that writes such rows, and return what it prints."""
+    python = environment("pylance7") / "bin/python"
+    done = subprocess.run([python, "-c", program, *arguments], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("versions") / "lake"
+    _run(_MAKE, str(folder))
+    return folder
+
+
+@pytest.fixture
+def lake(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "lake"))
+
+
+@pytest.fixture
+def ours(lake: Path) -> DirBackend:
+    return DirBackend(root=str(lake))
+
+
+def _versions(lake: Path) -> list[str]:
+    rows = lance.dataset(str(lake / "__manifest")).to_table(filter="object_type = 'table_version'")
+    return sorted(rows.column("object_id").to_pylist())
+
+
+def _of(*tables: str) -> list[str]:
+    return [f"{table}${version:020}" for table in tables for version in (1, 2)]
+
+
+def _seen_by_its_pylance(lake: Path, *table: str) -> Any:
+    """Return the rows, the versions that have rows, and the rows after one more was written."""
+    return json.loads(_run(_LOOK, str(lake), *table))
+
+
+def test_the_versions_are_no_objects(lake: Path, ours: DirBackend) -> None:
+    assert _versions(lake) == _of("n$t", "r")
+    seen = ours.scan()
+    assert (set(seen.namespaces), set(seen.tables), seen.notes) == ({("n",)}, {TABLE, ROOT_TABLE}, ())
+    for scope in (ChildrenOf([(), ("n",)]), ChildrenOf([("n",)]), Only([TABLE]), ChildrenOf([("r",), TABLE])):
+        part = ours.scan(scope)
+        assert set(part.namespaces) <= {("n",)}
+        assert set(part.tables) <= {TABLE, ROOT_TABLE}
+        assert part.notes == ()
+    assert (sorted(ours.child_namespaces(())), sorted(ours.child_tables(()))) == (["n"], ["r"])
+    assert (ours.child_namespaces(("n",)), ours.child_tables(("n",)), ours.foreign_objects(("n",))) == ([], ["t"], [])
+    for table in (TABLE, ROOT_TABLE):
+        with pytest.raises(NamespaceNotFoundError):
+            ours.load_namespace(table)
+
+
+def test_they_go_with_a_table_that_is_deregistered(lake: Path, ours: DirBackend) -> None:
+    ours.remove_table(TABLE)
+    assert _versions(lake) == _of("r")
+    ours.remove_table(ROOT_TABLE)
+    assert _versions(lake) == []
+    ours.remove_namespace(("n",))
+    assert ours.scan() == DirBackend(root=str(lake / "elsewhere")).scan()
+
+
+def test_a_table_that_is_entered_again_has_none_of_an_earlier_one(lake: Path, ours: DirBackend) -> None:
+    """What another client left behind when it took the table away."""
+    place = ours.load_table(TABLE).location
+    dataset = lance.dataset(str(lake / "__manifest"))
+    dataset.delete("object_id = 'n$t'")
+    assert _versions(lake) == _of("n$t", "r")
+    assert set(ours.scan().tables) == {ROOT_TABLE}
+    ours.insert_table(TABLE, place, {})
+    assert _versions(lake) == _of("r")
+    assert _seen_by_its_pylance(lake, *TABLE) == [6, [], 7]
+
+
+def test_they_go_along_with_a_table_that_is_renamed(lake: Path, ours: DirBackend) -> None:
+    ours.insert_namespace(("n", "deep"), {})
+    to = ("n", "deep", "größer")
+    ours.rename_table(TABLE, to)
+    assert _versions(lake) == sorted(_of("n$deep$größer", "r"))
+    assert _seen_by_its_pylance(lake, *to) == [6, [1, 2], 7]
+    theirs = lance_namespace.connect("dir", {"root": str(lake)})
+    assert theirs.list_tables(ListTablesRequest(id=["n"])).tables == []
+    assert lance.dataset(namespace_client=theirs, table_id=list(to)).count_rows() == 7
+
+
+def test_they_stay_when_properties_change(lake: Path, ours: DirBackend) -> None:
+    for table in (TABLE, ROOT_TABLE):
+        ours.alter_table(table, PropertyChanges({"tier": "gold"}))
+    ours.alter_namespace(("n",), PropertyChanges({"owner": "me"}))
+    assert _versions(lake) == _of("n$t", "r")
+    assert _seen_by_its_pylance(lake, *TABLE) == [6, [1, 2], 7]
+
+
+def test_a_table_that_is_relocated_has_the_versions_of_its_new_place(lake: Path, ours: DirBackend) -> None:
+    before = ours.load_table(TABLE).location
+    shutil.copytree(before, lake / "copied.lance")
+    ours.alter_table(TABLE, PropertyChanges(), str(lake / "copied.lance"))
+    assert _versions(lake) == _of("r")
+    assert _seen_by_its_pylance(lake, *TABLE) == [6, [], 7]
+    assert (lance.dataset(before).count_rows(), lance.dataset(str(lake / "copied.lance")).count_rows()) == (6, 7)
