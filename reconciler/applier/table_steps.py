@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from reconciler import locations
@@ -63,21 +64,27 @@ def _create(target: Target[LiveTable]) -> Outcome:
     backend, live, columns = target.backend, target.live, target.after.columns or ()
     if live is not None and _is_half_made(target):
         outcome, made = _settled_again(target, live)
-        ensure_dataset(backend, made.location, columns, finished=True)
+        ensure_dataset(_options(target, made), made.location, columns, finished=True)
         return outcome
     if live is not None:
         # The mark comes before the dataset: with data, an entry without a mark would be taken for somebody else's.
         outcome = _alter_entry(target, live, wrote=False)
-        wrote = ensure_dataset(backend, live.location, columns, finished=target.precondition is Precondition.APPLIED)
+        finished = target.precondition is Precondition.APPLIED
+        wrote = ensure_dataset(_options(target, live), live.location, columns, finished=finished)
         return replace(outcome, status=Status.DONE) if wrote else outcome
     location = _asked_location(target)
     is_listed = backend.capabilities.lists_root and len(target.identifier) == 1
     if backend.capabilities.ignores_location or is_listed:
         outcome, made = _insert(target, location)
-        ensure_dataset(backend, made.location, columns, finished=False)
+        ensure_dataset(_options(target, made), made.location, columns, finished=False)
         return outcome
-    ensure_dataset(backend, location, columns, finished=False)
+    ensure_dataset(backend.storage_options(), location, columns, finished=False)
     return _insert(target, location)[0]
+
+
+def _options(target: Target[LiveTable], live: LiveTable) -> Mapping[str, str]:
+    """Return the options for writing to the dataset of an entry, asked for at the moment it is opened."""
+    return target.backend.table_storage_options(live, writes=True)
 
 
 def _declare(target: Target[LiveTable]) -> Outcome:
@@ -206,7 +213,7 @@ def _update(target: Target[LiveTable]) -> Outcome:
 def _alter(target: Target[LiveTable]) -> Outcome:
     before, live = target.change.before, target.existing
     planned_on = (before.columns if before else None) or ()
-    wrote = evolve_dataset(target.backend, live.location, planned_on, target.after.columns or ())
+    wrote = evolve_dataset(_options(target, live), live.location, planned_on, target.after.columns or ())
     return _alter_entry(target, live, wrote=wrote)
 
 

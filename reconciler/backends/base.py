@@ -383,8 +383,12 @@ class Backend(ABC):
         """Return the options for opening this catalog's datasets with pylance (optional)."""
         return dict(self.config.storage)
 
-    def table_storage_options(self, table: LiveTable) -> dict[str, str]:
-        """Return the options for opening one table's dataset, where its entry has a say in them (optional)."""
+    def table_storage_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
+        """Return the options for opening one table's dataset, where its entry or the service has a say (optional).
+
+        What a service hands out is asked for here and runs out after a while, so this is called right before a dataset
+        is opened; it is never shown, saved or logged. ``writes`` says that something will be written to the dataset.
+        """
         return self.storage_options()
 
     def vain_writes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:

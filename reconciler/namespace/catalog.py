@@ -211,7 +211,10 @@ class CatalogNamespace(DatasetOperations):
         identifier = self.backend.table_id(request.id)
         with _other_formats_refused():
             table = self.backend.load_table(identifier)
-        options = self.backend.table_storage_options(table)
+        gives_credentials = request.vend_credentials is not False
+        options = self.backend.storage_options()
+        if gives_credentials:
+            options = self.backend.table_storage_options(table, writes=True)
         response = DescribeTableResponse(
             table=identifier[-1],
             namespace=list(identifier[:-1]),
@@ -224,6 +227,8 @@ class CatalogNamespace(DatasetOperations):
             response.is_only_declared = not self._has_data(table)
         reference = storage.Reference(request.version, request.tag, request.branch)
         if request.load_detailed_metadata or not reference.is_latest:
+            if not gives_credentials:
+                options = self.backend.table_storage_options(table)
             metadata = storage.describe(self._location_to_open(table), options, reference)
             response.version = metadata.version
             response.var_schema = to_json_schema(metadata.schema)

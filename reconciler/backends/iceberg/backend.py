@@ -19,7 +19,7 @@ from reconciler.backends.iceberg.scan import UnreadableTable, all_tables, scan_w
 from reconciler.backends.iceberg.server import Server
 from reconciler.backends.iceberg.warehouse import SAFEGUARD, TABLE_TYPE, TableEntry, Warehouse
 from reconciler.backends.identifiers import require_kept
-from reconciler.backends.table_options import own_options
+from reconciler.backends.table_options import own_options, with_vended
 from reconciler.errors import (
     ConcurrentModificationError,
     InvalidInputError,
@@ -174,12 +174,16 @@ class IcebergBackend(Backend):
         """Return ``root`` followed by the whole identifier, None without a ``root``."""
         return None if self.config.root is None else locations.join(self.config.root, *identifier)
 
-    def table_storage_options(self, table: LiveTable) -> dict[str, str]:
+    def table_storage_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
         """Return the configured options, with what the table's ``storage.*`` properties say about opening it.
 
-        They name no host (see :func:`own_options`).
+        They name no host (see :func:`own_options`). Below them is what the service hands out for the table.
         """
-        return own_options(self.storage_options(), table.properties)
+        own = own_options(self.storage_options(), table.properties)
+        if not self.config.vend_credentials:
+            return own
+        warehouse, *levels, name = table.id
+        return with_vended(own, table, lambda: self._server.warehouse(warehouse).vended_options(levels, name))
 
     # ---- namespaces ----------------------------------------------------------------------------------------------
 
