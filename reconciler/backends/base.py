@@ -153,10 +153,16 @@ class Backend(ABC):
     def possible_tables(self, parent: Identifier) -> Iterable[str]:
         """Return the names of the Lance tables in ``parent``, and of others where telling takes a call each (optional).
 
+        :meth:`tables_among` tells.
+
         Raises:
             NamespaceNotFoundError: ``parent`` does not exist, where the service tells.
         """
         return self.child_tables(parent)
+
+    def tables_among(self, parent: Identifier, names: Sequence[str]) -> Sequence[str]:
+        """Return those of ``names``, some of :meth:`possible_tables`, that are Lance tables, in order (optional)."""
+        return names
 
     @abstractmethod
     def insert_namespace(

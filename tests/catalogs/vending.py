@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def wrong_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
 
 
-def _manifest(impl: str, config: Mapping[str, str], table: Identifier, schema: list[Mapping[str, str]]) -> str:
+def _manifest(impl: str, config: Mapping[str, str], table: Identifier, schema: Sequence[Mapping[str, str]]) -> str:
     block: dict[str, object] = {"tables": {table[-1]: {"schema": schema, "evolve": "additive"}}}
     for name in reversed(table[:-1]):
         block = {"namespaces": {name: block}}

@@ -44,9 +44,8 @@ class GuardedS3:
         """Write a dataset of two rows; return its location, and forget how."""
         place = f"s3://{BUCKET}/{name}.lance"
         rows, options = pa.table({"id": [1, 2]}), {**self.where, **self.vended}
-        lance.write_dataset(
-            rows, place, mode="overwrite", storage_options=options
-        )  # moto keeps what earlier tests wrote
+        # moto keeps what earlier tests wrote.
+        lance.write_dataset(rows, place, mode="overwrite", storage_options=options)
         self.seen.clear()
         return place
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -15,7 +15,7 @@ from reconciler import locations
 from reconciler.backends.base import Backend
 from reconciler.backends.http import RetryPolicy, server_time
 from reconciler.backends.iceberg.config import IcebergConfig
-from reconciler.backends.iceberg.scan import UnreadableTable, all_tables, scan_warehouses
+from reconciler.backends.iceberg.scan import UnreadableTable, all_tables, listed_tables, scan_warehouses
 from reconciler.backends.iceberg.server import Server
 from reconciler.backends.iceberg.warehouse import SAFEGUARD, TABLE_TYPE, TableEntry, Warehouse
 from reconciler.backends.identifiers import require_kept
@@ -143,6 +143,11 @@ class IcebergBackend(Backend):
     def possible_tables(self, parent: Identifier) -> list[str]:
         """Return the names of all tables in ``parent``: only an entry says whether it is a Lance table."""
         return self._server.warehouse(parent[0]).tables(parent[1:]) if len(parent) > 1 else []
+
+    def tables_among(self, parent: Identifier, names: Sequence[str]) -> list[str]:
+        """Return those of ``names`` that are Lance tables: each is loaded."""
+        entries = listed_tables(self._server.warehouse(parent[0]), parent[1:], self.parallelism, names) if names else {}
+        return [name for name in names if name in entries and _is_lance(entries[name])]
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
         """Return the names of views, of tables of other formats and of those that cannot be read."""

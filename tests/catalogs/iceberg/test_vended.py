@@ -46,11 +46,12 @@ def server(s3: GuardedS3) -> Iterator[Scripted]:
         ]
         return Answer({**entry, "config": where, "storage-credentials": credentials})
 
+    def below(request: Request) -> Answer:
+        return Answer({"namespaces": [] if "parent=" in request.query else [["n"]]})
+
     with scripted() as server:
         server.routes |= {
-            "GET /v1/ware/namespaces": lambda asked: Answer(
-                {"namespaces": [] if "parent=" in asked.query else [["n"]]}
-            ),
+            "GET /v1/ware/namespaces": below,
             f"GET {ROUTE}": Answer({"namespace": ["n"], "properties": {}}),
             f"GET {ROUTE}/tables": Answer({"identifiers": [{"namespace": ["n"], "name": "t"}]}),
             f"GET {ROUTE}/tables/t": load,

@@ -44,7 +44,7 @@ def test_those_of_the_manifest_win(s3: GuardedS3, config: dict[str, str]) -> Non
 
 
 def test_they_are_asked_for_only_where_storage_is_opened() -> None:
-    with scripted(lambda request: (200, {"tables": ["t"], "namespaces": [], "location": "s3://lake/t"})) as server:
+    with scripted(lambda _: (200, {"tables": ["t"], "namespaces": [], "location": "s3://lake/t"})) as server:
         backend = RestBackend(uri=server.url)
         backend.scan()
         assert not [one for one in server.requests if one.body and one.body.get("vend_credentials")]
@@ -55,6 +55,6 @@ def test_they_are_asked_for_only_where_storage_is_opened() -> None:
 def test_without_credentials_no_host_is_taken() -> None:
     """Those of the environment go where they always did, and not to where the server says."""
     answer = {"location": "s3://lake/t", "storage_options": {"endpoint": "http://elsewhere", "region": "eu-west-1"}}
-    with scripted(lambda request: (200, answer)) as server:
+    with scripted(lambda _: (200, answer)) as server:
         backend = RestBackend(uri=server.url)
         assert backend.table_storage_options(backend.load_table(("t",))) == {"region": "eu-west-1"}
