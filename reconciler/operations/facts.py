@@ -78,10 +78,12 @@ def ask_storage(
         places = {**places, **elsewhere}
         again = ((question.otherwise, question.live) for question in asking if question.table.id in elsewhere)
         found |= _look_at(backend, again, parallelism)
+    # A service makes a new place for a table that names none.
+    otherwise = Storage(StorageKind.NOTHING) if backend.capabilities.places_tables else _NOT_LOOKED_AT
     facts = {
         identifier: TableFacts(
             place,
-            found[place] if place in found and identifier in probed else written.get(identifier, _NOT_LOOKED_AT),
+            found[place] if place in found and identifier in probed else written.get(identifier, otherwise),
             problem_of(backend, question, place),
         )
         for question in asked

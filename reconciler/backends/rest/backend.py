@@ -123,6 +123,7 @@ class RestBackend(Backend):
         alters = offered >= _ALTERING
         return Capabilities(
             location_policy=LocationPolicy.ANY if self.config.root is None else LocationPolicy.UNDER_ROOT,
+            places_tables=self.config.root is None,
             table_markers=self.config.table_properties,
             alter_namespace=alters,
             alter_table=alters,
