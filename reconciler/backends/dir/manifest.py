@@ -31,7 +31,8 @@ T = TypeVar("T")
 _TRIES = 60
 _LONGEST_PAUSE = 0.25
 _CREATION_TRIES = 15
-_GATHERINGS = 20
+_GATHERINGS = 40
+_QUIET_GATHERINGS = 4
 _GATHERING_SECONDS = 0.005
 _jitter = random.SystemRandom()
 _locks: dict[str, threading.Lock] = {}
@@ -48,7 +49,7 @@ class Manifest:
         self._latest: tuple[object, Contents] | None = None
         self._waiting: list[_Waiting[Any]] = []
         self._waiting_guard = threading.Lock()
-        self._were_several = False
+        self._last_together = 0
         # One thread commits, whoever asks: what pyarrow keeps for the next time, it keeps for each thread.
         self._committer = ThreadPoolExecutor(1, thread_name_prefix="dir-commit")
         with _locks_guard:
@@ -134,18 +135,20 @@ class Manifest:
         """Return the changes to commit: all that wait, once no more come where several do, or did for the last one.
 
         Those that the commit before has let go send their next ones a moment later: a commit that did not wait for
-        them would be a whole new version for a few.
+        them would be a whole new version for a few. On a busy machine that moment is longer, and so they are given
+        more time while they are fewer than before.
         """
-        waiting = len(self._waiting)
-        if waiting > 1 or self._were_several:
+        waiting, quiet = len(self._waiting), 0
+        if max(waiting, self._last_together) > 1:
             for _ in range(_GATHERINGS):
                 time.sleep(_GATHERING_SECONDS)
                 before, waiting = waiting, len(self._waiting)
-                if waiting <= before:
+                quiet = quiet + 1 if waiting <= before else 0
+                if quiet >= (1 if waiting >= self._last_together else _QUIET_GATHERINGS):
                     break
         with self._waiting_guard:
             batch, self._waiting = self._waiting, []
-        self._were_several = len(batch) > 1
+        self._last_together = len(batch)
         return batch
 
     def _commit_together(self, batch: Sequence[_Waiting[Any]]) -> None:
