@@ -6,7 +6,8 @@ two cores and a driver heap of 2 GiB. With `--before`, the local engine of anoth
 
 Reported are the CPU seconds of each whole tree of processes, the seconds without starting Spark, and the peak of the
 memory of the largest process and of the whole tree (proportional set size, so that pages shared between processes count
-once). All plans are compared byte for byte.
+once). All plans are compared byte for byte; that of another checkout but for the digests of manifest and plan, which
+are not made in the same way in every version.
 """
 
 from __future__ import annotations
@@ -103,6 +104,10 @@ def cells(made: Run) -> list[str]:
     return [f"{made.cpu:.1f}", f"{made.seconds:.1f}", f"{made.largest_mib:,}"]
 
 
+def _but_for_digests(plan: bytes) -> bytes:
+    return re.sub(rb'"digest": *"[0-9a-f]{64}"', b"", plan)
+
+
 def main(sizes: tuple[int, ...], before: str | None) -> None:
     """Print a table with a row for each size and number of changes."""
     engines = ["before, local"] if before else []
@@ -117,7 +122,7 @@ def main(sizes: tuple[int, ...], before: str | None) -> None:
                 fill_catalog(Path(name) / "lake", size, different)
                 made = [run(manifest, LOCAL, {**os.environ, "PYTHONPATH": before})] if before else []
                 made += [run(manifest, LOCAL), run(manifest, SPARK)]
-            if len({one.plan for one in made}) > 1:
+            if len({one.plan for one in made[-2:]}) > 1 or len({_but_for_digests(one.plan) for one in made}) > 1:
                 raise SystemExit(f"{size:,} tables: the plans differ")
             spark = made[-1]
             row = [f"{size:,}", f"{different:,}", *(cell for one in made for cell in cells(one))]

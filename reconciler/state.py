@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
-from typing import NamedTuple, TypeAlias
+from operator import attrgetter
+from typing import Any, NamedTuple, TypeAlias
 
 from reconciler.names import EVERYTHING, Identifier, Scope
 
@@ -207,6 +208,13 @@ class DesiredTable:
     refused: Fault | None = None
     carried: bool = False
     expect: Expectations = NOTHING_EXPECTED
+
+    def __reduce__(self) -> tuple[type[DesiredTable], tuple[Any, ...]]:
+        """Tell pickle the fields alone: what slots have of their own accord takes three times as long."""
+        return DesiredTable, _FIELDS_OF_A_TABLE(self)
+
+
+_FIELDS_OF_A_TABLE = attrgetter(*(field.name for field in fields(DesiredTable)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,9 +60,10 @@ def execute(
 ) -> ApplyReport:
     """Carry out every change of ``plan`` that can be, and return how each ended.
 
-    Each object is read again right before its own write, unless the write itself is refused where the object exists.
-    Nothing is rolled back and nothing is tried twice here: backends repeat what is safe to repeat, and a second apply
-    goes on where this one ended.
+    Each object is read again right before its own write, unless the write itself is refused where the object exists,
+    and looked at once more in its commit where the catalog can (``Backend.checking``). Nothing is rolled back and
+    nothing is tried twice here: backends repeat what is safe to repeat, and a second apply goes on where this one
+    ended.
 
     Args:
         plan: with its sensitive values (see ``reconciler.planner.integrity`` for a plan read from a file).
@@ -251,4 +252,4 @@ class _Run:
             return Outcome(Status.ALREADY)
         step = step_of(target)
         self._journal.intent(position, target.change, target.live)
-        return step(target)
+        return step(target.checked_on_commit())

@@ -19,7 +19,7 @@ from reconciler.names import Identifier, address
 from reconciler.ownership import MANAGED_BY, owner_of
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.views import ObjectView, view_of
-from reconciler.state import LiveTable, PropertyChanges, Schema
+from reconciler.state import LiveNamespace, LiveTable, PropertyChanges, Schema
 
 __all__ = ["Move", "has_moved", "is_as_planned", "move_of"]
 
@@ -69,9 +69,7 @@ class Move:
                 raise StaleError(f"moved: {self._origin_name}: {stale_text(self.change, self.change.before, None)}")
             self._expect_ours(live)
             return live
-        if not is_as_planned(self.change, origin, self.backend):
-            view = view_of(origin, self.change.managed_keys, self.backend.capabilities.safeguard)
-            raise StaleError(f"moved: {self._origin_name}: {stale_text(self.change, self.change.before, view)}")
+        self._expect_as_planned(origin)
         if live is not None:
             self._expect_ours(live)
             if not locations.same(origin.location, live.location) or owner_of(live.properties) != self._owner:
@@ -82,7 +80,7 @@ class Move:
             live = self._made_anew(origin)
         self._let_show_what_it_showed()
         with suppress(TableNotFoundError, NamespaceNotFoundError):  # somebody was faster; the table has its new name
-            self.backend.remove_table(self.origin_id)
+            self._from.remove_table(self.origin_id)
         return live
 
     def _renamed(self, origin: LiveTable) -> LiveTable:
@@ -90,8 +88,8 @@ class Move:
         able, owner = self.backend.capabilities, self._owner
         try:
             if owner is not None and owner_of(origin.properties) != owner and able.alter_table and able.table_markers:
-                self.backend.alter_table(self.origin_id, PropertyChanges({MANAGED_BY: owner}))
-            return self.backend.rename_table(self.origin_id, self.identifier)
+                self._from.alter_table(self.origin_id, PropertyChanges({MANAGED_BY: owner}))
+            return self._from.rename_table(self.origin_id, self.identifier)
         except TableNotFoundError:
             raise StaleError(
                 f"moved: {self._origin_name}: {stale_text(self.change, self.change.before, None)}"
@@ -135,7 +133,7 @@ class Move:
                 "found": None,
             }
         )
-        target = Target(change, self.backend, self.identifier, live)
+        target = Target(change, self.backend.checking(self._expect_ours), self.identifier, live)
         outcome = step_of_table(target)(target)
         is_nothing = outcome.status is Status.ALREADY and self.origin is not None
         return replace(outcome, status=Status.DONE) if is_nothing else outcome
@@ -152,7 +150,22 @@ class Move:
     def _origin_name(self) -> str:
         return address(self.change.catalog, self.origin_id)
 
-    def _expect_ours(self, live: LiveTable) -> None:
+    @property
+    def _from(self) -> Backend:
+        """The catalog for changes of the entry under the old name."""
+        return self.backend.checking(self._expect_as_planned)
+
+    def _expect_as_planned(self, origin: LiveNamespace | LiveTable) -> None:
+        """Return when what has the old name is as planned on, or as the first part of the move leaves it.
+
+        Raises:
+            StaleError: it is not.
+        """
+        if not is_as_planned(self.change, origin, self.backend):
+            view = view_of(origin, self.change.managed_keys, self.backend.capabilities.safeguard)
+            raise StaleError(f"moved: {self._origin_name}: {stale_text(self.change, self.change.before, view)}")
+
+    def _expect_ours(self, live: LiveNamespace | LiveTable) -> None:
         """Return when what has the new name is the table that is moved, as planned on or as a part of the move left it.
 
         Raises:
@@ -171,7 +184,7 @@ def move_of(change: Change, backend: Backend) -> Move:
     return Move(change, backend, origin, identifier, load_table(backend, origin), load_table(backend, identifier))
 
 
-def has_moved(change: Change, live: LiveTable, backend: Backend) -> bool:
+def has_moved(change: Change, live: LiveNamespace | LiveTable, backend: Backend) -> bool:
     """Return whether ``live``, which has the new name, is the table of a move, whatever part of it is done."""
     safeguard = backend.capabilities.safeguard
     view = view_of(live, change.managed_keys, safeguard)
@@ -184,7 +197,7 @@ def has_moved(change: Change, live: LiveTable, backend: Backend) -> bool:
     return found is not None and change.concealed(found).digest() == change.concealed(change.found).digest()
 
 
-def is_as_planned(change: Change, origin: LiveTable, backend: Backend) -> bool:
+def is_as_planned(change: Change, origin: LiveNamespace | LiveTable, backend: Backend) -> bool:
     """Return whether ``origin``, with the old name, is as a move was planned on, or as its first part leaves it."""
     return _is_like(change, _shown(change, view_of(origin, change.managed_keys, backend.capabilities.safeguard)))
 

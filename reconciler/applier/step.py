@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeAlias, TypeVar
 
 from reconciler.applier.precondition import Precondition, differences, precondition_of, stale_text
@@ -69,6 +69,18 @@ class Target(Generic[LiveT]):
         if self.precondition is Precondition.STALE:
             raise StaleError(f"moved: {stale_text(self.change, self.change.before, self._view(self.live))}")
 
+    def checked_on_commit(self) -> Target[LiveT]:
+        """Return the target with a catalog that looks again in the commit itself, where it is one that can.
+
+        What it finds there may be as this change leaves it: a step can write more than once.
+        """
+
+        def check(found: LiveNamespace | LiveTable) -> None:
+            if self._precondition_of(found) is Precondition.STALE:
+                raise StaleError(f"moved: {stale_text(self.change, self.change.before, self._view(found))}")
+
+        return replace(self, backend=self.backend.checking(check))
+
     def accept(self, found: LiveT | None, error: BackendError) -> LiveT:
         """Return ``found``, which has the name that a creation was refused with ``error``, when it is equal.
 
@@ -96,10 +108,10 @@ class Target(Generic[LiveT]):
         done = self._precondition_of(made) is Precondition.APPLIED
         return Outcome(note="" if done else f"the catalog answers otherwise: {self._otherwise(made)}")
 
-    def _view(self, live: LiveT | None) -> ObjectView | None:
+    def _view(self, live: LiveNamespace | LiveTable | None) -> ObjectView | None:
         return view_of(live, self.change.managed_keys, self.backend.capabilities.safeguard)
 
-    def _precondition_of(self, live: LiveT | None) -> Precondition:
+    def _precondition_of(self, live: LiveNamespace | LiveTable | None) -> Precondition:
         return precondition_of(self.change, self._view(live))
 
     def _otherwise(self, live: LiveT) -> str:

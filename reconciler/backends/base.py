@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import ClassVar
+from typing import ClassVar, Self, TypeAlias
 
 from reconciler.backends.config import BackendConfig, parse_config
 from reconciler.backends.identifiers import namespace_identifier, table_identifier
@@ -29,7 +29,10 @@ from reconciler.state import (
     Traffic,
 )
 
-__all__ = ["Backend"]
+__all__ = ["Backend", "Check"]
+
+Check: TypeAlias = Callable[[LiveNamespace | LiveTable], None]
+"""Raises when an object is not what somebody goes by who is about to change it."""
 
 _SUFFIX = ".lance"
 
@@ -249,6 +252,15 @@ class Backend(ABC):
             NamespaceNotFoundError: the namespace of ``to`` does not exist.
         """
         raise UnsupportedOperationError(f"{self.impl}: a table cannot be renamed")
+
+    def checking(self, check: Check) -> Self:
+        """Return this catalog for changes of one object that was read before (optional).
+
+        Where a change is committed only on top of what was read for it, ``check`` gets the object that is altered,
+        renamed or removed as that commit finds it; what it raises is raised, and nothing is written. Elsewhere the
+        read right before the write has to do.
+        """
+        return self
 
     def asked_capabilities(self) -> Capabilities:
         """Return ``capabilities``, after asking the service for them where only it knows them (optional).

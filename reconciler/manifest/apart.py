@@ -11,14 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
 
 from reconciler.limits import folded
 from reconciler.manifest.blocks import BlockReader, entries_of
 from reconciler.manifest.catalogs import CatalogReader
 from reconciler.manifest.columns import NamedSchemas
 from reconciler.manifest.defaults import Defaults
-from reconciler.manifest.digests import table_text
+from reconciler.manifest.digests import table_digests
 from reconciler.manifest.faults import Faults, SourceFile
 from reconciler.manifest.nodes import Mapping as Block
 from reconciler.manifest.nodes import Node, Scalar
@@ -153,14 +152,11 @@ class CatalogContext:
 
 @dataclass(frozen=True, slots=True)
 class ApartContent:
-    """What a file says of one catalog.
-
-    ``texts`` is what the digest of the manifest takes of its tables, by the outermost name that they are below.
-    """
+    """What a file says of one catalog, and the digests of its tables (see ``table_digests``)."""
 
     namespaces: Mapping[Identifier, DesiredNamespace]
     tables: Mapping[Identifier, DesiredTable]
-    texts: Mapping[str, bytes]
+    digests: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +199,5 @@ class ApartReader:
         reader.read(entries_of(document.entries["catalogs"])[catalog], context.defaults)
         if faults:
             return None
-        texts: dict[str, list[bytes]] = {}
-        for identifier, table in sorted(reader.tables.items()):
-            text = table_text(catalog, table, reader.relative.get(identifier), self.folder)
-            texts.setdefault(identifier[0], []).append(text)
-        joined = {name: b"".join(chain(found)) for name, found in texts.items()}
-        return ApartContent(reader.namespaces, reader.tables, joined)
+        digests = table_digests(catalog, reader.tables, reader.relative, self.folder)
+        return ApartContent(reader.namespaces, reader.tables, digests)

@@ -113,6 +113,8 @@ def _is_null(entries: MappingOf[str, Node]) -> bool:
 def _apart(blocks: BlockReader, node: Node, what: str) -> tuple[Node, set[str]]:
     """Return ``node`` without the properties that are unset, and their keys."""
     written = entries_of(node).get(_PROPERTIES)
+    if written is None:
+        return node, set()
     unset = {key for key, value in entries_of(written).items() if isinstance(value, Mapping)}
     if not unset or not isinstance(written, Mapping) or not isinstance(node, Mapping):
         return node, unset

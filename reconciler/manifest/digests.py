@@ -5,20 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import groupby
 
 from reconciler import locations
 from reconciler.manifest.manifest import ManifestCatalog
-from reconciler.names import Identifier, address
+from reconciler.names import Identifier, address, join
 from reconciler.redaction import redact_properties, slow_digest
 from reconciler.state import DesiredMirror, DesiredNamespace, DesiredTable, Thresholds
 
-__all__ = ["digest_of", "table_text"]
+__all__ = ["digest_of", "table_digests"]
 
-_NOTHING_APART: Mapping[str, Mapping[str, bytes]] = {}
+_NOTHING_APART: Mapping[str, Mapping[str, str]] = {}
+_NO_PLACES: Mapping[str, str] = {}
 
 
+_MOST_ALIKE = 2**12
 _ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
 
 
@@ -27,20 +29,20 @@ def digest_of(
     thresholds: Thresholds,
     catalogs: Sequence[tuple[ManifestCatalog, Mapping[Identifier, str]]],
     folder: str,
-    apart: Mapping[str, Mapping[str, bytes]] = _NOTHING_APART,
+    apart: Mapping[str, Mapping[str, str]] = _NOTHING_APART,
 ) -> str:
     """Return the SHA-256 over what the manifest means.
 
     Beside each catalog stand the tables whose location was written relative: they count as seen from ``folder``. Values
     that are secrets count by a slow digest, so that this one does not tell whether a guess is right. ``apart`` are, by
-    catalog and outermost name, the texts of tables (see :func:`table_text`) that are not in ``catalogs``.
+    catalog, the digests of tables (see :func:`table_digests`) that are not in ``catalogs``.
     """
     digest = hashlib.sha256()
 
     def add(*parts: object) -> None:
         digest.update(_line(*parts))
 
-    add("manifest", 1, name, thresholds.max_removal_percent, thresholds.min_tables)
+    add("manifest", 2, name, thresholds.max_removal_percent, thresholds.min_tables)
     for catalog, relative in sorted(catalogs, key=lambda pair: pair[0].name):
         desired = catalog.desired
         texts = catalog.config.texts(folder)
@@ -48,18 +50,9 @@ def digest_of(
         add("catalog", catalog.name, catalog.impl, config, desired.prune.value, sorted(desired.scope.patterns))
         for _, namespace in sorted(desired.namespaces.items()):
             add("namespace", *_namespace_parts(catalog.name, namespace))
-        others = apart.get(catalog.name, {})
-        own = groupby(sorted(desired.tables.items()), key=lambda item: item[0][0])
-        here = {name: [table for _, table in items] for name, items in own}
-        for name in sorted(here.keys() | others.keys()):
-            for table in here.get(name, ()):
-                location = table.location
-                if location is not None and location in catalog.places:
-                    hidden = slow_digest(location, address(catalog.name, table.id))
-                    add("table", *_table_parts(catalog.name, table, hidden))
-                else:
-                    digest.update(table_text(catalog.name, table, relative.get(table.id), folder))
-            digest.update(others.get(name, b""))
+        own = table_digests(catalog.name, desired.tables, relative, folder, catalog.places)
+        for outermost, tables in sorted({**own, **apart.get(catalog.name, {})}.items()):
+            add("tables", outermost, tables)
         if desired.mirror is not None:
             add("mirror", *_mirror_parts(catalog.name, desired.mirror))
         for move in sorted(desired.moves, key=lambda move: (move.to, move.is_table)):
@@ -67,13 +60,50 @@ def digest_of(
     return digest.hexdigest()
 
 
-def table_text(catalog: str, table: DesiredTable, relative: str | None, folder: str) -> bytes:
-    """Return what the digest takes of a table, ``relative`` being its location if that was written relative."""
-    location = table.location
-    if relative is not None:
-        inside = relative.removeprefix(f"{folder}/")
-        location = os.path.relpath(inside, folder) if inside.startswith("/") else inside
-    return _line("table", *_table_parts(catalog, table, location))
+def table_digests(
+    catalog: str,
+    tables: Mapping[Identifier, DesiredTable],
+    relative: Mapping[Identifier, str],
+    folder: str,
+    places: Mapping[str, str] = _NO_PLACES,
+) -> dict[str, str]:
+    """Return the SHA-256 of the tables below each outermost name, a table in no namespace being below its own.
+
+    ``relative`` are the locations that were written relative, ``places`` those that come from the environment or a
+    file.
+    """
+    found: defaultdict[str, hashlib._Hash] = defaultdict(hashlib.sha256)
+    alike: dict[tuple[object, ...], bytes] = {}
+    for identifier, table in sorted(tables.items()):
+        location = table.location
+        if location is not None and location in places:
+            location = slow_digest(location, address(catalog, identifier))
+        elif identifier in relative:
+            inside = relative[identifier].removeprefix(f"{folder}/")
+            location = os.path.relpath(inside, folder) if inside.startswith("/") else inside
+        key = _alike(table) if location is None else None
+        said = alike.get(key) if key is not None else None
+        if said is None:
+            said = _line(*_table_parts(catalog, table, location))
+            if key is not None and len(alike) < _MOST_ALIKE and _shows_all(table):
+                alike[key] = said
+        found[identifier[0]].update(b"%s %s" % (join(identifier).encode(), said))
+    return {outermost: digest.hexdigest() for outermost, digest in found.items()}
+
+
+def _alike(table: DesiredTable) -> tuple[object, ...] | None:
+    """Return what tables have in common that say the same; None where it takes more than a look to tell.
+
+    Many tables of a manifest say the same, and then hold the same properties.
+    """
+    if table.schema is not None or table.secret_keys:
+        return None
+    return id(table.properties), table.evolve, table.extra_columns, table.probe, table.absent, table.protect
+
+
+def _shows_all(table: DesiredTable) -> bool:
+    """Return whether no property is a secret: what stands in its place is another text for every table."""
+    return redact_properties(table.properties) == table.properties
 
 
 def _line(*parts: object) -> bytes:
@@ -81,7 +111,7 @@ def _line(*parts: object) -> bytes:
 
 
 def _mirror_parts(catalog: str, mirror: DesiredMirror) -> tuple[object, ...]:
-    defaults = [_table_parts(catalog, table, None) for _, table in sorted(mirror.defaults.items())]
+    defaults = [(name, *_table_parts(catalog, table, None)) for name, table in sorted(mirror.defaults.items())]
     return mirror.origin, sorted(mirror.select.patterns), mirror.into, sorted(mirror.names.items()), defaults
 
 
@@ -100,7 +130,6 @@ def _table_parts(catalog: str, table: DesiredTable, location: str | None) -> tup
             for column in table.schema
         ]
     return (
-        table.id,
         _properties(catalog, table),
         None if location is None else locations.normalise(location),
         schema,

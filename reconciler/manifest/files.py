@@ -47,17 +47,18 @@ def read_files(
     paths: SequenceOf[str | os.PathLike[str]],
     faults: Faults,
     policy: Policy,
-    together: Collection[str] | None = None,
+    smallest_apart: int | None = None,
+    together: Collection[str] = (),
 ) -> Content:
     """Return the merged content of ``paths`` and all they include; the folder is that of the first path.
 
     A folder stands for the YAML files directly in it, ``-`` for standard input. A file that is reached twice is read
     once. Every fault goes to ``faults``; ``faults.files`` then lists the files in the order they were read. What is
-    included, or is in a folder, lies beneath the folders of ``paths``, unless ``policy`` lets it lie elsewhere. With
-    ``together``, only the outline is read of every file that has one and whose path is not among these.
+    included, or is in a folder, lies beneath the folders of ``paths``, unless ``policy`` lets it lie elsewhere. Of a
+    file of ``smallest_apart`` bytes or more that has an outline, only that is read, unless its path is in ``together``.
     """
     folders = tuple(dict.fromkeys(map(_folder_of, map(Path, paths))))
-    reading = _Reading(folders, faults, policy, together)
+    reading = _Reading(folders, faults, policy, smallest_apart, together)
     for path in paths:
         reading.add(os.fspath(path))
     return Content(folders[0], folders, reading.merged, reading.complete, tuple(reading.apart))
@@ -69,11 +70,17 @@ def _folder_of(path: Path) -> str:
 
 class _Reading:
     def __init__(
-        self, folders: tuple[str, ...], faults: Faults, policy: Policy, together: Collection[str] | None
+        self,
+        folders: tuple[str, ...],
+        faults: Faults,
+        policy: Policy,
+        smallest_apart: int | None,
+        together: Collection[str],
     ) -> None:
         self._folders = folders
         self._faults = faults
         self._policy = policy
+        self._smallest_apart = smallest_apart
         self._together = together
         self._seen: set[str] = set()
         self._open: list[str] = []
@@ -114,8 +121,8 @@ class _Reading:
         number = len(self._faults.files)
         name = Path(os.path.relpath(path)).as_posix()
         self._faults.files.append(SourceFile(name, str(Path(path).parent), path))
-        may_be_apart = self._together is not None and path not in self._together
-        outlined = outline(data, number, self._faults) if may_be_apart else None
+        is_apart = self._smallest_apart is not None and len(data) >= self._smallest_apart and path not in self._together
+        outlined = outline(data, number, self._faults) if is_apart else None
         if outlined is not None:
             self.apart.append(outlined[1])
             self._merge(self.merged, outlined[0], ())

@@ -6,7 +6,8 @@ import gc
 import os
 from collections.abc import Callable, Iterator
 from collections.abc import Mapping as MappingOf
-from contextlib import contextmanager
+from collections.abc import Sequence as SequenceOf
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
@@ -29,11 +30,14 @@ from reconciler.manifest.moves import read_moves
 from reconciler.manifest.nodes import Mapping, Node, Scalar, Sequence
 from reconciler.manifest.policy import OPEN, Policy
 from reconciler.manifest.variables import Resolver, TemplateError
+from reconciler.manifest.workers import read_apart
 from reconciler.names import EVERYTHING, Identifier, Scope, check_name
 from reconciler.state import Capabilities, DesiredCatalog, DesiredNamespace, Source, Thresholds
 
 __all__ = ["ManifestInParts", "collector_paused", "load", "load_in_parts"]
 
+_LARGE = 2**20
+"""How many bytes a file has at least that is read apart, so that not all are nodes at the same time."""
 _BELOW_CATALOG = ("config", "defaults", "mirror", "namespaces", "tables")
 
 
@@ -52,16 +56,8 @@ def load(
     Raises:
         ManifestError: with every fault of every file.
     """
-    faults = Faults()
-    with collector_paused():
-        content = read_files([path, *paths], faults, policy)
-        if not faults.files:
-            faults.raise_if_any()
-        manifest = _Loading(faults, Resolver(policy, dict(variables or {}), content.folders), content).manifest()
-    faults.raise_if_any()
-    if manifest is None:
-        raise AssertionError("a manifest without faults has everything")
-    return manifest
+    found = _load_in_parts([path, *paths], variables or {}, policy, _LARGE)
+    return found if isinstance(found, Manifest) else found.together()
 
 
 @dataclass(frozen=True)
@@ -78,18 +74,39 @@ class ManifestInParts:
     """Load the manifest as :func:`load` does, and raise what it raises."""
     _relative: MappingOf[str, MappingOf[Identifier, str]]
 
-    def digest(self, catalogs: MappingOf[str, DesiredCatalog], texts: MappingOf[str, MappingOf[str, bytes]]) -> str:
+    def together(self) -> Manifest:
+        """Return the whole manifest; raises what :func:`load` raises."""
+        catalogs = {name: catalog.desired for name, catalog in self.manifest.catalogs.items()}
+        namespaces = {name: dict(desired.namespaces) for name, desired in catalogs.items()}
+        tables = {name: dict(desired.tables) for name, desired in catalogs.items()}
+        digests: dict[str, dict[str, str]] = {name: {} for name in catalogs}
+        with collector_paused(), closing(read_apart(self.reader, self.files)) as contents:
+            for name, content in contents:
+                if content is None:
+                    return self.load_whole()
+                namespaces[name].update(content.namespaces)
+                tables[name].update(content.tables)
+                digests[name].update(content.digests)
+            catalogs = {name: replace(one, namespaces=namespaces[name]) for name, one in catalogs.items()}
+            digest = self.digest(catalogs, digests)
+        whole = {
+            name: replace(catalog, desired=replace(catalogs[name], tables=tables[name]))
+            for name, catalog in self.manifest.catalogs.items()
+        }
+        return replace(self.manifest, catalogs=whole, digest=digest)
+
+    def digest(self, catalogs: MappingOf[str, DesiredCatalog], apart: MappingOf[str, MappingOf[str, str]]) -> str:
         """Return the digest of the whole manifest.
 
         Args:
             catalogs: all of them, with every namespace, and the tables that ``manifest`` has.
-            texts: the texts of the other tables (see ``ApartContent``), by catalog and outermost name.
+            apart: the digests of the other tables (see ``ApartContent``), by catalog.
         """
         found = [
             (replace(catalog, desired=catalogs[name]), self._relative[name])
             for name, catalog in self.manifest.catalogs.items()
         ]
-        return digest_of(self.manifest.name, self.manifest.thresholds, found, self.manifest.folder, texts)
+        return digest_of(self.manifest.name, self.manifest.thresholds, found, self.manifest.folder, apart)
 
 
 def load_in_parts(
@@ -104,23 +121,36 @@ def load_in_parts(
     Raises:
         ManifestError: with every fault of every file, as far as they are read here.
     """
-    given = dict(variables or {})
-    load_whole = partial(load, path, *paths, variables=given, policy=policy)
-    if STDIN in paths or path == STDIN:  # which is read once
+    return _load_in_parts([path, *paths], variables or {}, policy, 0)
+
+
+def _load_whole(paths: SequenceOf[str | os.PathLike[str]], variables: MappingOf[str, str], policy: Policy) -> Manifest:
+    faults = Faults()
+    with collector_paused():
+        content = read_files(paths, faults, policy)
+        return _whole(content, faults, variables, policy)
+
+
+def _load_in_parts(
+    paths: SequenceOf[str | os.PathLike[str]], variables: MappingOf[str, str], policy: Policy, smallest: int
+) -> Manifest | ManifestInParts:
+    """Return the manifest; in parts, where it has files of ``smallest`` bytes or more that can be read elsewhere."""
+    load_whole = partial(_load_whole, paths, variables, policy)
+    if STDIN in paths:  # which is read once
         return load_whole()
     together: set[str] = set()
     with collector_paused():
         while True:
             faults = Faults()
-            content = read_files([path, *paths], faults, policy, frozenset(together))
+            content = read_files(paths, faults, policy, smallest, together)
             overlapping = not_apart(content.root, content.apart)
             if not overlapping:
                 break
             together |= overlapping
-        if not content.apart or faults:
-            return load_whole()
-        loading = _Loading(faults, Resolver(policy, given, content.folders), content)
-        manifest = loading.manifest()
+        if not content.apart:
+            return _whole(content, faults, variables, policy)
+        loading = _Loading(faults, Resolver(policy, dict(variables), content.folders), content)
+        manifest = None if faults else loading.manifest()
     if faults or manifest is None:
         return load_whole()
     return ManifestInParts(
@@ -130,6 +160,17 @@ def load_in_parts(
         load_whole,
         loading.relative,
     )
+
+
+def _whole(content: Content, faults: Faults, variables: MappingOf[str, str], policy: Policy) -> Manifest:
+    """Return the manifest of what all files say; raises with every fault."""
+    if not faults.files:
+        faults.raise_if_any()
+    manifest = _Loading(faults, Resolver(policy, dict(variables), content.folders), content).manifest()
+    faults.raise_if_any()
+    if manifest is None:
+        raise AssertionError("a manifest without faults has everything")
+    return manifest
 
 
 @contextmanager

@@ -8,6 +8,7 @@ report shows. Nothing is changed anywhere.
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -39,7 +40,7 @@ from reconciler.pipeline.report.document import (
 )
 from reconciler.pipeline.rules import LIMITS, RULES, Limits, unread_namespace
 from reconciler.pipeline.schemas import spark_schema
-from reconciler.pipeline.totals import figures_of, findings_of, tables_of, tallies_of
+from reconciler.pipeline.totals import Figures, figures_of, findings_of, tables_of, tallies_of
 from reconciler.state import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:
@@ -95,22 +96,24 @@ def audit(spark: SparkSession, manifest: Manifest, options: AuditOptions) -> Aud
         evaluator = Evaluator(
             catalogs, options.measures(), options.rules, coverage.unread_in(), coverage.teams, options.depth
         )
-        evaluated = _evaluated_tables(spark, entries, coverage.tables, evaluator, stack)
+        evaluated, figures = _evaluated_tables(spark, entries, coverage.tables, evaluator, stack)
+        orphans = None
         if "orphan" in options.rules:
-            evaluated = evaluated.union(_evaluated_orphans(spark, evaluated, evaluator, coverage, stack))
+            orphans = _evaluated_orphans(spark, evaluated, evaluator, coverage, stack)
         with stage(spark, "Adding up"):
-            document = _document(manifest, evaluated, coverage, catalogs, options)
+            found = evaluated if orphans is None else evaluated.union(orphans)
+            document = _document(manifest, found, figures, coverage, catalogs, options)
     return document.model_copy(update={"finished": options.now + timedelta(seconds=monotonic() - began)})
 
 
 def _evaluated_tables(
     spark: SparkSession, entries: DataFrame, number: int, evaluator: Evaluator, stack: ExitStack
-) -> DataFrame:
+) -> tuple[DataFrame, Figures]:
+    """Return ``entries`` as ``EVALUATED``, and the figures of the live tables among them."""
     with stage(spark, f"Looking at {count(number, 'table')} in storage"):
         related = with_relations(persisted(entries, stack)).repartition(probe_tasks(number))
         evaluated = persisted(_evaluated(related, evaluator), stack)
-        evaluated.count()
-    return evaluated
+        return evaluated, figures_of(evaluated)  # the first question computes it all, and is counted in this stage
 
 
 def _evaluated(tables: DataFrame, evaluator: Evaluator) -> DataFrame:
@@ -120,23 +123,26 @@ def _evaluated(tables: DataFrame, evaluator: Evaluator) -> DataFrame:
 
 def _evaluated_orphans(
     spark: SparkSession, evaluated: DataFrame, evaluator: Evaluator, coverage: Coverage, stack: ExitStack
-) -> DataFrame:
-    """Return the datasets that nobody registered, as rows like those of ``evaluated``."""
+) -> DataFrame | None:
+    """Return the datasets that nobody registered, as rows like those of ``evaluated``; None when there are none."""
     from pyspark.sql import functions as f
 
     unread = [(failure.catalog, failure.namespace) for failure in coverage.unread]
     search = searchable_roots(tuple(evaluator.catalogs.values()), unread, coverage.places)
     coverage.notes += search.reasons
     if not search.roots:
-        return spark.createDataFrame([], spark_schema(EVALUATED))
+        return None
     with stage(spark, f"Searching {count(len(search.roots), 'root')} for orphans") as running:
         places = evaluated.filter(f.col("claimed").isNotNull()).groupBy("claimed").agg(f.max("closed").alias("closed"))
-        claims = persisted(places.repartition(row_tasks(places.count())), stack)
+        claims = persisted(places.repartition(row_tasks(coverage.tables)), stack)
         found = find_unregistered(spark, search, evaluator.catalogs, claims)
         coverage.failures += [Failure(catalog=catalog, message=message) for catalog, message in found.failures]
         coverage.notes += found.notes
         if found.is_cut_short:
             coverage.notes.append(f"Orphans were not looked for more than {DEEPEST} directories below a root")
+        if not found.datasets:
+            running.note(count(0, "orphan"))
+            return None
         orphans = persisted(
             _evaluated(dataset_rows(spark, found.datasets, evaluator.catalogs, search), evaluator), stack
         )
@@ -147,14 +153,18 @@ def _evaluated_orphans(
 def _document(
     manifest: Manifest,
     evaluated: DataFrame,
+    figures: Figures,
     coverage: Coverage,
     catalogs: Mapping[str, CatalogInfo],
     options: AuditOptions,
 ) -> AuditDocument:
-    figures = figures_of(evaluated)
     unread = [unread_namespace(failure.catalog, failure.namespace, failure.message) for failure in coverage.unread]
     unread = [finding for finding in unread if finding.rule in options.rules]
-    tallies = tallies_of(evaluated)
+    first = findings_of(evaluated, options.most_findings)
+    # All of them are counted here; Spark is asked to count only when there are more.
+    tallies = (
+        tallies_of(evaluated) if len(first) == options.most_findings else Counter(map(FindingCounts.group_of, first))
+    )
     tallies.update(map(FindingCounts.group_of, unread))
     counts = FindingCounts.of(tallies)
     found = SeverityCounts(
@@ -162,7 +172,7 @@ def _document(
         warning=sum(rule.warning for rule in counts.by_rule),
         note=sum(rule.note for rule in counts.by_rule),
     )
-    findings = sorted([*unread, *findings_of(evaluated, options.most_findings)], key=lambda finding: finding.rank)
+    findings = sorted([*unread, *first], key=lambda finding: finding.rank)
     tables = tables_of(evaluated, options.most_tables)
     unread_in = coverage.unread_in()
     return AuditDocument(

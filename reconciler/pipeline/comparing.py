@@ -173,7 +173,7 @@ class Found:
     them. ``selected`` are the globs that some table is in.
 
     Of files of the manifest that were read there: ``wanted`` are their namespaces, ``blocks`` is how many tables they
-    have, ``texts`` what the digest takes of these, and ``homeless`` are those that are in no namespace listed. With
+    have, ``digests`` those of these tables, and ``homeless`` are those that are in no namespace listed. With
     ``amiss``, the manifest has to be loaded as a whole.
     """
 
@@ -187,7 +187,7 @@ class Found:
     count: int = 0
     wanted: dict[Identifier, DesiredNamespace] = field(default_factory=dict)
     blocks: int = 0
-    texts: dict[str, bytes] = field(default_factory=dict)
+    digests: dict[str, str] = field(default_factory=dict)
     homeless: list[Questions] = field(default_factory=list)
     amiss: bool = False
 
@@ -203,7 +203,7 @@ class Found:
         self.count += other.count
         self.wanted.update(other.wanted)
         self.blocks += other.blocks
-        self.texts.update(other.texts)
+        self.digests.update(other.digests)
         self.homeless += other.homeless
         self.amiss |= other.amiss
 
@@ -263,7 +263,7 @@ class Reader:
         """Take what a file says that is not about the tables of one unit."""
         found.wanted.update(content.namespaces)
         found.blocks += len(content.tables)
-        found.texts.update(content.texts)
+        found.digests.update(content.digests)
         homeless = (block for key, block in content.tables.items() if key[:-1] not in share.listed)
         found.homeless += _questions(Pair(block, None) for block in homeless)
         if self.comparisons[share.unit.spec.name].context.capabilities.namespace_kinds:

@@ -151,7 +151,7 @@ def _plan(
                 sources.append((source, tables))
         check_selection(select, sources)
     if parts is not None:
-        manifest = replace(manifest, digest=parts.digest(fleet.desired, fleet.texts))
+        manifest = replace(manifest, digest=parts.digest(fleet.desired, fleet.digests))
     made = assemble(
         reference(manifest),
         manifest.thresholds,
@@ -223,7 +223,7 @@ class _Fleet:
     """The catalogs of a manifest, and the session that reads them.
 
     ``mirrored`` are those that others mirror; ``select`` are the user's globs; ``parts`` are the files of the manifest
-    that tasks read. What the digest of the whole takes of these is in ``desired`` and ``texts`` in the end.
+    that tasks read. What the digest of the whole takes of these is in ``desired`` and ``digests`` in the end.
     """
 
     spark: SparkSession
@@ -232,7 +232,7 @@ class _Fleet:
     select: Sequence[str]
     parts: ManifestInParts | None = None
     desired: dict[str, DesiredCatalog] = field(default_factory=dict)
-    texts: dict[str, Mapping[str, bytes]] = field(default_factory=dict)
+    digests: dict[str, Mapping[str, str]] = field(default_factory=dict)
     _listings: dict[str, Listing] = field(default_factory=dict)
 
     def planned(
@@ -313,7 +313,7 @@ class _Fleet:
         whole = {name: _with_namespaces(source, found[name]) for name, source in sources.items()}
         if self.parts is not None:
             self.desired.update((name, source.desired) for name, source in whole.items())
-            self.texts.update((name, one.texts) for name, one in found.items())
+            self.digests.update((name, one.digests) for name, one in found.items())
         return _Read(shares, found, {name: replace(one, live=snapshots[name]) for name, one in whole.items()})
 
     @property

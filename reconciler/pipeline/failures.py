@@ -23,7 +23,7 @@ _GRPC = re.compile(r'^\s*details = "(.*\S)"$', re.MULTILINE)
 _MISSING = re.compile(r"No module named '([\w.]+)'$")
 _NO_MODULE = (
     "the Python of an executor has no module `{}`; name one that has lancens with its extras, there and on every other "
-    "machine, with --spark-conf spark.pyspark.python=PATH"
+    "machine, with --spark-conf spark.pyspark.python=PATH, or PYSPARK_PYTHON=PATH where a Spark Connect server starts"
 )
 _LONGEST = 500
 _LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")

@@ -15,12 +15,12 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self, TypeVar
 
 from pydantic import AliasChoices, Field, field_validator
 
 from reconciler import locations, storage
-from reconciler.backends.base import Backend
+from reconciler.backends.base import Backend, Check
 from reconciler.backends.config import BackendConfig, Root
 from reconciler.backends.dir.contents import NAMESPACE, TABLE, Contents, Row, metadata_of
 from reconciler.backends.dir.listing import SUFFIX, Directory, Taken
@@ -41,6 +41,8 @@ from reconciler.names import DELIMITER, EVERYTHING, ChildrenOf, Identifier, Scop
 from reconciler.state import Capabilities, LiveNamespace, LiveTable, LocationPolicy, PropertyChanges, Snapshot
 
 __all__ = ["DirBackend", "DirConfig"]
+
+LiveT = TypeVar("LiveT", LiveNamespace, LiveTable)
 
 
 class DirConfig(BackendConfig):
@@ -94,6 +96,19 @@ class DirBackend(Backend):
         self._places = Places(self.config.root)
         self._manifest = Manifest(self._places, self.config.storage)
         self._directory = Directory(self.config.root, self.config.storage)
+        self._check: Check | None = None
+
+    def checking(self, check: Check) -> Self:
+        """Return a backend for the same ``__manifest`` and its shared commits that asks ``check`` in each."""
+        made = type(self).__new__(type(self))
+        vars(made).update(vars(self), _check=check)
+        return made
+
+    def _checked(self, found: LiveT) -> LiveT:
+        """Return ``found``, which a commit is about to change."""
+        if self._check is not None:
+            self._check(found)
+        return found
 
     # ---- reading -------------------------------------------------------------------------------------------------
 
@@ -216,29 +231,29 @@ class DirBackend(Backend):
             row = Row(join(identifier), NAMESPACE, metadata=metadata_of(properties))
             return _put(contents, identifier, row), LiveNamespace(identifier, row.properties())
 
-        return self._manifest.update(change)
+        return self._manifest.update(change, join(identifier))
 
     def remove_namespace(self, identifier: Identifier) -> None:
         """Remove an empty namespace."""
 
         def change(contents: Contents) -> tuple[Contents, None]:
-            self._namespace(contents, identifier)
+            self._checked(self._namespace(contents, identifier))
             if contents.below(join(identifier)):
                 raise NamespaceNotEmptyError(f"dir: namespace `{join(identifier)}` is not empty")
             return _put(contents.without(join(identifier)), identifier), None
 
-        self._manifest.update(change)
+        self._manifest.update(change, join(identifier))
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
         """Merge ``changes`` into a namespace's properties."""
 
         def change(contents: Contents) -> tuple[Contents, LiveNamespace]:
-            self._namespace(contents, identifier)
+            self._checked(self._namespace(contents, identifier))
             entry = contents.find(join(identifier)) or Row(join(identifier), NAMESPACE)
             row = replace(entry, metadata=entry.metadata_after(changes))
             return _put(contents, identifier, row), LiveNamespace(identifier, row.properties())
 
-        return self._manifest.update(change)
+        return self._manifest.update(change, join(identifier))
 
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
         """Create the entry of a table; one that is known by its directory alone gets it at that place only."""
@@ -257,7 +272,7 @@ class DirBackend(Backend):
                 raise TableAlreadyExistsError(f"dir: table `{row.object_id}` already exists")
             return _put(contents.without(row.object_id), identifier, row), made
 
-        self._manifest.update(change)
+        self._manifest.update(change, join(identifier))
         self._claim(made)
         return made
 
@@ -266,15 +281,22 @@ class DirBackend(Backend):
         contents = self._manifest.read()
         row = contents.find(join(identifier)) if len(identifier) == 1 else None
         left = self._half_gone([row]) if row is not None else []
-        removed = left[0] if left else self._table(contents, identifier)
+        removed = self._checked(left[0] if left else self._table(contents, identifier))
         self._release(removed, going=join(identifier))
 
         def change(contents: Contents) -> tuple[Contents, None]:
-            if contents.find(join(identifier)) is None:
+            row = contents.find(join(identifier))
+            if row is None or row.object_type != TABLE:
                 return contents, None
+            live = self._live_table(row)
+            try:
+                self._checked(live)
+            except Exception:
+                self._retain(live)
+                raise
             return _put(contents.without(join(identifier)), identifier), None
 
-        self._manifest.update(change)
+        self._manifest.update(change, join(identifier))
         return removed
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
@@ -288,7 +310,7 @@ class DirBackend(Backend):
         wanted = None if location is None else self._places.stored(location)
 
         def change(contents: Contents) -> tuple[Contents, tuple[LiveTable, LiveTable]]:
-            live = self._table(contents, identifier)
+            live = self._checked(self._table(contents, identifier))
             entry = contents.find(join(identifier)) or Row(
                 join(identifier), TABLE, self._places.relative(live.location)
             )
@@ -301,7 +323,7 @@ class DirBackend(Backend):
                     self._release(live, going=join(identifier))
             return _put(contents, identifier, row), (live, altered)
 
-        before, altered = self._manifest.update(change)
+        before, altered = self._manifest.update(change, join(identifier))
         if not locations.same(before.location, altered.location):
             self._claim(altered)
             self._release(before)
@@ -316,14 +338,14 @@ class DirBackend(Backend):
             )
 
         def change(contents: Contents) -> tuple[Contents, LiveTable]:
-            self._table(contents, identifier)
+            self._checked(self._table(contents, identifier))
             self._namespace(contents, to[:-1])
             if contents.find(join(to)) or contents.below(join(to)):
                 raise TableAlreadyExistsError(f"dir: `{join(to)}` already exists")
             renamed = _put(_put(contents.renamed(join(identifier), join(to)), identifier), to)
             return renamed, self._table(renamed, to)
 
-        return self._manifest.update(change)
+        return self._manifest.update(change, join(identifier))
 
     def default_location(self, identifier: Identifier) -> str:
         """Return the place pylance's naming gives: ``name.lance``, or ``hash_namespace$name`` for nested tables.
@@ -415,6 +437,13 @@ class DirBackend(Backend):
             with storage.translated(self.config.root, self.config.storage):
                 self._directory.unmark(place)
                 self._directory.reserve(place)
+
+    def _retain(self, table: LiveTable) -> None:
+        """Take the mark off the directory of a table whose entry stays after all."""
+        first = first_directory(self._places.relative(table.location))
+        if first:
+            with storage.translated(self.config.root, self.config.storage):
+                self._directory.unmark(first)
 
     def _release(self, table: LiveTable, *, going: str = "") -> None:
         """Mark the directory a table leaves where it would become a table of its own.

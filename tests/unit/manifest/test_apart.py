@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 
 from reconciler.errors import ManifestError
 from reconciler.manifest import Manifest, ManifestInParts, load, load_in_parts
-from reconciler.state import DesiredCatalog
 
 MAIN = """\
 version: 1
@@ -32,30 +30,6 @@ def written(folder: Path, main: str, *files: str) -> Path:
         (folder / f"teams/{number}.yaml").write_text(text)
     (folder / "lancens.yaml").write_text(main)
     return folder / "lancens.yaml"
-
-
-class UnreadError(Exception):
-    """A file is not what it looks like, or has a fault."""
-
-
-def put_together(parts: ManifestInParts) -> Manifest:
-    """Return the whole manifest, each file of it read apart."""
-    catalogs: dict[str, DesiredCatalog] = {name: one.desired for name, one in parts.manifest.catalogs.items()}
-    texts: dict[str, dict[str, bytes]] = {name: {} for name in catalogs}
-    tables = {name: dict(one.tables) for name, one in catalogs.items()}
-    for file in parts.files:
-        for name in file.names:
-            content = parts.reader.read(file, name)
-            if content is None:
-                raise UnreadError
-            catalogs[name] = replace(catalogs[name], namespaces={**catalogs[name].namespaces, **content.namespaces})
-            tables[name].update(content.tables)
-            texts[name].update(content.texts)
-    whole = {
-        name: replace(one, desired=replace(catalogs[name], tables=tables[name]))
-        for name, one in parts.manifest.catalogs.items()
-    }
-    return replace(parts.manifest, catalogs=whole, digest=parts.digest(catalogs, texts))
 
 
 def apart(parts: Manifest | ManifestInParts) -> list[str]:
@@ -96,9 +70,9 @@ def test_what_is_read_apart_is_what_is_read_together(
     path = written(tmp_path_factory.mktemp("fleet"), MAIN, *files)
     try:
         parts = load_in_parts(path)
-        made = put_together(parts) if isinstance(parts, ManifestInParts) else parts
+        made = parts.together() if isinstance(parts, ManifestInParts) else parts
         whole = load(path)
-    except (ManifestError, UnreadError):
+    except ManifestError:
         with pytest.raises(ManifestError):
             load(path)
         return
