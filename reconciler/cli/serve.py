@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -77,6 +79,7 @@ def command(
     check_impl(impl, config, manifests)
     try:
         from reconciler.server import Address, Settings, TokenFile, Tokens, make_app, run
+        from reconciler.server.connections import room
         from reconciler.server.logs import log_to_stderr
     except ImportError as error:
         raise MissingExtraError("`lancens serve`", "server") from error
@@ -93,10 +96,15 @@ def command(
         max_body_bytes=max_body * _MIB,
         timeout_seconds=timeout,
         hosts=address.own_names(server_name),
+        max_requests=room(),
     )
     with _opened(impl, config, manifests, variables, places) as catalogs:
         log_to_stderr()
-        run(make_app(catalogs, settings), address, settings, grace_seconds=grace, started=click.echo)
+        app = make_app(catalogs, settings)
+        run(app, address, settings, grace_seconds=grace, started=click.echo)
+    if app.state.workers.active:  # Python would wait for calls that hang, until whoever stops this loses patience
+        sys.stdout.flush()
+        os._exit(0)
 
 
 @contextmanager

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TypeVar
 
 import anyio
-import anyio.to_thread
 from lance_namespace import ListNamespacesRequest
 from lance_namespace.errors import ErrorCode, LanceNamespaceError
 from starlette.applications import Starlette
@@ -26,37 +25,43 @@ from reconciler.server.guard import Guard, Observer
 from reconciler.server.logs import logger
 from reconciler.server.metrics import CONTENT_TYPE, Metrics
 from reconciler.server.operations import ALIASES, OPERATIONS, Operation, offered
-from reconciler.server.refusals import Json, refusal
+from reconciler.server.refusals import TRY_AGAIN, Json, refusal
 from reconciler.server.requests import parse
 from reconciler.server.settings import Settings
 from reconciler.server.tokens import Access
+from reconciler.server.workers import Workers
 
 __all__ = ["make_app"]
 
 _CLIENT_GONE = 499
 
 Endpoint = Callable[[Request], Awaitable[Response]]
-AnswerT = TypeVar("AnswerT")
 
 
 def make_app(catalogs: Catalogs, settings: Settings | None = None) -> Starlette:
-    """Return the application that serves ``catalogs``. It closes nothing: the catalogs stay the caller's."""
+    """Return the application that serves ``catalogs``. It closes nothing: the catalogs stay the caller's.
+
+    Its ``state.workers`` tells how many calls to them still go on.
+    """
     chosen = settings or Settings()
     metrics = Metrics()
-    server = _Server(catalogs, chosen, metrics)
-    return Starlette(
+    workers = Workers(chosen.workers)
+    server = _Server(catalogs, chosen, metrics, workers)
+    app = Starlette(
         routes=server.routes(),
         middleware=[Middleware(Observer, metrics=metrics), Middleware(Guard, settings=chosen)],
         exception_handlers={HTTPException: _http_refusal},
     )
+    app.state.workers = workers
+    return app
 
 
 class _Server:
-    def __init__(self, catalogs: Catalogs, settings: Settings, metrics: Metrics) -> None:
+    def __init__(self, catalogs: Catalogs, settings: Settings, metrics: Metrics, workers: Workers) -> None:
         self._catalogs = catalogs
         self._settings = settings
         self._metrics = metrics
-        self._turns = anyio.CapacityLimiter(settings.workers)
+        self._workers = workers
         self._document = JSONResponse(openapi.document(OPERATIONS, with_tokens=bool(settings.tokens)))
         self._asking = anyio.Lock()
         self._asked_until = 0.0
@@ -93,6 +98,8 @@ class _Server:
                 return _noted(request, error.code, self._catalogs.without_secrets(str(error)))
             except TimeoutError:
                 return self._too_late(request)
+            except asyncio.CancelledError:  # the server stops, and has waited for as long as it was told to
+                return _noted(request, ErrorCode.SERVICE_UNAVAILABLE, "not done before the server had to stop")
             except ClientDisconnect:
                 return Response(status_code=_CLIENT_GONE)
             except HTTPException:
@@ -106,17 +113,20 @@ class _Server:
     async def _answer(self, operation: Operation, request: Request) -> Response:
         with anyio.fail_after(self._settings.timeout_seconds):
             body = await self._body(request)
-            return await self._in_thread(partial(self._work, operation, request, body))
+            return await self._workers.run(partial(self._work, operation, request, body))
 
     def _work(self, operation: Operation, request: Request, body: bytes) -> Response:
         """Read the request, ask the catalog, write the answer: in a thread, where no other request waits for it."""
+        request.state.has_begun = True
         model, data = parse(operation, request.path_params, request.query_params, request.headers, body)
         request.state.id = join(getattr(model, "id", None) or ())
         return Json(shown(self._catalogs.answer(operation, model, data)))
 
     def _too_late(self, request: Request) -> Response:
-        seconds = self._settings.timeout_seconds
-        return _noted(request, ErrorCode.SERVICE_UNAVAILABLE, f"not done within {seconds:g} s")
+        said = f"not done within {self._settings.timeout_seconds:g} s"
+        if getattr(request.state, "has_begun", False):
+            return _noted(request, ErrorCode.SERVICE_UNAVAILABLE, said)
+        return _noted(request, ErrorCode.SERVICE_UNAVAILABLE, f"{said}: its turn never came, try again", TRY_AGAIN)
 
     async def _body(self, request: Request) -> bytes:
         """Return the body, of whatever length is announced, up to the longest there may be."""
@@ -135,15 +145,11 @@ class _Server:
             raise HTTPException(413, f"the body is longer than {limit} bytes", {"Connection": "close"})
         return b"".join(chunks)
 
-    async def _in_thread(self, call: Callable[[], AnswerT]) -> AnswerT:
-        """Return what ``call`` does; one that takes too long is left to end, and keeps its turn until then."""
-        return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=self._turns)
-
     async def _list_operations(self, request: Request) -> Response:
         request.state.operation = "ListOperations"
         try:
             with anyio.fail_after(self._settings.timeout_seconds):
-                return Json({"operations": await self._in_thread(partial(offered, self._catalogs.namespaces))})
+                return Json({"operations": await self._workers.run(partial(offered, self._catalogs.namespaces))})
         except LanceNamespaceError as error:
             return _noted(request, error.code, self._catalogs.without_secrets(str(error)))
         except TimeoutError:
@@ -166,7 +172,7 @@ class _Server:
     async def _catalogs_answer(self) -> bool:
         try:
             with anyio.fail_after(self._settings.timeout_seconds):
-                await self._in_thread(self._ask_all)
+                await self._workers.run(self._ask_all)
         except (LanceNamespaceError, TimeoutError) as error:
             text = self._catalogs.without_secrets(str(error)) or "no answer in time"
             logger.warning("not ready", extra={"fields": {"reason": text}})
@@ -186,10 +192,10 @@ class _Server:
         return self._document
 
 
-def _noted(request: Request, code: ErrorCode, message: str) -> Response:
+def _noted(request: Request, code: ErrorCode, message: str, headers: Mapping[str, str] | None = None) -> Response:
     """Return a refusal whose code is in the log as well."""
     request.state.code = int(code)
-    return refusal(code, message)
+    return refusal(code, message, headers=headers)
 
 
 async def _unsupported(_request: Request) -> Response:

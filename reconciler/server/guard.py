@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from reconciler import display
 from reconciler.server.logs import logger
 from reconciler.server.metrics import Metrics
-from reconciler.server.refusals import refusal
+from reconciler.server.refusals import TRY_AGAIN, refusal
 from reconciler.server.settings import Settings
 from reconciler.server.tokens import Access
 
@@ -79,7 +79,7 @@ class Observer:
 
 
 class Guard:
-    """Lets in who has a token, and no web page.
+    """Lets in who has a token, and no web page, as many at once as there is room for.
 
     A page in somebody's browser can send requests to a server on their own machine. Browsers name the page in
     Origin, and a page that hides behind a name of its own shows in Host.
@@ -88,9 +88,21 @@ class Guard:
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
         self._settings = settings
+        self._inside = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
+        """Pass a request on, or refuse it; one about the server's health is always passed on."""
+        if self._inside >= self._settings.max_requests and scope.get("path") != "/healthz":
+            said = "the server has as many requests as it takes; nothing was done, try again"
+            await refusal(ErrorCode.SERVICE_UNAVAILABLE, said, headers=TRY_AGAIN)(scope, receive, send)
+            return
+        self._inside += 1
+        try:
+            await self._admit(scope, receive, send)
+        finally:
+            self._inside -= 1
+
+    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
         if "content-length" in headers and "transfer-encoding" in headers:
             # RFC 9112, section 6.3: what follows may be a request that a proxy before this took for a body.

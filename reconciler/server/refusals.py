@@ -9,7 +9,7 @@ from typing import Any
 from lance_namespace.errors import ErrorCode
 from starlette.responses import JSONResponse
 
-__all__ = ["Json", "refusal", "status_of"]
+__all__ = ["TRY_AGAIN", "Json", "refusal", "status_of"]
 
 _STATUSES: Mapping[ErrorCode, int] = {
     ErrorCode.UNSUPPORTED: 406,
@@ -37,6 +37,9 @@ _STATUSES: Mapping[ErrorCode, int] = {
     ErrorCode.TABLE_BRANCH_NOT_FOUND: 404,
     ErrorCode.TABLE_BRANCH_ALREADY_EXISTS: 409,
 }
+
+TRY_AGAIN = {"Retry-After": "1"}
+"""What goes with a 503 of a request that nothing was done for: any client may repeat it (RFC 9110, section 10.2.3)."""
 
 
 class Json(JSONResponse):

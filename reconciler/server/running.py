@@ -60,13 +60,12 @@ def listener_config(app: ASGIApp, settings: Settings, grace_seconds: float = 0) 
     """Return how uvicorn serves ``app``: with an end to every wait, and room for a health check at any time."""
     import uvicorn
 
-    from reconciler.server.connections import BACKLOG, Waits, protocol, room
+    from reconciler.server.connections import BACKLOG, Waits, protocol
 
     waits = Waits(settings.head_seconds, settings.idle_seconds, settings.timeout_seconds + _ANSWER_SECONDS)
-    most = room()
     return uvicorn.Config(
         app,
-        http=protocol(waits, most),
+        http=protocol(waits, settings.max_requests),
         log_config=None,
         access_log=False,
         lifespan="off",
@@ -74,7 +73,6 @@ def listener_config(app: ASGIApp, settings: Settings, grace_seconds: float = 0) 
         backlog=BACKLOG,
         timeout_keep_alive=math.ceil(settings.idle_seconds),
         timeout_graceful_shutdown=int(grace_seconds),
-        limit_concurrency=most + 1,
         h11_max_incomplete_event_size=_LARGEST_HEAD,
         ws="none",
     )

@@ -19,7 +19,8 @@ class Settings:
     catalog's answer; ``workers``: how many requests work on catalogs at once, the others wait for their turn;
     ``ready_seconds``: for how long an answer about readiness holds, so that nobody asks the catalogs in a loop;
     ``hosts``: the names this server goes by, None for any; ``head_seconds``, ``idle_seconds``: how long a connection
-    may take over the head of a request, and stay without one.
+    may take over the head of a request, and stay without one; ``max_requests``: how many there are at once, the others
+    are told to come again.
     """
 
     tokens: Tokens = field(default_factory=Tokens)
@@ -29,4 +30,5 @@ class Settings:
     ready_seconds: float = 5.0
     head_seconds: float = 10.0
     idle_seconds: float = 30.0
+    max_requests: int = 2048
     hosts: frozenset[str] | None = None

@@ -6,11 +6,14 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import lance
+import lance_namespace
 import pyarrow as pa
 import pytest
+from lance_namespace import ListTablesRequest
 
 import reconciler
 from reconciler.backends.dir import DirBackend
@@ -18,6 +21,7 @@ from reconciler.backends.dir.contents import Contents
 from reconciler.backends.dir.manifest import Manifest
 from reconciler.errors import NamespaceNotFoundError, TableAlreadyExistsError
 from reconciler.state import LiveTable, PropertyChanges
+from tests.soak import count
 
 
 @pytest.fixture
@@ -148,8 +152,11 @@ def test_columns_that_others_keep_of_a_row_outlive_changes_of_it(lake: Path, bac
     assert {row["object_id"]: row["pinned"] for row in kept} == {"a": "a!", "a$old": "a$old!", "a$t": None}
 
 
-def test_an_apply_of_many_tables_takes_few_commits(tmp_path: Path, lake: Path) -> None:
-    tables = "".join(f"          t{number}: {{properties: {{tier: gold}}}}\n" for number in range(200))
+@pytest.mark.parametrize("size", [3_000, *([100_000] if count(0, 1) else [])])
+@pytest.mark.soak
+def test_an_apply_of_many_tables_takes_few_commits_and_leaves_little(tmp_path: Path, lake: Path, size: int) -> None:
+    """Were a commit for each 256 to write every row anew, 100,000 tables would leave some 500 MB."""
+    tables = "".join(f"          t{number}: {{properties: {{tier: gold}}}}\n" for number in range(size))
     manifest = tmp_path / "lancens.yaml"
     manifest.write_text(
         "version: 1\nname: many\ncatalogs:\n  lake:\n    impl: dir\n    config: {root: ./lake}\n"
@@ -157,9 +164,76 @@ def test_an_apply_of_many_tables_takes_few_commits(tmp_path: Path, lake: Path) -
     )
     loaded = reconciler.load(manifest)
     report = reconciler.apply(reconciler.plan(loaded), loaded, journal=tmp_path / "journal")
-    assert (report.ok, len(report.results)) == (True, 201)
-    assert versions(lake) < 60
+    assert (report.ok, len(report.results)) == (True, size + 1)
+    assert versions(lake) < 10 + size / 50
+    assert sum(file.stat().st_size for file in (lake / "__manifest").rglob("*") if file.is_file()) < 500 * size
     assert reconciler.plan(loaded).changes == ()
+
+
+def _many(lake: Path, number: int) -> lance.LanceDataset:
+    """Add rows that others have made, in a fragment of their own."""
+    place = str(lake / "__manifest")
+    schema = lance.dataset(place).schema
+    rows = [{"object_id": f"b${one:05}", "object_type": "table", "location": "x"} for one in range(number)]
+    return lance.write_dataset(pa.Table.from_pylist(rows, schema), place, mode="append")
+
+
+def _files(lake: Path) -> list[tuple[str, int]]:
+    fragments = lance.dataset(str(lake / "__manifest")).get_fragments()
+    return [(fragment.metadata.files[0].path, fragment.count_rows()) for fragment in fragments]
+
+
+def test_a_commit_writes_what_is_new_and_not_the_rest(lake: Path, backend: DirBackend) -> None:
+    _many(lake, 5_000)
+    many = _files(lake)[1]
+    for number in range(3):
+        backend.insert_table(("a", f"t{number}"), f"t{number}", {"tier": "x"})
+    assert _files(lake)[0] == many
+    assert [size for _, size in _files(lake)] == [5_000, 5]
+    pylance = lance_namespace.connect("dir", {"root": str(lake)})
+    assert len(pylance.list_tables(ListTablesRequest(id=["b"])).tables) == 5_000
+    assert sorted(pylance.list_tables(ListTablesRequest(id=["a"])).tables) == ["old", "t0", "t1", "t2"]
+    lance.dataset(str(lake / "__manifest")).cleanup_old_versions(timedelta(0), delete_unverified=True)
+    assert (versions(lake), len(DirBackend(root=str(lake)).scan().tables)) == (1, 5_004)
+
+
+def test_rows_that_go_or_change_are_written_anew_with_what_is_beside_them(lake: Path, backend: DirBackend) -> None:
+    _many(lake, 5_000)
+    backend.alter_table(("b", "00007"), PropertyChanges({"tier": "y"}))
+    backend.remove_table(("b", "00008"))
+    assert [size for _, size in _files(lake)] == [5_002]
+    assert DirBackend(root=str(lake)).load_table(("b", "00007")).properties == {"tier": "y"}
+
+
+def test_rows_that_others_have_deleted_stay_deleted(lake: Path, backend: DirBackend) -> None:
+    """Lance names the file of a fragment's deleted rows by the fragment's number, which changes."""
+    _many(lake, 5_000).delete("object_id < 'b$00100' AND object_type = 'table' AND object_id > 'b'")
+    backend.insert_table(("a", "t"), "t", {})
+    tables = DirBackend(root=str(lake)).scan().tables
+    assert len(tables) == 4_902
+    assert ("b", "00099") not in tables
+    assert lance.dataset(str(lake / "__manifest")).count_rows() == 4_903
+
+
+def test_a_column_that_others_have_added_and_dropped_does_not_shift_the_others(lake: Path, backend: DirBackend) -> None:
+    _many(lake, 5_000)
+    dataset = lance.dataset(str(lake / "__manifest"))
+    dataset.add_columns({"pinned": "concat(object_id, '!')", "other": "concat(object_id, '?')"})
+    dataset.drop_columns(["pinned"])
+    for number in range(2):
+        backend.insert_table(("a", f"t{number}"), f"t{number}", {"tier": "x"})
+    rows = {row["object_id"]: row for row in lance.dataset(str(lake / "__manifest")).to_table().to_pylist()}
+    assert (rows["b$00042"]["other"], rows["a$old"]["other"], rows["a$t1"]["other"]) == ("b$00042?", "a$old?", None)
+    assert (rows["a$t0"]["location"], rows["b$00042"]["location"], len(rows)) == ("t0", "x", 5_004)
+
+
+def test_many_commits_of_one_leave_few_files_to_read(lake: Path, backend: DirBackend) -> None:
+    _many(lake, 3_000)
+    _many(lake, 2_000)
+    _many(lake, 1_500)
+    for number in range(20):
+        backend.insert_table(("a", f"t{number}"), f"t{number}", {})
+    assert [size for _, size in _files(lake)] == [3_000, 2_000, 1_500, 22]
 
 
 def test_a_commit_of_several_takes_along_what_comes_a_moment_later(

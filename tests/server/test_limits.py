@@ -81,6 +81,31 @@ def test_what_hangs_does_not_keep_the_rest_from_being_answered(slow: Slow) -> No
         waiting.join()
 
 
+def test_what_there_is_no_room_for_is_told_to_come_again(slow: Slow) -> None:
+    with served(OneCatalog(slow), Settings(max_requests=1)) as url:
+        waiting = threading.Thread(target=lambda: Api(url)("POST", "/v1/namespace/a/describe", {}))
+        waiting.start()
+        assert slow.asked.wait(30)
+        refused = Api(url)("GET", "/v1/namespace/%24/list")
+        assert refused.error == (503, 17)
+        assert refused.headers["retry-after"] == "1"
+        assert Api(url)("GET", "/healthz").status == 200
+        slow.go.set()
+        waiting.join()
+        assert Api(url)("GET", "/v1/namespace/%24/list").status == 200
+
+
+def test_only_a_request_that_never_had_its_turn_is_told_to_come_again(slow: Slow) -> None:
+    with served(OneCatalog(slow), Settings(timeout_seconds=0.2, workers=1)) as url:
+        begun = Api(url)("POST", "/v1/namespace/a/describe", {})
+        assert begun.status == 503
+        assert "retry-after" not in begun.headers
+        never = Api(url)("POST", "/v1/namespace/a/describe", {})
+        assert never.status == 503
+        assert never.headers["retry-after"] == "1"
+        slow.go.set()
+
+
 class Down(MemoryBackend):
     """Counts how often it is asked, and does not answer while it is down."""
 

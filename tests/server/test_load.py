@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +18,7 @@ from tests.server.command import resident_kilobytes, started
 from tests.soak import count
 
 CLIENTS = 64
+MANY_CLIENTS = 2_000
 
 
 class Client:
@@ -85,3 +90,27 @@ def test_64_clients_at_once_get_no_error_and_leave_nothing(tmp_path: Path) -> No
         assert resident_kilobytes(process) < before + 30_000
         threads = Path(f"/proc/{process.pid}/task")
         assert len(list(threads.iterdir())) < 100
+
+
+def _crowd(url: str, clients: int, seconds: float) -> dict[str, Any]:
+    command = [sys.executable, "-m", "tests.server.crowd", url, str(clients), str(seconds)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.soak
+def test_2000_clients_at_once_are_all_answered(tmp_path: Path) -> None:
+    with started("--impl", "memory", folder=tmp_path) as (process, url):
+        api = Api(url)
+        assert api("POST", "/CreateNamespace", {"id": ["a"]}).status == 200
+        assert api("POST", "/v1/table/a%24t/declare", {"location": "s3://lake/t"}).status == 200
+        _crowd(url, MANY_CLIENTS, 2)
+        before = resident_kilobytes(process)
+        found = _crowd(url, MANY_CLIENTS, count(3, 58))
+        assert found["served"] == MANY_CLIENTS
+        assert {status.partition(" ")[0] for status in found["told"]} <= {"200", "404", "503"}
+        assert "503" not in found["told"], "a 503 says when to come again"
+        assert found["health"].keys() == {"200"}
+        assert resident_kilobytes(process) < before + 30_000
+    assert "Traceback" not in (tmp_path / "serve.log").read_text()

@@ -41,6 +41,21 @@ def test_ctrl_c_is_no_error(tmp_path: Path) -> None:
     assert "Traceback" not in (tmp_path / "serve.log").read_text()
 
 
+def test_a_catalog_that_hangs_does_not_keep_the_server_from_ending(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        uri = f"uri=thrift://127.0.0.1:{silent.getsockname()[1]}"
+        with started("--impl", "hive3", "--config", uri, "--grace", "1", folder=tmp_path) as (process, url):
+            told: list[int] = []
+            client = threading.Thread(target=lambda: told.append(Api(url)("GET", "/v1/namespace/%24/list").status))
+            client.start()
+            silent.accept()[0].recv(1)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0
+            client.join()
+    assert told == [503]
+    assert "Traceback" not in (tmp_path / "serve.log").read_text()
+
+
 def test_what_has_begun_ends_before_the_server_does(tmp_path: Path) -> None:
     sink = pa.BufferOutputStream()
     table = pa.table({"id": list(range(200_000))})

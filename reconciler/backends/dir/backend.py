@@ -231,7 +231,7 @@ class DirBackend(Backend):
             row = Row(join(identifier), NAMESPACE, metadata=metadata_of(properties))
             return _put(contents, identifier, row), LiveNamespace(identifier, row.properties())
 
-        return self._manifest.update(change)
+        return self._manifest.update(change, join(identifier))
 
     def remove_namespace(self, identifier: Identifier) -> None:
         """Remove an empty namespace."""
@@ -242,7 +242,7 @@ class DirBackend(Backend):
                 raise NamespaceNotEmptyError(f"dir: namespace `{join(identifier)}` is not empty")
             return _put(contents.without(join(identifier)), identifier), None
 
-        self._manifest.update(change)
+        self._manifest.update(change, join(identifier))
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
         """Merge ``changes`` into a namespace's properties."""
@@ -253,7 +253,7 @@ class DirBackend(Backend):
             row = replace(entry, metadata=entry.metadata_after(changes))
             return _put(contents, identifier, row), LiveNamespace(identifier, row.properties())
 
-        return self._manifest.update(change)
+        return self._manifest.update(change, join(identifier))
 
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
         """Create the entry of a table; one that is known by its directory alone gets it at that place only."""
@@ -272,7 +272,7 @@ class DirBackend(Backend):
                 raise TableAlreadyExistsError(f"dir: table `{row.object_id}` already exists")
             return _put(contents.without(row.object_id), identifier, row), made
 
-        self._manifest.update(change)
+        self._manifest.update(change, join(identifier))
         self._claim(made)
         return made
 
@@ -296,7 +296,7 @@ class DirBackend(Backend):
                 raise
             return _put(contents.without(join(identifier)), identifier), None
 
-        self._manifest.update(change)
+        self._manifest.update(change, join(identifier))
         return removed
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
@@ -323,7 +323,7 @@ class DirBackend(Backend):
                     self._release(live, going=join(identifier))
             return _put(contents, identifier, row), (live, altered)
 
-        before, altered = self._manifest.update(change)
+        before, altered = self._manifest.update(change, join(identifier))
         if not locations.same(before.location, altered.location):
             self._claim(altered)
             self._release(before)
@@ -345,7 +345,7 @@ class DirBackend(Backend):
             renamed = _put(_put(contents.renamed(join(identifier), join(to)), identifier), to)
             return renamed, self._table(renamed, to)
 
-        return self._manifest.update(change)
+        return self._manifest.update(change, join(identifier))
 
     def default_location(self, identifier: Identifier) -> str:
         """Return the place pylance's naming gives: ``name.lance``, or ``hash_namespace$name`` for nested tables.

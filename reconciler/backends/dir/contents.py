@@ -10,7 +10,7 @@ pylance 4 to 7 could keep a row for each version of a table's data as well (``ta
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -97,6 +97,8 @@ class Contents:
     is_whole: bool = True
     changed: Mapping[str, Row | None] = field(default_factory=dict)
     _looked_up: dict[str, Row | None] = field(default_factory=dict, repr=False)
+    _version_names: list[pa.ChunkedArray] = field(default_factory=list, repr=False)
+    """At most one: all that are made of one version share it, as they share what was looked up."""
 
     def __len__(self) -> int:
         return int(self.objects.num_rows)
@@ -110,22 +112,40 @@ class Contents:
     def rows(self) -> pa.Table:
         """All rows as they are now; of one that was replaced, the columns that are not known here keep their values."""
         import pyarrow as pa
+
+        return pa.concat_tables([self.read.filter(self.stays), self.added]) if self.changed else self.read
+
+    @cached_property
+    def stays(self) -> pa.ChunkedArray:
+        """Of each row that was read, whether nothing is in its place."""
+        return self._number_in_changed.is_null()
+
+    @cached_property
+    def added(self) -> pa.Table:
+        """The rows that are new, or in the place of one that was read."""
+        import pyarrow as pa
         import pyarrow.compute as pc
 
-        if not self.changed:
-            return self.read
-        names = self.read.column("object_id")
-        kept = self.read.filter(pc.invert(pc.is_in(names, value_set=pa.array(list(self.changed), names.type))))
-        new = [row for row in self.changed.values() if row is not None]
-        before = pc.index_in(pa.array([row.object_id for row in new], names.type), value_set=names.combine_chunks())
+        places = pc.indices_nonzero(self._number_in_changed.is_valid())
+        place_of = dict(zip(self._number_in_changed.take(places).to_pylist(), places.to_pylist(), strict=True))
+        new = [(place_of.get(number), row) for number, row in enumerate(self.changed.values()) if row is not None]
+        before = pa.array([place for place, _ in new], pa.uint64())
 
-        def values(name: str) -> pa.Array:
+        def values(name: str) -> pa.Array | pa.ChunkedArray:
             if name in COLUMNS:
-                return pa.array([getattr(row, name) for row in new], self.read.schema.field(name).type)
-            return self.read.column(name).combine_chunks().take(before)
+                return pa.array([getattr(row, name) for _, row in new], self.read.schema.field(name).type)
+            return self.read.column(name).take(before)
 
-        added = pa.table([values(name) for name in self.read.column_names], schema=self.read.schema)
-        return pa.concat_tables([kept, added])
+        return pa.table([values(name) for name in self.read.column_names], schema=self.read.schema)
+
+    @cached_property
+    def _number_in_changed(self) -> pa.ChunkedArray:
+        """Of each row that was read, the position in ``changed`` of what is in its place; null where nothing is."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        names = self.read.column("object_id")
+        return pc.index_in(names, value_set=pa.array(list(self.changed), names.type))
 
     @cached_property
     def objects(self) -> pa.Table:
@@ -142,6 +162,19 @@ class Contents:
         if object_id not in self._looked_up:
             self._looked_up[object_id] = self._look_up(object_id)
         return self._looked_up[object_id]
+
+    def look_up(self, object_ids: Iterable[str]) -> None:
+        """Look for the rows of many objects at once, so that :meth:`find` has them."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        names = self.read.column("object_id")
+        asked = [*{*object_ids}.difference(self._looked_up)]
+        at = pc.index_in(names, value_set=pa.array(asked, names.type))
+        places = pc.indices_nonzero(pc.is_valid(at))
+        self._looked_up.update(dict.fromkeys(asked))
+        for values in zip(*(self.read.column(name).take(places).to_pylist() for name in COLUMNS), strict=True):
+            self._looked_up[values[0]] = Row(*values)
 
     def _look_up(self, object_id: str) -> Row | None:
         import pyarrow.compute as pc
@@ -230,7 +263,9 @@ class Contents:
 
     def without(self, *object_ids: str) -> Contents:
         """Return the contents without the rows of ``object_ids``, and of their versions."""
-        return self._with(dict.fromkeys([*object_ids, *_versions(self.read, object_ids)]))
+        if not self._version_names:
+            self._version_names.append(_version_names(self.read))
+        return self._with(dict.fromkeys([*object_ids, *_below_one_of(object_ids, self._version_names[0])]))
 
     def _with(self, changed: Mapping[str, Row | None]) -> Contents:
         return replace(self, changed={**self.changed, **changed}) if changed else self
@@ -246,19 +281,25 @@ class Contents:
         rows = self.without(to).rows
         names = rows.column("object_id")
         index = rows.column_names.index("object_id")
-        going = pa.array([object_id, *_versions(rows, [object_id])], names.type)
+        going = pa.array([object_id, *_below_one_of([object_id], _version_names(rows))], names.type)
         ends = pc.utf8_slice_codeunits(names, len(object_id))
         new = pc.binary_join_element_wise(pa.scalar(to, names.type), ends, pa.scalar("", names.type))
         changed = pc.if_else(pc.is_in(names, value_set=going), new, names)
         return Contents(self.places, rows.set_column(index, rows.schema.field(index), changed))
 
 
-def _versions(rows: pa.Table, tables: Sequence[str]) -> list[str]:
-    """Return the identifiers of the rows that are versions of one of ``tables``."""
+def _version_names(rows: pa.Table) -> pa.ChunkedArray:
+    """Return the identifiers of the rows that are versions."""
+    import pyarrow.compute as pc
+
+    return rows.column("object_id").filter(pc.equal(rows.column("object_type"), _VERSION))
+
+
+def _below_one_of(tables: Sequence[str], names: pa.ChunkedArray) -> list[str]:
+    """Return those of ``names`` that are in one of ``tables``."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    names = rows.column("object_id").filter(pc.equal(rows.column("object_type"), _VERSION))
     if not len(names):
         return []
     found: list[str] = names.filter(pc.is_in(_parents(names), value_set=pa.array(tables, names.type))).to_pylist()

@@ -1,8 +1,8 @@
 """The ``__manifest`` dataset of a directory catalog: one row an object, the same rows pylance reads and writes.
 
-Every commit rewrites the rows, as pylance does, and counts only when nobody committed since they were read; otherwise
-its changes are made again on what is there now. So no writer, in this process or another, loses a row. Changes that
-come while a commit is under way share the next one.
+Every commit is a new version, as pylance's are, and counts only when nobody committed since the rows were read;
+otherwise its changes are made again on what is there now. So no writer, in this process or another, loses a row.
+Changes that come while a commit is under way share the next one.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from reconciler import locations, storage
 from reconciler.backends.dir.contents import COLUMNS, Contents
+from reconciler.backends.dir.fragments import kept_and_loose
 from reconciler.backends.directory_places import MANIFEST, Places
 from reconciler.errors import ConcurrentModificationError, InternalError
 from reconciler.state import StorageKind
@@ -29,7 +31,8 @@ T = TypeVar("T")
 _TRIES = 60
 _LONGEST_PAUSE = 0.25
 _CREATION_TRIES = 15
-_GATHERINGS = 20
+_GATHERINGS = 40
+_QUIET_GATHERINGS = 4
 _GATHERING_SECONDS = 0.005
 _jitter = random.SystemRandom()
 _locks: dict[str, threading.Lock] = {}
@@ -46,6 +49,9 @@ class Manifest:
         self._latest: tuple[object, Contents] | None = None
         self._waiting: list[_Waiting[Any]] = []
         self._waiting_guard = threading.Lock()
+        self._last_together = 0
+        # One thread commits, whoever asks: what pyarrow keeps for the next time, it keeps for each thread.
+        self._committer = ThreadPoolExecutor(1, thread_name_prefix="dir-commit")
         with _locks_guard:
             self._lock = _locks.setdefault(locations.normalise(self._location), threading.Lock())
 
@@ -67,15 +73,18 @@ class Manifest:
             if latest is not None and latest[0] == key:
                 return latest[1]
             contents = Contents(self._places, dataset.to_table(filter=row_filter), dataset, row_filter is None)
+        self._expect_columns(contents)
+        if contents.is_whole:
+            self._latest = (key, contents)
+        return contents
+
+    def _expect_columns(self, contents: Contents) -> None:
         missing = set(COLUMNS) - set(contents.rows.column_names)
         if missing:
             shown = locations.redact(self._location)
             raise InternalError(
                 f"dir: {shown} is not a list of tables: it lacks the columns {', '.join(sorted(missing))}"
             )
-        if contents.is_whole:
-            self._latest = (key, contents)
-        return contents
 
     def _open(self) -> Any:
         """Return the dataset; None when there is none.
@@ -96,38 +105,50 @@ class Manifest:
             _pause(attempt)
         raise AssertionError("the last try returns or raises")
 
-    def update(self, change: Callable[[Contents], tuple[Contents, T]]) -> T:
+    def update(self, change: Callable[[Contents], tuple[Contents, T]], about: str = "") -> T:
         """Commit what ``change`` makes of the rows and return what it says of that.
 
         It is called again, on the newer rows, when somebody else was faster. It shares its commit with the changes
         that were waiting when that began: each is made of what the one before left, and one that raises is left out.
 
+        Args:
+            change: returns new contents and an answer; it may be called several times, in another thread.
+            about: the identifier of the object that it will look for; those of a commit are looked up together.
+
         Raises:
             ConcurrentModificationError: somebody was faster every time.
             BackendError: what ``change`` raises, or storage refused.
         """
-        mine = _Waiting(change)
+        mine = _Waiting(change, about)
         with self._waiting_guard:
             self._waiting.append(mine)
-        with self._lock:
-            if not mine.is_done:
-                self._commit_together(self._gathered())
+        self._committer.submit(self._commit_waiting).result()
         return mine.result()
 
+    def _commit_waiting(self) -> None:
+        """Commit what waits; nothing does where the commit before has taken it along."""
+        if self._waiting:
+            with self._lock:
+                self._commit_together(self._gathered())
+
     def _gathered(self) -> Sequence[_Waiting[Any]]:
-        """Return the changes to commit: all that wait, once no more come where several do.
+        """Return the changes to commit: all that wait, once no more come where several do, or did for the last one.
 
         Those that the commit before has let go send their next ones a moment later: a commit that did not wait for
-        them would be a whole new version for a few.
+        them would be a whole new version for a few. On a busy machine that moment is longer, and so they are given
+        more time while they are fewer than before.
         """
-        waiting = 0
-        for _ in range(_GATHERINGS):
-            before, waiting = waiting, len(self._waiting)
-            if waiting <= max(before, 1):
-                break
-            time.sleep(_GATHERING_SECONDS)
+        waiting, quiet = len(self._waiting), 0
+        if max(waiting, self._last_together) > 1:
+            for _ in range(_GATHERINGS):
+                time.sleep(_GATHERING_SECONDS)
+                before, waiting = waiting, len(self._waiting)
+                quiet = quiet + 1 if waiting <= before else 0
+                if quiet >= (1 if waiting >= self._last_together else _QUIET_GATHERINGS):
+                    break
         with self._waiting_guard:
             batch, self._waiting = self._waiting, []
+        self._last_together = len(batch)
         return batch
 
     def _commit_together(self, batch: Sequence[_Waiting[Any]]) -> None:
@@ -135,9 +156,10 @@ class Manifest:
         try:
             for attempt in range(_TRIES):
                 before = after = self.read()
+                before.look_up(one.about for one in batch if one.about)
                 for one in batch:
                     after = one.made_of(after)
-                if after is before or self._commit(before, after.rows):
+                if after is before or self._commit(before, after):
                     break
                 _pause(attempt)
             else:
@@ -148,12 +170,9 @@ class Manifest:
         except BaseException as error:  # noqa: BLE001 - whatever it is, each of them raises it
             for one in batch:
                 one.error = error
-        finally:
-            for one in batch:
-                one.is_done = True
 
-    def _commit(self, before: Contents, rows: pa.Table) -> bool:
-        """Return whether ``rows`` became the version right after ``before``."""
+    def _commit(self, before: Contents, after: Contents) -> bool:
+        """Return whether ``after`` became the version right after ``before``."""
         import lance
         from lance.commit import CommitConflictError
         from lance.fragment import write_fragments
@@ -163,18 +182,19 @@ class Manifest:
             if before.dataset is None:
                 try:
                     lance.write_dataset(
-                        rows, storage.pylance_uri(self._location), mode="create", storage_options=options
+                        after.rows, storage.pylance_uri(self._location), mode="create", storage_options=options
                     )
                 except (OSError, ValueError):
                     if storage.probe(self._location, self._options).kind is StorageKind.NOTHING:
                         raise
                     return False  # somebody else is making it, or has
                 return True
-            fragments = write_fragments(rows, before.dataset, storage_options=options) if rows.num_rows else []
+            kept, loose = kept_and_loose(before, after)
+            written = write_fragments(loose, before.dataset, storage_options=options) if loose.num_rows else []
             try:
                 lance.LanceDataset.commit(
                     before.dataset,
-                    lance.LanceOperation.Overwrite(rows.schema, fragments),
+                    lance.LanceOperation.Overwrite(before.dataset.lance_schema, [*kept, *written]),
                     read_version=before.dataset.version,
                     max_retries=0,
                     storage_options=options,
@@ -213,11 +233,11 @@ def _schema() -> pa.Schema:
 class _Waiting(Generic[T]):
     """A change that waits for its commit, and how that ended."""
 
-    def __init__(self, change: Callable[[Contents], tuple[Contents, T]]) -> None:
+    def __init__(self, change: Callable[[Contents], tuple[Contents, T]], about: str) -> None:
         self._change = change
         self._answer: list[T] = []
+        self.about = about
         self.error: BaseException | None = None
-        self.is_done = False
 
     def made_of(self, contents: Contents) -> Contents:
         """Return what the change makes of ``contents``; they themselves, when it raises."""
