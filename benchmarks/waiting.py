@@ -1,9 +1,9 @@
 """Executors that wait for storage: `python -m benchmarks.waiting [LOOKS]`.
 
-A manifest asks for tables that are not there yet, so `lancens plan --engine spark` looks at the place of each in storage.
-Every such look takes 50 milliseconds more than it would: the workers find that in their `sitecustomize`, and nothing else
-is changed. It runs with one, two and four executors' worth of tasks at once, in turns. That is waiting and hardly any
-work, so two cores are enough for four.
+A manifest asks for tables that are not there yet, so `lancens plan --engine spark` looks at the place of each. Every
+such look takes 50 milliseconds more than it would: the workers find that in their `sitecustomize`, and nothing else is
+changed. It runs with one, two and four tasks at once, in turns. That is waiting and hardly any work, so two cores are
+enough for four.
 
 The efficiency is how much faster the stage is than with one, by how many there are. Each number is the best of its
 rounds: what else the machine does can only make it slower.
@@ -20,7 +20,7 @@ from pathlib import Path
 
 LOOKS = 20_000
 ROUNDS = 2
-EXECUTORS = (1, 2, 4)
+TASKS = (1, 2, 4)
 MILLISECONDS = 50
 LANCENS = (sys.executable, "-c", "from reconciler.cli import main; main()")
 STAGE = re.compile(r"^Looking at storage for .* ([\d.]+) s$", re.MULTILINE)
@@ -51,10 +51,10 @@ def prepare(folder: Path, looks: int) -> None:
     )
 
 
-def looking(folder: Path, executors: int) -> float:
+def looking(folder: Path, tasks: int) -> float:
     """Return the seconds that the stage takes."""
-    command = [*LANCENS, "plan", "--engine", "spark", "--master", f"local[{executors}]", "-o", "plan.json"]
-    path = os.pathsep.join(filter(None, [str(folder / "slow"), os.getcwd(), os.environ.get("PYTHONPATH")]))
+    command = [*LANCENS, "plan", "--engine", "spark", "--master", f"local[{tasks}]", "-o", "plan.json"]
+    path = os.pathsep.join(filter(None, [str(folder / "slow"), str(Path.cwd()), os.environ.get("PYTHONPATH")]))
     done = subprocess.run(
         command,
         cwd=folder,
@@ -71,20 +71,20 @@ def looking(folder: Path, executors: int) -> float:
 
 
 def main(looks: int) -> None:
-    """Print a table with a row for each number of executors."""
-    taken: dict[int, list[float]] = {executors: [] for executors in EXECUTORS}
+    """Print a table with a row for each number of tasks."""
+    taken: dict[int, list[float]] = {tasks: [] for tasks in TASKS}
     with tempfile.TemporaryDirectory(prefix="lancens-bench-") as name:
         prepare(Path(name), looks)
         for _ in range(ROUNDS):
-            for executors, seconds in taken.items():
-                seconds.append(looking(Path(name), executors))
+            for tasks, seconds in taken.items():
+                seconds.append(looking(Path(name), tasks))
     print(f"{looks:,} looks at storage, {MILLISECONDS} ms more each:\n")
     print("| tasks at once | s | looks/s | times faster | efficiency |")
     print("|---:|---:|---:|---:|---:|")
-    for executors, seconds in taken.items():
+    for tasks, seconds in taken.items():
         best = min(seconds)
         faster = min(taken[1]) / best
-        print(f"| {executors} | {best:.1f} | {looks / best:,.0f} | {faster:.2f} | {faster / executors:.2f} |")
+        print(f"| {tasks} | {best:.1f} | {looks / best:,.0f} | {faster:.2f} | {faster / tasks:.2f} |")
 
 
 if __name__ == "__main__":
