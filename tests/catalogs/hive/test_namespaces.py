@@ -212,6 +212,13 @@ def test_a_catalog_without_root_needs_a_location(server: Metastore, catalogs: Hi
     without = Hive3Backend(uri=server.uri)
     with pytest.raises(InvalidInputError, match=r"set `catalog.location-uri`, or `root` in the config"):
         without.insert_namespace(("no_place",), {})
+    namespace = CatalogNamespace(without)
+    there = {"catalog.location-uri": f"{server.directory}/with_place"}
+    namespace.create_namespace(CreateNamespaceRequest(id=["with_place"], properties=there))
+    with pytest.raises(errors.NamespaceAlreadyExistsError):
+        namespace.create_namespace(CreateNamespaceRequest(id=["with_place"]))
+    namespace.create_namespace(CreateNamespaceRequest(id=["with_place"], mode="exist_ok"))
+    without.remove_namespace(("with_place",))
     without.close()
 
 
