@@ -430,6 +430,7 @@ class Capabilities:
     ``location_policy``, ``ignores_location``: which locations it takes, and whether it may answer another one.
     ``chooses_locations``: whether it is known to put every table where it likes, so that no entry can be made for data
         that is somewhere.
+    ``places_tables``: whether a table that names no location goes where the service says, which only apply tells.
     ``lists_root``: whether data directly under the root is a table without an entry of its own.
     ``longest_property``: how many UTF-16 code units a property's key or value has at most, None for no limit.
     ``namespace_markers``, ``table_markers``: whether properties written at creation are kept and read back.
@@ -459,6 +460,7 @@ class Capabilities:
     location_policy: LocationPolicy = LocationPolicy.ANY
     ignores_location: bool = False
     chooses_locations: bool = False
+    places_tables: bool = False
     lists_root: bool = False
     longest_property: int | None = None
     namespace_markers: bool = True

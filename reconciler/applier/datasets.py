@@ -6,6 +6,7 @@ not; nothing is overwritten.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from reconciler import locations, storage
@@ -50,7 +51,7 @@ def expect_no_data(backend: Backend, location: str) -> None:
         raise _moved(location, "nothing", found)
 
 
-def ensure_dataset(backend: Backend, location: str, columns: Schema, *, finished: bool) -> bool:
+def ensure_dataset(options: Mapping[str, str], location: str, columns: Schema, *, finished: bool) -> bool:
     """Write an empty dataset of ``columns`` to ``location``; return whether that was still to do.
 
     One that an interrupted run wrote is recognised: it is empty and has exactly the schema. ``finished`` says that
@@ -59,7 +60,6 @@ def ensure_dataset(backend: Backend, location: str, columns: Schema, *, finished
     Raises:
         StaleError: there is something else.
     """
-    options = backend.storage_options()
     found = storage.probe(location, options)
     if found.kind is StorageKind.NOTHING:
         try:
@@ -78,7 +78,7 @@ def ensure_dataset(backend: Backend, location: str, columns: Schema, *, finished
     raise _moved(location, "nothing", found)
 
 
-def evolve_dataset(backend: Backend, location: str, before: Schema, after: Schema) -> bool:
+def evolve_dataset(options: Mapping[str, str], location: str, before: Schema, after: Schema) -> bool:
     """Give the dataset the columns of ``after``; return whether anything was still to do.
 
     Columns are added before others may be null, so that a run that was cut off between the two goes on there.
@@ -86,7 +86,6 @@ def evolve_dataset(backend: Backend, location: str, before: Schema, after: Schem
     Raises:
         StaleError: the dataset differs in more than the plan was to change.
     """
-    options = backend.storage_options()
     found = storage.probe(location, options)
     if found.schema is None:
         raise _moved(location, "a Lance dataset", found)

@@ -27,8 +27,9 @@ def show_columns(target: Target[LiveTable]) -> bool:
     if not _is_on_the_way(target.change, now, planned):
         texts = ", ".join(EntryColumns(now, planned).texts())
         raise StaleError(f"moved: its entry shows other columns than planned on: {texts}")
-    location = backend.load_table(target.identifier).location
-    found = storage.probe(location, backend.storage_options()).schema
+    live = backend.load_table(target.identifier)
+    location = live.location
+    found = storage.probe(location, backend.table_storage_options(live)).schema
     columns = None if found is None else backend.columns_to_show(found)
     if columns is None or EntryColumns(planned, columns):
         texts = ", ".join(EntryColumns(planned, columns or ()).texts())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from reconciler import locations
@@ -63,38 +64,70 @@ def _create(target: Target[LiveTable]) -> Outcome:
     backend, live, columns = target.backend, target.live, target.after.columns or ()
     if live is not None and _is_half_made(target):
         outcome, made = _settled_again(target, live)
-        ensure_dataset(backend, made.location, columns, finished=True)
+        ensure_dataset(_options(target, made), made.location, columns, finished=True)
         return outcome
     if live is not None:
         # The mark comes before the dataset: with data, an entry without a mark would be taken for somebody else's.
         outcome = _alter_entry(target, live, wrote=False)
-        wrote = ensure_dataset(backend, live.location, columns, finished=target.precondition is Precondition.APPLIED)
+        finished = target.precondition is Precondition.APPLIED
+        wrote = ensure_dataset(_options(target, live), live.location, columns, finished=finished)
         return replace(outcome, status=Status.DONE) if wrote else outcome
     location = _asked_location(target)
     is_listed = backend.capabilities.lists_root and len(target.identifier) == 1
+    if location is None:
+        return _placed(target, lambda made: _write_at(target, made))
     if backend.capabilities.ignores_location or is_listed:
         outcome, made = _insert(target, location)
-        ensure_dataset(backend, made.location, columns, finished=False)
+        _write_at(target, made)
         return outcome
-    ensure_dataset(backend, location, columns, finished=False)
+    ensure_dataset(backend.storage_options(), location, columns, finished=False)
     return _insert(target, location)[0]
+
+
+def _write_at(target: Target[LiveTable], made: LiveTable) -> None:
+    ensure_dataset(_options(target, made), made.location, target.after.columns or (), finished=False)
+
+
+def _options(target: Target[LiveTable], live: LiveTable) -> Mapping[str, str]:
+    """Return the options for writing to the dataset of an entry, asked for at the moment it is opened."""
+    return target.backend.table_storage_options(live, writes=True)
 
 
 def _declare(target: Target[LiveTable]) -> Outcome:
     location = _asked_location(target)
+    if location is None:
+        return _placed(target, lambda made: expect_no_data(target.backend, made.location))
     if target.change.probe:
         expect_no_data(target.backend, location)
     return _insert(target, location)[0]
 
 
+def _placed(target: Target[LiveTable], then: Callable[[LiveTable], None]) -> Outcome:
+    """Make an entry where the service says, and do ``then``, which raises StaleError where something else is.
+
+    The entry would show that as the table's data, so it is taken back.
+    """
+    outcome, made = _insert(target, None)
+    try:
+        then(made)
+    except StaleError as error:
+        raise StaleError(f"{error}; {_take_back(target, made, _FORGET_REQUEST)}") from None
+    return replace(outcome, note=outcome.note or f"the service put it at {locations.redact(made.location)}")
+
+
 def _register(target: Target[LiveTable]) -> Outcome:
     location = _asked_location(target)
+    if location is None:
+        raise InvalidInputError("it needs a location: that of its data")
     expect_data(target.backend, location, target.after.columns or ())
     return _insert(target, location)[0]
 
 
-def _asked_location(target: Target[LiveTable]) -> str:
+def _asked_location(target: Target[LiveTable]) -> str | None:
+    """Return where the entry is to point; None where the service says it."""
     location = target.after.location or target.backend.default_location(target.identifier)
+    if location is None and target.backend.capabilities.places_tables:
+        return None
     if location is None:
         raise InvalidInputError("it needs a location: the catalog has no default for a new table")
     problem = target.backend.location_problem(target.identifier, location)
@@ -103,10 +136,14 @@ def _asked_location(target: Target[LiveTable]) -> str:
     return location
 
 
-def _insert(target: Target[LiveTable], location: str) -> tuple[Outcome, LiveTable]:
+def _insert(target: Target[LiveTable], location: str | None) -> tuple[Outcome, LiveTable]:
     """Make the entry; one that turns out to be there already is done when it is equal."""
+    properties = target.changes_to({}).set
     try:
-        made = target.backend.insert_table(target.identifier, location, target.changes_to({}).set)
+        if location is None:
+            made = target.backend.insert_table_anywhere(target.identifier, properties)
+        else:
+            made = target.backend.insert_table(target.identifier, location, properties)
     except TableAlreadyExistsError as error:
         found = target.accept(load_table(target.backend, target.identifier), error)
         return (Outcome(Status.ALREADY), found) if has_true_request(found) else _settled_again(target, found)
@@ -206,7 +243,7 @@ def _update(target: Target[LiveTable]) -> Outcome:
 def _alter(target: Target[LiveTable]) -> Outcome:
     before, live = target.change.before, target.existing
     planned_on = (before.columns if before else None) or ()
-    wrote = evolve_dataset(target.backend, live.location, planned_on, target.after.columns or ())
+    wrote = evolve_dataset(_options(target, live), live.location, planned_on, target.after.columns or ())
     return _alter_entry(target, live, wrote=wrote)
 
 

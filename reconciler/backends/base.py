@@ -156,10 +156,16 @@ class Backend(ABC):
     def possible_tables(self, parent: Identifier) -> Iterable[str]:
         """Return the names of the Lance tables in ``parent``, and of others where telling takes a call each (optional).
 
+        :meth:`tables_among` tells.
+
         Raises:
             NamespaceNotFoundError: ``parent`` does not exist, where the service tells.
         """
         return self.child_tables(parent)
+
+    def tables_among(self, parent: Identifier, names: Sequence[str]) -> Sequence[str]:
+        """Return those of ``names``, some of :meth:`possible_tables`, that are Lance tables, in order (optional)."""
+        return names
 
     @abstractmethod
     def insert_namespace(
@@ -395,8 +401,12 @@ class Backend(ABC):
         """Return the options for opening this catalog's datasets with pylance (optional)."""
         return dict(self.config.storage)
 
-    def table_storage_options(self, table: LiveTable) -> dict[str, str]:
-        """Return the options for opening one table's dataset, where its entry has a say in them (optional)."""
+    def table_storage_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
+        """Return the options for opening one table's dataset, where its entry or the service has a say (optional).
+
+        What a service hands out is asked for here and runs out after a while, so this is called right before a dataset
+        is opened; it is never shown, saved or logged. ``writes`` says that something will be written to the dataset.
+        """
         return self.storage_options()
 
     def vain_writes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:

@@ -1,16 +1,34 @@
-"""What the entry of a table says of opening its dataset, beside what is configured."""
+"""What the entry of a table, and its catalog, say of opening its dataset, beside what is configured."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 
+from pydantic import BaseModel
+
+from reconciler import storage
+from reconciler.errors import BackendError, ServiceUnavailableError, ThrottlingError, UnauthenticatedError
 from reconciler.hosts import hosts_in
+from reconciler.redaction import is_sensitive_key
+from reconciler.state import LiveTable
 
-__all__ = ["own_options"]
+__all__ = ["VendsCredentials", "own_options", "with_vended"]
 
 _STORAGE = "storage."
 _UNPROTECTED = re.compile(r"(.*_)?(allow_(http|invalid_certificates)|proxy_.*)", re.IGNORECASE)
+_WHO_OPENS = re.compile(
+    r"(.*_)?(client_id|profile|role_arn|service_account(_path)?|skip_signature|use_azure_cli|web_identity_token_file)",
+    re.IGNORECASE,
+)
+"""Options that say who opens a dataset, beside those whose values are secrets."""
+
+
+class VendsCredentials(BaseModel):
+    """The key of a configuration for a service that hands out credentials."""
+
+    vend_credentials: bool = True
+    """Whether the service is asked for credentials for the storage of a table, where `storage.*` holds none."""
 
 
 def own_options(configured: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, str]:
@@ -19,11 +37,42 @@ def own_options(configured: Mapping[str, str], properties: Mapping[str, str]) ->
     Whoever writes to the catalog says those, and the configured secrets go where they say: no host is taken from them
     that the configuration does not name, and nothing that protects the way there less.
     """
-    hosts = {host for key, value in configured.items() for host in hosts_in(key, value)}
     said = {key.removeprefix(_STORAGE): value for key, value in properties.items() if key.startswith(_STORAGE)}
-    own = {
-        key: value
-        for key, value in said.items()
-        if hosts.issuperset(hosts_in(key, value)) and not _UNPROTECTED.fullmatch(key)
-    }
-    return {**configured, **own}
+    return {**configured, **dict(_harmless(configured, said))}
+
+
+def with_vended(
+    configured: Mapping[str, str], table: LiveTable, ask: Callable[[], Mapping[str, str]]
+) -> dict[str, str]:
+    """Return the options for opening the dataset of ``table``: what ``ask`` hands out for it, below those configured.
+
+    Nothing is asked for a table on this machine, nor where the ``configured`` options say who opens: credentials of two
+    kinds are not mixed. Where the service hands out none, for whatever reason of its own, those of the environment are
+    left to open it; they go to no host that the service names.
+
+    Raises:
+        UnauthenticatedError, ThrottlingError, ServiceUnavailableError: the service did not come to an answer.
+    """
+    if storage.local_path(table.location) is not None or _says_who_opens(configured):
+        return dict(configured)
+    try:
+        vended = ask()
+    except (UnauthenticatedError, ThrottlingError, ServiceUnavailableError):
+        raise
+    except BackendError:  # its text might hold a part of what it handed out
+        return dict(configured)
+    if not _says_who_opens(vended):
+        vended = dict(_harmless(configured, vended))
+    return {**vended, **configured}
+
+
+def _says_who_opens(options: Mapping[str, str]) -> bool:
+    return any(is_sensitive_key(key) or _WHO_OPENS.fullmatch(key) for key in options)
+
+
+def _harmless(configured: Mapping[str, str], said: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield what may be taken of what is ``said``, so that secrets go nowhere but where they are ``configured`` to."""
+    hosts = {host for key, value in configured.items() for host in hosts_in(key, value)}
+    for key, value in said.items():
+        if hosts.issuperset(hosts_in(key, value)) and not _UNPROTECTED.fullmatch(key):
+            yield key, value

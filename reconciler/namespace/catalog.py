@@ -46,6 +46,7 @@ from lance_namespace_urllib3_client.models.table_basic_stats import TableBasicSt
 from reconciler import storage
 from reconciler.arrow_types import to_arrow_schema
 from reconciler.backends.base import Backend
+from reconciler.concurrency import in_parallel
 from reconciler.errors import (
     BackendError,
     InvalidInputError,
@@ -182,13 +183,32 @@ class CatalogNamespace(DatasetOperations):
 
     @operation(ListTablesRequest)
     def list_tables(self, request: ListTablesRequest) -> ListTablesResponse:
-        """ListTables: names in order; with ``include_declared`` false, only tables that have data."""
+        """ListTables: names in order; with ``include_declared`` false, only tables that have data.
+
+        A page costs the list, and looking at its own entries where that takes a call each.
+        """
         parent = self.backend.namespace_id_of(request.id)
-        names = list(self.backend.child_tables(parent))
-        if request.include_declared is False:
-            names = [name for name in names if self._has_data(self.backend.load_table((*parent, name)))]
-        page = page_of(names, request.page_token, request.limit)
+        # None at all may be those of a namespace that does not exist.
+        names = list(self.backend.possible_tables(parent)) or self.backend.child_tables(parent)
+
+        def chosen(some: Sequence[str]) -> Sequence[str]:
+            tables = self.backend.tables_among(parent, some)
+            return self._with_data(parent, tables) if request.include_declared is False else tables
+
+        page = page_of(names, request.page_token, request.limit, chosen)
         return ListTablesResponse(tables=page.names, page_token=page.token)
+
+    def _with_data(self, parent: Identifier, names: Sequence[str]) -> Sequence[str]:
+        """Return those of the tables ``names`` in ``parent`` that have data; one that has gone meanwhile has none."""
+
+        def has_data(name: str) -> bool:
+            try:
+                return self._has_data(self.backend.load_table((*parent, name)))
+            except TableNotFoundError:
+                return False
+
+        found = in_parallel(has_data, names, self.backend.parallelism)
+        return [name for name, has in zip(names, found, strict=True) if has]
 
     @operation(ListTablesRequest)
     def list_all_tables(self, request: ListTablesRequest) -> ListTablesResponse:
@@ -211,7 +231,10 @@ class CatalogNamespace(DatasetOperations):
         identifier = self.backend.table_id(request.id)
         with _other_formats_refused():
             table = self.backend.load_table(identifier)
-        options = self.backend.table_storage_options(table)
+        gives_credentials = request.vend_credentials is not False
+        options = self.backend.storage_options()
+        if gives_credentials:
+            options = self.backend.table_storage_options(table, writes=True)
         response = DescribeTableResponse(
             table=identifier[-1],
             namespace=list(identifier[:-1]),
@@ -224,6 +247,8 @@ class CatalogNamespace(DatasetOperations):
             response.is_only_declared = not self._has_data(table)
         reference = storage.Reference(request.version, request.tag, request.branch)
         if request.load_detailed_metadata or not reference.is_latest:
+            if not gives_credentials:
+                options = self.backend.table_storage_options(table)
             metadata = storage.describe(self._location_to_open(table), options, reference)
             response.version = metadata.version
             response.var_schema = to_json_schema(metadata.schema)

@@ -66,22 +66,24 @@ def ask_storage(
     asked = list(questions)
     places = ask_places(backend, asked, parallelism)
     probed = {question.table.id for question in asked if question.table.probe} - written.keys()
-    locations = {place for identifier, place in places.items() if place is not None and identifier in probed}
-    found = storage.probe_many(locations, backend.storage_options(), parallelism)
+    asking = [question for question in asked if question.table.id in probed]
+    found = _look_at(backend, ((places[question.table.id], question.live) for question in asking), parallelism)
     elsewhere = {
         question.table.id: question.otherwise
-        for question in asked
+        for question in asking
         if question.otherwise is not None
-        and question.table.id in probed
         and found.get(places[question.table.id] or "", _NOT_LOOKED_AT).kind is StorageKind.NOTHING
     }
     if elsewhere:
         places = {**places, **elsewhere}
-        found |= storage.probe_many(elsewhere.values(), backend.storage_options(), parallelism)
+        again = ((question.otherwise, question.live) for question in asking if question.table.id in elsewhere)
+        found |= _look_at(backend, again, parallelism)
+    # A service makes a new place for a table that names none.
+    otherwise = Storage(StorageKind.NOTHING) if backend.capabilities.places_tables else _NOT_LOOKED_AT
     facts = {
         identifier: TableFacts(
             place,
-            found[place] if place in found and identifier in probed else written.get(identifier, _NOT_LOOKED_AT),
+            found[place] if place in found and identifier in probed else written.get(identifier, otherwise),
             problem_of(backend, question, place),
         )
         for question in asked
@@ -89,6 +91,25 @@ def ask_storage(
     }
     stale = _stale_columns(backend, asked, facts)
     return {identifier: replace(one, entry=stale.get(identifier)) for identifier, one in facts.items()}
+
+
+def _look_at(
+    backend: Backend, places: Iterable[tuple[str | None, LiveTable | None]], parallelism: int
+) -> dict[str, Storage]:
+    """Return what each place holds, with what the catalog gives for opening it where it is that of the live table.
+
+    Raises:
+        BackendError: the catalog was asked for credentials and could not answer.
+    """
+    live_at = {place: live for place, live in places if place is not None}
+
+    def look(place: str) -> Storage:
+        live = live_at[place]
+        in_force = live is not None and live.location == place
+        options = backend.table_storage_options(live) if live and in_force else backend.storage_options()
+        return storage.probe(place, options)
+
+    return dict(zip(live_at, in_parallel(look, live_at, parallelism), strict=True))
 
 
 def _stale_columns(

@@ -138,15 +138,24 @@ class CatalogInput:
 class StorageQuestion:
     """A table whose storage has to be opened; ``location`` None means the catalog's default for it.
 
-    Where ``location`` holds nothing, ``otherwise`` is the place to look at instead. ``in_force`` is where the catalog
-    has the table already, which is taken as it is, and ``entry`` the name that it has it under.
+    Where ``location`` holds nothing, ``otherwise`` is the place to look at instead. ``live`` is the entry that the
+    catalog has of the table already, under the name that it has it under; where that is is taken as it is.
     """
 
     table: DesiredTable
     location: str | None
     otherwise: str | None = None
-    in_force: str | None = None
-    entry: Identifier | None = None
+    live: LiveTable | None = None
+
+    @property
+    def in_force(self) -> str | None:
+        """Where the catalog has the table already."""
+        return self.live.location if self.live else None
+
+    @property
+    def entry(self) -> Identifier | None:
+        """The name that the catalog has it under."""
+        return self.live.id if self.live else None
 
 
 def is_relocated(desired: DesiredTable, live: LiveTable) -> bool:
@@ -198,9 +207,9 @@ def storage_question(pair: Pair, select: Scope = EVERYTHING) -> StorageQuestion 
     if is_relocated(desired, live):
         # The service may have chosen the place of the entry, or somebody has moved it: data tells which to go on from.
         otherwise = live.location if is_unanswered(desired, live) else None
-        return StorageQuestion(desired, desired.location, otherwise, live.location, pair.name_in_force)
+        return StorageQuestion(desired, desired.location, otherwise, pair.in_force)
     if desired.schema is not None and desired.probe:
-        return StorageQuestion(desired, live.location, in_force=live.location, entry=pair.name_in_force)
+        return StorageQuestion(desired, live.location, live=pair.in_force)
     return None
 
 

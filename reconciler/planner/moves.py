@@ -127,10 +127,9 @@ class Pair:
         return self.live
 
     @property
-    def name_in_force(self) -> Identifier | None:
-        """The name under which the catalog has that entry now."""
-        entry = self.live or self.origin
-        return None if entry is None else entry.id
+    def in_force(self) -> LiveTable | None:
+        """That entry as the catalog has it now, under the old name if need be."""
+        return self.live or self.origin
 
     def is_in(self, scope: Scope) -> bool:
         """Return whether ``scope`` contains the table, by its new name or its old one."""

@@ -124,7 +124,7 @@ def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> O
     if context.capabilities.makes_no_tables:
         remedy_there = "take its block out, or put it into another catalog"
         return context.blocked(Fault(context.capabilities.makes_no_tables, remedy_there), desired, None, facts)
-    if facts.location is None:
+    if facts.location is None and not context.capabilities.places_tables:
         return context.blocked(NO_PLACE, desired, None, facts)
     fault = unkeepable(context, desired) or storage_fault(desired, facts)
     if fault:

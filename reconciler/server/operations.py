@@ -151,6 +151,11 @@ def _create_table(namespace: ServedNamespace, request: CreateTableRequest, data:
     return namespace.create_table(request, data)
 
 
+def _describe_table(namespace: ServedNamespace, request: DescribeTableRequest, _data: bytes) -> BaseModel:
+    """Answer without what the catalog hands out to this server: it is not passed on, so it is not asked for."""
+    return namespace.describe_table(request.model_copy(update={"vend_credentials": False}))
+
+
 def _count_table_rows(namespace: ServedNamespace, request: CountTableRowsRequest, _data: bytes) -> BaseModel:
     return RowCount(namespace.count_table_rows(request).count or 0)
 
@@ -250,7 +255,7 @@ OPERATIONS: tuple[Operation, ...] = (
         f"{_TABLE}/describe",
         DescribeTableRequest,
         DescribeTableResponse,
-        _plain(lambda namespace, request: namespace.describe_table(request)),
+        _describe_table,
     ),
     Operation(
         "TableExists",

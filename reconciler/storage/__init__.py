@@ -11,7 +11,7 @@ from reconciler.storage.contents import Contents, contents_of
 from reconciler.storage.files import list_directory, list_entries, local_path, place_of, real_places
 from reconciler.storage.inspection import Files, Index, files_of, indices_of, small_fragments_of
 from reconciler.storage.metadata import Metadata, Reference, describe, manifests, opened, require_version
-from reconciler.storage.probing import DEREGISTERED_MARKER, RESERVED_MARKER, examine, probe, probe_many
+from reconciler.storage.probing import DEREGISTERED_MARKER, RESERVED_MARKER, examine, probe
 from reconciler.storage.pylance import SCHEMES, open_dataset, translated
 from reconciler.storage.searching import DEEPEST, Looked, as_plain_path, holds_data_files, look_into
 from reconciler.storage.writing import add_columns, create_empty, is_fresh, relax_columns, write_stream
@@ -46,7 +46,6 @@ __all__ = [
     "opened",
     "place_of",
     "probe",
-    "probe_many",
     "pylance_uri",
     "real_places",
     "relax_columns",

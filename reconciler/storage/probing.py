@@ -5,22 +5,18 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from reconciler import locations
-from reconciler.concurrency import in_parallel
 from reconciler.state import Storage, StorageKind
 from reconciler.storage.files import content_of, list_directory, local_path
 from reconciler.storage.pylance import is_denied, is_storage_error, message_of, open_dataset
 
-__all__ = ["DEREGISTERED_MARKER", "RESERVED_MARKER", "examine", "probe", "probe_many"]
+__all__ = ["DEREGISTERED_MARKER", "RESERVED_MARKER", "examine", "probe"]
 
 ReadT = TypeVar("ReadT")
-
-
-DEFAULT_CONCURRENCY = 16
 
 
 RESERVED_MARKER = ".lance-reserved"
@@ -121,11 +117,3 @@ def _is_about_lance(metadata: bytes | None) -> bool:
         return str(document["properties"]["table_type"]).lower() == "lance"
     except (ValueError, TypeError, KeyError, RecursionError, zlib.error):
         return False
-
-
-def probe_many(
-    places: Iterable[str], options: Mapping[str, str], concurrency: int = DEFAULT_CONCURRENCY
-) -> dict[str, Storage]:
-    """Return what each of ``places`` holds, asking for at most ``concurrency`` at a time."""
-    wanted = list(dict.fromkeys(places))
-    return dict(zip(wanted, in_parallel(lambda place: probe(place, options), wanted, concurrency), strict=True))

@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -103,8 +104,16 @@ class _Catalog:
 class Contract:
     """The state of one server and its answers. Safe to call from several threads."""
 
-    def __init__(self, *, databricks: bool = False, authorization: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        databricks: bool = False,
+        authorization: bool = False,
+        sessions: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    ) -> None:
+        """``sessions`` are the credentials that are handed out for tables, by what their locations begin with."""
         self._databricks = databricks
+        self._sessions = sessions
         self._authorization = authorization
         self._catalogs: dict[str, _Catalog] = {}
         self._lock = threading.RLock()
@@ -218,6 +227,8 @@ class Contract:
                     "PATCH": lambda names, _, body: self._update_schema(names[0], body),
                     "DELETE": lambda names, query, _: self._delete_schema(names[0], query),
                 }
+            case ["temporary-table-credentials"]:
+                return {"POST": lambda _, __, body: self._hand_out(body)}
             case ["tables"]:
                 return {
                     "GET": lambda _, query, __: self._list_tables(query),
@@ -230,6 +241,21 @@ class Contract:
                 }
             case _:
                 return {}
+
+    def _hand_out(self, body: dict[str, Any]) -> Answer:
+        tables = [
+            table
+            for catalog in self._catalogs.values()
+            for schema in catalog.schemas.values()
+            for table in schema.tables.values()
+            if table["table_id"] == body.get("table_id")
+        ]
+        if not tables:
+            raise _missing("table", str(body.get("table_id")))
+        for prefix, session in self._sessions.items():
+            if tables[0]["storage_location"].startswith(prefix):
+                return self._answer({"aws_temp_credentials": dict(session), "expiration_time": self._clock})
+        raise RefusalError(400, "FAILED_PRECONDITION", "S3 bucket configuration not found.")
 
     def _authorize(self, token: str | None) -> None:
         if not self._authorization:

@@ -263,17 +263,6 @@ def test_what_no_file_can_be_called_is_where_it_says(tmp_path: Path, name: str) 
     assert storage.probe(place, {}).kind is not StorageKind.DATASET
 
 
-def test_many_places_are_probed_once_each(tmp_path: Path) -> None:
-    _write(tmp_path / "a.lance")
-    places = [str(tmp_path / name) for name in ("a.lance", "b.lance", "a.lance")]
-    found = storage.probe_many(places, {}, concurrency=2)
-    assert {Path(place).name: one.kind for place, one in found.items()} == {
-        "a.lance": StorageKind.DATASET,
-        "b.lance": StorageKind.NOTHING,
-    }
-    assert storage.probe_many([], {}) == {}
-
-
 def test_metadata_is_that_of_the_version_asked_for(tmp_path: Path) -> None:
     place = str(tmp_path / "a.lance")
     _write(tmp_path / "a.lance", rows=2)

@@ -183,7 +183,7 @@ class GlueBackend(Backend):
         """Return the property that shows the location of a database."""
         return frozenset({LOCATION})
 
-    def table_storage_options(self, table: LiveTable) -> dict[str, str]:
+    def table_storage_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
         """Return the configured options, with what the table's ``storage.*`` parameters say about opening it.
 
         They name no host (see :func:`own_options`).

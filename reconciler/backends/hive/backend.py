@@ -17,8 +17,10 @@ from reconciler.backends.hive.config import HiveConfig
 from reconciler.backends.hive.databases import Databases
 from reconciler.backends.hive.directories import Directories
 from reconciler.backends.hive.entries import (
+    DEFAULT_DATABASE,
     DatabaseName,
     foreign_table,
+    is_helper_name,
     is_helper_table,
     is_lance,
     namespace_of_database,
@@ -160,6 +162,13 @@ class HiveBackend(Backend):
         for name, live in zip(names, in_parallel(look, names, self.config.pool_size), strict=True):
             if live is not None:
                 yield name, live
+
+    def _names_of(self, databases: Iterable[DatabaseName]) -> list[str]:
+        """Return the names of the databases that count (see :meth:`_counting`); only those that may not are read."""
+        names = [name for name in databases if self._is_representable(name.name)]
+        doubtful = [name for name in names if name.name == DEFAULT_DATABASE or is_helper_name(name.name)]
+        wrong = set(doubtful) - {name for name, _ in self._counting(doubtful)}
+        return [name.name for name in names if name not in wrong]
 
     # ---- tables --------------------------------------------------------------------------------------------------
 

@@ -83,6 +83,9 @@ class Catalogs:
         catalog = catalog_of(name, properties)
         home = catalog.locationUri or location
         if home is None:
+            with suppress(NamespaceNotFoundError):
+                self._fetch(name)
+                raise NamespaceAlreadyExistsError(f"{self.impl}: catalog `{name}` already exists")
             raise InvalidInputError(
                 f"{self.impl}: catalog `{name}` needs a location: set `{CATALOG_LOCATION}`, or `root` in the config"
             )

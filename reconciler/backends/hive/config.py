@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, SecretStr, model_validator
@@ -30,6 +31,10 @@ def _address(uri: str) -> Address:
     parts = urlsplit(uri if "://" in uri else f"thrift://{uri}")
     if "@" in parts.netloc:
         raise ValueError("a metastore's URI holds no user information")
+    if parts.scheme in ("http", "https"):
+        raise ValueError(
+            "metastores over HTTP are not spoken; expected thrift://HOST:PORT, several separated by commas"
+        )
     if parts.scheme != "thrift" or not parts.hostname or parts.path.strip("/") or parts.query:
         raise ValueError("expected thrift://HOST:PORT, several separated by commas")
     return Address(parts.hostname, parts.port or _DEFAULT_PORT)
@@ -46,6 +51,11 @@ def _addresses(value: object) -> object:
 
 class HiveConfig(ServiceLimits, BackendConfig):
     """The keys of ``hive2`` and ``hive3``. Times are in seconds."""
+
+    elsewhere: ClassVar[Mapping[str, str]] = {
+        "delegation_token": "delegation tokens are not spoken: log in by `auth: kerberos` or `auth: plain`",
+        "zookeeper.*": "addresses are not asked of ZooKeeper: name the metastores in `uri`",
+    }
 
     credentials = frozenset({"ugi", "username", "password"})
 
@@ -95,10 +105,10 @@ class HiveConfig(ServiceLimits, BackendConfig):
             return self
         if len(given) < 2:
             raise ValueError("`auth: plain` needs `username` and `password`")
-        elsewhere = [address for address in self.uri if not is_loopback(address.host)]
-        if elsewhere and not (self.ssl or self.allow_unencrypted):
+        remote = [address for address in self.uri if not is_loopback(address.host)]
+        if remote and not (self.ssl or self.allow_unencrypted):
             raise ValueError(
-                f"`password` would go to {elsewhere[0]} unencrypted; set `ssl: true`, or "
+                f"`password` would go to {remote[0]} unencrypted; set `ssl: true`, or "
                 "`allow_unencrypted: true` where the network is trusted"
             )
         return self

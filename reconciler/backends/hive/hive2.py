@@ -55,7 +55,7 @@ class Hive2Backend(HiveBackend):
         self._require(parent)
         if parent:
             return []
-        return [name.name for name, _ in self._counting(self._all_databases())]
+        return self._names_of(self._all_databases())
 
     def _all_databases(self) -> Iterator[DatabaseName]:
         return (DatabaseName(None, name) for name in self._databases.names(None))

@@ -114,7 +114,7 @@ class Hive3Backend(HiveBackend):
         self._require(parent)
         if len(parent) > 1:
             return []
-        return [name.name for name, _ in self._counting(self._databases_in(parent))]
+        return self._names_of(self._databases_in(parent))
 
     def insert_namespace(
         self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None

@@ -173,6 +173,7 @@ class HttpClient:
         query: Mapping[str, str] | None = None,
         body: object = None,
         form: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
         errors: Mapping[int, type[BackendError]] | None = None,
         repeatable: bool | None = None,
     ) -> dict[str, Any]:
@@ -184,6 +185,7 @@ class HttpClient:
             doing: what the call is for, in words that end an error's prefix: "list the tables of `a$b`".
             query: appended to the path, percent-encoded here.
             body: sent as JSON when not None. ``form`` is sent as an HTML form instead (OAuth token requests).
+            headers: sent with this request, beside those of every one.
             errors: what statuses mean to this call, such as ``{404: TableNotFoundError}``.
             repeatable: whether it can be sent again whatever became of it; None for what its method says.
 
@@ -191,7 +193,9 @@ class HttpClient:
             BackendError: what the translator, ``errors`` or the status say; ServiceUnavailableError when no
                 answer came; InternalError when it is not a JSON object.
         """
-        answer, where = self._answer(method, path, doing, query, body, form, errors or {}, repeatable=repeatable)
+        answer, where = self._answer(
+            method, path, doing, query, body, form, errors or {}, headers, repeatable=repeatable
+        )
         return self._value(answer, where, dict)
 
     def pages(self, path: str, *, doing: str, query: Mapping[str, str] | None = None) -> Iterator[list[Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -15,11 +15,11 @@ from reconciler import locations
 from reconciler.backends.base import Backend
 from reconciler.backends.http import RetryPolicy, server_time
 from reconciler.backends.iceberg.config import IcebergConfig
-from reconciler.backends.iceberg.scan import UnreadableTable, all_tables, scan_warehouses
+from reconciler.backends.iceberg.scan import UnreadableTable, all_tables, listed_tables, scan_warehouses
 from reconciler.backends.iceberg.server import Server
 from reconciler.backends.iceberg.warehouse import SAFEGUARD, TABLE_TYPE, TableEntry, Warehouse
 from reconciler.backends.identifiers import require_kept
-from reconciler.backends.table_options import own_options
+from reconciler.backends.table_options import own_options, with_vended
 from reconciler.errors import (
     ConcurrentModificationError,
     InvalidInputError,
@@ -144,6 +144,11 @@ class IcebergBackend(Backend):
         """Return the names of all tables in ``parent``: only an entry says whether it is a Lance table."""
         return self._server.warehouse(parent[0]).tables(parent[1:]) if len(parent) > 1 else []
 
+    def tables_among(self, parent: Identifier, names: Sequence[str]) -> list[str]:
+        """Return those of ``names`` that are Lance tables: each is loaded."""
+        entries = listed_tables(self._server.warehouse(parent[0]), parent[1:], self.parallelism, names) if names else {}
+        return [name for name in names if name in entries and _is_lance(entries[name])]
+
     def foreign_objects(self, identifier: Identifier) -> list[str]:
         """Return the names of views, of tables of other formats and of those that cannot be read."""
         if len(identifier) < 2:
@@ -174,12 +179,16 @@ class IcebergBackend(Backend):
         """Return ``root`` followed by the whole identifier, None without a ``root``."""
         return None if self.config.root is None else locations.join(self.config.root, *identifier)
 
-    def table_storage_options(self, table: LiveTable) -> dict[str, str]:
+    def table_storage_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
         """Return the configured options, with what the table's ``storage.*`` properties say about opening it.
 
-        They name no host (see :func:`own_options`).
+        They name no host (see :func:`own_options`). Below them is what the service hands out for the table.
         """
-        return own_options(self.storage_options(), table.properties)
+        own = own_options(self.storage_options(), table.properties)
+        if not self.config.vend_credentials:
+            return own
+        warehouse, *levels, name = table.id
+        return with_vended(own, table, lambda: self._server.warehouse(warehouse).vended_options(levels, name))
 
     # ---- namespaces ----------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from reconciler.backends.config import BackendConfig, KeysOf, Root
 from reconciler.backends.http import Endpoint, Login, ServiceLimits, hold_secret, with_headers
+from reconciler.backends.table_options import VendsCredentials
 from reconciler.names import check_name
 
 __all__ = ["DEFAULT_SCOPE", "IcebergConfig"]
@@ -22,7 +23,7 @@ _S3_TABLES = "s3tables"
 _LONGEST_TIMEOUT_MS = 3_600_000
 
 
-class IcebergConfig(Login, ServiceLimits, BackendConfig):
+class IcebergConfig(Login, ServiceLimits, VendsCredentials, BackendConfig):
     """How to reach an Iceberg REST catalog. Time-outs are in milliseconds.
 
     ``oauth2_server_uri``, ``scope``, ``rest.*``, ``headers.*`` and ``warehouses`` go beyond the Lance specification:

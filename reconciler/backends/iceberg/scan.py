@@ -11,7 +11,7 @@ from reconciler.errors import NamespaceNotFoundError, PermissionDeniedError, Tab
 from reconciler.names import Identifier, Scope, check_name, join
 from reconciler.state import LiveNamespace, LiveTable, Snapshot
 
-__all__ = ["UnreadableTable", "all_tables", "scan_warehouses"]
+__all__ = ["UnreadableTable", "all_tables", "listed_tables", "scan_warehouses"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +97,15 @@ def all_tables(
     Raises:
         NamespaceNotFoundError: the service says that it does not exist.
     """
+    listed = [name for name in warehouse.tables(levels) if wanted is None or name in wanted]
+    return listed_tables(warehouse, levels, parallelism, listed)
+
+
+def listed_tables(
+    warehouse: Warehouse, levels: Sequence[str], parallelism: int, names: Sequence[str]
+) -> dict[str, TableEntry | UnreadableTable]:
+    """Return what :func:`all_tables` does of ``names``, which were listed; those gone since are left out."""
     place = _Place(warehouse, tuple(levels))
-    names = [name for name in warehouse.tables(levels) if wanted is None or name in wanted]
     entries = in_parallel(lambda name: _load_or_tell(place, name), names, parallelism)
     return {name: entry for name, entry in zip(names, entries, strict=True) if entry is not None}
 

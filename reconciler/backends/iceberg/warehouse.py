@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeGuard
 
 from reconciler.backends.http import HttpClient, Tagged, UnknownRouteError
 from reconciler.backends.iceberg.routes import Routes
+from reconciler.backends.iceberg.vending import ASKING, vended_options
 from reconciler.backends.identifiers import require_kept
 from reconciler.backends.paging import every_page
 from reconciler.errors import (
@@ -203,6 +204,23 @@ class Warehouse:
         if found.etag is not None:
             self._seen[path] = found
         return found.value
+
+    def vended_options(self, levels: Levels, name: str) -> dict[str, str]:
+        """Return the storage options that the service hands out for a table's data; none where it hands out none.
+
+        Raises:
+            TableNotFoundError: it, or its namespace, does not exist.
+        """
+        doing = f"ask for credentials for {self._called((*levels, name), 'table')}"
+        answer = self.http.json(
+            "GET",
+            self.routes.table(levels, name),
+            doing=doing,
+            query={"snapshots": "refs"},
+            headers=ASKING,
+            errors={404: TableNotFoundError},
+        )
+        return vended_options(answer, _entry(answer, doing).location)
 
     def create_table(self, levels: Levels, name: str, location: str, properties: Mapping[str, str]) -> TableEntry:
         """Create a Lance table's companion and return what the server made of it, location included.

@@ -23,6 +23,7 @@ from reconciler.backends.http import (
 from reconciler.backends.rest.config import RestConfig
 from reconciler.backends.rest.refusals import translate
 from reconciler.backends.rest.server import Server
+from reconciler.backends.table_options import with_vended
 from reconciler.concurrency import in_parallel
 from reconciler.errors import (
     BackendError,
@@ -122,6 +123,7 @@ class RestBackend(Backend):
         alters = offered >= _ALTERING
         return Capabilities(
             location_policy=LocationPolicy.ANY if self.config.root is None else LocationPolicy.UNDER_ROOT,
+            places_tables=self.config.root is None,
             table_markers=self.config.table_properties,
             alter_namespace=alters,
             alter_table=alters,
@@ -233,6 +235,13 @@ class RestBackend(Backend):
         if not names:
             self._server.require_namespace(parent)
         return names
+
+    def table_storage_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
+        """Return the configured options, above those that the server hands out for the table (see `with_vended`)."""
+        own = self.storage_options()
+        if not self.config.vend_credentials:
+            return own
+        return with_vended(own, table, lambda: self._server.storage_options(table.id))
 
     # ---- writing -------------------------------------------------------------------------------------------------
 

@@ -10,12 +10,13 @@ from pydantic import Field
 
 from reconciler.backends.config import BackendConfig, Root
 from reconciler.backends.http import Endpoint, Login, ServiceLimits, hold_secret, with_headers
+from reconciler.backends.table_options import VendsCredentials
 from reconciler.names import DELIMITER
 
 __all__ = ["RestConfig"]
 
 
-class RestConfig(Login, ServiceLimits, BackendConfig):
+class RestConfig(Login, ServiceLimits, VendsCredentials, BackendConfig):
     """How to reach a Lance namespace server. Time-outs are in seconds."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {

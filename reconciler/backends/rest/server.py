@@ -113,6 +113,15 @@ class Server:
         doing = f"read {_named('table', identifier)}"
         return _table(identifier, self._post("table", identifier, "describe", doing, {}, _MISSING_TABLE), doing)
 
+    def storage_options(self, identifier: Identifier) -> dict[str, str]:
+        """DescribeTable, for what the server hands out for opening the table."""
+        doing = f"ask for credentials for {_named('table', identifier)}"
+        answer = self._post("table", identifier, "describe", doing, {"vend_credentials": True}, _MISSING_TABLE)
+        options = answer.get("storage_options") or {}
+        if not isinstance(options, Mapping) or not all(isinstance(value, str) for value in options.values()):
+            raise InternalError(f"rest: {doing}: the storage options in the answer are not texts")
+        return dict(options)
+
     def has_table(self, identifier: Identifier) -> bool:
         """TableExists."""
         try:

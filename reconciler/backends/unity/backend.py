@@ -26,6 +26,7 @@ from reconciler.backends.http import (
     server_time,
 )
 from reconciler.backends.identifiers import require_kept
+from reconciler.backends.table_options import with_vended
 from reconciler.backends.unity import columns
 from reconciler.backends.unity.config import UnityConfig
 from reconciler.backends.unity.doubles import DoubledNameError, each_once, explained
@@ -327,6 +328,13 @@ class UnityBackend(Backend):
         """Return why the service takes no table at ``location``, or would write it in another way."""
         del identifier
         return problem_of(location)
+
+    def table_storage_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
+        """Return the configured options, above those that the service hands out for the table (see `with_vended`)."""
+        own = self.storage_options()
+        if not self.config.vend_credentials:
+            return own
+        return with_vended(own, table, lambda: self._service.vended_options(table.id, writes=writes))
 
     def direct_location(self, identifier: Identifier) -> str:
         """Return the place of a table made directly: below the current directory where there is no ``root``."""

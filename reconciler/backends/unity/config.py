@@ -10,6 +10,7 @@ from pydantic import Field, field_validator
 
 from reconciler.backends.config import BackendConfig, Root
 from reconciler.backends.http import Endpoint, Login, ServiceLimits
+from reconciler.backends.table_options import VendsCredentials
 from reconciler.backends.unity.names import name_problem
 
 __all__ = ["UnityConfig"]
@@ -18,7 +19,7 @@ _DATABRICKS = (".cloud.databricks.com", ".azuredatabricks.net", ".gcp.databricks
 """What the addresses of Databricks' workspaces end with, as its documentation lists them."""
 
 
-class UnityConfig(Login, ServiceLimits, BackendConfig):
+class UnityConfig(Login, ServiceLimits, VendsCredentials, BackendConfig):
     """How to reach one catalog of a Unity Catalog service. Time-outs are in seconds."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {

@@ -61,6 +61,9 @@ _STATUSES: Mapping[str, int] = {
 }
 """Codes that do not say what they are about: the call does, by the status that they stand for."""
 
+_MISSING = ("_DOES_NOT_EXIST", "_NOT_FOUND")
+"""How codes end that are about neither a namespace nor a table: the metastore, an external location, a credential."""
+
 _TOKEN = re.compile(r"\binvalid access token\b|\btoken\b.*\bexpir", re.IGNORECASE)
 """What is said of a token that is not, or no longer, good. Databricks says it with 403, and the number as the code."""
 _WORDS: Mapping[str, type[BackendError]] = {
@@ -83,4 +86,6 @@ def translate(refusal: Refusal) -> VendorError | None:
         return None
     text = f"{code}: {message}" if isinstance(message, str) and message else code
     kind = next((kind for words, kind in _WORDS.items() if code == "INTERNAL" and words in text), _KINDS.get(code))
+    if kind is None and code not in _STATUSES and code.endswith(_MISSING):
+        kind = InvalidInputError
     return VendorError(text, kind, _STATUSES.get(code))

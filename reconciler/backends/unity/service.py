@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from reconciler.errors import (
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
+    PermissionDeniedError,
     TableAlreadyExistsError,
     TableNotFoundError,
 )
@@ -35,6 +37,16 @@ _SERVERS_OWN_PAGE_SIZE = "0"
 
 _OTHER_KINDS = {"volumes": "/volumes", "functions": "/functions", "registered_models": "/models"}
 """What a schema holds beside tables: the key of the answer, and the route."""
+_CREDENTIALS = {
+    "aws_temp_credentials": {
+        "access_key_id": "aws_access_key_id",
+        "secret_access_key": "aws_secret_access_key",
+        "session_token": "aws_session_token",
+    },
+    "azure_user_delegation_sas": {"sas_token": "azure_storage_sas_token"},
+    "gcp_oauth_token": {"oauth_token": "google_storage_token"},
+}
+"""The credentials that it hands out, and pylance's names of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +151,25 @@ class UnityService:
         require_kept("unity", identifier, (*identifier[:-1], found.name))
         return found
 
+    def vended_options(self, identifier: Identifier, *, writes: bool) -> dict[str, str]:
+        """POST /temporary-table-credentials: the storage options that the service hands out for a table's data."""
+        table = self.table(identifier).row
+        if writes:
+            with suppress(PermissionDeniedError):
+                return self._credentials(identifier, table, "READ_WRITE")
+        return self._credentials(identifier, table, "READ")
+
+    def _credentials(self, identifier: Identifier, table: str, operation: str) -> dict[str, str]:
+        answer = self._http.json(
+            "POST",
+            "/temporary-table-credentials",
+            doing=f"ask for credentials for the table `{join(identifier)}`",
+            body={"table_id": table, "operation": operation},
+            errors={404: TableNotFoundError},
+            repeatable=True,
+        )
+        return dict(_options_in(answer))
+
     def others(self, schema: Identifier) -> Iterator[str]:
         """Yield the names of a schema's volumes, functions and models; a service without the route has none."""
         for key, route in _OTHER_KINDS.items():
@@ -215,6 +246,16 @@ class UnityService:
             return entries, _token(answer, entries, page)
 
         return every_page(f"unity: {doing}", fetch, lambda entry: (_name(entry, doing), _row(entry)))
+
+
+def _options_in(answer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the credentials that an answer holds for one of the three clouds, in pylance's words."""
+    for kind, names in _CREDENTIALS.items():
+        held = answer.get(kind)
+        for name, option in names.items():
+            value = held.get(name) if isinstance(held, Mapping) else None
+            if isinstance(value, str) and value:
+                yield option, value
 
 
 def _parent(schema: Identifier) -> dict[str, str]:

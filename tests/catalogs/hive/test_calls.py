@@ -402,7 +402,12 @@ def test_several_uris_in_one_text() -> None:
     ("properties", "message"),
     [
         ({}, "`uri` is missing"),
-        ({"uri": "http://a:1"}, "`uri`: expected thrift://HOST:PORT, several separated by commas"),
+        ({"uri": "http://a:1"}, "`uri`: metastores over HTTP are not spoken; expected thrift://HOST:PORT"),
+        (
+            {"uri": "thrift://a:1", "delegation_token": "x"},
+            "unknown key `delegation_token`; delegation tokens are not spoken",
+        ),
+        ({"uri": "a/b"}, "`uri`: expected thrift://HOST:PORT, several separated by commas"),
         ({"uri": ","}, "`uri`: expected thrift://HOST:PORT, several separated by commas"),
         ({"uri": "thrift://ann:pw@a:1"}, "`uri`: a metastore's URI holds no user information"),
         ({"uri": "a", "client.pool-size": "0"}, "`client.pool-size`: expected 1 or more"),

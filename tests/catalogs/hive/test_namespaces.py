@@ -12,6 +12,9 @@ from lance_namespace import CreateNamespaceRequest, ListNamespacesRequest, ListT
 
 from reconciler import locations
 from reconciler.backends.hive.backend import HiveBackend
+from reconciler.backends.hive.databases import Databases
+from reconciler.backends.hive.entries import DatabaseName
+from reconciler.backends.hive.gen.ttypes import Database
 from reconciler.backends.hive.hive3 import Hive3Backend
 from reconciler.errors import (
     InvalidInputError,
@@ -209,6 +212,13 @@ def test_a_catalog_without_root_needs_a_location(server: Metastore, catalogs: Hi
     without = Hive3Backend(uri=server.uri)
     with pytest.raises(InvalidInputError, match=r"set `catalog.location-uri`, or `root` in the config"):
         without.insert_namespace(("no_place",), {})
+    namespace = CatalogNamespace(without)
+    there = {"catalog.location-uri": f"{server.directory}/with_place"}
+    namespace.create_namespace(CreateNamespaceRequest(id=["with_place"], properties=there))
+    with pytest.raises(errors.NamespaceAlreadyExistsError):
+        namespace.create_namespace(CreateNamespaceRequest(id=["with_place"]))
+    namespace.create_namespace(CreateNamespaceRequest(id=["with_place"], mode="exist_ok"))
+    without.remove_namespace(("with_place",))
     without.close()
 
 
@@ -268,3 +278,22 @@ def test_hive2_shows_the_databases_of_the_catalog_hive_on_later_servers(server: 
     backend.remove_namespace((name,))
     backend.close()
     above.close()
+
+
+def test_a_page_of_names_takes_as_many_calls_as_one_list(
+    database: Identifier, backend: HiveBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(12):
+        backend.insert_namespace(_sibling(database), {})
+    fetched: list[DatabaseName] = []
+    fetch = Databases.fetch
+
+    def counted(self: Databases, name: DatabaseName) -> Database:
+        fetched.append(name)
+        return fetch(self, name)
+
+    monkeypatch.setattr(Databases, "fetch", counted)
+    namespace = CatalogNamespace(backend)
+    page = namespace.list_namespaces(ListNamespacesRequest(id=list(database[:-1]), limit=10))
+    assert len(page.namespaces) == 10
+    assert {one.name for one in fetched} <= {"default"}

@@ -14,12 +14,22 @@ from pathlib import Path
 import pytest
 
 from reconciler.backends.unity import UnityBackend
+from tests.servers import s3
 from tests.servers.unity import ReferenceServer, reference_server, unity_home
 from tests.servers.unity_contract import API, ISSUER, Contract, jwt
 from tests.servers.unity_contract_server import UnityServer, serving
 
 CATALOG = "main"
 TOKEN = jwt(ISSUER)
+SETTINGS = {
+    "s3.bucketPath.0": f"s3://{s3.BUCKET}",
+    "s3.region.0": "us-east-1",
+    "s3.accessKey.0": s3.KEY,
+    "s3.secretKey.0": s3.SECRET,
+    "s3.sessionToken.0": s3.TOKEN,
+}
+SESSIONS = {f"s3://{s3.BUCKET}/": {"access_key_id": s3.KEY, "secret_access_key": s3.SECRET, "session_token": s3.TOKEN}}
+"""The reference server hands out this session for a bucket; a role it would assume at AWS."""
 
 
 @dataclass
@@ -78,14 +88,14 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReferenceSer
     if home is None:
         yield None
     else:
-        with reference_server(home, tmp_path_factory.mktemp("unity")) as server:
+        with reference_server(home, tmp_path_factory.mktemp("unity"), SETTINGS) as server:
             yield server
 
 
 @pytest.fixture
 def unity(reference: ReferenceServer | None) -> Iterator[Unity]:
     """The reference server."""
-    yield from _started(reference or Contract(authorization=True))
+    yield from _started(reference or Contract(authorization=True, sessions=SESSIONS))
 
 
 @pytest.fixture

@@ -67,6 +67,8 @@ def refusal(unity: Unity, call: str, status: int, body: Mapping[str, object] | s
         ("GET /catalogs", 404, "CATALOG_NOT_FOUND", NamespaceNotFoundError),
         ("GET /schemas/", 404, "SCHEMA_NOT_FOUND", NamespaceNotFoundError),
         ("GET /schemas/", 404, "SCHEMA_DOES_NOT_EXIST", NamespaceNotFoundError),
+        ("GET /schemas/", 404, "METASTORE_DOES_NOT_EXIST", InvalidInputError),
+        ("GET /schemas/", 404, "EXTERNAL_LOCATION_DOES_NOT_EXIST", InvalidInputError),
         ("GET /schemas/", 404, "NOT_FOUND", NamespaceNotFoundError),
         ("GET /schemas?", 404, "CATALOG_NOT_FOUND", NamespaceNotFoundError),
         ("GET /tables/", 404, "TABLE_NOT_FOUND", TableNotFoundError),

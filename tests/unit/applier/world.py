@@ -140,9 +140,6 @@ class FakeStorage:
         schema = self.datasets.get(place)
         return Storage(StorageKind.NOTHING) if schema is None else Storage(StorageKind.DATASET, schema)
 
-    def probe_many(self, places: Iterable[str], options: Mapping[str, str], concurrency: int = 1) -> dict[str, Storage]:
-        return {place: self.probe(place, options) for place in places}
-
     def create_empty(self, location: str, schema: Schema, options: Mapping[str, str]) -> None:
         place = locations.normalise(location)
 
@@ -180,7 +177,7 @@ class FakeStorage:
     @contextmanager
     def installed(self) -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
-            for name in ("probe", "probe_many", "create_empty", "is_fresh", "add_columns", "relax_columns"):
+            for name in ("probe", "create_empty", "is_fresh", "add_columns", "relax_columns"):
                 patch.setattr(storage, name, getattr(self, name))
             yield
 

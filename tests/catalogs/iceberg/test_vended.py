@@ -1,0 +1,102 @@
+"""Credentials that an Iceberg REST catalog hands out with a table.
+
+Neither of the two servers hands any out, so the answers are scripted: `storage-credentials` and `config` of
+LoadTableResult, as the OpenAPI document of the Iceberg REST catalog describes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reconciler.backends.iceberg import IcebergBackend
+from reconciler.backends.iceberg.vending import vended_options
+from tests.catalogs.iceberg.scripted import Answer, Request, Scripted, error, scripted, table
+from tests.catalogs.vending import assert_credentials_are_used, assert_own_credentials_win, wrong_environment
+from tests.servers.s3 import BUCKET, KEY, SECRET, TOKEN, GuardedS3, guarded_s3
+
+TABLE = ("ware", "n", "t")
+ROUTE = "/v1/ware/namespaces/n"
+
+
+@pytest.fixture
+def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[GuardedS3]:
+    wrong_environment(monkeypatch)
+    with guarded_s3() as server:
+        yield server
+
+
+@pytest.fixture
+def server(s3: GuardedS3) -> Iterator[Scripted]:
+    held = {"s3.access-key-id": KEY, "s3.secret-access-key": SECRET, "s3.session-token": TOKEN}
+    wrong = {"s3.access-key-id": "AKIAOTHER", "s3.secret-access-key": "other"}
+    location = f"s3://{BUCKET}/t.lance"
+
+    def load(request: Request) -> Answer:
+        entry = table(location)
+        if request.headers.get("X-Iceberg-Access-Delegation") != "vended-credentials":
+            return Answer(entry)
+        where = {"s3.endpoint": s3.endpoint, "client.region": "us-east-1", "s3.path-style-access": "true"}
+        credentials = [
+            {"prefix": f"s3://{BUCKET}/", "config": wrong},
+            {"prefix": location, "config": held},
+            {"prefix": "s3://another/", "config": wrong},
+        ]
+        return Answer({**entry, "config": where, "storage-credentials": credentials})
+
+    def below(request: Request) -> Answer:
+        return Answer({"namespaces": [] if "parent=" in request.query else [["n"]]})
+
+    with scripted() as server:
+        server.routes |= {
+            "GET /v1/ware/namespaces": below,
+            f"GET {ROUTE}": Answer({"namespace": ["n"], "properties": {}}),
+            f"GET {ROUTE}/tables": Answer({"identifiers": [{"namespace": ["n"], "name": "t"}]}),
+            f"GET {ROUTE}/tables/t": load,
+            f"POST {ROUTE}/tables/t": Answer(table(location)),
+        }
+        yield server
+
+
+def test_they_open_the_table(s3: GuardedS3, server: Scripted, tmp_path: Path) -> None:
+    location = s3.write("t")
+    config = {"endpoint": server.url, "storage.client_max_retries": "0"}
+    assert_credentials_are_used("iceberg", config, TABLE, location, s3, tmp_path)
+
+
+def test_those_of_the_manifest_win(s3: GuardedS3, server: Scripted) -> None:
+    s3.write("t")
+    where = {f"storage.{key}": value for key, value in s3.where.items()}
+    assert_own_credentials_win("iceberg", {"endpoint": server.url, **where}, TABLE, s3)
+
+
+def test_they_are_asked_for_only_where_storage_is_opened(server: Scripted) -> None:
+    backend = IcebergBackend(endpoint=server.url, warehouses="ware")
+
+    def asked() -> int:
+        return len([one for one in server.seen if "X-Iceberg-Access-Delegation" in one.headers])
+
+    loaded = backend.scan().tables[TABLE]
+    assert asked() == 0
+    backend.table_storage_options(loaded)
+    assert asked() == 1
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 500])
+def test_a_server_that_hands_out_none_leaves_it_to_the_environment(server: Scripted, status: int) -> None:
+    backend = IcebergBackend(endpoint=server.url, max_retries="0")
+    loaded = backend.load_table(TABLE)
+    server.routes[f"GET {ROUTE}/tables/t"] = error(status, "ForbiddenException", f"none for {SECRET}")
+    assert backend.table_storage_options(loaded) == {}
+
+
+def test_the_other_clouds_in_pylances_words() -> None:
+    google = {"config": {"gcs.oauth2.token": "ya29", "gcs.project-id": "p"}}
+    azure = {"config": {"adls.sas-token.lake.dfs.core.windows.net": "sig=1"}, "storage-credentials": None}
+    assert vended_options(google, "gs://lake/t") == {"google_storage_token": "ya29"}
+    assert vended_options(azure, "abfss://c@lake.dfs.core.windows.net/t") == {
+        "azure_storage_account_name": "lake",
+        "azure_storage_sas_token": "sig=1",
+    }

@@ -1,0 +1,92 @@
+"""Tables that name no location, on a server that says where each goes: planned, made, and told where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+import reconciler
+from reconciler.applier import Status
+from reconciler.planner.entries import Action
+from reconciler.planner.plan import Plan
+from reconciler.state import StorageKind
+from tests.catalogs.rest.conftest import Server
+from tests.servers.lance_rest import Request, scripted
+
+_TABLES = """
+    namespaces:
+      n:
+        tables:
+          declared: {}
+          made: {schema: [{name: id, type: int64}]}
+"""
+
+
+def _manifest(folder: Path, tables: str = _TABLES, **config: str) -> reconciler.Manifest:
+    lines = "".join(f"      {key}: {value!r}\n" for key, value in config.items() if key != "root")
+    file = folder / "lancens.yaml"
+    file.write_text(f"version: 1\nname: placed\ncatalogs:\n  main:\n    impl: rest\n    config:\n{lines}{tables}")
+    return reconciler.load(file)
+
+
+def _of_tables(plan: Plan) -> dict[tuple[str, ...], tuple[Action, str | None]]:
+    return {
+        change.identifier: (change.action, change.after.location if change.after else None)
+        for change in plan.changes
+        if change.kind == "table"
+    }
+
+
+def test_the_server_says_where_and_apply_tells(either: Server, tmp_path: Path) -> None:
+    manifest = _manifest(tmp_path, **either.config)
+    plan = reconciler.plan(manifest)
+    assert not plan.blocked
+    assert _of_tables(plan) == {
+        ("n", "declared"): (Action.DECLARE_TABLE, None),
+        ("n", "made"): (Action.CREATE_TABLE, None),
+    }
+    saved = tmp_path / "plan.json"
+    saved.write_text(plan.model_dump_json())
+    report = reconciler.apply(plan, manifest, journal=tmp_path / "journal")
+    assert report.ok, report.results
+    connected = either.connect()
+    for result in report.results:
+        if result.change.kind == "table":
+            place = connected.load_table(result.change.identifier).location
+            assert result.note == f"the service put it at {place}"
+    made = connected.load_table(("n", "made")).location
+    assert lance.dataset(made).schema.names == ["id"]
+    assert not reconciler.plan(manifest).changes
+    again = reconciler.apply(Plan.model_validate_json(saved.read_text()), manifest, journal=tmp_path / "journal")
+    assert {result.status for result in again.results} == {Status.ALREADY}
+
+
+@pytest.mark.parametrize("block", ["{}", "{schema: [{name: id, type: int64}]}"])
+def test_an_entry_that_would_show_other_data_is_taken_back(tmp_path: Path, block: str) -> None:
+    lance.write_dataset(pa.table({"old": [1]}), tmp_path / "old.lance")
+    entered: list[str] = []
+
+    def answer(request: Request) -> tuple[int, object]:
+        if request.path.endswith("/list"):
+            return 200, {"tables": list(entered) if "/table/" in request.path else [], "namespaces": []}
+        if request.path.endswith("/declare"):
+            entered.append("t")
+        if request.path.endswith("/deregister"):
+            entered.remove("t")
+            return 200, {}
+        if "/table/" in request.path and not entered:
+            return 404, {"error": "no", "code": 4}
+        return 200, {"location": str(tmp_path / "old.lance"), "properties": {}}
+
+    with scripted(answer) as server:
+        manifest = _manifest(tmp_path, f"    tables: {{t: {block}}}", uri=server.url, table_properties="false")
+        plan = reconciler.plan(manifest)
+        assert [change.storage for change in plan.changes] == [StorageKind.NOTHING]
+        report = reconciler.apply(plan, manifest, journal=tmp_path / "journal")
+    (result,) = report.results
+    assert result.status is Status.FAILED
+    assert result.message.endswith("which now holds a Lance dataset; that entry is taken back")
+    assert entered == []

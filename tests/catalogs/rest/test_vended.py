@@ -1,0 +1,60 @@
+"""Credentials that a Lance namespace server hands out: pylance's own, over S3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import lance.namespace
+import pytest
+
+from reconciler.backends.rest import RestBackend
+from tests.catalogs.vending import assert_credentials_are_used, assert_own_credentials_win, wrong_environment
+from tests.servers.lance_rest import scripted
+from tests.servers.s3 import BUCKET, GuardedS3, guarded_s3
+
+TABLE = ("clicks",)
+
+
+@pytest.fixture
+def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[GuardedS3]:
+    wrong_environment(monkeypatch)
+    with guarded_s3() as server:
+        yield server
+
+
+@pytest.fixture
+def config(s3: GuardedS3) -> Iterator[dict[str, str]]:
+    """A server that answers DescribeTable with the options that it opens its own storage with."""
+    options = {f"storage.{key}": value for key, value in {**s3.where, **s3.vended}.items()}
+    served = {"root": f"s3://{BUCKET}", "vend_input_storage_options": "true", **options}
+    with lance.namespace.RestAdapter("dir", served, port=0) as server:
+        yield {"uri": f"http://127.0.0.1:{server.port}", "table_properties": "false"}
+
+
+def test_they_open_the_table(s3: GuardedS3, config: dict[str, str], tmp_path: Path) -> None:
+    location = s3.write(TABLE[0])
+    assert_credentials_are_used("rest", config, TABLE, location, s3, tmp_path)
+
+
+def test_those_of_the_manifest_win(s3: GuardedS3, config: dict[str, str]) -> None:
+    s3.write(TABLE[0])
+    where = {f"storage.{key}": value for key, value in s3.where.items()}
+    assert_own_credentials_win("rest", {**config, **where}, TABLE, s3)
+
+
+def test_they_are_asked_for_only_where_storage_is_opened() -> None:
+    with scripted(lambda _: (200, {"tables": ["t"], "namespaces": [], "location": "s3://lake/t"})) as server:
+        backend = RestBackend(uri=server.url)
+        backend.scan()
+        assert not [one for one in server.requests if one.body and one.body.get("vend_credentials")]
+        backend.table_storage_options(backend.load_table(("t",)))
+        assert len([one for one in server.requests if one.body and one.body.get("vend_credentials")]) == 1
+
+
+def test_without_credentials_no_host_is_taken() -> None:
+    """Those of the environment go where they always did, and not to where the server says."""
+    answer = {"location": "s3://lake/t", "storage_options": {"endpoint": "http://elsewhere", "region": "eu-west-1"}}
+    with scripted(lambda _: (200, answer)) as server:
+        backend = RestBackend(uri=server.url)
+        assert backend.table_storage_options(backend.load_table(("t",))) == {"region": "eu-west-1"}

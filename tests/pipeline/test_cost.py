@@ -1,0 +1,63 @@
+"""What an audit costs beside starting Spark, in CPU seconds of all processes, measured in the same run."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+
+from reconciler.backends.dir import DirBackend
+
+PLAIN = """\
+from pyspark.sql import SparkSession
+
+def same(batches):
+    yield from batches
+
+builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+spark = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
+frame = spark.createDataFrame([(number, str(number)) for number in range(5)], "a long, b string")
+assert frame.mapInArrow(same, frame.schema).count() == 5
+gateway = spark.sparkContext._gateway
+spark.stop()
+gateway.proc.stdin.close()
+gateway.proc.wait()  # or nobody is told what the JVM took
+"""
+AUDIT = "from reconciler.cli import main; main()"
+
+
+def cpu_of(folder: Path, *arguments: str) -> float:
+    """Return the CPU seconds of a Python and of all that it starts."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def test_an_audit_of_five_tables_costs_at_most_twice_a_start_of_spark(java: None, tmp_path: Path) -> None:
+    backend = DirBackend(root=str(tmp_path / "lake"))
+    backend.insert_namespace(("a",), {})
+    for number in range(5):
+        place = backend.default_location(("a", f"t{number}"))
+        lance.write_dataset(pa.table({"id": range(10)}), place)
+        backend.insert_table(("a", f"t{number}"), place, {})
+    (tmp_path / "lancens.yaml").write_text(
+        "version: 1\nname: store\ncatalogs:\n  lake: {impl: dir, config: {root: ./lake}}\n"
+    )
+    start = cpu_of(tmp_path, "-c", PLAIN)
+    audit = cpu_of(tmp_path, "-c", AUDIT, "audit", "--master", "local[2]", "--out", "report", "--fail-on", "never")
+    print(f"start {start:.1f} s, audit {audit:.1f} s: {audit / start:.2f}")
+    assert audit <= 2 * start

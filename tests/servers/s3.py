@@ -1,0 +1,93 @@
+"""moto's S3 behind a guard: it takes requests that are signed with one key, and refuses every other one."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import lance
+import pyarrow as pa
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from werkzeug.serving import make_server
+
+__all__ = ["BUCKET", "KEY", "SECRET", "TOKEN", "GuardedS3", "guarded_s3"]
+
+BUCKET = "vended"
+KEY, SECRET, TOKEN = "ASIAVENDEDVENDED0001", "vended-secret-7b2f51c0", "vended-session-token-90aa"
+
+_CREDENTIAL = re.compile(r"Credential=([^/]*)/")
+_DENIED = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
+
+
+@dataclass
+class GuardedS3:
+    """``seen`` are the access key and the session token of each request, refused ones included."""
+
+    endpoint: str
+    seen: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def where(self) -> dict[str, str]:
+        """The storage options that hold no credential."""
+        return {"endpoint": self.endpoint, "region": "us-east-1", "allow_http": "true", "client_max_retries": "0"}
+
+    @property
+    def vended(self) -> dict[str, str]:
+        """Those that are taken, under pylance's names."""
+        return {"aws_access_key_id": KEY, "aws_secret_access_key": SECRET, "aws_session_token": TOKEN}
+
+    def write(self, name: str) -> str:
+        """Write a dataset of two rows; return its location, and forget how."""
+        place = f"s3://{BUCKET}/{name}.lance"
+        rows, options = pa.table({"id": [1, 2]}), {**self.where, **self.vended}
+        # moto keeps what earlier tests wrote.
+        lance.write_dataset(rows, place, mode="overwrite", storage_options=options)
+        self.seen.clear()
+        return place
+
+
+@contextmanager
+def guarded_s3() -> Iterator[GuardedS3]:
+    """Run the server, with :data:`BUCKET` in it, until the block ends."""
+    inner: Any = DomainDispatcherApplication(create_backend_app)
+    seen: list[tuple[str, str]] = []
+
+    def guarded(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        signed = _CREDENTIAL.search(environ.get("HTTP_AUTHORIZATION", ""))
+        seen.append((signed[1] if signed else "", environ.get("HTTP_X_AMZ_SECURITY_TOKEN", "")))
+        if seen[-1] != (KEY, TOKEN):
+            environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+            start("403 Forbidden", [("Content-Type", "application/xml"), ("Content-Length", str(len(_DENIED)))])
+            return [_DENIED]
+        answer: Iterable[bytes] = inner(environ, start)
+        return answer
+
+    server = make_server("127.0.0.1", 0, guarded, threaded=True, request_handler=MotoRequestHandler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    found = GuardedS3(f"http://127.0.0.1:{server.server_port}", seen)
+    try:
+        _make_bucket(found.endpoint)
+        yield found
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _make_bucket(endpoint: str) -> None:
+    import boto3
+
+    client: Any = boto3.client(
+        "s3",
+        endpoint_url=endpoint,
+        region_name="us-east-1",
+        aws_access_key_id=KEY,
+        aws_secret_access_key=SECRET,
+        aws_session_token=TOKEN,
+    )
+    client.create_bucket(Bucket=BUCKET)
