@@ -53,28 +53,36 @@ def _read_beside(
 ) -> Generator[tuple[str, ApartContent | None], None, None]:
     context = multiprocessing.get_context("fork")
     workers = []
+    receivers: list[Connection] = []
     try:
         for first in range(number):
             receiver, sender = context.Pipe(duplex=False)
-            process = context.Process(target=_read_share, args=(reader, tasks[first::number], sender), daemon=True)
+            receivers.append(receiver)
+            arguments = (reader, tasks[first::number], sender, receivers)
+            process = context.Process(target=_read_share, args=arguments, daemon=True)
             process.start()
-            workers.append((process, receiver))
             sender.close()
+            workers.append(process)
         for position, (_, catalog) in enumerate(tasks):
             try:
-                yield catalog, workers[position % number][1].recv()
+                yield catalog, receivers[position % number].recv()
             except EOFError:
                 yield catalog, None
     finally:
-        for process, receiver in workers:
+        for receiver in receivers:
             receiver.close()
+        for process in workers:
             process.kill()
             process.join()
 
 
-def _read_share(reader: ApartReader, tasks: Sequence[_Task], sender: Connection) -> None:
-    """Read some files and send what they say. It ends when nobody waits for that any more."""
+def _read_share(
+    reader: ApartReader, tasks: Sequence[_Task], sender: Connection, receivers: Sequence[Connection]
+) -> None:
+    """Read some files and send what they say. It ends when nobody waits for that any more, killed or not."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that waits for this one is interrupted as well
+    for receiver in receivers:  # copies: while one is open, nothing tells that the others are gone
+        receiver.close()
     try:
         for file, catalog in tasks:
             sender.send(reader.read(file, catalog))

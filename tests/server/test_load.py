@@ -8,13 +8,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import lance
+import pyarrow as pa
 import pytest
 
+from reconciler.backends.dir import DirBackend
+from reconciler.server import OneCatalog
 from tests.server.client import Api
 from tests.server.command import resident_kilobytes, started
+from tests.servers.lance_rest import served
 from tests.soak import count
 
 CLIENTS = 64
@@ -114,3 +120,29 @@ def test_2000_clients_at_once_are_all_answered(tmp_path: Path) -> None:
         assert found["health"].keys() == {"200"}
         assert resident_kilobytes(process) < before + 30_000
     assert "Traceback" not in (tmp_path / "serve.log").read_text()
+
+
+def test_writes_of_a_directory_that_come_at_once_share_a_commit_and_each_gets_its_own_answer(tmp_path: Path) -> None:
+    backend = DirBackend(root=str(tmp_path))
+    backend.insert_namespace(("a",), {})
+    manifest = backend._manifest
+    names = ("a%24t", "a%24t", "a%24u", "missing%24t")
+    requests: list[tuple[str, dict[str, str]]] = [(f"/v1/table/{name}/declare", {}) for name in names]
+    requests += [("/v1/namespace/b/create", {}), ("/v1/namespace/missing/drop", {})]
+    requests += [("/v1/table/a%24v/register", {"location": "v.lance"})]
+    lance.write_dataset(pa.table({"id": [1]}), str(tmp_path / "v.lance"))
+
+    def versions() -> int:
+        return len(lance.dataset(str(tmp_path / "__manifest")).versions())
+
+    before = versions()
+    with served(OneCatalog(backend)) as url, ThreadPoolExecutor(len(requests)) as clients:
+        with manifest._lock:
+            sent = [clients.submit(Api(url), "POST", path, body) for path, body in requests]
+            while len(manifest._waiting) < len(requests) - 1:  # what drops asks for the namespace before
+                threading.Event().wait(0.001)
+        first, again, *others = [one.result().status for one in sent]
+    assert sorted((first, again)) == [200, 409]
+    assert others == [200, 404, 200, 404, 200]
+    assert versions() == before + 1
+    assert sorted(backend.scan().tables) == [("a", "t"), ("a", "u"), ("a", "v")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -19,11 +20,11 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere all f
 FILES = 5
 
 
-def manifest(folder: Path, team: str = "") -> Path:
+def manifest(folder: Path, team: str = "", tables: int = 3) -> Path:
     (folder / "teams").mkdir()
     for number in range(FILES):
-        tables = "".join(f"          t{table}: {{properties: {{tier: gold}}}}\n" for table in range(3))
-        text = f"catalogs:\n  lake:\n    namespaces:\n      n{number}:\n        tables:\n{tables}"
+        blocks = "".join(f"          t{table}: {{properties: {{tier: gold}}}}\n" for table in range(tables))
+        text = f"catalogs:\n  lake:\n    namespaces:\n      n{number}:\n        tables:\n{blocks}"
         (folder / f"teams/{number}.yaml").write_text(text if number != 2 else text + team)
     main = folder / "lancens.yaml"
     main.write_text(
@@ -77,3 +78,21 @@ def test_no_process_stays_when_the_rest_is_not_wanted(tmp_path: Path) -> None:
         assert [content is None for _, content in (next(contents), next(contents), next(contents))][-1]
         assert multiprocessing.active_children()
     assert not multiprocessing.active_children()
+
+
+def test_no_process_stays_when_the_one_that_waits_is_killed(tmp_path: Path) -> None:
+    code = (
+        "import os, sys; from reconciler.manifest import load_in_parts, workers\n"
+        "parts = load_in_parts(sys.argv[1])\n"
+        "contents = workers.read_apart(parts.reader, parts.files, 2)\n"
+        "next(contents)\n"
+        "print(*(one.pid for one in workers.multiprocessing.active_children()), flush=True)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    path = manifest(tmp_path, tables=2_000)  # more than a pipe holds
+    # The end of what they print comes when the last process is gone.
+    killed = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert killed.returncode == -9
+    assert len(killed.stdout.split()) == 2
