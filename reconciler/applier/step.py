@@ -66,20 +66,18 @@ class Target(Generic[LiveT]):
         Raises:
             StaleError: it is neither.
         """
-        if self.precondition is Precondition.STALE:
-            raise StaleError(f"moved: {stale_text(self.change, self.change.before, self._view(self.live))}")
+        self._expect(self.live)
 
     def checked_on_commit(self) -> Target[LiveT]:
         """Return the target with a catalog that looks again in the commit itself, where it is one that can.
 
         What it finds there may be as this change leaves it: a step can write more than once.
         """
+        return replace(self, backend=self.backend.checking(self._expect))
 
-        def check(found: LiveNamespace | LiveTable) -> None:
-            if self._precondition_of(found) is Precondition.STALE:
-                raise StaleError(f"moved: {stale_text(self.change, self.change.before, self._view(found))}")
-
-        return replace(self, backend=self.backend.checking(check))
+    def _expect(self, found: LiveNamespace | LiveTable | None) -> None:
+        if self._precondition_of(found) is Precondition.STALE:
+            raise StaleError(f"moved: {stale_text(self.change, self.change.before, self._view(found))}")
 
     def accept(self, found: LiveT | None, error: BackendError) -> LiveT:
         """Return ``found``, which has the name that a creation was refused with ``error``, when it is equal.

@@ -42,18 +42,19 @@ def own_options(configured: Mapping[str, str], properties: Mapping[str, str]) ->
 
 
 def with_vended(
-    configured: Mapping[str, str], table: LiveTable, ask: Callable[[], Mapping[str, str]]
+    config: VendsCredentials, configured: Mapping[str, str], table: LiveTable, ask: Callable[[], Mapping[str, str]]
 ) -> dict[str, str]:
     """Return the options for opening the dataset of ``table``: what ``ask`` hands out for it, below those configured.
 
-    Nothing is asked for a table on this machine, nor where the ``configured`` options say who opens: credentials of two
-    kinds are not mixed. Where the service hands out none, for whatever reason of its own, those of the environment are
-    left to open it; they go to no host that the service names.
+    Nothing is asked where ``config`` says so, for a table on this machine, nor where the ``configured`` options say who
+    opens: credentials of two kinds are not mixed. Where the service hands out none, for whatever reason of its own,
+    those of the environment are left to open it; they go to no host that the service names.
 
     Raises:
         UnauthenticatedError, ThrottlingError, ServiceUnavailableError: the service did not come to an answer.
     """
-    if storage.local_path(table.location) is not None or _says_who_opens(configured):
+    is_local = storage.local_path(table.location) is not None
+    if not config.vend_credentials or is_local or _says_who_opens(configured):
         return dict(configured)
     try:
         vended = ask()

@@ -10,9 +10,10 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from reconciler.server.settings import MOST_REQUESTS
+
 __all__ = ["BACKLOG", "Waits", "protocol", "room"]
 
-_MOST_CONNECTIONS = 2048
 BACKLOG = 128
 """How many connections are taken at a time, before the oldest of those there are can be closed for them."""
 
@@ -44,8 +45,8 @@ def room() -> int:
 
         allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         if allowed != resource.RLIM_INFINITY:
-            return max(16, min(_MOST_CONNECTIONS, allowed - _OWN_FILES))
-    return _MOST_CONNECTIONS
+            return max(16, min(MOST_REQUESTS, allowed - _OWN_FILES))
+    return MOST_REQUESTS
 
 
 def protocol(waits: Waits, most: int) -> type[H11Protocol]:

@@ -9,6 +9,8 @@ from reconciler.server.tokens import Tokens
 __all__ = ["Settings"]
 
 MIB = 1024 * 1024
+MOST_REQUESTS = 2048
+"""How many requests are taken at once, each on a connection of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,5 +32,5 @@ class Settings:
     ready_seconds: float = 5.0
     head_seconds: float = 10.0
     idle_seconds: float = 30.0
-    max_requests: int = 2048
+    max_requests: int = MOST_REQUESTS
     hosts: frozenset[str] | None = None

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ import lance
 import lance_namespace
 import pytest
 from lance_namespace import ListTablesRequest
-from moto.server import ThreadedMotoServer
 
 from reconciler.applier import read_journal
 from tests.cli.running import lancens
@@ -88,15 +87,6 @@ class Catalog:
         storage = {f"storage.{key}": value for key, value in self.options.items()}
         client = lance_namespace.connect("dir", {"root": self.root, **storage})
         return sorted(client.list_tables(ListTablesRequest(id=["a"])).tables)
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
 
 
 def _killed_and_finished(

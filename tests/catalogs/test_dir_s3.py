@@ -14,7 +14,6 @@ import boto3
 import lance
 import pyarrow as pa
 import pytest
-from moto.server import ThreadedMotoServer
 
 import reconciler
 from reconciler import locations, storage
@@ -29,15 +28,6 @@ BUCKET = "lake"
 SECRET = "wJalrXUtnFEMIK7MDENG"
 SAMPLE = ("a_scan_is_what_a_walk_finds", "cascade_deregisters_and_keeps_data", "pylance_writes_and_reads")
 CHECKS = [check for check in checks() if check.name in SAMPLE or count(0, 1)]
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    _, port = server.get_host_and_port()
-    yield f"http://127.0.0.1:{port}"
-    server.stop()
 
 
 @pytest.fixture(scope="module")

@@ -185,10 +185,10 @@ class IcebergBackend(Backend):
         They name no host (see :func:`own_options`). Below them is what the service hands out for the table.
         """
         own = own_options(self.storage_options(), table.properties)
-        if not self.config.vend_credentials:
-            return own
         warehouse, *levels, name = table.id
-        return with_vended(own, table, lambda: self._server.warehouse(warehouse).vended_options(levels, name))
+        return with_vended(
+            self.config, own, table, lambda: self._server.warehouse(warehouse).vended_options(levels, name)
+        )
 
     # ---- namespaces ----------------------------------------------------------------------------------------------
 

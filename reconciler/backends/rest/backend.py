@@ -238,10 +238,7 @@ class RestBackend(Backend):
 
     def table_storage_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
         """Return the configured options, above those that the server hands out for the table (see `with_vended`)."""
-        own = self.storage_options()
-        if not self.config.vend_credentials:
-            return own
-        return with_vended(own, table, lambda: self._server.storage_options(table.id))
+        return with_vended(self.config, self.storage_options(), table, lambda: self._server.storage_options(table.id))
 
     # ---- writing -------------------------------------------------------------------------------------------------
 

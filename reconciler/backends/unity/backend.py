@@ -331,10 +331,9 @@ class UnityBackend(Backend):
 
     def table_storage_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
         """Return the configured options, above those that the service hands out for the table (see `with_vended`)."""
-        own = self.storage_options()
-        if not self.config.vend_credentials:
-            return own
-        return with_vended(own, table, lambda: self._service.vended_options(table.id, writes=writes))
+        return with_vended(
+            self.config, self.storage_options(), table, lambda: self._service.vended_options(table.id, writes=writes)
+        )
 
     def direct_location(self, identifier: Identifier) -> str:
         """Return the place of a table made directly: below the current directory where there is no ``root``."""

@@ -14,22 +14,15 @@ import pytest
 from reconciler.backends.iceberg import IcebergBackend
 from reconciler.backends.iceberg.vending import vended_options
 from tests.catalogs.iceberg.scripted import Answer, Request, Scripted, error, scripted, table
-from tests.catalogs.vending import assert_credentials_are_used, assert_own_credentials_win, wrong_environment
-from tests.servers.s3 import BUCKET, KEY, SECRET, TOKEN, GuardedS3, guarded_s3
+from tests.catalogs.vending import assert_credentials_are_used, assert_own_credentials_win
+from tests.servers.s3 import BUCKET, KEY, SECRET, TOKEN, GuardedS3
 
 TABLE = ("ware", "n", "t")
 ROUTE = "/v1/ware/namespaces/n"
 
 
 @pytest.fixture
-def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[GuardedS3]:
-    wrong_environment(monkeypatch)
-    with guarded_s3() as server:
-        yield server
-
-
-@pytest.fixture
-def server(s3: GuardedS3) -> Iterator[Scripted]:
+def server(guarded: GuardedS3) -> Iterator[Scripted]:
     held = {"s3.access-key-id": KEY, "s3.secret-access-key": SECRET, "s3.session-token": TOKEN}
     wrong = {"s3.access-key-id": "AKIAOTHER", "s3.secret-access-key": "other"}
     location = f"s3://{BUCKET}/t.lance"
@@ -38,7 +31,11 @@ def server(s3: GuardedS3) -> Iterator[Scripted]:
         entry = table(location)
         if request.headers.get("X-Iceberg-Access-Delegation") != "vended-credentials":
             return Answer(entry)
-        where = {"s3.endpoint": s3.endpoint, "client.region": "us-east-1", "s3.path-style-access": "true"}
+        where = {
+            "s3.endpoint": guarded.endpoint,
+            "client.region": "us-east-1",
+            "s3.path-style-access": "true",
+        }
         credentials = [
             {"prefix": f"s3://{BUCKET}/", "config": wrong},
             {"prefix": location, "config": held},
@@ -60,16 +57,16 @@ def server(s3: GuardedS3) -> Iterator[Scripted]:
         yield server
 
 
-def test_they_open_the_table(s3: GuardedS3, server: Scripted, tmp_path: Path) -> None:
-    location = s3.write("t")
+def test_they_open_the_table(guarded: GuardedS3, server: Scripted, tmp_path: Path) -> None:
+    location = guarded.write("t")
     config = {"endpoint": server.url, "storage.client_max_retries": "0"}
-    assert_credentials_are_used("iceberg", config, TABLE, location, s3, tmp_path)
+    assert_credentials_are_used("iceberg", config, TABLE, location, guarded, tmp_path)
 
 
-def test_those_of_the_manifest_win(s3: GuardedS3, server: Scripted) -> None:
-    s3.write("t")
-    where = {f"storage.{key}": value for key, value in s3.where.items()}
-    assert_own_credentials_win("iceberg", {"endpoint": server.url, **where}, TABLE, s3)
+def test_those_of_the_manifest_win(guarded: GuardedS3, server: Scripted) -> None:
+    guarded.write("t")
+    where = {f"storage.{key}": value for key, value in guarded.where.items()}
+    assert_own_credentials_win("iceberg", {"endpoint": server.url, **where}, TABLE, guarded)
 
 
 def test_they_are_asked_for_only_where_storage_is_opened(server: Scripted) -> None:

@@ -9,38 +9,31 @@ import lance.namespace
 import pytest
 
 from reconciler.backends.rest import RestBackend
-from tests.catalogs.vending import assert_credentials_are_used, assert_own_credentials_win, wrong_environment
+from tests.catalogs.vending import assert_credentials_are_used, assert_own_credentials_win
 from tests.servers.lance_rest import scripted
-from tests.servers.s3 import BUCKET, GuardedS3, guarded_s3
+from tests.servers.s3 import BUCKET, GuardedS3
 
 TABLE = ("clicks",)
 
 
 @pytest.fixture
-def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[GuardedS3]:
-    wrong_environment(monkeypatch)
-    with guarded_s3() as server:
-        yield server
-
-
-@pytest.fixture
-def config(s3: GuardedS3) -> Iterator[dict[str, str]]:
+def config(guarded: GuardedS3) -> Iterator[dict[str, str]]:
     """A server that answers DescribeTable with the options that it opens its own storage with."""
-    options = {f"storage.{key}": value for key, value in {**s3.where, **s3.vended}.items()}
+    options = {f"storage.{key}": value for key, value in {**guarded.where, **guarded.vended}.items()}
     served = {"root": f"s3://{BUCKET}", "vend_input_storage_options": "true", **options}
     with lance.namespace.RestAdapter("dir", served, port=0) as server:
         yield {"uri": f"http://127.0.0.1:{server.port}", "table_properties": "false"}
 
 
-def test_they_open_the_table(s3: GuardedS3, config: dict[str, str], tmp_path: Path) -> None:
-    location = s3.write(TABLE[0])
-    assert_credentials_are_used("rest", config, TABLE, location, s3, tmp_path)
+def test_they_open_the_table(guarded: GuardedS3, config: dict[str, str], tmp_path: Path) -> None:
+    location = guarded.write(TABLE[0])
+    assert_credentials_are_used("rest", config, TABLE, location, guarded, tmp_path)
 
 
-def test_those_of_the_manifest_win(s3: GuardedS3, config: dict[str, str]) -> None:
-    s3.write(TABLE[0])
-    where = {f"storage.{key}": value for key, value in s3.where.items()}
-    assert_own_credentials_win("rest", {**config, **where}, TABLE, s3)
+def test_those_of_the_manifest_win(guarded: GuardedS3, config: dict[str, str]) -> None:
+    guarded.write(TABLE[0])
+    where = {f"storage.{key}": value for key, value in guarded.where.items()}
+    assert_own_credentials_win("rest", {**config, **where}, TABLE, guarded)
 
 
 def test_they_are_asked_for_only_where_storage_is_opened() -> None:
