@@ -228,8 +228,11 @@ def _settled_again(target: Target[LiveTable], live: LiveTable) -> tuple[Outcome,
     if locations.same(live.location, asked):
         made = target.backend.alter_table(target.identifier, _FORGET_REQUEST)
     else:
+        # What is to hold if it is ignored goes with the request; a service that does as it is asked needs one write.
         request = PropertyChanges({REQUESTED_LOCATION: asked, CHOSEN_LOCATION: live.location})
-        made = target.backend.alter_table(target.identifier, request, asked if able.relocate_table else None)
+        moves = able.relocate_table and not able.ignores_location
+        marks = _FORGET_REQUEST if moves else request
+        made = target.backend.alter_table(target.identifier, marks, asked if able.relocate_table else None)
     return _settled(target, made), made
 
 

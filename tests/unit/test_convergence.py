@@ -23,6 +23,7 @@ from reconciler.backends.memory import MemoryBackend
 from reconciler.names import EVERYTHING, Identifier
 from reconciler.operations.connections import CatalogSpec, Connection
 from reconciler.operations.plan import read_catalog
+from reconciler.ownership import REQUESTED_LOCATION
 from reconciler.planner import make_plan
 from reconciler.planner.facts import PlanOptions
 from reconciler.planner.plan import ManifestRef, Plan
@@ -35,7 +36,7 @@ from reconciler.state import (
     Thresholds,
 )
 from tests.states import held_names, option_sets, situations
-from tests.unit.planner.building import CATALOG
+from tests.unit.planner.building import CATALOG, OWNER, desired, live, live_table, table
 
 
 class Killed(BaseException):
@@ -135,6 +136,19 @@ def test_after_apply_the_plan_is_empty(
     assert again.is_empty, again.to_json()
     assert {one.identifier for one in again.blocked if one.held_by} == set(foreign)
     assert len(backend.writes) == len(set(backend.writes))
+
+
+def test_an_entry_that_may_have_been_placed_elsewhere_is_moved_with_one_write() -> None:
+    """The request was noted and its answer never: a catalog that does as it is asked needs no note of it again."""
+    here, there = "shared-memory://shelf/1", "shared-memory://shelf/0"
+    entry = live_table("b", owner=OWNER, location=here, extra={REQUESTED_LOCATION: there})
+    backend, wanted = filled(live(entry)), desired(table("b", location=there, probe=False))
+    assert applied(backend, planned(backend, wanted, PlanOptions())).ok
+    assert backend.writes == [("alter table", ("b",))]
+    assert planned(backend, wanted, PlanOptions()).is_empty
+    [moved] = backend.scan(EVERYTHING).tables.values()
+    assert moved.location == there
+    assert REQUESTED_LOCATION not in moved.properties
 
 
 @pytest.mark.soak
