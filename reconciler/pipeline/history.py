@@ -26,6 +26,8 @@ FORMAT_VERSION = 1
 _MARK = b"lancens.history"
 _TRIES = 10
 _RUNS_SHOWN = 200
+_ADDED_TOTALS = ("bytes_on_disk", "reclaimable")
+"""What the first histories did not keep."""
 # All that a first append can leave that was cut off before its commit; Lance never reads any of it.
 _CUT_OFF = frozenset({"data", "_transactions", "_versions"})
 
@@ -44,7 +46,7 @@ def append(uri: str, document: AuditDocument, options: Mapping[str, str]) -> Non
     rows = _table([document.summary()])
     with _errors(uri):
         for _ in range(_TRIES):
-            if _commit(rows, uri, options, mode="create" if _open(uri, options) is None else "append"):
+            if _commit(rows, uri, options, _open(uri, options)):
                 return
     raise _unusable(uri, f"others committed to it each of {_TRIES} times; append the run again")
 
@@ -87,6 +89,7 @@ def _schema() -> pa.Schema:
     text, number = pa.string(), pa.int64()
     counts = [(severity, number) for severity in ("error", "warning", "note")]
     figures = [(name, number) for name in ("catalogs", "namespaces", "tables", "rows", "bytes", "fragments")]
+    figures += [(name, number) for name in _ADDED_TOTALS]
     seen = ("namespaces", "namespaces_unread", "tables", "tables_looked_at", "tables_unreadable")
     return pa.schema(
         [
@@ -134,8 +137,11 @@ def _is_cut_off(uri: str, options: Mapping[str, str]) -> bool:
         return _CUT_OFF.issuperset(storage.list_directory(uri, options))
 
 
-def _commit(rows: pa.Table, uri: str, options: Mapping[str, str], *, mode: str) -> bool:
-    """Write ``rows``, or return False when somebody else made the dataset or committed to it in the meantime."""
+def _commit(rows: pa.Table, uri: str, options: Mapping[str, str], dataset: Any | None) -> bool:
+    """Write ``rows``, or return False when somebody else made the dataset or committed to it in the meantime.
+
+    ``dataset`` is the history, None where there is none yet; one of the first gets the columns that it lacks.
+    """
     import lance
 
     from reconciler import storage
@@ -143,10 +149,22 @@ def _commit(rows: pa.Table, uri: str, options: Mapping[str, str], *, mode: str) 
 
     try:
         with storage.translated(uri, options):
+            if dataset is not None and (lacking := _lacking(dataset.schema)):
+                dataset.add_columns(lacking)
+            mode = "create" if dataset is None else "append"
             lance.write_dataset(rows, storage.pylance_uri(uri), mode=mode, storage_options=dict(options) or None)
     except (ConcurrentModificationError, TableAlreadyExistsError):
         return False
     return True
+
+
+def _lacking(schema: pa.Schema) -> pa.Schema | None:
+    """Return the columns that a history of ``schema`` does not have; None where it has them all."""
+    import pyarrow as pa
+
+    had = {field.name for field in schema.field("totals").type}
+    lacking = [(name, pa.int64()) for name in _ADDED_TOTALS if name not in had]
+    return pa.schema([("totals", pa.struct(lacking))]) if lacking else None
 
 
 @contextmanager

@@ -102,10 +102,18 @@ def test_each_run_is_in_the_history_and_the_report_shows_it(lake: Path, capsys: 
     assert lancens(capsys, *command).code == 0
     Path("lake/data/bad").mkdir()
     (lake / "lake/data/bad/.lance-reserved").touch()
+    (old,) = (lake / "lake/data/good/data").iterdir()
+    lance.write_dataset(pa.table({"id": [2]}), str(lake / "lake/data/good"), mode="overwrite")
+    assert lancens(capsys, *command, "--depth", "quick").code == 0
     assert lancens(capsys, *command).code == 0
     history = json.loads(Path("report/audit.json").read_text("utf-8"))["history"]
-    assert [run["totals"]["findings"]["error"] for run in history] == [1, 0]
-    assert lance.dataset("runs.lance").count_rows() == 2
+    assert [run["totals"]["findings"]["error"] for run in history] == [1, 0, 0]
+    first, quick, last = (run["totals"]["reclaimable"] for run in history)
+    assert (first, quick) == (0, None)
+    assert last > old.stat().st_size
+    kept = lance.dataset("runs.lance").to_table(columns=["totals.reclaimable"], filter="totals.reclaimable >= 0")
+    assert kept.to_pydict() == {"totals.reclaimable": [first, last]}
+    assert f"UTC: {last:,} B reclaimable</title>" in Path("report/audit.html").read_text("utf-8")
 
 
 def test_what_could_not_be_read_comes_first_and_fails_the_command(
