@@ -6,7 +6,7 @@ with the version of its columns, so that nothing else is taken for a history, no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,9 @@ from reconciler.state import Storage, StorageKind
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FORMAT_VERSION", "append", "read", "with_trend"]
+    from reconciler.pipeline.schemas import Row
+
+__all__ = ["FORMAT_VERSION", "append", "fragments", "read", "rows", "schema", "with_trend"]
 
 FORMAT_VERSION = 1
 _MARK = b"lancens.history"
@@ -64,7 +66,7 @@ def read(uri: str, options: Mapping[str, str]) -> list[RunSummary]:
         if dataset is None:
             return []
         with storage.translated(uri, options):
-            rows = dataset.to_table(columns=_schema().names).to_pylist()
+            rows = dataset.to_table(columns=schema().names).to_pylist()
     try:
         runs = [RunSummary.model_validate(row) for row in rows]
     except ValidationError as error:
@@ -80,10 +82,51 @@ def with_trend(document: AuditDocument, runs: Iterable[RunSummary]) -> AuditDocu
     return document.model_copy(update={"history": (*earlier[-_RUNS_SHOWN:], document.summary())})
 
 
+# ---- a part at a time, for Spark -------------------------------------------------------------------------------------
+
+
+def fragments(uri: str, options: Mapping[str, str]) -> tuple[int, list[int]]:
+    """Return the version of the history at ``uri``, and the fragments that it is made of, one a run.
+
+    Raises:
+        LancensError: there is none, or it cannot be read.
+    """
+    from reconciler import storage
+
+    with _errors(uri):
+        dataset = _open(uri, options)
+        if dataset is None:
+            raise _unusable(uri, "nothing is there; `lancens audit --history` makes one")
+        with storage.translated(uri, options):
+            return dataset.version, [fragment.fragment_id for fragment in dataset.get_fragments()]
+
+
+def rows(
+    uri: str, options: Mapping[str, str], version: int, parts: Collection[int], columns: Collection[str]
+) -> list[Row]:
+    """Return the ``columns`` of the runs in some fragments of a version, without those that early ones did not have.
+
+    Raises:
+        LancensError: they cannot be read.
+    """
+    from reconciler import storage
+
+    with _errors(uri):
+        dataset = _open(uri, options)
+        if dataset is None:
+            raise _unusable(uri, "it has gone")
+        with storage.translated(uri, options):
+            kept = dataset.checkout_version(version)
+            chosen = [kept.get_fragment(part) for part in parts]
+            found: list[Row] = kept.scanner(columns=list(columns), fragments=chosen).to_table().to_pylist()
+    return found
+
+
 # ---- the dataset -----------------------------------------------------------------------------------------------------
 
 
-def _schema() -> pa.Schema:
+def schema() -> pa.Schema:
+    """Return the columns of a run."""
     import pyarrow as pa
 
     text, number = pa.string(), pa.int64()
@@ -109,7 +152,7 @@ def _schema() -> pa.Schema:
 def _table(runs: Iterable[RunSummary]) -> pa.Table:
     import pyarrow as pa
 
-    return pa.Table.from_pylist([run.model_dump() for run in runs], schema=_schema())
+    return pa.Table.from_pylist([run.model_dump() for run in runs], schema=schema())
 
 
 def _open(uri: str, options: Mapping[str, str]) -> Any:
