@@ -49,9 +49,9 @@ ROWS = pa.schema(
 """The columns.
 
 ``namespace`` is what the object is directly in and, in a row of coverage, what was read; ``name`` is null there and in
-a note. ``location`` is a table's, or a namespace's ``root``. ``namespaces`` and ``tables`` count what was found, in a row
-of coverage only. ``message`` is the text of a note and, in a row of coverage, the error: null where everything was read;
-``code`` is then the error's (``lance_namespace.errors.ErrorCode``).
+a note. ``location`` is a table's, or a namespace's ``root``. ``namespaces`` and ``tables`` count what was found, in a
+row of coverage only. ``message`` is the text of a note and, in a row of coverage, the error: null where everything was
+read; ``code`` is then the error's (``lance_namespace.errors.ErrorCode``).
 """
 
 KEY = f"array_join(concat(namespace, array(name)), '{DELIMITER}')"
