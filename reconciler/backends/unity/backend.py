@@ -112,8 +112,9 @@ class UnityBackend(Backend):
             read_timeout=config.read_timeout,
             retry=RetryPolicy(config.max_retries),
             tokens=tokens,
-            headers=basic(credential) if is_login else None,
-            secrets=config.hidden,
+            # What goes to the service is not for whoever gives tokens out.
+            headers=basic(credential) if is_login else config.headers,
+            secrets=[*config.headers.values(), *config.hidden],
             translate=read_token_error if is_login else translate,
             endpoint_key="oauth2_server_uri" if is_login and has_own else "endpoint",
             token_key="credential" if credential else "auth_token",

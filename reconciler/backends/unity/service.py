@@ -207,7 +207,7 @@ class UnityService:
             "DELETE",
             path("schemas", full_name(identifier)),
             doing=f"drop the schema `{join(identifier)}`",
-            errors={404: NamespaceNotFoundError, 409: NamespaceNotEmptyError, 412: NamespaceNotEmptyError},
+            errors={404: NamespaceNotFoundError} | dict.fromkeys((409, 412, 422), NamespaceNotEmptyError),
         )
 
     def create_table(
