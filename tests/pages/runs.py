@@ -203,6 +203,7 @@ NOT_RUN: Mapping[str, str] = {
     "pip install": "needs an index; tests/unit/test_installing.py asks pip what it would install",
     "gh attestation verify": "needs GitHub, and a release",
     "lancens conformance --impl lance.namespace": "ends with 1; tests/catalogs/test_conformance.py runs it",
+    "docs/pipeline.md#Where it runs": "packs an environment; tests/pipeline/test_cluster.py has one that is not packed",
     "docs/conformance.md#In the tests of a backend": "needs the reader's backend; test_documented_backend.py has one",
     "docs/writing-a-backend.md": "is a module; test_documented_backend.py runs the conformance kit over it",
 }
