@@ -242,6 +242,7 @@ class CatalogNamespace(DatasetOperations):
             table_uri=table.location if request.with_table_uri else None,
             storage_options=options or None,
             properties=dict(table.properties),
+            managed_versioning=table.managed_versioning or None,
         )
         if request.check_declared:
             response.is_only_declared = not self._has_data(table)
@@ -303,6 +304,7 @@ class CatalogNamespace(DatasetOperations):
             location=table.location,
             properties=dict(table.properties),
             storage_options=self.backend.storage_options() or None,
+            managed_versioning=table.managed_versioning or None,
         )
 
     @operation(CreateEmptyTableRequest)
@@ -396,10 +398,13 @@ class CatalogNamespace(DatasetOperations):
     ) -> tuple[LiveTable, int]:
         """Write a dataset and make its entry, in the order that never leaves an entry that points at nothing.
 
-        Where the service chooses the location, only the entry says where the data goes.
+        Where the service chooses the location, only the entry says where the data goes; so it does where the service
+        may keep the versions of the data itself. It is taken away again where it does: nothing can be written then.
         """
         location = self._free_location(identifier)
-        if location is not None and not self.backend.capabilities.ignores_location:
+        able = self.backend.capabilities
+        entry_first = able.ignores_location or (able.may_manage_versions and len(identifier) > 1)
+        if location is not None and not entry_first:
             version = storage.write_stream(location, data, options)
             return self.backend.insert_table(identifier, location, properties), version
         if location is None:
@@ -407,6 +412,8 @@ class CatalogNamespace(DatasetOperations):
         else:
             table = self.backend.insert_table(identifier, location, properties)
         try:
+            if table.managed_versioning:
+                raise UnsupportedOperationError(f"{self.backend.impl}: {storage.MANAGED}")
             return table, storage.write_stream(table.location, data, options)
         except BackendError:
             self.backend.remove_table(identifier)

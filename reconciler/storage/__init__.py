@@ -14,11 +14,12 @@ from reconciler.storage.metadata import Metadata, Reference, describe, manifests
 from reconciler.storage.probing import DEREGISTERED_MARKER, RESERVED_MARKER, examine, probe
 from reconciler.storage.pylance import SCHEMES, open_dataset, translated
 from reconciler.storage.searching import DEEPEST, Looked, as_plain_path, holds_data_files, look_into
-from reconciler.storage.writing import add_columns, create_empty, is_fresh, relax_columns, write_stream
+from reconciler.storage.writing import MANAGED, add_columns, create_empty, is_fresh, relax_columns, write_stream
 
 __all__ = [
     "DEEPEST",
     "DEREGISTERED_MARKER",
+    "MANAGED",
     "RESERVED_MARKER",
     "SCHEMES",
     "Contents",

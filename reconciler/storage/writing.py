@@ -19,7 +19,15 @@ from reconciler.storage.pylance import open_dataset, translated
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["add_columns", "create_empty", "is_fresh", "relax_columns", "write_stream"]
+__all__ = ["MANAGED", "add_columns", "create_empty", "is_fresh", "relax_columns", "write_stream"]
+
+
+MANAGED = (
+    "the service keeps the versions of its data itself (`managed_versioning`), so that nothing is written to storage "
+    "behind its back; write the dataset by way of the service, with pylance's "
+    "`lance.write_dataset(..., namespace_client=..., table_id=...)`"
+)
+"""Why nothing is written to a table of which the catalog says so (``LiveTable.managed_versioning``), and what to do."""
 
 
 def create_empty(location: str, schema: Schema, options: Mapping[str, str]) -> None:
