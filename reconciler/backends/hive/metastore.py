@@ -202,6 +202,7 @@ def _understood(call: Callable[[Client], ResultT], client: Client) -> ResultT:
     """Return what ``call`` returns.
 
     Raises:
+        LoginRefusedError: a metastore over HTTP does not take who asks.
         KerberosError: Kerberos protects the connection no longer.
         TooMuchError: a text or a list in the reply is longer than is read.
         _SenselessReplyError: the reply cannot be decoded. Thrift's C decoder raises what came to hand.
