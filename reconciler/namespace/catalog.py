@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from lance_namespace import (
+    AlterTableAddColumnsRequest,
+    AlterTableAddColumnsResponse,
     CreateEmptyTableRequest,
     CreateEmptyTableResponse,
     CreateNamespaceRequest,
@@ -418,6 +420,38 @@ class CatalogNamespace(DatasetOperations):
         except BackendError:
             self.backend.remove_table(identifier)
             raise
+
+    @operation(AlterTableAddColumnsRequest)
+    def alter_table_add_columns(self, request: AlterTableAddColumnsRequest) -> AlterTableAddColumnsResponse:
+        """AlterTableAddColumns: columns whose values expressions in SQL give; no row is written anew.
+
+        Raises:
+            InvalidInputError: none is named, one is there already, or is no expression on the columns of the table.
+            UnsupportedOperationError: a column is to be kept up to date or comes of a program, a branch is named, or
+                the service keeps the versions of the table itself.
+        """
+        identifier = self.backend.table_id(request.id)
+        if request.branch is not None:
+            raise UnsupportedOperationError("columns are added to the main branch only; open the dataset for another")
+        expressions: dict[str, str] = {}
+        for column in request.new_columns:
+            if column.computed is not None or column.virtual_column is not None or column.expression is None:
+                raise UnsupportedOperationError(
+                    f"column `{column.name}` needs an `expression`: nothing here keeps a `computed` column up to date, "
+                    "or runs what a `virtual_column` names"
+                )
+            if column.name in expressions:
+                raise InvalidInputError(f"column `{column.name}` is named twice")
+            expressions[column.name] = column.expression
+        if not expressions:
+            raise InvalidInputError("the request names no column")
+        with _other_formats_refused():
+            table = self.backend.load_table(identifier)
+        if table.managed_versioning:
+            raise UnsupportedOperationError(f"{self.backend.impl}: {storage.MANAGED}")
+        options = self.backend.table_storage_options(table, writes=True)
+        version = storage.compute_columns(self._location_to_open(table), expressions, options)
+        return AlterTableAddColumnsResponse(version=version)
 
     @operation(DropTableRequest)
     def drop_table(self, request: DropTableRequest) -> DropTableResponse:
