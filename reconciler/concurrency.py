@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TypeVar
 
 __all__ = ["in_parallel"]
@@ -21,7 +22,8 @@ def in_parallel(function: Callable[[ItemT], ResultT], items: Iterable[ItemT], co
     if len(todo) <= 1:
         return [function(item) for item in todo]
     pool = ThreadPoolExecutor(max_workers=min(concurrency, len(todo)))
+    context = copy_context()  # what surrounds the caller's work surrounds its parts
     try:
-        return list(pool.map(function, todo))
+        return list(pool.map(lambda item: context.copy().run(function, item), todo))
     finally:
         pool.shutdown(cancel_futures=True)

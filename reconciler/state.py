@@ -288,11 +288,16 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class LiveNamespace:
-    """A namespace as the catalog answers it. ``kind`` tells apart what one system calls by two names (Glue)."""
+    """A namespace as the catalog answers it.
+
+    ``kind`` tells apart what one system calls by two names (Glue). ``root`` is a place that the service keeps for the
+    tables in it beside the properties (Unity); nothing is planned by it.
+    """
 
     id: Identifier
     properties: Mapping[str, str] = field(default_factory=dict)
     kind: str | None = None
+    root: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,14 @@
-"""What an audit found, asked in SQL: `python queries.py`, after `lancens audit --out report --history audits.lance`."""
+"""What an audit found, asked in SQL, after `lancens audit --out report --history audits.lance`.
+
+`python queries.py`, or `python queries.py FOLDER` where that was elsewhere.
+"""
 
 from __future__ import annotations
 
-import lance
+import sys
+from pathlib import Path
 
-from reconciler.pipeline import spark_session
+from reconciler.pipeline import register, spark_session
 
 QUESTIONS = {
     "Who has what to do?": """
@@ -29,10 +33,13 @@ QUESTIONS = {
     """,
 }
 
+FOLDER = Path(*sys.argv[1:]).absolute()
+
 with spark_session() as spark:
-    spark.read.parquet("report/findings.parquet").createOrReplaceTempView("findings")
-    spark.read.parquet("report/tables.parquet").createOrReplaceTempView("tables")
-    spark.createDataFrame(lance.dataset("audits.lance").to_table()).createOrReplaceTempView("history")
+    register(spark)
+    spark.read.parquet(f"{FOLDER}/report/findings.parquet").createOrReplaceTempView("findings")
+    spark.read.parquet(f"{FOLDER}/report/tables.parquet").createOrReplaceTempView("tables")
+    spark.read.format("lancens-history").load(f"{FOLDER}/audits.lance").createOrReplaceTempView("history")
     for question, query in QUESTIONS.items():
         print(question)
         spark.sql(query).show(truncate=False)

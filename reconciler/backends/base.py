@@ -8,6 +8,7 @@ from __future__ import annotations
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Self, TypeAlias
@@ -253,6 +254,13 @@ class Backend(ABC):
         """
         raise UnsupportedOperationError(f"{self.impl}: a table cannot be renamed")
 
+    def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[None]:
+        """Return what surrounds the calls for a request of a Lance client with this ``context`` (optional).
+
+        What a context means is for each implementation to say. Without an answer of the backend's own, nothing.
+        """
+        return nullcontext()
+
     def checking(self, check: Check) -> Self:
         """Return this catalog for changes of one object that was read before (optional).
 
@@ -291,6 +299,13 @@ class Backend(ABC):
             InvalidInputError, NamespaceNotFoundError: there is no such place.
         """
         return self.default_location(identifier)
+
+    def direct_properties(self, identifier: Identifier, properties: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the properties of a namespace made through an operation, with what its catalog asks for (optional).
+
+        It is to those of a manifest what :meth:`direct_location` is to locations.
+        """
+        return properties
 
     def fresh_location(self, identifier: Identifier, taken: str) -> str:
         """Return a place for a new table whose default location ``taken`` holds something (optional).

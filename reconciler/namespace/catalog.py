@@ -7,7 +7,7 @@ GetTable, DescribeNamespace for GetNamespace).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 
 from lance_namespace import (
     AlterTableAddColumnsRequest,
@@ -90,6 +90,10 @@ class CatalogNamespace(DatasetOperations):
         """Give back connections. A closed namespace is not used again."""
         self.backend.close()
 
+    def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[None]:
+        """Return what surrounds the work on a request with this ``context``: it goes to the catalog."""
+        return self.backend.in_context(context)
+
     # ---- namespaces ----------------------------------------------------------------------------------------------
 
     @operation(ListNamespacesRequest)
@@ -125,7 +129,7 @@ class CatalogNamespace(DatasetOperations):
         mode = _choice("mode", request.mode, ("create", "existok", "overwrite"))
         properties = request.properties or {}
         try:
-            made = self.backend.insert_namespace(identifier, properties)
+            made = self.backend.insert_namespace(identifier, self._direct_properties(identifier, properties))
         except NamespaceAlreadyExistsError:
             if mode == "create":
                 raise
@@ -134,6 +138,10 @@ class CatalogNamespace(DatasetOperations):
                 gone = frozenset(made.properties) - frozenset(properties)
                 made = self.backend.alter_namespace(identifier, PropertyChanges(properties, gone))
         return CreateNamespaceResponse(properties=dict(made.properties))
+
+    def _direct_properties(self, identifier: Identifier, properties: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the properties of a new namespace, with what its catalog asks for."""
+        return self.backend.direct_properties(identifier, properties)
 
     @operation(DropNamespaceRequest)
     def drop_namespace(self, request: DropNamespaceRequest) -> DropNamespaceResponse:
@@ -294,7 +302,10 @@ class CatalogNamespace(DatasetOperations):
 
     @operation(DeclareTableRequest)
     def declare_table(self, request: DeclareTableRequest) -> DeclareTableResponse:
-        """DeclareTable: an entry with a location and no data yet; without one in the request, at a free place."""
+        """DeclareTable: an entry with a location and no data yet; without one in the request, at a free place.
+
+        The answer holds what opens the table, so that a client can write it.
+        """
         identifier = self.backend.table_id(request.id)
         properties = request.properties or {}
         location = request.location or self._free_location(identifier)
@@ -302,10 +313,15 @@ class CatalogNamespace(DatasetOperations):
             table = self.backend.insert_table_anywhere(identifier, properties)
         else:
             table = self.backend.insert_table(identifier, location, properties)
+        options = self.backend.storage_options()
+        if request.vend_credentials is not False:
+            # The entry is made: where the service hands out nothing now, DescribeTable says why.
+            with suppress(BackendError):
+                options = self.backend.table_storage_options(table, writes=True)
         return DeclareTableResponse(
             location=table.location,
             properties=dict(table.properties),
-            storage_options=self.backend.storage_options() or None,
+            storage_options=options or None,
             managed_versioning=table.managed_versioning or None,
         )
 
@@ -376,7 +392,6 @@ class CatalogNamespace(DatasetOperations):
         mode = _choice("mode", request.mode, ("create", "existok", "overwrite"))
         if mode == "overwrite":
             raise UnsupportedOperationError(f"{self.backend.impl}: create_table with overwrite would delete data")
-        options = {**self.backend.storage_options(), **(request.storage_options or {})}
         version: int | None = None
         taken = TableAlreadyExistsError(f"{self.backend.impl}: table `{join(identifier)}` already exists")
         try:
@@ -384,7 +399,9 @@ class CatalogNamespace(DatasetOperations):
         except NotLanceTableError:
             raise taken from None
         except TableNotFoundError:
-            table, version = self._create(identifier, request.properties or {}, request_data, options)
+            table, version = self._create(
+                identifier, request.properties or {}, request_data, request.storage_options or {}
+            )
         else:
             if mode == "create":
                 raise taken
@@ -402,12 +419,13 @@ class CatalogNamespace(DatasetOperations):
 
         Where the service chooses the location, only the entry says where the data goes; so it does where the service
         may keep the versions of the data itself. It is taken away again where it does: nothing can be written then.
+        ``options`` are the client's.
         """
         location = self._free_location(identifier)
         able = self.backend.capabilities
         entry_first = able.ignores_location or (able.may_manage_versions and len(identifier) > 1)
         if location is not None and not entry_first:
-            version = storage.write_stream(location, data, options)
+            version = storage.write_stream(location, data, {**self.backend.storage_options(), **options})
             return self.backend.insert_table(identifier, location, properties), version
         if location is None:
             table = self.backend.insert_table_anywhere(identifier, properties)
@@ -416,7 +434,8 @@ class CatalogNamespace(DatasetOperations):
         try:
             if table.managed_versioning:
                 raise UnsupportedOperationError(f"{self.backend.impl}: {storage.MANAGED}")
-            return table, storage.write_stream(table.location, data, options)
+            own = self.backend.table_storage_options(table, writes=True)
+            return table, storage.write_stream(table.location, data, {**own, **options})
         except BackendError:
             self.backend.remove_table(identifier)
             raise

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC
 from typing import Any
 
@@ -62,6 +62,10 @@ class DatasetOperations(LanceNamespace):
         Raises:
             BackendError: the table does not exist, or nobody may look into it.
         """
+
+    @abstractmethod
+    def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[None]:
+        """Return what surrounds the work on a request with this ``context``."""
 
     @contextmanager
     def _dataset(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from lance_namespace.errors import InvalidInputError, from_error_code
 from pydantic import BaseModel, ValidationError
@@ -14,7 +14,16 @@ from reconciler.errors import BackendError, ErrorCode
 
 __all__ = ["operation", "specification_errors"]
 
-NamespaceT = TypeVar("NamespaceT")
+
+class _Asked(Protocol):
+    """What has operations."""
+
+    def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[None]:
+        """Return what surrounds the work on a request with this ``context``."""
+        ...
+
+
+NamespaceT = TypeVar("NamespaceT", bound=_Asked)
 RequestT = TypeVar("RequestT", bound=BaseModel)
 ResponseT = TypeVar("ResponseT")
 P = ParamSpec("P")
@@ -58,7 +67,9 @@ def operation(
         @wraps(method)
         def call(self: NamespaceT, request: RequestT, /, *args: P.args, **kwargs: P.kwargs) -> ResponseT:
             with specification_errors():
-                return method(self, _coerced(model, request), *args, **kwargs)
+                coerced = _coerced(model, request)
+                with self.in_context(getattr(coerced, "context", None) or {}):
+                    return method(self, coerced, *args, **kwargs)
 
         return call
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reconciler.pipeline.data_source import register
     from reconciler.pipeline.engine import plan_on_spark
+    from reconciler.pipeline.formats import register
     from reconciler.pipeline.session import SparkOptions, spark_session
 
 __all__ = ["SparkOptions", "plan_on_spark", "register", "spark_session"]
@@ -17,7 +17,7 @@ __all__ = ["SparkOptions", "plan_on_spark", "register", "spark_session"]
 _HOMES: Mapping[str, str] = {
     "SparkOptions": "session",
     "plan_on_spark": "engine",
-    "register": "data_source",
+    "register": "formats",
     "spark_session": "session",
 }
 

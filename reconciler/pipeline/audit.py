@@ -40,7 +40,7 @@ from reconciler.pipeline.report.document import (
 )
 from reconciler.pipeline.rules import LIMITS, RULES, Limits, unread_namespace
 from reconciler.pipeline.schemas import spark_schema
-from reconciler.pipeline.totals import Figures, figures_of, findings_of, tables_of, tallies_of
+from reconciler.pipeline.totals import AMOUNTS_OF_FILES, Figures, figures_of, findings_of, tables_of, tallies_of
 from reconciler.state import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:
@@ -174,6 +174,7 @@ def _document(
     )
     findings = sorted([*unread, *first], key=lambda finding: finding.rank)
     tables = tables_of(evaluated, options.most_tables)
+    unknown = () if options.depth is Depth.FILES else AMOUNTS_OF_FILES
     unread_in = coverage.unread_in()
     return AuditDocument(
         lancens_version=version("lancens"),
@@ -209,7 +210,7 @@ def _document(
             namespaces=sum(coverage.namespaces.values()),
             tables=figures.tables.total(),
             findings=found,
-            **figures.amounts,
+            **{name: amount for name, amount in figures.amounts.items() if name not in unknown},
         ),
         counts=counts,
         findings=tuple(findings[: options.most_findings]),

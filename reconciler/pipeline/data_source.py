@@ -20,20 +20,19 @@ from reconciler.names import Scope
 from reconciler.operations.connections import CatalogSpec, catalog_specs
 from reconciler.pipeline.reading import read_unit
 from reconciler.pipeline.schemas import record_batches, spark_schema
-from reconciler.pipeline.session import task_attempts
 from reconciler.pipeline.source import is_last_attempt
 from reconciler.pipeline.units import DEFAULT_PARTITIONS, DEFAULT_SPLIT, list_units
 from reconciler.pipeline.views import VIEWS
 from reconciler.state import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
     from reconciler.pipeline.views import View
 
-__all__ = ["LancensDataSource", "register"]
+__all__ = ["LancensDataSource", "known", "selected"]
 
+_FORMAT = "lancens"
 _OPTIONS = ("manifest", "view", "columns", "catalog", "namespace", "variables", "partitions", "split", "parallelism")
 
 
@@ -41,29 +40,30 @@ class LancensDataSource(DataSource):
     """The format ``lancens``; see docs/pipeline.md for its options."""
 
     attempts = 1
-    """How often Spark tries a task; ``register`` sets it for its session."""
+    """How often Spark tries a task; who registers it sets it for the session."""
 
     @classmethod
     def name(cls) -> str:
         """Return the name of the format."""
-        return "lancens"
+        return _FORMAT
 
     def schema(self) -> str:
         """Return the columns of the view, or those of them that the option ``columns`` names."""
         view = self._view()
         given = self.options.get("columns")
         names = [name.strip() for name in given.split(",")] if given else view.schema.names
-        return spark_schema(_selected(view, names))
+        return spark_schema(selected(view.schema, names, _FORMAT))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return what reads the columns of ``schema``: those of :meth:`schema`, or what the user asked for instead."""
         view = self._view()
-        return _Reader(self.options, view, _selected(view, schema.fieldNames()), self.attempts)
+        columns = selected(view.schema, schema.fieldNames(), _FORMAT)
+        return _Reader(self.options, view, columns, self.attempts)
 
     def _view(self) -> View:
         for option in self.options:
-            _known("option", option, _OPTIONS)
-        return VIEWS[_known("view", self.options.get("view", "tables"), VIEWS)]
+            known("option", option, _OPTIONS, _FORMAT)
+        return VIEWS[known("view", self.options.get("view", "tables"), VIEWS, _FORMAT)]
 
 
 class _Part(InputPartition):
@@ -140,18 +140,13 @@ class _Reader(DataSourceReader):
         return int(text)
 
 
-def register(spark: SparkSession) -> None:
-    """Make ``spark.read.format("lancens")`` known to a session."""
-    spark.dataSource.register(type("LancensDataSource", (LancensDataSource,), {"attempts": task_attempts(spark)}))
-
-
-def _selected(view: View, names: Iterable[str]) -> pa.Schema:
-    """Return these columns of a view.
+def selected(columns: pa.Schema, names: Iterable[str], source: str) -> pa.Schema:
+    """Return those of the ``columns`` of the format ``source`` that have these names.
 
     Raises:
-        LancensError: it has no such column.
+        LancensError: there is no such column.
     """
-    return pa.schema([view.schema.field(_known("column", name, view.schema.names)) for name in names])
+    return pa.schema([columns.field(known("column", name, columns.names, source)) for name in names])
 
 
 def _globs(text: str) -> Scope:
@@ -159,15 +154,15 @@ def _globs(text: str) -> Scope:
     return Scope(tuple(pattern.strip() for pattern in text.split(",")))
 
 
-def _known(what: str, name: str, names: Iterable[str]) -> str:
-    """Return ``name`` if it is one of ``names``.
+def known(what: str, name: str, names: Iterable[str], source: str) -> str:
+    """Return ``name``, that of an option, say, of the format ``source``, if it is one of ``names``.
 
     Raises:
         LancensError: naming the nearest.
     """
-    known = list(names)
-    if name in known:
+    there = list(names)
+    if name in there:
         return name
-    nearest = get_close_matches(name, known, n=1)
-    hint = f"did you mean `{nearest[0]}`?" if nearest else f"there is {', '.join(known)}"
-    raise LancensError(f"no {what} `{name}` in the format lancens; {hint}")
+    nearest = get_close_matches(name, there, n=1)
+    hint = f"did you mean `{nearest[0]}`?" if nearest else f"there is {', '.join(there)}"
+    raise LancensError(f"no {what} `{name}` in the format {source}; {hint}")

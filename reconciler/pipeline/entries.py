@@ -100,9 +100,8 @@ class Coverage:
         self.namespaces[name] = self.namespaces.get(name, 0) + 1
         if owner := namespace.properties.get(OWNER):
             self.teams.setdefault(name, {})[namespace.id] = owner
-        for key in catalog.root_keys & namespace.properties.keys():
-            if namespace.properties[key]:
-                self.places.append((name, namespace.id, namespace.properties[key]))
+        said = (namespace.root, *map(namespace.properties.get, catalog.root_keys))
+        self.places += [(name, namespace.id, place) for place in said if place]
 
     def unread_in(self) -> Mapping[str, frozenset[Identifier]]:
         """Return the namespaces of each catalog that could not be read."""
@@ -198,7 +197,7 @@ def _read(spark: SparkSession, catalogs: Mapping[str, CatalogInfo], coverage: Co
     with stage(spark, f"Reading {count(len(catalogs), 'catalog')}") as running:
         units = list_units([catalog.spec for catalog in catalogs.values()])
         live = persisted(each_unit(spark, units, _placed, _LIVE), stack)
-        others = live.filter(f.col("kind") != rows.TABLE).drop("location", *_names(_PLACE)).collect() if units else []
+        others = live.filter(f.col("kind") != rows.TABLE).drop(*_names(_PLACE)).collect() if units else []
         for row in others:
             catalog = row["catalog"]
             if row["kind"] == rows.NAMESPACE:

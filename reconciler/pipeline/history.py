@@ -6,7 +6,7 @@ with the version of its columns, so that nothing else is taken for a history, no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +20,16 @@ from reconciler.state import Storage, StorageKind
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FORMAT_VERSION", "append", "read", "with_trend"]
+    from reconciler.pipeline.schemas import Row
+
+__all__ = ["FORMAT_VERSION", "append", "fragments", "read", "rows", "schema", "with_trend"]
 
 FORMAT_VERSION = 1
 _MARK = b"lancens.history"
 _TRIES = 10
 _RUNS_SHOWN = 200
+_ADDED_TOTALS = ("bytes_on_disk", "reclaimable")
+"""What the first histories did not keep."""
 # All that a first append can leave that was cut off before its commit; Lance never reads any of it.
 _CUT_OFF = frozenset({"data", "_transactions", "_versions"})
 
@@ -44,7 +48,7 @@ def append(uri: str, document: AuditDocument, options: Mapping[str, str]) -> Non
     rows = _table([document.summary()])
     with _errors(uri):
         for _ in range(_TRIES):
-            if _commit(rows, uri, options, mode="create" if _open(uri, options) is None else "append"):
+            if _commit(rows, uri, options, _open(uri, options)):
                 return
     raise _unusable(uri, f"others committed to it each of {_TRIES} times; append the run again")
 
@@ -62,7 +66,7 @@ def read(uri: str, options: Mapping[str, str]) -> list[RunSummary]:
         if dataset is None:
             return []
         with storage.translated(uri, options):
-            rows = dataset.to_table(columns=_schema().names).to_pylist()
+            rows = dataset.to_table(columns=schema().names).to_pylist()
     try:
         runs = [RunSummary.model_validate(row) for row in rows]
     except ValidationError as error:
@@ -78,15 +82,57 @@ def with_trend(document: AuditDocument, runs: Iterable[RunSummary]) -> AuditDocu
     return document.model_copy(update={"history": (*earlier[-_RUNS_SHOWN:], document.summary())})
 
 
+# ---- a part at a time, for Spark -------------------------------------------------------------------------------------
+
+
+def fragments(uri: str, options: Mapping[str, str]) -> tuple[int, list[int]]:
+    """Return the version of the history at ``uri``, and the fragments that it is made of, one a run.
+
+    Raises:
+        LancensError: there is none, or it cannot be read.
+    """
+    from reconciler import storage
+
+    with _errors(uri):
+        dataset = _open(uri, options)
+        if dataset is None:
+            raise _unusable(uri, "nothing is there; `lancens audit --history` makes one")
+        with storage.translated(uri, options):
+            return dataset.version, [fragment.fragment_id for fragment in dataset.get_fragments()]
+
+
+def rows(
+    uri: str, options: Mapping[str, str], version: int, parts: Collection[int], columns: Collection[str]
+) -> list[Row]:
+    """Return the ``columns`` of the runs in some fragments of a version, without those that early ones did not have.
+
+    Raises:
+        LancensError: they cannot be read.
+    """
+    from reconciler import storage
+
+    with _errors(uri):
+        dataset = _open(uri, options)
+        if dataset is None:
+            raise _unusable(uri, "it has gone")
+        with storage.translated(uri, options):
+            kept = dataset.checkout_version(version)
+            chosen = [kept.get_fragment(part) for part in parts]
+            found: list[Row] = kept.scanner(columns=list(columns), fragments=chosen).to_table().to_pylist()
+    return found
+
+
 # ---- the dataset -----------------------------------------------------------------------------------------------------
 
 
-def _schema() -> pa.Schema:
+def schema() -> pa.Schema:
+    """Return the columns of a run."""
     import pyarrow as pa
 
     text, number = pa.string(), pa.int64()
     counts = [(severity, number) for severity in ("error", "warning", "note")]
     figures = [(name, number) for name in ("catalogs", "namespaces", "tables", "rows", "bytes", "fragments")]
+    figures += [(name, number) for name in _ADDED_TOTALS]
     seen = ("namespaces", "namespaces_unread", "tables", "tables_looked_at", "tables_unreadable")
     return pa.schema(
         [
@@ -106,7 +152,7 @@ def _schema() -> pa.Schema:
 def _table(runs: Iterable[RunSummary]) -> pa.Table:
     import pyarrow as pa
 
-    return pa.Table.from_pylist([run.model_dump() for run in runs], schema=_schema())
+    return pa.Table.from_pylist([run.model_dump() for run in runs], schema=schema())
 
 
 def _open(uri: str, options: Mapping[str, str]) -> Any:
@@ -134,8 +180,11 @@ def _is_cut_off(uri: str, options: Mapping[str, str]) -> bool:
         return _CUT_OFF.issuperset(storage.list_directory(uri, options))
 
 
-def _commit(rows: pa.Table, uri: str, options: Mapping[str, str], *, mode: str) -> bool:
-    """Write ``rows``, or return False when somebody else made the dataset or committed to it in the meantime."""
+def _commit(rows: pa.Table, uri: str, options: Mapping[str, str], dataset: Any | None) -> bool:
+    """Write ``rows``, or return False when somebody else made the dataset or committed to it in the meantime.
+
+    ``dataset`` is the history, None where there is none yet; one of the first gets the columns that it lacks.
+    """
     import lance
 
     from reconciler import storage
@@ -143,10 +192,22 @@ def _commit(rows: pa.Table, uri: str, options: Mapping[str, str], *, mode: str) 
 
     try:
         with storage.translated(uri, options):
+            if dataset is not None and (lacking := _lacking(dataset.schema)):
+                dataset.add_columns(lacking)
+            mode = "create" if dataset is None else "append"
             lance.write_dataset(rows, storage.pylance_uri(uri), mode=mode, storage_options=dict(options) or None)
     except (ConcurrentModificationError, TableAlreadyExistsError):
         return False
     return True
+
+
+def _lacking(schema: pa.Schema) -> pa.Schema | None:
+    """Return the columns that a history of ``schema`` does not have; None where it has them all."""
+    import pyarrow as pa
+
+    had = {field.name for field in schema.field("totals").type}
+    lacking = [(name, pa.int64()) for name in _ADDED_TOTALS if name not in had]
+    return pa.schema([("totals", pa.struct(lacking))]) if lacking else None
 
 
 @contextmanager

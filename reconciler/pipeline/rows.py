@@ -49,9 +49,9 @@ ROWS = pa.schema(
 """The columns.
 
 ``namespace`` is what the object is directly in and, in a row of coverage, what was read; ``name`` is null there and in
-a note. ``namespaces`` and ``tables`` count what was found, in a row of coverage only. ``message`` is the text of a note
-and, in a row of coverage, the error: null where everything was read; ``code`` is then the error's
-(``lance_namespace.errors.ErrorCode``).
+a note. ``location`` is a table's, or a namespace's ``root``. ``namespaces`` and ``tables`` count what was found, in a
+row of coverage only. ``message`` is the text of a note and, in a row of coverage, the error: null where everything was
+read; ``code`` is then the error's (``lance_namespace.errors.ErrorCode``).
 """
 
 KEY = f"array_join(concat(namespace, array(name)), '{DELIMITER}')"
@@ -63,6 +63,7 @@ def rows_of(catalog: str, snapshot: Snapshot) -> Iterable[Row]:
     for namespace in snapshot.namespaces.values():
         yield {
             **_address(catalog, NAMESPACE, namespace.id),
+            "location": namespace.root,
             "properties": dict(namespace.properties),
             "namespace_kind": namespace.kind,
         }
@@ -98,7 +99,7 @@ def table_of(row: Mapping[str, Any]) -> LiveTable:
 
 def namespace_of(row: Mapping[str, Any]) -> LiveNamespace:
     """Return the namespace in ``row``, as ``to_pylist`` or ``asDict`` gives it."""
-    return LiveNamespace(_identifier(row), dict(row["properties"] or {}), row["namespace_kind"])
+    return LiveNamespace(_identifier(row), dict(row["properties"] or {}), row["namespace_kind"], row["location"])
 
 
 def _identifier(row: Mapping[str, Any]) -> Identifier:

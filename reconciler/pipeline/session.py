@@ -162,7 +162,7 @@ def _launched(master: str, options: SparkOptions) -> Iterator[SparkSession]:
             stack.enter_context(quiet())
         # Spark's errors ask the JVM what they say, so they are translated before it goes.
         starting = stage(None, f"Starting Spark on {master}")
-        with starting, spark_errors(named), _environment(_launch_environment(local)):
+        with starting, spark_errors(named), _environment(_launch_environment(local, options.conf)):
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "lance is not fork-safe", UserWarning)  # the fork becomes a JVM
                 # Not ``SparkSession.builder``: the JVM that it starts writes to our stdout and stderr, cannot be ended
@@ -220,12 +220,15 @@ def _log(options: SparkOptions) -> Iterator[IO[bytes] | None]:
                 Path(log.name).unlink(missing_ok=True)
 
 
-def _launch_environment(local: bool) -> Mapping[str, str | None]:
+def _launch_environment(local: bool, conf: Mapping[str, str]) -> Mapping[str, str | None]:
     """Return what the JVM finds changed in its environment, None being what it does not find at all.
 
     The Pythons that it starts import from where this process does: from the current folder only if somebody says so,
     and if this one takes nothing from its environment (``python -I``), they take nothing from it either. On this
     machine they are this very Python, unless something else is configured.
+
+    PySpark takes the Python of the executors from the environment alone: ``spark.pyspark.python`` is read by the script
+    ``spark-submit``, which did not start this process. What it names may be there on the executors only.
     """
     isolated = sys.flags.ignore_environment
     changes: dict[str, str | None] = {name: None for name in os.environ if name.startswith("PYTHON") and isolated}
@@ -234,7 +237,10 @@ def _launch_environment(local: bool) -> Mapping[str, str | None]:
     changes["PYTHONSAFEPATH"] = "1"
     if sys.flags.no_user_site:
         changes["PYTHONNOUSERSITE"] = "1"
-    if local and not os.environ.get("PYSPARK_PYTHON"):
+    python = conf.get("spark.pyspark.python")
+    if python:
+        changes |= {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    elif local and not os.environ.get("PYSPARK_PYTHON"):
         changes["PYSPARK_PYTHON"] = sys.executable
     if not os.environ.get("SPARK_HOME"):
         changes["SPARK_HOME"] = str(_spark_home())

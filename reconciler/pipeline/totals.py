@@ -17,11 +17,14 @@ from reconciler.state import StorageKind
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
-__all__ = ["Figures", "figures_of", "findings_of", "tables_of", "tallies_of"]
+__all__ = ["AMOUNTS_OF_FILES", "Figures", "figures_of", "findings_of", "tables_of", "tallies_of"]
+
+AMOUNTS_OF_FILES = ("bytes_on_disk", "reclaimable")
+"""Those of the amounts that only a listing of files tells."""
 
 _ABOUT = ("catalog", "namespace", "name", "address", "location", "owner", "manager", "source_file", "source_line")
 _UNREADABLE = (StorageKind.DENIED.value, StorageKind.UNKNOWN.value)
-_AMOUNTS = ("rows", "bytes", "fragments", "bytes_on_disk", "reclaimable")
+_AMOUNTS = ("rows", "bytes", "fragments", *AMOUNTS_OF_FILES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,8 +105,7 @@ class _Server:
             except HTTPException:
                 raise
             except Exception:  # noqa: BLE001 - the edge: what nobody foresaw is an answer, and a line in the log
-                logger.exception("unforeseen error", extra={"fields": {"operation": operation.name}})
-                return _noted(request, ErrorCode.INTERNAL, "the server failed; its log says where")
+                return _unforeseen(request)
 
         return answer
 
@@ -154,6 +153,8 @@ class _Server:
             return _noted(request, error.code, self._catalogs.without_secrets(str(error)))
         except TimeoutError:
             return self._too_late(request)
+        except Exception:  # noqa: BLE001 - the edge, as for any other operation
+            return _unforeseen(request)
 
     async def _health(self, request: Request) -> Response:
         request.state.operation = "probe"
@@ -177,6 +178,9 @@ class _Server:
             text = self._catalogs.without_secrets(str(error)) or "no answer in time"
             logger.warning("not ready", extra={"fields": {"reason": text}})
             return False
+        except Exception:  # noqa: BLE001 - the edge: whoever asks wants to know whether it is ready, and no more
+            logger.exception("not ready")
+            return False
         return True
 
     def _ask_all(self) -> None:
@@ -196,6 +200,12 @@ def _noted(request: Request, code: ErrorCode, message: str, headers: Mapping[str
     """Return a refusal whose code is in the log as well."""
     request.state.code = int(code)
     return refusal(code, message, headers=headers)
+
+
+def _unforeseen(request: Request) -> Response:
+    """Return the answer where an error came that nobody foresaw, which goes to the log."""
+    logger.exception("unforeseen error", extra={"fields": {"operation": request.state.operation}})
+    return _noted(request, ErrorCode.INTERNAL, "the server failed; its log says where")
 
 
 async def _unsupported(_request: Request) -> Response:

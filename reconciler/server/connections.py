@@ -18,10 +18,12 @@ BACKLOG = 128
 """How many connections are taken at a time, before the oldest of those there are can be closed for them."""
 
 _OWN_FILES = 64 + BACKLOG
+_LATE = b'{"error":"the request did not come in time","code":17}'
 _TIMED_OUT = (
-    b"HTTP/1.1 408 Request Timeout\r\nContent-Type: text/plain\r\nContent-Length: 17\r\nConnection: close\r\n\r\n"
-    b"Request timed out"
+    b"HTTP/1.1 408 Request Timeout\r\nContent-Type: application/json\r\n"
+    b"Content-Length: %d\r\nConnection: close\r\n\r\n%b" % (len(_LATE), _LATE)
 )
+"""What a request gets that stops before its end, on the wire: there is no request yet that could be answered."""
 
 
 @dataclass(frozen=True, slots=True)

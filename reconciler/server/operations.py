@@ -139,7 +139,7 @@ def _alter_table(namespace: ServedNamespace, request: AlterTableRequest, _data: 
 
 def _declare_table(namespace: ServedNamespace, request: DeclareTableRequest, _data: bytes) -> BaseModel:
     namespace.checked(request.location)
-    return namespace.declare_table(request)
+    return namespace.declare_table(request.model_copy(update={"vend_credentials": False}))
 
 
 def _register_table(namespace: ServedNamespace, request: RegisterTableRequest, _data: bytes) -> BaseModel:

@@ -6,7 +6,8 @@ neither an entry of its making nor the look into a dataset leads there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from lance_namespace.errors import InvalidInputError
 
@@ -33,6 +34,11 @@ class ServedNamespace(CatalogNamespace):
 
     def __reduce__(self) -> tuple[object, ...]:
         return ServedNamespace, (self.backend, self._beside)
+
+    def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[None]:
+        """Return what surrounds the work on a request: a client's headers are none of this server's own."""
+        del context
+        return nullcontext()
 
     def checked(self, location: str | None) -> str | None:
         """Return a location that a client names; None where it names none.
@@ -83,6 +89,11 @@ class ServedNamespace(CatalogNamespace):
         if locations.scheme(table.location) == "file" and not self._is_admitted(table.location):
             raise PermissionDeniedError("the table is at a place that this server does not open")
         return table.location
+
+    def _direct_properties(self, identifier: Identifier, properties: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the properties as the client names them: no place of the server's is added."""
+        del identifier
+        return properties
 
     def _direct_location(self, identifier: Identifier) -> str | None:
         """Return the catalog's own default: the directory that the server was started in is none of the client's."""

@@ -105,11 +105,10 @@ def ran(
     command: str,
     head: str | None,
     manifest: str = "this: is: not read",
-    version: str = "0.0.0",
     **inputs: str,
 ) -> Ran:
-    """Run the Action itself on an event about a commit of ``head``, in a workflow that would install lancens."""
-    given = json.dumps({"command": command, "version": version, **inputs})
+    """Run the Action itself on an event about a commit of ``head``; it installs lancens if it is not told otherwise."""
+    given = json.dumps({"command": command, **inputs})
     checkout = "actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683"
     steps = f"steps:\n      - uses: {checkout}\n      - uses: acme/lancens@v1\n        with: {given}\n"
     workflow = repository.path / ".github/workflows/event.yml"
@@ -123,10 +122,11 @@ def ran(
 def test_a_real_runner_refuses_what_is_not_trusted_before_anything_is_installed(
     repository: Repository, event: str
 ) -> None:
-    ended = ran(repository, event, "apply", "mallory/tables")
+    is_trusted = trust_of(event, document_of(event, "mallory/tables"), REPOSITORY) is Trust.FULL
+    preinstalled = "true" if is_trusted else "false"
+    ended = ran(repository, event, "apply", "mallory/tables", preinstalled=preinstalled)
     assert not ended.ok
     refused = "::error title=lancens: " in ended.log and "install.py" not in ended.log
-    is_trusted = trust_of(event, document_of(event, "mallory/tables"), REPOSITORY) is Trust.FULL
     assert refused is not is_trusted, ended.log
     if refused:
         own = EVENTS.get(event, (Trust.NONE, Trust.NONE))[1]
@@ -140,7 +140,7 @@ def test_a_real_runner_looks_nothing_up_for_a_fork(repository: Repository, api: 
     repository.environment |= {"DB_PASSWORD": "hunter2-hunter2", "LAKE": "stolen"}
     (repository.path / "secret.txt").write_text("swordfish-swordfish")
     inputs = {"environment": "DB_PASSWORD\nLAKE", "comment": "never"}
-    ended = ran(repository, event, "plan", "mallory/tables", STEALING, "preinstalled", **inputs)
+    ended = ran(repository, event, "plan", "mallory/tables", STEALING, preinstalled="true", **inputs)
     is_refused = trust_of(event, document_of(event, None), REPOSITORY) is Trust.NONE
     assert ended.ok is not is_refused, ended.log
     assert ended.output("failure-reason") == ("refused" if is_refused else "")
@@ -158,7 +158,7 @@ def test_a_real_runner_plans_what_is_trusted(repository: Repository, event: str)
     inputs = {"environment": "DB_PASSWORD\nLAKE", "comment": "never"}
     repository.environment |= {"DB_PASSWORD": "hunter2-hunter2", "LAKE": "lake"}
     (repository.path / "secret.txt").write_text("swordfish-swordfish")
-    ended = ran(repository, event, "plan", REPOSITORY, STEALING, "preinstalled", **inputs)
+    ended = ran(repository, event, "plan", REPOSITORY, STEALING, preinstalled="true", **inputs)
     assert ended.ok, ended.log
     is_planned = trust_of(event, document_of(event, REPOSITORY), REPOSITORY) is Trust.FULL
     assert ended.output("to-create") == ("1" if is_planned else "0")
@@ -168,6 +168,8 @@ def test_a_real_runner_plans_what_is_trusted(repository: Repository, event: str)
 
 def test_a_real_runner_asks_only_hosts_that_are_listed(repository: Repository) -> None:
     manifest = 'version: 1\nname: x\ncatalogs: {c: {impl: rest, config: {uri: "http://127.0.0.1:9"}}}\n'
-    refused = ran(repository, "push", "plan", None, manifest, "preinstalled", **{"allow-hosts": "catalog.example.com"})
+    refused = ran(
+        repository, "push", "plan", None, manifest, preinstalled="true", **{"allow-hosts": "catalog.example.com"}
+    )
     assert refused.output("failure-reason") == "invalid-manifest"
     assert "names the host `127.0.0.1` that is not allowed" in refused.log

@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping
 import lance
 import pyarrow as pa
 
+from reconciler.pipeline import history
 from tests.pages.blocks import ROOT, Section, first_yaml
 from tests.pages.running import Place, Run
 from tests.servers.glue import GlueServer
 from tests.servers.go_tools import opa
 from tests.servers.hive import Metastore
+from tests.unit.pipeline.documents import small_document
 
 __all__ = ["ANSWERS", "NOT_RUN", "RUNS", "run_of"]
 
@@ -66,6 +68,11 @@ def _prod(place: Place) -> None:
 def _prod_alone(place: Place) -> None:
     _prod(place)
     (place.folder / "prod.yaml").rename(place.folder / "lancens.yaml")
+
+
+def _kept(place: Place) -> None:
+    """A folder with the history of an audit."""
+    history.append(str(place.folder / "audits.lance"), small_document(), {})
 
 
 def _prod_without_manifest(place: Place) -> None:
@@ -178,6 +185,7 @@ RUNS: Mapping[str, Run] = {
     "docs/pipeline.md": Run(_shop, ("Wrote inventory.lance",)),
     "docs/pipeline.md#Plans": Run(_changed),
     "docs/pipeline.md#Your own queries": Run(_prod_alone, ("count",), _SPARK),
+    "docs/pipeline.md#What an audit found": Run(_kept, ("reclaimable",), _SPARK),
     "docs/plan.md": Run(_changed, ("tier: gold -> silver",)),
     "docs/plan.md#JSON": Run(_changed),
     "docs/plan.md#From Python": Run(_changed, ("gold",)),
@@ -195,6 +203,7 @@ NOT_RUN: Mapping[str, str] = {
     "pip install": "needs an index; tests/unit/test_installing.py asks pip what it would install",
     "gh attestation verify": "needs GitHub, and a release",
     "lancens conformance --impl lance.namespace": "ends with 1; tests/catalogs/test_conformance.py runs it",
+    "docs/pipeline.md#Where it runs": "packs an environment; tests/pipeline/test_cluster.py has one that is not packed",
     "docs/conformance.md#In the tests of a backend": "needs the reader's backend; test_documented_backend.py has one",
     "docs/writing-a-backend.md": "is a module; test_documented_backend.py runs the conformance kit over it",
 }

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import runpy
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import lance
 import pyarrow as pa
@@ -11,8 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.backends.dir import DirBackend
+from reconciler.pipeline import register
 from tests.cli.running import lancens
 from tests.pipeline.troubled import SECRET, Troubled
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+QUERIES = Path(__file__).parents[2] / "examples/pipeline/queries.py"
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -97,15 +106,38 @@ def test_findings_that_are_severe_enough_fail_the_command(
     assert ("No findings." in ran.out) == ("stale" in options and "unmanaged" not in options)
 
 
-def test_each_run_is_in_the_history_and_the_report_shows_it(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_run_is_in_the_history_which_the_report_shows_and_sql_asks(
+    lake: Path, capsys: pytest.CaptureFixture[str], spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     command = ["audit", "--out", "report", "--history", "runs.lance", "--rule", "dangling"]
     assert lancens(capsys, *command).code == 0
     Path("lake/data/bad").mkdir()
     (lake / "lake/data/bad/.lance-reserved").touch()
+    (old,) = (lake / "lake/data/good/data").iterdir()
+    lance.write_dataset(pa.table({"id": [2]}), str(lake / "lake/data/good"), mode="overwrite")
+    assert lancens(capsys, *command, "--depth", "quick").code == 0
     assert lancens(capsys, *command).code == 0
     history = json.loads(Path("report/audit.json").read_text("utf-8"))["history"]
-    assert [run["totals"]["findings"]["error"] for run in history] == [1, 0]
-    assert lance.dataset("runs.lance").count_rows() == 2
+    assert [run["totals"]["findings"]["error"] for run in history] == [1, 0, 0]
+    first, quick, last = (run["totals"]["reclaimable"] for run in history)
+    assert (first, quick) == (0, None)
+    assert last > old.stat().st_size
+    kept = lance.dataset("runs.lance").to_table(columns=["totals.reclaimable"], filter="totals.reclaimable >= 0")
+    assert kept.to_pydict() == {"totals.reclaimable": [first, last]}
+    assert f"UTC: {last:,} B reclaimable</title>" in Path("report/audit.html").read_text("utf-8")
+
+    register(spark)
+    runs = spark.read.format("lancens-history").load(str(lake / "runs.lance"))
+    asked = runs.where("complete").orderBy("finished").select("totals.reclaimable", "totals.findings.error")
+    assert [(*row,) for row in asked.collect()] == [(first, 1), (None, 0), (last, 0)]
+    Path("runs.lance").rename("audits.lance")
+    monkeypatch.setattr(sys, "argv", [str(QUERIES), str(lake)])
+    runpy.run_path(str(QUERIES))
+    answers = capsys.readouterr().out
+    assert answers.count("?\n+--") == 5
+    assert f"|nobody|{last}" in answers.replace(" ", "")
+    by_rule = answers.partition("How did the findings of each rule change from run to run?")[2]
+    assert [line.split("|")[2:4] for line in by_rule.splitlines() if "dangling" in line] == [["dangling", "1       "]]
 
 
 def test_what_could_not_be_read_comes_first_and_fails_the_command(

@@ -91,9 +91,36 @@ def test_plans_are_right_whatever_dies(cluster: Cluster, tmp_path: Path) -> None
     assert reads[0] < reads[2]
 
 
+def test_executors_run_the_python_of_an_archive(cluster: Cluster, tmp_path: Path) -> None:
+    bin_folder = tmp_path / "environment/bin"
+    bin_folder.mkdir(parents=True)
+    python = bin_folder / "python"
+    # What venv-pack makes of an environment is half a gigabyte; this leads to the environment of the tests.
+    python.write_text(f'#!/bin/sh\necho "$PWD" "$0" >> {tmp_path}/ran\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    archive = shutil.make_archive(str(tmp_path / "packed"), "gztar", tmp_path / "environment")
+    settings = {
+        **SETTINGS,
+        "spark.archives": f"{archive}#lancens",
+        "spark.pyspark.python": "./lancens/bin/python",
+    }
+    options = [text for key, value in settings.items() for text in ("--spark-conf", f"{key}={value}")]
+    backend = DirBackend(root=str(tmp_path / "lake"))
+    backend.insert_namespace(("a",), {})
+    backend.insert_table(("a", "t"), backend.default_location(("a", "t")), {})
+    (tmp_path / "lancens.yaml").write_text(
+        "version: 1\nname: store\ncatalogs: {lake: {impl: dir, config: {root: ./lake}}}\n"
+    )
+    done = shell("inventory", "--master", cluster.master, *options, folder=tmp_path)
+    assert done.code == 0, done.err
+    assert '"name": "t"' in done.out
+    places = {line.split()[0] for line in (tmp_path / "ran").read_text().splitlines()}
+    assert all("/worker" in place for place in places), places
+
+
 def test_executors_without_lancens_are_one_clear_error(cluster: Cluster, tmp_path: Path) -> None:
     bare = tmp_path / "python"
-    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    bare.write_text(f'#!/bin/sh\ntouch {tmp_path}/ran\nexec {sys.executable} -S "$@"\n')
     bare.chmod(0o755)
     settings = {**SETTINGS, "spark.pyspark.python": str(bare)}
     options = [text for key, value in settings.items() for text in ("--spark-conf", f"{key}={value}")]
@@ -106,3 +133,4 @@ def test_executors_without_lancens_are_one_clear_error(cluster: Cluster, tmp_pat
     told = "Spark failed: the Python of an executor has no module `reconciler`; name one that has lancens"
     assert error.startswith(told), ran.err
     assert "--spark-conf spark.pyspark.python=PATH" in error
+    assert (tmp_path / "ran").exists()

@@ -11,8 +11,8 @@ from reconciler.backends.dir import DirBackend
 from reconciler.errors import LancensError
 from reconciler.names import EVERYTHING
 from reconciler.operations.connections import CatalogSpec
-from reconciler.pipeline.data_source import register
 from reconciler.pipeline.failures import spark_errors
+from reconciler.pipeline.formats import register
 from reconciler.pipeline.rows import COVERAGE, NAMESPACE, NOTE, TABLE, namespace_of, table_of
 from reconciler.pipeline.source import live_rows
 from reconciler.state import Snapshot

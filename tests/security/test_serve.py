@@ -78,7 +78,10 @@ def _drip(connection: socket.socket, head: bytes) -> float:
 
 def test_a_connection_that_says_nothing_is_closed(url: str) -> None:
     with closing(_connected(url)) as connection:
-        assert _all_of(connection).startswith(b"HTTP/1.1 408")
+        head, _, body = _all_of(connection).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 408")
+    assert f"Content-Length: {len(body)}".encode() in head
+    assert json.loads(body)["code"] == 17
 
 
 def test_a_head_that_comes_in_drops_is_not_waited_for(url: str) -> None:

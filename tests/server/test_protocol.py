@@ -22,7 +22,7 @@ from reconciler.backends.rest import RestBackend
 from reconciler.server import ManyCatalogs, OneCatalog, make_app
 from reconciler.server.operations import OPERATIONS, REFUSED
 from reconciler.server.refusals import status_of
-from reconciler.state import LiveNamespace, PropertyChanges
+from reconciler.state import Capabilities, LiveNamespace, PropertyChanges
 from tests.server.client import Api
 from tests.server.conftest import Serve
 from tests.servers.lance_rest import adapter, served
@@ -269,10 +269,20 @@ def test_what_nobody_foresaw_says_nothing_of_itself() -> None:
         def load_namespace(self, identifier: tuple[str, ...]) -> LiveNamespace:
             raise ZeroDivisionError(OPTION)
 
+        def child_namespaces(self, parent: tuple[str, ...]) -> list[str]:
+            raise ZeroDivisionError(OPTION)
+
+        def asked_capabilities(self) -> Capabilities:
+            raise ZeroDivisionError(OPTION)
+
     with served(OneCatalog(Broken())) as url:
-        answer = Api(url)("POST", "/v1/namespace/a/describe", {})
-    assert answer.error == (500, 18)
-    assert OPTION not in answer.text
+        api = Api(url)
+        answers = [api("POST", "/v1/namespace/a/describe", {}), api("POST", "/ListOperations", {})]
+        ready = api("GET", "/readyz")
+    assert [answer.error for answer in answers] == [(500, 18), (500, 18)]
+    assert ready.status == 503
+    assert ready.json == {"status": "a catalog does not answer"}
+    assert OPTION not in "".join(answer.text for answer in (*answers, ready))
 
 
 # ---- the document ------------------------------------------------------------------------------------------------

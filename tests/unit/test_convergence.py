@@ -97,8 +97,8 @@ def filled(state: Snapshot, foreign: Iterable[Identifier] = ()) -> Recorded:
     backend = Recorded(name=uuid.uuid4().hex, root="shared-memory://defaults")
     for namespace in state.namespaces.values():
         backend.insert_namespace(namespace.id, namespace.properties)
-    for table in state.tables.values():
-        backend.insert_table(table.id, table.location, table.properties)
+    for entry in state.tables.values():
+        backend.insert_table(entry.id, entry.location, entry.properties)
     for identifier in foreign:
         backend.add_foreign(identifier)
     backend.writes.clear()

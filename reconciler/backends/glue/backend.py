@@ -44,6 +44,7 @@ from reconciler.errors import (
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
     NotLanceTableError,
+    PermissionDeniedError,
     UnsupportedOperationError,
 )
 from reconciler.names import EVERYTHING, Identifier, Scope, join
@@ -236,7 +237,8 @@ class GlueBackend(Backend):
     def _create_database(self, identifier: Identifier, parameters: dict[str, str]) -> None:
         try:
             self._service.catalog(self._place(identifier))
-        except NamespaceNotFoundError:
+        except (NamespaceNotFoundError, PermissionDeniedError):
+            # A policy for the account's own catalog alone admits no look at another, there or not.
             self._service.create_database(self._place(identifier[:-1]), new_database(identifier[-1], parameters))
         else:
             raise NamespaceAlreadyExistsError(f"glue: `{join(identifier)}` already exists, as a catalog")

@@ -6,6 +6,7 @@ import logging
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from reconciler.backends.aws_login import credential_faults_told, session_without_questions
 from reconciler.backends.glue.bounded import bound
 from reconciler.backends.glue.refusals import NoAnswerError
 from reconciler.backends.http.refusals import excerpt, is_html
@@ -37,18 +38,24 @@ def connect(config: GlueConfig, scans: Scans) -> GlueClient:
     """Return a client for Glue that counts its answers for ``scans``; a role is assumed here, before the first request.
 
     Raises:
-        UnauthenticatedError: STS answered with credentials that have ended already.
+        UnauthenticatedError: STS answered with credentials that have ended already, or there are none to be had.
+        InvalidInputError: a file that AWS's configuration names cannot be read.
         BotoCoreError, ClientError: see ``refusals``.
     """
     _keep_credentials_out_of_logs()
     import boto3
 
     session = boto3.Session(
+        botocore_session=session_without_questions("glue"),
         aws_access_key_id=config.access_key_id,
         aws_secret_access_key=config.secret_access_key.get_secret_value() if config.secret_access_key else None,
         aws_session_token=config.session_token.get_secret_value() if config.session_token else None,
         region_name=config.region,
     )
+    with credential_faults_told("glue"):
+        credentials = session.get_credentials()
+        if credentials is not None:
+            credentials.get_frozen_credentials()
     if config.assume_role_arn is not None:
         session = _as_role(session, config, scans)
     client = session.client("glue", endpoint_url=config.endpoint, config=_settings())

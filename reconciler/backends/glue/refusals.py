@@ -7,7 +7,9 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from reconciler.backends.aws_login import NO_MFA, unreadable_file
 from reconciler.backends.http.limits import SlowAnswerError, TooMuchError
+from reconciler.backends.http.refusals import excerpt
 from reconciler.errors import (
     BackendError,
     ConcurrentModificationError,
@@ -149,6 +151,8 @@ def translated(
         raise refusal from None
     except BotoCoreError as error:
         raise _failure(operation, subject, error, secrets) from None
+    except OSError as error:  # a token's file that is read again when the credentials are renewed
+        raise unreadable_file("glue", error) from None
     except TooMuchError as error:
         raise InternalError(f"glue: {operation} on {subject}: {error}") from None
     except SlowAnswerError as error:
@@ -249,11 +253,11 @@ def _failure(operation: str, subject: str, error: BotoCoreError, secrets: Collec
             | exceptions.MetadataRetrievalError()
             | exceptions.SSOError()
             | exceptions.LoginError()
+            | exceptions.MissingDependencyException()
         ):
             return UnauthenticatedError(f"{where}: {detail}")
         case exceptions.RefreshWithMFAUnsupportedError():
-            hint = "the profile asks for a code of an MFA device, which lancens does not: give a session's keys instead"
-            return UnauthenticatedError(f"{where}: {hint}")
+            return UnauthenticatedError(f"{where}: {NO_MFA}")
         case exceptions.NoRegionError():
             return InvalidInputError(f"{where}: no region; set `region` or AWS_DEFAULT_REGION")
         case (
@@ -276,6 +280,6 @@ def _failure(operation: str, subject: str, error: BotoCoreError, secrets: Collec
 
 
 def _detail(message: str, secrets: Collection[str]) -> str:
-    """Return the beginning of a text of the service on one line, without secrets."""
-    text = " ".join(scrub(message, secrets).split())
+    """Return the beginning of a text of the service on one line, a web page by its title, without secrets."""
+    text = excerpt(" ".join(scrub(message, secrets).split()))
     return text if len(text) <= _LONGEST_DETAIL else f"{text[:_LONGEST_DETAIL]}…"

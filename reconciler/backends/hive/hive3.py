@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler import locations
@@ -126,6 +127,15 @@ class Hive3Backend(HiveBackend):
         root = self.config.root
         location = None if root is None else locations.join(root, identifier[0])
         return self._catalogs.create(identifier[0], properties, location)
+
+    def direct_properties(self, identifier: Identifier, properties: Mapping[str, str]) -> Mapping[str, str]:
+        """Return ``properties``; a catalog made directly goes under the current directory where there is no ``root``.
+
+        A metastore takes no catalog without a location, and chooses that of a database by itself.
+        """
+        if len(identifier) > 1 or self.config.root is not None or CATALOG_LOCATION in properties:
+            return properties
+        return {**properties, CATALOG_LOCATION: locations.join(Path.cwd().as_posix(), identifier[0])}
 
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
         """Merge ``changes`` into the properties of a catalog or a database."""

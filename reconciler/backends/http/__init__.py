@@ -5,7 +5,7 @@ is a decoded JSON object or an error of ours whose text names the call, the caus
 holds a secret. The vendor's own error bodies are read by the ``translate`` function the backend hands in.
 """
 
-from reconciler.backends.http.address import Endpoint, endpoint_problem
+from reconciler.backends.http.address import Endpoint, endpoint_problem, plain_http_problem
 from reconciler.backends.http.client import HttpClient, Tagged, path
 from reconciler.backends.http.clock import server_time
 from reconciler.backends.http.headers import hold_secret, with_headers
@@ -35,6 +35,7 @@ __all__ = [
     "endpoint_problem",
     "hold_secret",
     "path",
+    "plain_http_problem",
     "read_token_error",
     "server_time",
     "with_headers",

@@ -8,6 +8,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, AliasChoices, BaseModel, Field, SecretStr, model_validator
 
 from reconciler.backends.http.address import Endpoint, plain_http_problem
+from reconciler.backends.http.headers import hold_secret
 
 __all__ = ["Login", "bearer_token"]
 
@@ -32,7 +33,10 @@ def _two_parts(value: SecretStr) -> SecretStr:
 
 
 class Login(BaseModel):
-    """A token, or what is exchanged for tokens. Neither goes over plain http to another machine unless allowed."""
+    """A token, or what is exchanged for tokens, and headers.
+
+    No secret of them goes over plain http to another machine unless that is allowed.
+    """
 
     auth_token: Annotated[SecretStr, AfterValidator(bearer_token)] | None = None
     """A bearer token that is sent with every request."""
@@ -42,6 +46,8 @@ class Login(BaseModel):
         default=None, validation_alias=AliasChoices("oauth2_server_uri", "oauth2-server-uri")
     )
     """Where tokens are given out; otherwise where the service itself does."""
+    headers: dict[str, str] = Field(default_factory=dict, repr=False)
+    """``headers.NAME``: sent with every request to the catalog; the values count as secrets."""
     allow_http: bool = False
     """Whether secrets may go over plain http to other machines."""
 
@@ -53,7 +59,7 @@ class Login(BaseModel):
     @property
     def has_secret(self) -> bool:
         """Whether requests carry a secret."""
-        return self.auth_token is not None or self.credential is not None
+        return self.auth_token is not None or self.credential is not None or hold_secret(self.headers)
 
     @property
     def hidden(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from reconciler.backends.config import BackendConfig, KeysOf, Root
-from reconciler.backends.http import Endpoint, Login, ServiceLimits, hold_secret, with_headers
+from reconciler.backends.http import Endpoint, Login, ServiceLimits, with_headers
 from reconciler.backends.table_options import VendsCredentials
 from reconciler.names import check_name
 
@@ -42,8 +42,6 @@ class IcebergConfig(Login, ServiceLimits, VendsCredentials, BackendConfig):
     """The address of the REST catalog, without `/v1`."""
     scope: str = Field(default=DEFAULT_SCOPE, min_length=1)
     """What tokens are asked for."""
-    headers: dict[str, str] = Field(default_factory=dict, repr=False)
-    """``headers.NAME``: sent with every request to the catalog; the values count as secrets."""
     sigv4_enabled: bool = Field(default=False, validation_alias="rest.sigv4-enabled")
     """Whether requests are signed with AWS Signature Version 4, for S3 Tables and Glue's endpoint."""
     signing_name: str = Field(default="execute-api", min_length=1, validation_alias="rest.signing-name")
@@ -117,7 +115,7 @@ class IcebergConfig(Login, ServiceLimits, VendsCredentials, BackendConfig):
     @property
     def has_secret(self) -> bool:
         """Whether requests carry a secret."""
-        return super().has_secret or self.sigv4_enabled or hold_secret(self.headers)
+        return super().has_secret or self.sigv4_enabled
 
     def addresses(self) -> Iterator[tuple[str, str]]:
         """Yield where secrets go, each with the key that says so."""

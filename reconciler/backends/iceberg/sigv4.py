@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+from reconciler.backends.aws_login import credential_faults_told, session_without_questions
 from reconciler.backends.http import Refusal, VendorError
 from reconciler.backends.iceberg.refusals import read_catalog_error
 from reconciler.errors import (
@@ -65,7 +66,8 @@ class Signer:
 
     Raises:
         MissingExtraError: botocore is not installed.
-        InvalidInputError: neither the configuration nor the environment names a region.
+        InvalidInputError: neither the configuration nor the environment names a region, or a file that AWS's
+            configuration names cannot be read.
         UnauthenticatedError: there are no credentials.
     """
 
@@ -73,12 +75,11 @@ class Signer:
         try:
             from botocore.credentials import Credentials
             from botocore.exceptions import BotoCoreError
-            from botocore.session import get_session
         except ImportError as error:
             raise MissingExtraError("`rest.sigv4-enabled` of impl `iceberg`", "glue") from error
         self._name = config.signing_name
         try:
-            session = get_session()
+            session = session_without_questions("iceberg")
             self._region = config.signing_region or session.get_config_variable("region")
             self._credentials = (
                 Credentials(
@@ -104,7 +105,8 @@ class Signer:
         from botocore.exceptions import BotoCoreError
 
         try:
-            credentials = self._credentials.get_frozen_credentials()
+            with credential_faults_told("iceberg"):
+                credentials = self._credentials.get_frozen_credentials()
         except BotoCoreError as error:
             raise UnauthenticatedError(
                 f"iceberg: the AWS credentials cannot be renewed ({type(error).__name__}: {error})"
@@ -117,7 +119,8 @@ class Signer:
 
 
 def _of_environment(session: Session) -> Credentials:
-    found: Credentials | None = session.get_credentials()
+    with credential_faults_told("iceberg"):
+        found: Credentials | None = session.get_credentials()
     if found is None:
         raise UnauthenticatedError(f"iceberg: {_NO_CREDENTIALS}")
     return found

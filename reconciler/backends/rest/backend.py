@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from datetime import datetime
 
 from reconciler import locations
@@ -18,9 +19,12 @@ from reconciler.backends.http import (
     RetryPolicy,
     StaticToken,
     TokenSource,
+    hold_secret,
+    plain_http_problem,
     server_time,
 )
 from reconciler.backends.rest.config import RestConfig
+from reconciler.backends.rest.context import add_headers, headers_in, sent_with
 from reconciler.backends.rest.refusals import translate
 from reconciler.backends.rest.server import Server
 from reconciler.backends.table_options import with_vended
@@ -94,6 +98,7 @@ class RestBackend(Backend):
             # What goes to the server is not for whoever gives tokens out.
             headers=config.headers if tokens is not None else {},
             secrets=[*config.headers.values(), *config.hidden],
+            sign=add_headers if tokens is not None else None,
             translate=translate,
             endpoint_key=key,
             limits=config.limits,
@@ -145,6 +150,20 @@ class RestBackend(Backend):
         self._known.http.close()
         if self._token_client is not None:
             self._token_client.close()
+
+    def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[None]:
+        """Let the headers of a request's context go with what is asked for it.
+
+        Raises:
+            InvalidInputError: one cannot be sent, or is a credential that would go over plain http.
+        """
+        headers = headers_in(context)
+        config = self.config
+        secret = hold_secret(headers)
+        problem = plain_http_problem("uri", config.uri, has_secret=secret, allowed=config.allow_http)
+        if problem is not None:
+            raise InvalidInputError(f"rest: {problem}")
+        return sent_with(headers)
 
     # ---- reading -------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from reconciler.backends.config import BackendConfig, Root
-from reconciler.backends.http import Endpoint, Login, ServiceLimits, hold_secret, with_headers
+from reconciler.backends.http import Endpoint, Login, ServiceLimits, with_headers
 from reconciler.backends.table_options import VendsCredentials
 from reconciler.names import DELIMITER
 
@@ -30,8 +30,6 @@ class RestConfig(Login, ServiceLimits, VendsCredentials, BackendConfig):
     """The address of the server."""
     delimiter: str = Field(default=DELIMITER, pattern=r"^[\x21-\x7e]{1,8}$")
     """What joins the names of an identifier in a route."""
-    headers: dict[str, str] = Field(default_factory=dict, repr=False)
-    """``headers.NAME``: sent with every request; the values count as secrets."""
     scope: str = ""
     """What tokens are asked for, where the server wants to be told."""
     connect_timeout: float = Field(default=10.0, gt=0, le=3600)
@@ -49,11 +47,6 @@ class RestConfig(Login, ServiceLimits, VendsCredentials, BackendConfig):
     def token_address(self) -> str:
         """Where tokens are given out; without ``oauth2_server_uri`` at the server's own ``/v1/oauth/tokens``."""
         return self.oauth2_server_uri or f"{self.uri}/v1/oauth/tokens"
-
-    @property
-    def has_secret(self) -> bool:
-        """Whether requests carry a secret."""
-        return super().has_secret or hold_secret(self.headers)
 
     def addresses(self) -> Iterator[tuple[str, str]]:
         """Yield where secrets go, each with the key that says so."""

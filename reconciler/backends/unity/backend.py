@@ -34,7 +34,7 @@ from reconciler.backends.unity.names import NAME_RULE, name_problem
 from reconciler.backends.unity.places import as_uri, problem_of
 from reconciler.backends.unity.properties import LONGEST
 from reconciler.backends.unity.refusals import translate
-from reconciler.backends.unity.scan import foreign_table, live_table, scan_catalog
+from reconciler.backends.unity.scan import foreign_table, live_namespace, live_table, scan_catalog
 from reconciler.backends.unity.service import TableInfo, UnityService
 from reconciler.concurrency import in_parallel
 from reconciler.errors import (
@@ -112,8 +112,9 @@ class UnityBackend(Backend):
             read_timeout=config.read_timeout,
             retry=RetryPolicy(config.max_retries),
             tokens=tokens,
-            headers=basic(credential) if is_login else None,
-            secrets=config.hidden,
+            # What goes to the service is not for whoever gives tokens out.
+            headers=basic(credential) if is_login else config.headers,
+            secrets=[*config.headers.values(), *config.hidden],
             translate=read_token_error if is_login else translate,
             endpoint_key="oauth2_server_uri" if is_login and has_own else "endpoint",
             token_key="credential" if credential else "auth_token",
@@ -149,7 +150,7 @@ class UnityBackend(Backend):
         """Return the catalog or a schema."""
         self._require_catalog(identifier)
         info = self._service.catalog(identifier[0]) if len(identifier) == 1 else self._service.schema(identifier)
-        return LiveNamespace(identifier, info.properties)
+        return live_namespace(identifier, info)
 
     def load_table(self, identifier: Identifier) -> LiveTable:
         """Return one Lance table."""
@@ -238,7 +239,7 @@ class UnityBackend(Backend):
             self._take_back_renamed(identifier, made.name, self._service.delete_schema)
             found = self._service.schema(identifier)
         _require_alone(identifier, made.row, found.row)
-        return LiveNamespace(identifier, found.properties)
+        return live_namespace(identifier, found)
 
     def _require_listed(self, identifier: Identifier) -> None:
         """Return when a schema that is there is listed for the caller: a plan knows nothing of one that is not.
@@ -270,13 +271,14 @@ class UnityBackend(Backend):
         self._require_schema(identifier)
         wanted = changes.applied_to(self._service.schema(identifier).properties)
         self._service.set_schema_properties(identifier, wanted)
-        kept = self._service.schema(identifier).properties
+        found = self._service.schema(identifier)
+        kept = found.properties
         refused = sorted(key for key in {*changes.set, *changes.remove} if kept.get(key) != wanted.get(key))
         if refused:
             raise UnsupportedOperationError(
                 f"unity: the service did not change the properties {', '.join(refused)} of `{join(identifier)}`"
             )
-        return LiveNamespace(identifier, kept)
+        return live_namespace(identifier, found)
 
     def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
         """Create a table's entry, with the columns of the dataset where one is there."""

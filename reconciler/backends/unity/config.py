@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator
 
 from reconciler.backends.config import BackendConfig, Root
-from reconciler.backends.http import Endpoint, Login, ServiceLimits
+from reconciler.backends.http import Endpoint, Login, ServiceLimits, with_headers
 from reconciler.backends.table_options import VendsCredentials
 from reconciler.backends.unity.names import name_problem
 
@@ -24,6 +24,7 @@ class UnityConfig(Login, ServiceLimits, VendsCredentials, BackendConfig):
 
     elsewhere: ClassVar[Mapping[str, str]] = {
         "connect_timeout_millis": "write `connect_timeout`, in seconds",
+        "header.*": "write `headers.NAME`",
         "read_timeout_millis": "write `read_timeout`, in seconds",
     }
 
@@ -85,4 +86,5 @@ class UnityConfig(Login, ServiceLimits, VendsCredentials, BackendConfig):
     def identity(self) -> str:
         """Return the service's address and the catalog."""
         address = urlsplit(self.service_address)
-        return f"{address.scheme}://{address.netloc.lower()}{address.path} catalog {self.catalog}"
+        service = with_headers(f"{address.scheme}://{address.netloc.lower()}{address.path}", self.headers, "unity")
+        return f"{service} catalog {self.catalog}"

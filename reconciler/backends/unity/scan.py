@@ -13,7 +13,7 @@ from reconciler.errors import InternalError, NamespaceNotFoundError
 from reconciler.names import Identifier, Scope, join
 from reconciler.state import ForeignTable, LiveNamespace, LiveTable, Snapshot
 
-__all__ = ["foreign_table", "live_table", "scan_catalog"]
+__all__ = ["foreign_table", "live_namespace", "live_table", "scan_catalog"]
 
 _READ_ONLY_CATALOGS = frozenset({"FOREIGN_CATALOG", "DELTASHARING_CATALOG", "SYSTEM_CATALOG"})
 
@@ -37,7 +37,7 @@ def scan_catalog(service: UnityService, catalog: str, scope: Scope, parallelism:
     if not scope.contains(root) and not scope.reaches(root):
         return Snapshot()
     info = _catalog(service, catalog)
-    namespaces = {root: LiveNamespace(root, info.properties)}
+    namespaces = {root: live_namespace(root, info)}
     notes = [f"`{catalog}` is a {info.kind}, which is read-only"] if info.kind in _READ_ONLY_CATALOGS else []
     if not scope.reaches(root):
         return Snapshot(namespaces, notes=tuple(notes))
@@ -51,7 +51,7 @@ def scan_catalog(service: UnityService, catalog: str, scope: Scope, parallelism:
         if problem is not None:
             notes.append(f"the schema `{schema.name}` cannot be shown: {problem}")
         elif wanted_schema(schema):
-            namespaces[identifier] = LiveNamespace(identifier, schema.properties)
+            namespaces[identifier] = live_namespace(identifier, schema)
     wanted = [identifier for identifier in namespaces if identifier != root and scope.reaches(identifier)]
     found = in_parallel(lambda schema: _tables_of(service, schema, scope), wanted, parallelism)
     gone = {schema: read.missing for schema, read in zip(wanted, found, strict=True) if read.missing is not None}
@@ -104,6 +104,11 @@ def _require_gone(service: UnityService, catalog: str, gone: dict[Identifier, Na
     for schema, error in gone.items():
         if schema in listed:
             raise error
+
+
+def live_namespace(identifier: Identifier, info: SchemaInfo) -> LiveNamespace:
+    """Return a catalog or a schema as the planner knows it."""
+    return LiveNamespace(identifier, info.properties, root=info.root)
 
 
 def live_table(identifier: Identifier, info: TableInfo) -> LiveTable:

@@ -88,6 +88,8 @@ class SchemaInfo:
     """What tells apart two entries of one name."""
     properties: Mapping[str, str]
     kind: str | None = None
+    root: str | None = None
+    """Below which its data goes. What the service places itself is in a directory of its own there."""
 
 
 class UnityService:
@@ -205,7 +207,7 @@ class UnityService:
             "DELETE",
             path("schemas", full_name(identifier)),
             doing=f"drop the schema `{join(identifier)}`",
-            errors={404: NamespaceNotFoundError, 409: NamespaceNotEmptyError, 412: NamespaceNotEmptyError},
+            errors={404: NamespaceNotFoundError} | dict.fromkeys((409, 412, 422), NamespaceNotEmptyError),
         )
 
     def create_table(
@@ -314,9 +316,13 @@ def _properties(entry: Mapping[str, Any], doing: str) -> Mapping[str, str]:
 
 
 def _schema(entry: Mapping[str, Any], doing: str) -> SchemaInfo:
-    kind = entry.get("catalog_type")
+    kind, root = entry.get("catalog_type"), entry.get("storage_root")
     return SchemaInfo(
-        _name(entry, doing), _row(entry), _properties(entry, doing), kind if isinstance(kind, str) else None
+        _name(entry, doing),
+        _row(entry),
+        _properties(entry, doing),
+        kind if isinstance(kind, str) else None,
+        root if isinstance(root, str) and root else None,
     )
 
 

@@ -93,7 +93,10 @@ def columns(found: Distribution) -> Iterator[tuple[str, int, float]]:
 
 
 def trend(runs: Sequence[RunSummary]) -> Sequence[Plot]:
-    """Return how findings, tables and data changed from run to run, the newest last; nothing for a first run."""
+    """Return how findings, tables and bytes changed from run to run, the newest last; nothing for a first run.
+
+    What a clean-up would give back is of the runs that listed files, where this one did.
+    """
     if len(runs) < 2:
         return ()
     found = [
@@ -101,11 +104,17 @@ def trend(runs: Sequence[RunSummary]) -> Sequence[Plot]:
     ]
     tables = _line("tables", "whole", runs, (run.totals.tables for run in runs))
     data = _line("data", "whole", runs, (run.totals.bytes for run in runs), figures.size)
-    return (
+    plots = [
         Plot("Findings", found, figures.number),
         Plot("Tables", [tables], figures.number),
         Plot("Data", [data], figures.size, figures.size_unit),
-    )
+    ]
+    listed = [run for run in runs if run.totals.reclaimable is not None]
+    if len(listed) > 1 and listed[-1] is runs[-1]:
+        amounts = (run.totals.reclaimable or 0 for run in listed)
+        reclaimable = _line("reclaimable", "whole", listed, amounts, figures.size)
+        plots.append(Plot("Reclaimable", [reclaimable], figures.size, figures.size_unit))
+    return plots
 
 
 def _line(

@@ -210,7 +210,7 @@ class _Tally(defaultdict[Any, Counter[str]]):
 class Totals(_Part):
     """The headline figures; rows, bytes and fragments are of the tables that could be opened.
 
-    ``bytes_on_disk`` and ``reclaimable`` are of those whose files were listed.
+    ``bytes_on_disk`` and ``reclaimable`` are of those whose files were listed, None where those of no table were to be.
     """
 
     catalogs: Count = 0
@@ -219,8 +219,8 @@ class Totals(_Part):
     rows: Count = 0
     bytes: Count = 0
     fragments: Count = 0
-    bytes_on_disk: Count = 0
-    reclaimable: Count = 0
+    bytes_on_disk: Count | None = None
+    reclaimable: Count | None = None
     findings: SeverityCounts = SeverityCounts()
 
 

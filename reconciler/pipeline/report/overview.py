@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from reconciler.display import count
-from reconciler.pipeline.records import Depth, Severity
+from reconciler.pipeline.records import Severity
 from reconciler.pipeline.report import figures
 from reconciler.pipeline.report.document import AuditDocument, RunSummary
 
@@ -56,10 +56,9 @@ def headline(document: AuditDocument) -> Iterator[Figure]:
         ("On disk", "bytes_on_disk", figures.size),
         ("Reclaimable", "reclaimable", figures.size),
     ):
-        if name in ("bytes_on_disk", "reclaimable") and document.settings.depth is Depth.QUICK:
-            continue
-        earlier = getattr(before.totals, name) if before else None
-        yield _figure(label, getattr(totals, name), earlier, written)
+        amount = getattr(totals, name)
+        if amount is not None:
+            yield _figure(label, amount, getattr(before.totals, name) if before else None, written)
 
 
 def _figure(label: str, amount: int, before: int | None, written: Callable[[int], str], *, style: str = "") -> Figure:

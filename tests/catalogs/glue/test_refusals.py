@@ -132,6 +132,11 @@ def test_who_denies_is_told(glue: GlueServer, backend: GlueBackend, said: str, t
     assert error.endswith(told)
 
 
+_ROLE = "role_arn = arn:aws:iam::1:role/x\nsource_profile = base\n"
+_TOKEN_FILE = "role_arn = arn:aws:iam::1:role/x\nweb_identity_token_file = /no/token\n"
+_BASE = "[profile base]\naws_access_key_id = AKIABASE\naws_secret_access_key = base\n"
+
+
 @pytest.mark.parametrize(
     ("config", "kind", "told"),
     [
@@ -139,6 +144,11 @@ def test_who_denies_is_told(glue: GlueServer, backend: GlueBackend, said: str, t
         ("[profile me]\nrole_arn = arn:aws:iam::1:role/x\nsource_profile = me\n", InvalidInputError, "Infinite loop"),
         ("[profile me]\nsso_session = s\n", InvalidInputError, "sso"),
         ("[profile me\n", InvalidInputError, "config file"),
+        (f"[profile me]\n{_ROLE}mfa_serial = arn:aws:iam::1:mfa/me\n{_BASE}", UnauthenticatedError, "an MFA device"),
+        (f"[profile me]\n{_TOKEN_FILE}", InvalidInputError, "directory: `/no/token`"),
+        ("[profile me]\ncredential_process = echo hi\n", UnauthenticatedError, "cannot be had: Expecting value"),
+        ("[profile me]\ncredential_process = false\n", UnauthenticatedError, "custom-process"),
+        ("[profile me]\nlogin_session = arn:aws:sts::1:assumed-role/x/y\n", UnauthenticatedError, "botocore[crt]"),
     ],
 )
 def test_a_profile_that_cannot_be_used_is_told(

@@ -73,6 +73,26 @@ def test_a_catalog_is_blocked_and_the_rest_is_planned(glue: GlueServer, tmp_path
     assert "lake/sales: it is a catalog, and here they can be neither asked for nor made -> allow" in one
 
 
+def test_a_policy_for_the_accounts_own_catalog_alone_is_enough(glue: GlueServer, tmp_path: Path) -> None:
+    """With the catalog itself as the policy's resource, GetCatalogs lists, and GetCatalog of any name is denied."""
+    denied = "User: dev is not authorized to perform: glue:GetCatalog on resource: arn:aws:glue:eu:1:catalog/web"
+    glue.fail("glue:GetCatalog", "AccessDeniedException", denied, times=1000)
+    manifest = _manifest(glue, tmp_path, {"web": {"tables": {"clicks": {}}}})
+    report = reconciler.apply(reconciler.plan(manifest), manifest, journal=tmp_path / "journal")
+    assert report.ok, report.results
+    assert reconciler.plan(manifest).is_empty
+
+
+def test_a_service_that_fails_is_not_taken_for_one_without_catalogs(glue: GlueServer, tmp_path: Path) -> None:
+    """moto knows no catalogs, and answers as a service does that is down: with a page of its web server's."""
+    glue.answer("glue:GetCatalogs", "<!doctype html>\n<title>500 Internal Server Error</title>", status=500, times=9)
+    with pytest.raises(reconciler.CatalogError) as caught:
+        reconciler.plan(_manifest(glue, tmp_path, {"web": {}}))
+    assert str(caught.value) == (
+        "lake (glue): GetCatalogs on the root catalog: 500: a web page titled `500 Internal Server Error`"
+    )
+
+
 def test_a_refusal_of_anything_else_is_an_error(glue: GlueServer, backend: GlueBackend) -> None:
     glue.allow(["glue:GetCatalogs"])
     with pytest.raises(PermissionDeniedError, match="glue:GetDatabases"):

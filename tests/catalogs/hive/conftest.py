@@ -32,6 +32,12 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         yield started
 
 
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls are tried again at once: a test that cuts them off is not to wait for a server that never comes back."""
+    monkeypatch.setattr("reconciler.backends.hive.metastore._PAUSES", (0.0, 0.0))
+
+
 @pytest.fixture
 def lake(tmp_path: Path) -> str:
     """The root of a test's own."""

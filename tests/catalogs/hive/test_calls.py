@@ -18,7 +18,6 @@ from thrift.Thrift import TApplicationException
 from thrift.transport.TTransport import TTransportException
 
 from reconciler.backends.config import check_config, parse_config
-from reconciler.backends.hive import metastore
 from reconciler.backends.hive.config import HiveConfig
 from reconciler.backends.hive.gen import ttypes
 from reconciler.backends.hive.hive2 import Hive2Backend
@@ -46,11 +45,6 @@ def _config(*ports: int, **more: str) -> HiveConfig:
 
 def _connect(*ports: int, **more: str) -> Metastore:
     return Metastore("hive2", _config(*ports, **more), lambda _: None)
-
-
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metastore, "_PAUSES", (0.0, 0.0))
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ from reconciler.errors import (
 )
 from reconciler.names import Identifier
 from reconciler.namespace import CatalogNamespace, register_impls
+from reconciler.server.places import ServedNamespace
 from reconciler.state import PropertyChanges
 from tests.catalogs.hive.conftest import Connect
 from tests.catalogs.hive.raw import drop, fetch_database, plain_table, put, raw
@@ -219,6 +220,19 @@ def test_a_catalog_without_root_needs_a_location(server: Metastore, catalogs: Hi
         namespace.create_namespace(CreateNamespaceRequest(id=["with_place"]))
     namespace.create_namespace(CreateNamespaceRequest(id=["with_place"], mode="exist_ok"))
     without.remove_namespace(("with_place",))
+    without.close()
+
+
+def test_without_a_root_a_catalog_made_directly_goes_under_the_working_directory(
+    server: Metastore, catalogs: Hive3Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    without = Hive3Backend(uri=server.uri)
+    made = CatalogNamespace(without).create_namespace(CreateNamespaceRequest(id=["here"]))
+    assert made.properties == {"catalog.location-uri": str(tmp_path / "here")}
+    without.remove_namespace(("here",))
+    with pytest.raises(errors.InvalidInputError, match=r"set `catalog.location-uri`, or `root` in the config"):
+        ServedNamespace(without).create_namespace(CreateNamespaceRequest(id=["here"]))
     without.close()
 
 

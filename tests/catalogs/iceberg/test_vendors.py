@@ -182,6 +182,19 @@ def test_headers_go_with_every_request_and_are_not_shown(script: Scripted) -> No
     backend.close()
 
 
+def test_no_request_goes_where_the_service_sends_clients_on_to(script: Scripted) -> None:
+    """Iceberg's clients follow `uri`, `token` and `oauth2-server-uri`; a token here goes where it is configured to."""
+    with scripted() as other:
+        serve_warehouse(script, "ware", "ware")
+        sent_on = {"uri": other.url, "token": "another-token", "oauth2-server-uri": f"{other.url}/tokens"}
+        script.routes["GET /v1/config"] = Answer({"overrides": {"prefix": "ware", **sent_on}})
+        backend = IcebergBackend(endpoint=script.url, warehouses="ware", auth_token="token-4410")
+        assert ("ware", "a b", "t") in backend.scan().tables
+        assert other.seen == []
+        assert {one.headers["Authorization"] for one in script.seen} == {"Bearer token-4410"}
+        backend.close()
+
+
 def test_another_realm_is_another_catalog() -> None:
     def identity(**headers: str) -> str:
         return IcebergConfig.model_validate({"endpoint": "http://127.0.0.1:1", "headers": headers}).identity()
@@ -317,6 +330,13 @@ def test_without_credentials_region_or_package_it_says_what_to_do(monkeypatch: p
     monkeypatch.setenv("AWS_PROFILE", "mistyped")
     with pytest.raises(UnauthenticatedError, match=r"ProfileNotFound: .*mistyped"):
         IcebergBackend(**config)
+    monkeypatch.delenv("AWS_PROFILE")
+    monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/reader")
+    monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", "/no/token")
+    backend = IcebergBackend(**config, **{"rest.signing-region": "eu-west-1"})
+    with pytest.raises(InvalidInputError, match=r"iceberg: .* cannot be read: No such file or directory: `/no/token`"):
+        backend.scan()
+    backend.close()
     monkeypatch.setitem(sys.modules, "botocore.credentials", None)
     with pytest.raises(
         MissingExtraError, match=r"`rest.sigv4-enabled` of impl `iceberg` needs .*pip install .*\[glue\]"

@@ -7,6 +7,7 @@ from contextlib import suppress
 from urllib.parse import parse_qs, unquote
 
 import pytest
+from lance_namespace import ListNamespacesRequest, ListTablesRequest
 from lance_namespace.errors import LanceNamespaceError
 
 from reconciler.backends import paging
@@ -30,6 +31,7 @@ from reconciler.errors import (
 )
 from reconciler.names import ChildrenOf, Only, Scope
 from reconciler.namespace import CatalogNamespace
+from reconciler.server.places import ServedNamespace
 from reconciler.state import PropertyChanges
 from tests.servers.lance_rest import Request, scripted
 
@@ -456,3 +458,44 @@ def test_a_wrong_credential_is_told_as_such() -> None:
     ):
         backend_at(server.url, credential="me:s3cret-77").load_namespace(("n",))
     assert "s3cret-77" not in str(raised.value)
+
+
+# ---- the context of a client's request -------------------------------------------------------------------------------
+
+
+def test_headers_of_a_context_go_with_all_that_is_asked_for_it() -> None:
+    tree = Tree({"": [], "a": ["t"], "b": ["u", "v"]})
+    with scripted(tree) as server:
+        namespace = CatalogNamespace(backend_at(server.url, auth_token=TOKEN, **{"headers.x-team": "ml"}))
+        namespace.list_namespaces(ListNamespacesRequest(id=[]))
+        server.requests.clear()
+        context = {"header.x-trace": "trace-1", "header.Authorization": "Bearer somebody-else-53", "note": "mine"}
+        assert len(namespace.list_all_tables(ListTablesRequest(context=context)).tables) == 3
+        sent = [{name.lower(): value for name, value in one.headers.items()} for one in server.requests]
+        assert len(sent) > 5
+        assert {one["x-trace"] for one in sent} == {"trace-1"}
+        assert {one["authorization"] for one in sent} == {"Bearer somebody-else-53"}
+        assert {one["x-team"] for one in sent} == {"ml"}
+        assert not any("note" in one for one in sent)
+        server.requests.clear()
+        namespace.list_namespaces(ListNamespacesRequest(id=[]))
+        ServedNamespace(namespace.backend).list_namespaces(ListNamespacesRequest(id=[], context=context))
+        assert {one.headers["Authorization"] for one in server.requests} == {f"Bearer {TOKEN}"}
+        assert not any("x-trace" in one.headers for one in server.requests)
+
+
+def test_a_credential_of_a_context_is_shown_nowhere_and_goes_over_no_plain_connection() -> None:
+    context = {"header.x-api-key": KEY}
+    with scripted(lambda request: error(403, 15, f"not with {request.headers.get('x-api-key')}")) as server:
+        namespace = CatalogNamespace(backend_at(server.url))
+        with pytest.raises(LanceNamespaceError, match=r"not with \(redacted\)"):
+            namespace.list_namespaces(ListNamespacesRequest(id=[], context=context))
+    for uri, given, said in (
+        ("http://lance.example", context, "`uri` is a plain http:// address"),
+        ("https://lance.example", {"header.x-api-key": f"{KEY}\r\nHost: evil"}, "'header.x-api-key' in the request's"),
+        ("https://lance.example", {"header.": KEY}, "'header.' in the request's context cannot be sent as a header"),
+    ):
+        with pytest.raises(LanceNamespaceError) as caught:
+            CatalogNamespace(backend_at(uri)).list_namespaces(ListNamespacesRequest(id=[], context=given))
+        assert (caught.value.code, said in str(caught.value)) == (13, True), caught.value
+        assert KEY not in str(caught.value)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
+import lance
 import lance.namespace
+import pyarrow as pa
 import pytest
+from lance_namespace import CreateTableRequest, DeclareTableRequest
 
+import reconciler
 from reconciler.backends.rest import RestBackend
 from tests.catalogs.vending import assert_credentials_are_used, assert_own_credentials_win
 from tests.servers.lance_rest import scripted
-from tests.servers.s3 import BUCKET, GuardedS3
+from tests.servers.s3 import BUCKET, KEY, TOKEN, GuardedS3
 
 TABLE = ("clicks",)
 
@@ -51,3 +56,18 @@ def test_without_credentials_no_host_is_taken() -> None:
     with scripted(lambda _: (200, answer)) as server:
         backend = RestBackend(uri=server.url)
         assert backend.table_storage_options(backend.load_table(("t",))) == {"region": "eu-west-1"}
+
+
+def test_they_write_a_new_table(guarded: GuardedS3, config: dict[str, str]) -> None:
+    with closing(reconciler.connect("rest", config)) as namespace:
+        lance.write_dataset(pa.table({"id": [1, 2, 3]}), namespace_client=namespace, table_id=["made"])
+        assert lance.dataset(namespace_client=namespace, table_id=["made"]).count_rows() == 3
+        plain = namespace.declare_table(DeclareTableRequest(id=["plain"], vend_credentials=False))
+        rows = pa.table({"id": [1]})
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema) as writer:
+            writer.write_table(rows)
+        namespace.create_table(CreateTableRequest(id=["streamed"]), sink.getvalue().to_pybytes())
+        assert lance.dataset(namespace_client=namespace, table_id=["streamed"]).count_rows() == 1
+    assert set(guarded.seen) == {(KEY, TOKEN)}
+    assert not guarded.vended.items() & (plain.storage_options or {}).items()

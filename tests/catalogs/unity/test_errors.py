@@ -90,6 +90,7 @@ def refusal(unity: Unity, call: str, status: int, body: Mapping[str, object] | s
         ("DELETE /schemas/", 404, "SCHEMA_NOT_FOUND", NamespaceNotFoundError),
         ("DELETE /schemas/", 400, "FAILED_PRECONDITION", NamespaceNotEmptyError),
         ("DELETE /schemas/", 409, "SOMETHING_NEW", NamespaceNotEmptyError),
+        ("DELETE /schemas/", 400, "INVALID_STATE", NamespaceNotEmptyError),
         ("GET /tables?", 401, "UNAUTHENTICATED", UnauthenticatedError),
         ("GET /tables?", 403, "PERMISSION_DENIED", PermissionDeniedError),
         ("GET /tables?", 429, "RESOURCE_EXHAUSTED", ThrottlingError),

@@ -17,7 +17,13 @@ import pytest
 from reconciler.backends.http import oauth
 from reconciler.backends.unity import UnityBackend
 from reconciler.backends.unity import backend as unity
-from reconciler.errors import BackendError, InvalidInputError, ServiceUnavailableError, UnauthenticatedError
+from reconciler.errors import (
+    BackendError,
+    InvalidInputError,
+    PermissionDeniedError,
+    ServiceUnavailableError,
+    UnauthenticatedError,
+)
 from tests.catalogs.iceberg.scripted import Answer, Request, Scripted, scripted
 
 API = "GET /api/2.1/unity-catalog"
@@ -100,6 +106,29 @@ def test_one_that_is_revoked_is_renewed_once(script: Scripted) -> None:
     backend.close()
 
 
+def test_headers_go_to_the_service_alone_and_are_not_shown(script: Scripted) -> None:
+    workspace = Workspace(script)
+    backend = connect(script, **{"headers.X-Databricks-Org-Id": "org-7731", "headers.x-api-key": "gateway-5520"})
+    backend.scan()
+    assert workspace.given == 1
+    for request in script.seen:
+        sent = [request.headers.get(name) for name in ("X-Databricks-Org-Id", "x-api-key")]
+        assert sent == ([None, None] if request.path == "/oidc/v1/token" else ["org-7731", "gateway-5520"])
+    script.routes["GET /api/2.1/unity-catalog/catalogs"] = Answer(
+        {"error_code": "PERMISSION_DENIED", "message": "not for gateway-5520 of org-7731"}, 403
+    )
+    with pytest.raises(PermissionDeniedError, match=r"not for \(redacted\) of \(redacted\)"):
+        backend.scan()
+    assert "org-7731" not in f"{backend.config!r}{backend.namespace_id()}"
+    assert backend.namespace_id() != connect(script).namespace_id()
+    backend.close()
+
+
+def test_a_header_that_is_a_credential_goes_over_no_plain_connection() -> None:
+    with pytest.raises(InvalidInputError, match="`endpoint` is a plain http:// address"):
+        UnityBackend(**{"endpoint": "http://unity.example", "catalog": "main", "headers.x-api-key": SECRET})
+
+
 @pytest.mark.parametrize(
     ("login", "kind", "said"),
     [
@@ -131,6 +160,7 @@ def test_a_login_that_fails_is_told(script: Scripted, login: Answer, kind: type[
         ({"credential": "", "oauth2_server_uri": "https://login.example"}, "must be `client_id:client_secret`"),
         ({"endpoint": "http://dbc.example"}, "`endpoint` is a plain http:// address"),
         ({"oauth2-server-uri": "http://login.example"}, "`oauth2_server_uri` is a plain http:// address"),
+        ({"header.x-api-key": SECRET}, "unknown key `header.x-api-key`; write `headers.NAME`"),
     ],
 )
 def test_what_is_refused(script: Scripted, given: dict[str, str], said: str) -> None:

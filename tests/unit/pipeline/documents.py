@@ -138,6 +138,8 @@ def document(
             rows=sum(table.rows or 0 for table in tables),
             bytes=sum(table.bytes or 0 for table in tables),
             fragments=sum(table.fragments or 0 for table in tables),
+            bytes_on_disk=sum(table.bytes_on_disk or 0 for table in tables),
+            reclaimable=sum(table.reclaimable or 0 for table in tables),
             findings=severities(findings),
         ),
         counts=counted(findings),
@@ -148,8 +150,8 @@ def document(
     )
 
 
-def run(number: int, *, complete: bool = True, manifest: str = MANIFEST.name) -> RunSummary:
-    """Return an earlier run, one of every week."""
+def run(number: int, *, complete: bool = True, listed: bool = True, manifest: str = MANIFEST.name) -> RunSummary:
+    """Return an earlier run, one of every week; ``listed`` says whether it listed the files of tables."""
     coverage = CatalogCoverage(name="lake", impl="dir", namespaces=3, namespaces_unread=int(not complete))
     return RunSummary(
         run_id=f"run-{number:03}",
@@ -163,6 +165,8 @@ def run(number: int, *, complete: bool = True, manifest: str = MANIFEST.name) ->
             rows=1_000_000 * (20 + number),
             bytes=(40 + number * (3 + number % 4)) << 30,
             fragments=300 + number,
+            bytes_on_disk=(50 + number * (3 + number % 4)) << 30 if listed else None,
+            reclaimable=(10 + number % 7) << 30 if listed else None,
             findings=SeverityCounts(
                 error=max(0, 9 - number // 3) + number % 3, warning=max(0, 8 - number // 5), note=3
             ),
@@ -189,6 +193,8 @@ def table(
         owner=owner,
         rows=None if size is None else size // 96,
         bytes=size,
+        bytes_on_disk=None if size is None else size + size // 3,
+        reclaimable=None if size is None else size // 4,
         fragments=None if size is None else 1 + size // (512 << 20),
         version=None if size is None else 1 + size % 97,
         committed=None if days is None else NOW - timedelta(days=days),

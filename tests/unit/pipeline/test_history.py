@@ -66,6 +66,21 @@ def test_what_was_counted_can_be_queried(uri: Path) -> None:
     assert [catalog["namespaces_unread"] for catalog in row["coverage"]] == [0, 1]
 
 
+def test_a_history_from_before_files_were_listed_goes_on(uri: Path) -> None:
+    import lance
+
+    history.append(str(uri), document("old"), {})
+    lance.dataset(str(uri)).drop_columns(["totals.bytes_on_disk", "totals.reclaimable"])
+    assert [run.totals.reclaimable for run in history.read(str(uri), {})] == [None]
+    totals = document("new").totals.model_copy(update={"bytes_on_disk": 9, "reclaimable": 4})
+    history.append(str(uri), document("new", 1).model_copy(update={"totals": totals}), {})
+    runs = history.read(str(uri), {})
+    assert [(run.run_id, run.totals.bytes_on_disk, run.totals.reclaimable) for run in runs] == [
+        ("old", None, None),
+        ("new", 9, 4),
+    ]
+
+
 def _append_at_once(uri: str, name: str, start: Barrier) -> None:
     start.wait()
     for number in range(5):

@@ -12,6 +12,7 @@ from hypothesis import given
 
 from reconciler.pipeline.history import with_trend
 from reconciler.pipeline.records import Severity
+from reconciler.pipeline.report import figures
 from reconciler.pipeline.report.document import AuditDocument, CatalogCoverage, Failure
 from reconciler.pipeline.report.html import render_html
 from tests.strategies import HOSTILE
@@ -181,10 +182,24 @@ def test_runs_that_did_not_see_everything_are_not_compared(this: bool, before: b
 
 def test_the_trend_shows_every_run_and_marks_the_incomplete_ones() -> None:
     page = render_html(with_trend(large_document(30), [run(1), run(2, complete=False), run(3)]))
-    assert len(re.findall(r'class="dot"', page)) == 3 * 5
-    assert len(re.findall(r'class="dot loose"', page)) == len(re.findall(r'class="hole"', page)) == 5
+    assert len(re.findall(r'class="dot"', page)) == 3 * 6
+    assert len(re.findall(r'class="dot loose"', page)) == len(re.findall(r'class="hole"', page)) == 6
     assert "A hollow point is a run that could not read everything." in page
-    assert Page(page).sections["trend"].count("incomplete") == 1 + 5
+    assert Page(page).sections["trend"].count("incomplete") == 1 + 6
+
+
+def test_what_a_clean_up_would_give_back_is_followed_over_the_runs_that_listed_files() -> None:
+    document = large_document(30)
+    page = render_html(with_trend(document, [run(1), run(2, listed=False), run(3)]))
+    now = document.totals.reclaimable or 0
+    assert f'aria-label="reclaimable: {figures.size(now)} now"' in page
+    assert re.findall(r"UTC: (\S+ \S+) reclaimable", page) == ["11 GiB", "13 GiB", figures.size(now)]
+    assert f"Reclaimable {figures.size(now)} +{figures.size(now - (13 << 30))}" in Page(page).sections["figures"]
+    quick = document.model_copy(
+        update={"totals": document.totals.model_copy(update={"bytes_on_disk": None, "reclaimable": None})}
+    )
+    shown = Page(render_html(with_trend(quick, [run(1), run(2)]))).sections
+    assert "eclaimable" not in shown["figures"] + shown["trend"].replace("On disk Reclaimable Coverage", "")
 
 
 def test_runs_of_one_moment_and_without_tables_can_be_plotted() -> None:

@@ -1,0 +1,66 @@
+"""AWS's chain of credentials: asked without a question to anybody, and with every fault of it told.
+
+botocore has errors of its own for most that can be wrong with a profile or a role. Those that it leaves to Python are
+translated here: a token's file that is not there, a process that prints something else than credentials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from reconciler.errors import InvalidInputError, UnauthenticatedError
+
+if TYPE_CHECKING:
+    from botocore.session import Session
+
+__all__ = ["NO_MFA", "credential_faults_told", "session_without_questions", "unreadable_file"]
+
+NO_MFA = "the profile asks for a code of an MFA device, which lancens does not: give a session's keys instead"
+"""What to do where a profile needs somebody at the keyboard."""
+
+
+def session_without_questions(impl: str) -> Session:
+    """Return a session of botocore that fails where it would ask for the code of an MFA device.
+
+    A question would come in the middle of a plan, and wait for ever where nobody is there to answer.
+
+    Raises:
+        BotoCoreError: the profile or the configuration of AWS cannot be used.
+    """
+    from botocore.session import get_session
+
+    def refuse(_question: str) -> str:
+        raise UnauthenticatedError(f"{impl}: {NO_MFA}")
+
+    session = get_session()
+    provider: Any = session.get_component("credential_provider").get_provider("assume-role")
+    provider._prompter = refuse  # noqa: SLF001 - botocore lets only whoever builds the chain say who asks
+    return session
+
+
+@contextmanager
+def credential_faults_told(impl: str) -> Iterator[None]:
+    """Translate what Python raises while credentials are got inside; errors of botocore pass.
+
+    Raises:
+        InvalidInputError: a file that the configuration of AWS names cannot be read.
+        UnauthenticatedError: what gives the credentials answered something else.
+    """
+    from botocore.exceptions import BotoCoreError
+
+    try:
+        yield
+    except BotoCoreError:
+        raise  # some of them are an OSError, too
+    except OSError as error:
+        raise unreadable_file(impl, error) from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise UnauthenticatedError(f"{impl}: the AWS credentials cannot be had: {error}") from None
+
+
+def unreadable_file(impl: str, error: OSError) -> InvalidInputError:
+    """Return the error for a file that AWS's configuration or environment names."""
+    named = f": `{error.filename}`" if error.filename else ""
+    return InvalidInputError(f"{impl}: a file for the AWS credentials cannot be read: {error.strerror or error}{named}")
