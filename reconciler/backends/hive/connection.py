@@ -9,6 +9,7 @@ import ssl
 import sys
 from typing import TYPE_CHECKING, Any
 
+from reconciler.backends.hive.faults import LoginRefusedError
 from reconciler.backends.http.scans import Scans
 from reconciler.errors import InvalidInputError, MissingExtraError
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
     from reconciler.backends.hive.http_carrier import HttpCarrier
 
-__all__ = ["Connection", "KerberosError", "LoginRefusedError", "connect", "kerberos_faults", "told_by_kerberos"]
+__all__ = ["Connection", "KerberosError", "connect", "kerberos_faults", "told_by_kerberos"]
 
 _READ_BUFFER = 64 * 1024
 _LARGEST_FRAME = 0x3FFFFFFF
@@ -88,10 +89,6 @@ def connect(config: HiveConfig, address: Address, scans: Scans | None = None) ->
 
 class KerberosError(ConnectionError):
     """Kerberos does not let a connection come about; the text says why and what to do."""
-
-
-class LoginRefusedError(Exception):
-    """The metastore does not take the user name and the password."""
 
 
 def kerberos_faults() -> tuple[type[Exception], ...]:

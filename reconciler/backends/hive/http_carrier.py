@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from thrift.transport.TTransport import TTransportBase, TTransportException
 
-from reconciler.backends.hive.connection import LoginRefusedError
+from reconciler.backends.hive.faults import LoginRefusedError
 from reconciler.backends.http.limits import SlowAnswerError, answer_class, joined, too_slow
 from reconciler.redaction import scrub
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from reconciler.backends.hive.connection import (
     Connection,
-    LoginRefusedError,
     connect,
     kerberos_faults,
     told_by_kerberos,
 )
+from reconciler.backends.hive.faults import LoginRefusedError
 from reconciler.backends.http.limits import SlowAnswerError, TooMuchError
 from reconciler.backends.http.scans import Scans
 from reconciler.errors import InternalError, ServiceUnavailableError, UnauthenticatedError
