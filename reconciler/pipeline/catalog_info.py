@@ -38,6 +38,7 @@ class CatalogInfo:
         has_foreign: whether it may hold tables of other kinds.
         safeguard: the property without which its tables are not safe.
         shows_columns: whether its entries may show columns.
+        opens_tables: whether its service, or the entry of a table, says something of opening the table's data.
         root_keys: the properties of namespaces that say under which place their tables go by themselves.
         mirror: the line by which it follows another one.
     """
@@ -51,6 +52,7 @@ class CatalogInfo:
     has_foreign: bool = False
     safeguard: Safeguard | None = None
     shows_columns: bool = False
+    opens_tables: bool = False
     root_keys: frozenset[str] = frozenset()
     mirror: DesiredMirror | None = None
 
@@ -102,6 +104,7 @@ def _read(spec: CatalogSpec, desired: DesiredCatalog) -> CatalogInfo:
             has_foreign=type(backend).foreign_tables is not Backend.foreign_tables,
             safeguard=backend.capabilities.safeguard,
             shows_columns=type(backend).shown_columns is not Backend.shown_columns,
+            opens_tables=type(backend).table_storage_options is not Backend.table_storage_options,
             root_keys=backend.root_keys(),
             mirror=desired.mirror,
         )

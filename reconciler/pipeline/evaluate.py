@@ -16,13 +16,13 @@ import pyarrow as pa
 from reconciler import locations
 from reconciler.names import Identifier, address, split
 from reconciler.pipeline.catalog_info import CatalogInfo, RootIndex
+from reconciler.pipeline.opening import probe_rows
 from reconciler.pipeline.records import Depth, EntryColumns, Severity, Stored, TableRecord
 from reconciler.pipeline.report.document import Finding, ReportedTable
 from reconciler.pipeline.report.scales import AGES, SIZES, age_in_days
 from reconciler.pipeline.rules import STALE_COLUMNS, Limits, check
 from reconciler.pipeline.schemas import INT, LONG, MOMENT, STRING, STRING_MAP, STRINGS, Row, record_batch
 from reconciler.pipeline.shown_columns import compared_columns
-from reconciler.pipeline.storage_probe import probe_many
 from reconciler.state import NOTHING_EXPECTED, DesiredTable, ForeignTable, LiveTable, Schema, Source, StorageKind
 
 __all__ = ["EVALUATED", "Evaluator", "finding_of", "table_of"]
@@ -113,9 +113,7 @@ class Evaluator:
         for batch in batches:
             rows = [row for row in batch.to_pylist() if not self._is_unread(row)]
             if rows:
-                stored = probe_many(
-                    ((row["location"], self.catalogs[row["catalog"]].options) for row in rows), self.depth
-                )
+                stored = probe_rows(rows, self.catalogs, self.depth)
                 shown = self._shown(rows, stored)
                 known = zip(rows, stored, shown, strict=True)
                 evaluated = [self._evaluate(self._record(*one, roots[one[0]["catalog"]]), one[0]) for one in known]

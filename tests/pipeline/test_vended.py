@@ -1,0 +1,93 @@
+"""Tables that only the credentials open which their catalog hands out: audited and planned on the executors as well."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import lance.namespace
+import pytest
+
+from reconciler import load, plan
+from reconciler.pipeline import plan_on_spark
+from reconciler.pipeline.audit import AuditOptions, audit
+from tests.catalogs.vending import wrong_environment
+from tests.servers.s3 import BUCKET, KEY, SECRET, TOKEN, GuardedS3, guarded_s3
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def guarded(monkeypatch: pytest.MonkeyPatch) -> Iterator[GuardedS3]:
+    wrong_environment(monkeypatch)
+    with guarded_s3() as server:
+        yield server
+
+
+@pytest.fixture
+def config(guarded: GuardedS3) -> Iterator[dict[str, str]]:
+    """A server that hands out credentials for two tables, one of which lacks its data."""
+    for name in ("broken", "sound"):
+        guarded.write(name)
+    client: Any = boto3.client(
+        "s3",
+        endpoint_url=guarded.endpoint,
+        region_name="us-east-1",
+        aws_access_key_id=KEY,
+        aws_secret_access_key=SECRET,
+        aws_session_token=TOKEN,
+    )
+    for found in client.list_objects_v2(Bucket=BUCKET, Prefix="broken.lance/data/")["Contents"]:
+        client.delete_object(Bucket=BUCKET, Key=found["Key"])
+    guarded.seen.clear()
+    options = {f"storage.{key}": value for key, value in {**guarded.where, **guarded.vended}.items()}
+    served = {"root": f"s3://{BUCKET}", "vend_input_storage_options": "true", **options}
+    with lance.namespace.RestAdapter("dir", served, port=0) as server:
+        # Where S3 is, is said here: without it, the wrong credentials would be tried at Amazon's.
+        where = {f"storage.{key}": value for key, value in guarded.where.items()}
+        yield {"uri": f"http://127.0.0.1:{server.port}", "table_properties": "false", **where}
+
+
+def manifest(folder: Path, config: dict[str, str]) -> Path:
+    columns = [{"name": "id", "type": "int64"}, {"name": "added", "type": "string"}]
+    tables = {"sound": {"schema": columns, "evolve": "additive"}}
+    file = folder / "lancens.yaml"
+    file.write_text(
+        json.dumps(
+            {"version": 1, "name": "vended", "catalogs": {"main": {"impl": "rest", "config": config, "tables": tables}}}
+        )
+    )
+    return file
+
+
+def test_an_audit_looks_at_the_data(
+    spark: SparkSession, guarded: GuardedS3, config: dict[str, str], tmp_path: Path
+) -> None:
+    document = audit(spark, load(manifest(tmp_path, config)), AuditOptions(datetime.now(UTC)))
+    found = [(one.rule, one.address) for one in document.findings if one.rule not in ("unmanaged", "schema-drift")]
+    assert found == [("missing-files", "main/broken")]
+    assert [(table.name, table.rows) for table in document.tables] == [("broken", 2), ("sound", 2)]
+    assert document.complete
+    assert set(guarded.seen) == {(KEY, TOKEN)}
+    shown = document.model_dump_json()
+    assert not [secret for secret in (KEY, SECRET, TOKEN) if secret in shown]
+
+
+def test_a_plan_is_that_of_the_local_engine(spark: SparkSession, config: dict[str, str], tmp_path: Path) -> None:
+    loaded = load(manifest(tmp_path, config))
+    made = plan_on_spark(spark, loaded)
+    assert [change.action.value for change in made.changes] == ["alter-table"]
+    assert made.to_json() == plan(loaded).to_json()
+
+
+def test_data_that_nobody_may_open_is_said_to_be_unreadable(
+    spark: SparkSession, config: dict[str, str], tmp_path: Path
+) -> None:
+    refusing = {**config, "vend_credentials": "false", "storage.skip_signature": "true"}
+    document = audit(spark, load(manifest(tmp_path, refusing)), AuditOptions(datetime.now(UTC), rules=("unreadable",)))
+    assert [(one.rule, one.name) for one in document.findings] == [("unreadable", "broken"), ("unreadable", "sound")]
