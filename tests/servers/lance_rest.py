@@ -25,9 +25,9 @@ _START_SECONDS = 10.0
 
 
 @contextmanager
-def adapter(root: Path) -> Iterator[str]:
-    """Yield the URL of pylance's RestAdapter over a directory."""
-    with lance.namespace.RestAdapter("dir", {"root": str(root)}, port=0) as running:
+def adapter(root: Path, **properties: str) -> Iterator[str]:
+    """Yield the URL of pylance's RestAdapter over a directory; ``properties`` are more of the directory's."""
+    with lance.namespace.RestAdapter("dir", {"root": str(root), **properties}, port=0) as running:
         yield f"http://127.0.0.1:{running.port}"
 
 

@@ -134,6 +134,7 @@ class RestBackend(Backend):
         return Capabilities(
             location_policy=LocationPolicy.ANY if self.config.root is None else LocationPolicy.UNDER_ROOT,
             places_tables=self.config.root is None,
+            may_manage_versions=True,
             table_markers=self.config.table_properties,
             alter_namespace=alters,
             alter_table=alters,
