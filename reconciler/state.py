@@ -302,11 +302,16 @@ class LiveNamespace:
 
 @dataclass(frozen=True, slots=True)
 class LiveTable:
-    """A Lance table as the catalog answers it; ``location`` is the one in force."""
+    """A Lance table as the catalog answers it; ``location`` is the one in force.
+
+    ``managed_versioning``: the service keeps the versions of its data itself, so that a commit in storage alone is one
+    that the service knows nothing of.
+    """
 
     id: Identifier
     location: str
     properties: Mapping[str, str] = field(default_factory=dict)
+    managed_versioning: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,6 +441,8 @@ class Capabilities:
     ``chooses_locations``: whether it is known to put every table where it likes, so that no entry can be made for data
         that is somewhere.
     ``places_tables``: whether a table that names no location goes where the service says, which only apply tells.
+    ``may_manage_versions``: whether the service may keep the versions of a table's data itself, which only the entry
+        tells (see ``LiveTable.managed_versioning``).
     ``lists_root``: whether data directly under the root is a table without an entry of its own.
     ``longest_property``: how many UTF-16 code units a property's key or value has at most, None for no limit.
     ``namespace_markers``, ``table_markers``: whether properties written at creation are kept and read back.
@@ -466,6 +473,7 @@ class Capabilities:
     ignores_location: bool = False
     chooses_locations: bool = False
     places_tables: bool = False
+    may_manage_versions: bool = False
     lists_root: bool = False
     longest_property: int | None = None
     namespace_markers: bool = True

@@ -12,7 +12,7 @@ from dataclasses import replace
 from reconciler import locations, storage
 from reconciler.applier.step import StaleError
 from reconciler.backends.base import Backend
-from reconciler.errors import TableAlreadyExistsError
+from reconciler.errors import TableAlreadyExistsError, UnsupportedOperationError
 from reconciler.planner.schemas import SchemaDifference, compare
 from reconciler.state import Evolve, ExtraColumns, Schema, Storage, StorageKind
 
@@ -51,17 +51,22 @@ def expect_no_data(backend: Backend, location: str) -> None:
         raise _moved(location, "nothing", found)
 
 
-def ensure_dataset(options: Mapping[str, str], location: str, columns: Schema, *, finished: bool) -> bool:
+def ensure_dataset(
+    options: Mapping[str, str], location: str, columns: Schema, *, finished: bool, managed: bool = False
+) -> bool:
     """Write an empty dataset of ``columns`` to ``location``; return whether that was still to do.
 
     One that an interrupted run wrote is recognised: it is empty and has exactly the schema. ``finished`` says that
-    the catalog has the finished entry, so that rows may have come since.
+    the catalog has the finished entry, so that rows may have come since; ``managed``, that the service keeps the
+    versions of its data, so that nothing is written here.
 
     Raises:
         StaleError: there is something else.
+        UnsupportedOperationError: it would have to be written, and is ``managed``.
     """
     found = storage.probe(location, options)
     if found.kind is StorageKind.NOTHING:
+        _expect_unmanaged(managed)
         try:
             storage.create_empty(location, columns, options)
         except TableAlreadyExistsError:  # another run of the same plan was faster
@@ -78,13 +83,16 @@ def ensure_dataset(options: Mapping[str, str], location: str, columns: Schema, *
     raise _moved(location, "nothing", found)
 
 
-def evolve_dataset(options: Mapping[str, str], location: str, before: Schema, after: Schema) -> bool:
+def evolve_dataset(
+    options: Mapping[str, str], location: str, before: Schema, after: Schema, *, managed: bool = False
+) -> bool:
     """Give the dataset the columns of ``after``; return whether anything was still to do.
 
     Columns are added before others may be null, so that a run that was cut off between the two goes on there.
 
     Raises:
         StaleError: the dataset differs in more than the plan was to change.
+        UnsupportedOperationError: it would have to be written to, and is ``managed`` (see :func:`ensure_dataset`).
     """
     found = storage.probe(location, options)
     if found.schema is None:
@@ -99,11 +107,18 @@ def evolve_dataset(options: Mapping[str, str], location: str, before: Schema, af
             relaxed=tuple(pair for pair in difference.relaxed if pair.desired not in to_relax),
         ),
     )
+    if difference:
+        _expect_unmanaged(managed)
     if difference.missing:
         storage.add_columns(location, difference.missing, options)
     if difference.relaxed:
         storage.relax_columns(location, [pair.found.name for pair in difference.relaxed], options)
     return bool(difference)
+
+
+def _expect_unmanaged(managed: bool) -> None:
+    if managed:
+        raise UnsupportedOperationError(storage.MANAGED)
 
 
 def _expect_nothing_else(location: str, difference: SchemaDifference) -> None:

@@ -84,21 +84,18 @@ def _same_place(field: str, one: str | None, other: str | None) -> bool:
 
 
 def _fields(view: ObjectView) -> Iterator[tuple[str, str]]:
-    if view.location is not None:
-        yield "location", view.location
-    if view.requested_location is not None:
-        yield "requested-location", view.requested_location
-    if view.chosen_location is not None:
-        yield "chosen-location", view.chosen_location
-    if view.kind is not None:
-        yield "kind", view.kind
-    if view.managed_by is not None:
-        yield "managed-by", view.managed_by
-    if view.mirror is not None:
-        yield "mirror", view.mirror
-    yield "protect", "true" if view.protect else "false"
-    if view.keys:
-        yield "keys", ", ".join(view.keys)
+    said = {
+        "location": view.location,
+        "requested-location": view.requested_location,
+        "chosen-location": view.chosen_location,
+        "kind": view.kind,
+        "managed-by": view.managed_by,
+        "mirror": view.mirror,
+        "managed-versioning": "true" if view.managed_versioning else None,
+        "protect": "true" if view.protect else "false",
+        "keys": ", ".join(view.keys) or None,
+    }
+    yield from ((field, value) for field, value in said.items() if value is not None)
     for key, value in sorted(view.properties.items()):
         yield f"properties.{key}", value
     for key, value in sorted(view.safeguards.items()):

@@ -58,25 +58,27 @@ def _create(target: Target[LiveTable]) -> Outcome:
     """Write the empty dataset and make or mend the entry.
 
     The dataset comes before a new entry, which so never points at nothing. Only a service that chooses the location
-    itself has to be asked for it first; and where a dataset is a table without an entry, it would be nobody's until it
-    has got one.
+    itself has to be asked for it first, as one that may keep the versions of the data has to be for whether it does;
+    and where a dataset is a table without an entry, it would be nobody's until it has got one.
     """
     backend, live, columns = target.backend, target.live, target.after.columns or ()
     if live is not None and _is_half_made(target):
         outcome, made = _settled_again(target, live)
-        ensure_dataset(_options(target, made), made.location, columns, finished=True)
+        managed = made.managed_versioning
+        ensure_dataset(_options(target, made), made.location, columns, finished=True, managed=managed)
         return outcome
     if live is not None:
         # The mark comes before the dataset: with data, an entry without a mark would be taken for somebody else's.
         outcome = _alter_entry(target, live, wrote=False)
         finished = target.precondition is Precondition.APPLIED
-        wrote = ensure_dataset(_options(target, live), live.location, columns, finished=finished)
+        managed = live.managed_versioning
+        wrote = ensure_dataset(_options(target, live), live.location, columns, finished=finished, managed=managed)
         return replace(outcome, status=Status.DONE) if wrote else outcome
     location = _asked_location(target)
-    is_listed = backend.capabilities.lists_root and len(target.identifier) == 1
-    if location is None:
-        return _placed(target, lambda made: _write_at(target, made))
-    if backend.capabilities.ignores_location or is_listed:
+    able, is_outermost = backend.capabilities, len(target.identifier) == 1
+    if location is None or (able.may_manage_versions and not is_outermost):
+        return _placed(target, location, lambda made: _write_at(target, made))
+    if able.ignores_location or (able.lists_root and is_outermost):
         outcome, made = _insert(target, location)
         _write_at(target, made)
         return outcome
@@ -85,7 +87,8 @@ def _create(target: Target[LiveTable]) -> Outcome:
 
 
 def _write_at(target: Target[LiveTable], made: LiveTable) -> None:
-    ensure_dataset(_options(target, made), made.location, target.after.columns or (), finished=False)
+    columns, managed = target.after.columns or (), made.managed_versioning
+    ensure_dataset(_options(target, made), made.location, columns, finished=False, managed=managed)
 
 
 def _options(target: Target[LiveTable], live: LiveTable) -> Mapping[str, str]:
@@ -96,22 +99,25 @@ def _options(target: Target[LiveTable], live: LiveTable) -> Mapping[str, str]:
 def _declare(target: Target[LiveTable]) -> Outcome:
     location = _asked_location(target)
     if location is None:
-        return _placed(target, lambda made: expect_no_data(target.backend, made.location))
+        return _placed(target, None, lambda made: expect_no_data(target.backend, made.location))
     if target.change.probe:
         expect_no_data(target.backend, location)
     return _insert(target, location)[0]
 
 
-def _placed(target: Target[LiveTable], then: Callable[[LiveTable], None]) -> Outcome:
-    """Make an entry where the service says, and do ``then``, which raises StaleError where something else is.
+def _placed(target: Target[LiveTable], location: str | None, then: Callable[[LiveTable], None]) -> Outcome:
+    """Make an entry at ``location``, or where the service says, and do ``then``.
 
-    The entry would show that as the table's data, so it is taken back.
+    That raises StaleError where something else is, which the entry would show as the table's data, and
+    UnsupportedOperationError where the service keeps the versions of the data. Then the entry is taken back.
     """
-    outcome, made = _insert(target, None)
+    outcome, made = _insert(target, location)
     try:
         then(made)
-    except StaleError as error:
-        raise StaleError(f"{error}; {_take_back(target, made, _FORGET_REQUEST)}") from None
+    except (StaleError, UnsupportedOperationError) as error:
+        raise type(error)(f"{error}; {_take_back(target, made, _FORGET_REQUEST)}") from None
+    if location is not None:
+        return outcome
     return replace(outcome, note=outcome.note or f"the service put it at {locations.redact(made.location)}")
 
 
@@ -246,7 +252,8 @@ def _update(target: Target[LiveTable]) -> Outcome:
 def _alter(target: Target[LiveTable]) -> Outcome:
     before, live = target.change.before, target.existing
     planned_on = (before.columns if before else None) or ()
-    wrote = evolve_dataset(_options(target, live), live.location, planned_on, target.after.columns or ())
+    options, columns, managed = _options(target, live), target.after.columns or (), live.managed_versioning
+    wrote = evolve_dataset(options, live.location, planned_on, columns, managed=managed)
     return _alter_entry(target, live, wrote=wrote)
 
 

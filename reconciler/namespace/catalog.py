@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 
 from lance_namespace import (
+    AlterTableAddColumnsRequest,
+    AlterTableAddColumnsResponse,
     CreateEmptyTableRequest,
     CreateEmptyTableResponse,
     CreateNamespaceRequest,
@@ -240,7 +242,7 @@ class CatalogNamespace(DatasetOperations):
         with _other_formats_refused():
             table = self.backend.load_table(identifier)
         gives_credentials = request.vend_credentials is not False
-        options = self.backend.storage_options()
+        options = self.backend.own_storage_options(table)
         if gives_credentials:
             options = self.backend.table_storage_options(table, writes=True)
         response = DescribeTableResponse(
@@ -250,6 +252,7 @@ class CatalogNamespace(DatasetOperations):
             table_uri=table.location if request.with_table_uri else None,
             storage_options=options or None,
             properties=dict(table.properties),
+            managed_versioning=table.managed_versioning or None,
         )
         if request.check_declared:
             response.is_only_declared = not self._has_data(table)
@@ -310,13 +313,16 @@ class CatalogNamespace(DatasetOperations):
             table = self.backend.insert_table_anywhere(identifier, properties)
         else:
             table = self.backend.insert_table(identifier, location, properties)
-        options = self.backend.storage_options()
+        options = self.backend.own_storage_options(table)
         if request.vend_credentials is not False:
             # The entry is made: where the service hands out nothing now, DescribeTable says why.
             with suppress(BackendError):
                 options = self.backend.table_storage_options(table, writes=True)
         return DeclareTableResponse(
-            location=table.location, properties=dict(table.properties), storage_options=options or None
+            location=table.location,
+            properties=dict(table.properties),
+            storage_options=options or None,
+            managed_versioning=table.managed_versioning or None,
         )
 
     @operation(CreateEmptyTableRequest)
@@ -411,10 +417,14 @@ class CatalogNamespace(DatasetOperations):
     ) -> tuple[LiveTable, int]:
         """Write a dataset and make its entry, in the order that never leaves an entry that points at nothing.
 
-        Where the service chooses the location, only the entry says where the data goes. ``options`` are the client's.
+        Where the service chooses the location, only the entry says where the data goes; so it does where the service
+        may keep the versions of the data itself. It is taken away again where it does: nothing can be written then.
+        ``options`` are the client's.
         """
         location = self._free_location(identifier)
-        if location is not None and not self.backend.capabilities.ignores_location:
+        able = self.backend.capabilities
+        entry_first = able.ignores_location or (able.may_manage_versions and len(identifier) > 1)
+        if location is not None and not entry_first:
             version = storage.write_stream(location, data, {**self.backend.storage_options(), **options})
             return self.backend.insert_table(identifier, location, properties), version
         if location is None:
@@ -422,11 +432,45 @@ class CatalogNamespace(DatasetOperations):
         else:
             table = self.backend.insert_table(identifier, location, properties)
         try:
+            if table.managed_versioning:
+                raise UnsupportedOperationError(f"{self.backend.impl}: {storage.MANAGED}")
             own = self.backend.table_storage_options(table, writes=True)
             return table, storage.write_stream(table.location, data, {**own, **options})
         except BackendError:
             self.backend.remove_table(identifier)
             raise
+
+    @operation(AlterTableAddColumnsRequest)
+    def alter_table_add_columns(self, request: AlterTableAddColumnsRequest) -> AlterTableAddColumnsResponse:
+        """AlterTableAddColumns: columns whose values expressions in SQL give; no row is written anew.
+
+        Raises:
+            InvalidInputError: none is named, one is there already, or is no expression on the columns of the table.
+            UnsupportedOperationError: a column is to be kept up to date or comes of a program, a branch is named, or
+                the service keeps the versions of the table itself.
+        """
+        identifier = self.backend.table_id(request.id)
+        if request.branch is not None:
+            raise UnsupportedOperationError("columns are added to the main branch only; open the dataset for another")
+        expressions: dict[str, str] = {}
+        for column in request.new_columns:
+            if column.computed is not None or column.virtual_column is not None or column.expression is None:
+                raise UnsupportedOperationError(
+                    f"column `{column.name}` needs an `expression`: nothing here keeps a `computed` column up to date, "
+                    "or runs what a `virtual_column` names"
+                )
+            if column.name in expressions:
+                raise InvalidInputError(f"column `{column.name}` is named twice")
+            expressions[column.name] = column.expression
+        if not expressions:
+            raise InvalidInputError("the request names no column")
+        with _other_formats_refused():
+            table = self.backend.load_table(identifier)
+        if table.managed_versioning:
+            raise UnsupportedOperationError(f"{self.backend.impl}: {storage.MANAGED}")
+        options = self.backend.table_storage_options(table, writes=True)
+        version = storage.compute_columns(self._location_to_open(table), expressions, options)
+        return AlterTableAddColumnsResponse(version=version)
 
     @operation(DropTableRequest)
     def drop_table(self, request: DropTableRequest) -> DropTableResponse:

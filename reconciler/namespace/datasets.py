@@ -5,7 +5,6 @@ Nothing is written. Who may open the dataset, and with what, is the catalog's to
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -51,8 +50,6 @@ from reconciler.namespace.paging import page_of
 from reconciler.namespace.requests import operation
 
 __all__ = ["DatasetOperations"]
-
-_IS_CLIENTS_FAULT = re.compile(r"invalid user input", re.IGNORECASE)
 
 
 class DatasetOperations(LanceNamespace):
@@ -239,9 +236,9 @@ class DatasetOperations(LanceNamespace):
             try:
                 return CountTableRowsResponse(count=dataset.count_rows(filter=request.predicate))
             except (OSError, ValueError) as error:
-                if request.predicate is None or not _IS_CLIENTS_FAULT.search(str(error)):
+                reason = storage.reason_of_clients_fault(error)
+                if request.predicate is None or reason is None:
                     raise
-                reason = str(error).partition(", /")[0].rpartition("Invalid user input: ")[2]
                 raise InvalidInputError(f"`predicate` is not a condition on this table: {reason}") from None
 
 

@@ -68,12 +68,20 @@ def operation(
         def call(self: NamespaceT, request: RequestT, /, *args: P.args, **kwargs: P.kwargs) -> ResponseT:
             with specification_errors():
                 coerced = _coerced(model, request)
-                with self.in_context(getattr(coerced, "context", None) or {}):
+                with self.in_context(_context_of(coerced)):
                     return method(self, coerced, *args, **kwargs)
 
         return call
 
     return decorate
+
+
+def _context_of(request: BaseModel) -> dict[str, str]:
+    """Return the context of a request; who it says is asking is in it under the headers that the protocol names."""
+    identity = getattr(request, "identity", None)
+    key, token = getattr(identity, "api_key", None), getattr(identity, "auth_token", None)
+    said = {"header.x-api-key": key, "header.Authorization": token and f"Bearer {token}"}
+    return {name: value for name, value in said.items() if value} | (getattr(request, "context", None) or {})
 
 
 def _coerced(model: type[RequestT], request: object) -> RequestT:

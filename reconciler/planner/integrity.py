@@ -291,7 +291,8 @@ def _leftovers(recorded_as: Iterable[Fingerprint]) -> Iterator[LiveNamespace | L
 
 def _live_table(one: Fingerprint, desired: DesiredTable | None) -> LiveTable:
     view = one.view or ObjectView()
-    return LiveTable(one.identifier, view.location or "", _properties(one, view, desired.properties if desired else {}))
+    properties = _properties(one, view, desired.properties if desired else {})
+    return LiveTable(one.identifier, view.location or "", properties, view.managed_versioning)
 
 
 def _live_namespace(one: Fingerprint, desired: DesiredNamespace | None) -> LiveNamespace:

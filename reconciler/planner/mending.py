@@ -15,11 +15,12 @@ from reconciler.arrow_types import TypeSyntaxError
 from reconciler.arrow_types.code import column_code, field_code, mapping_code, text_code, type_code
 from reconciler.arrow_types.syntax import parse_tree
 from reconciler.arrow_types.tree import DECIMALS, INTEGERS, ArrowType, Child, FixedSizeList, ListOf, Scalar, Struct
+from reconciler.names import Identifier
 from reconciler.planner.schemas import Pair, SchemaDifference
 from reconciler.redaction import redact_properties
 from reconciler.state import Column, Evolve, Schema
 
-__all__ = ["remedy", "rename_hint"]
+__all__ = ["code_by_service", "remedy", "rename_hint"]
 
 _FLOATS = ("float16", "float32", "float64")
 _STRINGS = ("string", "large_string")
@@ -40,7 +41,13 @@ _MOST_WRITTEN = 3
 """Of how many columns the lines to write are shown."""
 
 
-def remedy(blocking: SchemaDifference, extra: Schema, location: str, evolve: Evolve | None) -> str:
+def remedy(
+    blocking: SchemaDifference,
+    extra: Schema,
+    location: str,
+    evolve: Evolve | None,
+    served_as: Identifier | None = None,
+) -> str:
     """Return what to do about a difference that a table cannot be planned with.
 
     Args:
@@ -48,20 +55,39 @@ def remedy(blocking: SchemaDifference, extra: Schema, location: str, evolve: Evo
         extra: the columns that only the data has, whether they block or not.
         location: where the dataset is.
         evolve: what the block says; None where it cannot be followed.
+        served_as: the table's identifier where its service keeps the versions of the data, so that it is written to
+            through the service only.
     """
-    calls = _Calls(location)
+    calls = _Calls(location, served_as)
     without_call = [*calls.add_all(blocking)]
     text = f"{_to_write(blocking, evolve)}, or {_to_run(calls, without_call)}"
-    hint = rename_hint(blocking.missing, extra, location)
+    hint = rename_hint(blocking.missing, extra, location, served_as)
     return f"{text}; {hint}" if hint else text
 
 
-def rename_hint(missing: Schema, extra: Schema, location: str) -> str:
+def code_by_service(table: Identifier, difference: SchemaDifference) -> str:
+    """Return the Python that does by way of a table's service what lancens does in storage.
+
+    It makes an end of ``difference``, which may be added; where there is none, it makes the dataset.
+    """
+    if not difference:
+        return f'lance.write_dataset(schema.empty_table(), mode="append", {_by_service(table)})'
+    calls = _Calls("", table)
+    for _ in calls.add_all(difference):
+        pass
+    return calls.code()
+
+
+def _by_service(table: Identifier) -> str:
+    return f"namespace_client=namespace, table_id=[{', '.join(map(text_code, table))}]"
+
+
+def rename_hint(missing: Schema, extra: Schema, location: str, served_as: Identifier | None = None) -> str:
     """Return what to run if missing columns are there under other names; empty where none can be."""
     renamed = dict(_renamed(missing, extra))
     if not renamed:
         return ""
-    calls = _Calls(location, alters=[_rename(old, new) for new, old in renamed.items()])
+    calls = _Calls(location, served_as, alters=[_rename(old, new) for new, old in renamed.items()])
     names = ", ".join(f"`{old}` is `{new}`" for new, old in renamed.items())
     return f"if {names} under its old name, rename it: `{calls.code()}`"
 
@@ -126,9 +152,10 @@ def _renamed(missing: Schema, extra: Schema) -> Iterator[tuple[str, str]]:
 
 @dataclass(slots=True)
 class _Calls:
-    """Calls of pylance on the dataset at ``location``, as Python."""
+    """Calls of pylance on the dataset at ``location``, as Python; ``served_as``: by way of its service."""
 
     location: str
+    served_as: Identifier | None = None
     alters: list[str] = field(default_factory=list)
     tightened: list[str] = field(default_factory=list)
     adds: list[str] = field(default_factory=list)
@@ -160,7 +187,8 @@ class _Calls:
     def code(self) -> str:
         """Return the Python of all of them; one that fails leaves those before it done."""
         made = self.made()
-        dataset = f"lance.dataset({text_code(locations.redact(locations.pylance_uri(self.location)))})"
+        opened = text_code(locations.redact(locations.pylance_uri(self.location)))
+        dataset = f"lance.dataset({_by_service(self.served_as) if self.served_as else opened})"
         if len(made) == 1:
             return f"{dataset}.{made[0]}"
         return "; ".join((f"ds = {dataset}", *(f"ds.{call}" for call in made)))

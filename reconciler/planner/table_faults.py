@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from reconciler import locations
+from reconciler.names import Identifier
 from reconciler.planner.facts import TableFacts
-from reconciler.planner.mending import remedy
+from reconciler.planner.mending import code_by_service, remedy
 from reconciler.planner.mirrors import CHOSEN_BY_CATALOG
 from reconciler.planner.outcome import Context, Fault
 from reconciler.planner.schemas import SchemaDifference, compare, named_metadata
@@ -94,14 +95,18 @@ def existing_fault(
     difference: SchemaDifference,
     *,
     moved: bool,
+    served_as: Identifier | None = None,
 ) -> Fault | None:
-    """Return why what storage holds forbids any plan for a live table, None when it does not."""
+    """Return why what storage holds forbids any plan for a live table, None when it does not.
+
+    ``served_as``: its identifier, where the service keeps the versions of its data.
+    """
     fault = storage_fault(desired, facts) if facts else None
     if fault:
         return fault
     blocking = difference.blocking(desired.evolve, desired.extra_columns)
     if blocking and facts:
-        return other_columns(facts, blocking, difference.extra, None if moved else desired.evolve)
+        return other_columns(facts, blocking, difference.extra, None if moved else desired.evolve, served_as)
     if moved and desired.probe and facts is not None and facts.storage.kind is StorageKind.NOTHING:
         return Fault(
             f"there is no dataset at {locations.redact(desired.location or '')} to relocate it to",
@@ -112,14 +117,41 @@ def existing_fault(
             "a table cannot be relocated and its columns changed in one plan",
             "relocate it first: give its block the columns that the data has, apply, and change them then",
         )
+    without_data = desired.schema is not None and facts is not None and facts.storage.kind is StorageKind.NOTHING
+    if served_as is not None and not moved and (without_data or difference.missing or difference.relaxed):
+        return _written_by_service(served_as, difference)
     return None
 
 
-def other_columns(facts: TableFacts, blocking: SchemaDifference, extra: Schema, evolve: Evolve | None) -> Fault:
+def _written_by_service(table: Identifier, difference: SchemaDifference) -> Fault:
+    """Return the fault of data whose versions the service of ``table`` keeps, and that is to be given ``difference``.
+
+    Without a difference the data is to be made.
+    """
+    what = "add its columns" if difference else "make its dataset"
+    remedy_there = (
+        f"{what} by way of the service, with `namespace = lance_namespace.connect(...)`: "
+        f"`{code_by_service(table, difference)}`, and plan again"
+    )
+    return Fault(
+        "the service keeps the versions of its data itself (`managed_versioning`), and lancens writes to storage: it "
+        f"does not {what} behind the service's back",
+        remedy_there,
+        remedy_there,
+    )
+
+
+def other_columns(
+    facts: TableFacts,
+    blocking: SchemaDifference,
+    extra: Schema,
+    evolve: Evolve | None,
+    served_as: Identifier | None = None,
+) -> Fault:
     """Return the fault of a table whose data has other columns than its block."""
     return Fault(
         f"the data at {_place(facts)} has other columns than its block: {'; '.join(blocking.texts())}",
-        remedy(blocking, extra, facts.location or "", evolve),
+        remedy(blocking, extra, facts.location or "", evolve, served_as),
     )
 
 

@@ -178,7 +178,8 @@ def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: T
         return context.blocked(fixed, desired, live, facts)
     without_data = desired.schema is not None and facts is not None and facts.storage.kind is StorageKind.NOTHING
     difference = schema_difference(desired, facts)
-    fault = unkeepable(context, desired) or existing_fault(desired, facts, difference, moved=moved)
+    served_as = live.id if live.managed_versioning else None
+    fault = unkeepable(context, desired) or existing_fault(desired, facts, difference, moved=moved, served_as=served_as)
     if fault:
         return context.blocked(fault, desired, live, facts)
 

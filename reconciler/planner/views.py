@@ -59,6 +59,9 @@ class ObjectView(Document):
     safeguards: dict[str, str] = Field(
         default_factory=dict, description="The properties that keep the catalog and its engines from deleting data."
     )
+    managed_versioning: bool = Field(
+        default=False, description="Whether the service keeps the versions of the table's data itself."
+    )
     columns: Columns | None = None
     shown_columns: tuple[ShownColumn, ...] | None = Field(
         default=None,
@@ -128,6 +131,7 @@ class ObjectView(Document):
             self.mirror,
             sorted(redact_properties(self.properties).items()),
             sorted(self.safeguards.items()),
+            *(("managed versioning",) if self.managed_versioning else ()),
         )
         text = json.dumps(parts, ensure_ascii=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
@@ -174,6 +178,7 @@ def view_of(
         mirror=ownership.mirror_of(properties),
         properties={key: properties[key] for key in managed_keys if key in properties},
         safeguards=safeguard.state(properties) if safeguard and isinstance(live, LiveTable) else {},
+        managed_versioning=isinstance(live, LiveTable) and live.managed_versioning,
     )
 
 

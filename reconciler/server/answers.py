@@ -8,22 +8,25 @@ from pydantic import BaseModel, RootModel
 
 from reconciler import locations
 from reconciler.redaction import redact_properties
+from reconciler.server.storage_options import public_options
 
 __all__ = ["shown"]
 
-_KEPT_BACK = {"storage_options", "context"}
-"""Storage options hold the credentials of the server: clients open data with their own."""
+_KEPT_BACK = {"context"}
 
 
 def shown(response: BaseModel) -> Any:
     """Return ``response`` as JSON values.
 
-    Storage options are left out, user information and queries of locations are, and so are the values of properties
-    whose keys look like those of secrets.
+    Of the storage options those are kept that say where data is and not who opens it; user information and queries of
+    locations are left out, and so are the values of properties whose keys look like those of secrets.
     """
     if isinstance(response, RootModel):
         return response.model_dump(mode="json")
     fields = response.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=_KEPT_BACK)
+    options = public_options(fields.pop("storage_options", {}))
+    if options:
+        fields["storage_options"] = options
     for key in ("location", "table_uri"):
         if key in fields:
             fields[key] = locations.redact(fields[key])

@@ -10,7 +10,8 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from reconciler.server.operations import ALIASES, Operation
+from reconciler.server.guard import OPEN_PATHS
+from reconciler.server.operations import ALIASES, REFUSED, Operation
 
 __all__ = ["document"]
 
@@ -47,9 +48,18 @@ _IDENTIFIER = {
 }
 
 
+_ABOUT_THE_SERVER = {
+    "/healthz": ("health", "That the server runs.", "application/json"),
+    "/readyz": ("readiness", "Whether the catalogs answer; 503 where one does not.", "application/json"),
+    "/metrics": ("metrics", "Counts of requests, for Prometheus.", "text/plain"),
+    "/openapi.json": ("openapi", "This document.", "application/json"),
+}
+"""The routes beside those of the protocol: an operation id, what is answered, and as what."""
+
+
 def document(operations: Iterable[Operation], *, with_tokens: bool) -> dict[str, Any]:
     """Return the OpenAPI 3.1 document; ``with_tokens`` says whether tokens are asked for."""
-    served = list(operations)
+    served = [operation for operation in operations if operation.name not in REFUSED]
     models = dict.fromkeys(model for operation in served for model in (operation.request, operation.response))
     _, definitions = models_json_schema([(model, "validation") for model in models], ref_template=_REF)
     schemas = {**definitions["$defs"], "ErrorResponse": _ERROR}
@@ -61,6 +71,7 @@ def document(operations: Iterable[Operation], *, with_tokens: bool) -> dict[str,
             current = name == operation.name and operation.path is None
             paths[f"/{name}"] = {"post": _early(operation, operation.name if current else f"post{name}")}
     paths["/ListOperations"] = {"post": _list_operations()}
+    paths |= {path: {"get": _about(path, *told)} for path, told in _ABOUT_THE_SERVER.items()}
     components: dict[str, Any] = {"schemas": schemas}
     found: dict[str, Any] = {
         "openapi": "3.1.0",
@@ -122,6 +133,12 @@ def _list_operations() -> dict[str, Any]:
         "summary": "The names of the operations that every catalog here supports.",
         "responses": {"200": {"description": "Done.", "content": {"application/json": {"schema": answer}}}},
     }
+
+
+def _about(path: str, operation_id: str, summary: str, media_type: str) -> dict[str, Any]:
+    answer = {"description": summary, "content": {media_type: {}}}
+    described = {"operationId": operation_id, "summary": summary, "responses": {"200": answer}}
+    return {**described, "security": []} if path in OPEN_PATHS else described
 
 
 def _text(name: str) -> dict[str, Any]:

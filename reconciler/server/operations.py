@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from lance_namespace import (
+    AlterTableAddColumnsRequest,
+    AlterTableAddColumnsResponse,
     CountTableRowsRequest,
     CreateNamespaceRequest,
     CreateNamespaceResponse,
@@ -60,7 +62,7 @@ from reconciler.namespace.requests import specification_errors
 from reconciler.server.places import ServedNamespace
 from reconciler.state import PropertyChanges
 
-__all__ = ["ALIASES", "OPERATIONS", "Operation", "offered"]
+__all__ = ["ALIASES", "OPERATIONS", "REFUSED", "Operation", "offered"]
 
 RequestT = TypeVar("RequestT", bound=BaseModel)
 
@@ -358,6 +360,16 @@ OPERATIONS: tuple[Operation, ...] = (
         writes=True,
     ),
     Operation(
+        "CreateEmptyTable",
+        "The early name of DeclareTable.",
+        "POST",
+        f"{_TABLE}/create-empty",
+        DeclareTableRequest,
+        DeclareTableResponse,
+        _declare_table,
+        writes=True,
+    ),
+    Operation(
         "RegisterTable",
         "Makes the entry of a table whose data is there.",
         "POST",
@@ -377,6 +389,16 @@ OPERATIONS: tuple[Operation, ...] = (
         _create_table,
         writes=True,
         takes_data=True,
+    ),
+    Operation(
+        "AlterTableAddColumns",
+        "Adds columns whose values expressions in SQL give; no row is written anew.",
+        "POST",
+        f"{_TABLE}/add_columns",
+        AlterTableAddColumnsRequest,
+        AlterTableAddColumnsResponse,
+        _plain(lambda namespace, request: namespace.alter_table_add_columns(request)),
+        writes=True,
     ),
     Operation(
         "AlterTable",
@@ -424,6 +446,10 @@ ALIASES = {"GetNamespace": "DescribeNamespace", "GetTable": "DescribeTable"}
 """Early names of operations (Lance Namespace specification, "Namespace Operations")."""
 
 
+REFUSED = frozenset({"DropTable"})
+"""Operations that no catalog here supports, each with a route of its own that says why."""
+
+
 def offered(namespaces: Collection[ServedNamespace]) -> list[str]:
     """Return the names for ListOperations: what every one of ``namespaces`` can do.
 
@@ -432,7 +458,11 @@ def offered(namespaces: Collection[ServedNamespace]) -> list[str]:
     """
     with specification_errors():
         able = [namespace.backend.asked_capabilities() for namespace in namespaces]
-    excluded = {"DropTable"}
+    excluded = set(REFUSED)
+    if any(capabilities.makes_no_tables for capabilities in able):
+        excluded |= {"DeclareTable", "CreateEmptyTable", "RegisterTable", "CreateTable"}
+    if any(capabilities.chooses_locations for capabilities in able):
+        excluded.add("RegisterTable")
     if not all(capabilities.alter_namespace for capabilities in able):
         excluded.add("AlterNamespace")
     if not all(capabilities.alter_table and capabilities.relocate_table for capabilities in able):

@@ -12,13 +12,22 @@ from reconciler.storage.files import list_directory, list_entries, local_path, p
 from reconciler.storage.inspection import Files, Index, files_of, indices_of, small_fragments_of
 from reconciler.storage.metadata import Metadata, Reference, describe, manifests, opened, require_version
 from reconciler.storage.probing import DEREGISTERED_MARKER, RESERVED_MARKER, examine, probe
-from reconciler.storage.pylance import SCHEMES, open_dataset, translated
+from reconciler.storage.pylance import SCHEMES, open_dataset, reason_of_clients_fault, translated
 from reconciler.storage.searching import DEEPEST, Looked, as_plain_path, holds_data_files, look_into
-from reconciler.storage.writing import add_columns, create_empty, is_fresh, relax_columns, write_stream
+from reconciler.storage.writing import (
+    MANAGED,
+    add_columns,
+    compute_columns,
+    create_empty,
+    is_fresh,
+    relax_columns,
+    write_stream,
+)
 
 __all__ = [
     "DEEPEST",
     "DEREGISTERED_MARKER",
+    "MANAGED",
     "RESERVED_MARKER",
     "SCHEMES",
     "Contents",
@@ -29,6 +38,7 @@ __all__ = [
     "Reference",
     "add_columns",
     "as_plain_path",
+    "compute_columns",
     "contents_of",
     "create_empty",
     "describe",
@@ -48,6 +58,7 @@ __all__ = [
     "probe",
     "pylance_uri",
     "real_places",
+    "reason_of_clients_fault",
     "relax_columns",
     "require_version",
     "small_fragments_of",

@@ -22,13 +22,23 @@ from reconciler.errors import (
 )
 from reconciler.redaction import scrub
 
-__all__ = ["SCHEMES", "is_denied", "is_storage_error", "message_of", "open_dataset", "translated"]
+__all__ = [
+    "SCHEMES",
+    "is_denied",
+    "is_storage_error",
+    "message_of",
+    "open_dataset",
+    "reason_of_clients_fault",
+    "translated",
+]
 
 SCHEMES = frozenset(
     {"abfss", "az", "cos", "file", "file+uring", "file-object-store", "goosefs", "gs", "hf", "memory", "oss"}
     | {"s3", "s3+ddb", "shared-memory", "tos"}
 )
 """The schemes of which pylance has a driver."""
+
+_CLIENTS_FAULT = "Invalid user input: "
 
 _EXISTS = re.compile(r"already exists", re.IGNORECASE)
 
@@ -66,6 +76,12 @@ def translated(location: str, options: Mapping[str, str]) -> Iterator[None]:
         if not is_storage_error(error):
             raise
         raise _translation(error, location, options) from None
+
+
+def reason_of_clients_fault(error: Exception) -> str | None:
+    """Return what pylance says is wrong with an expression in SQL; None where something else went wrong."""
+    _, is_clients, said = str(error).partition(_CLIENTS_FAULT)
+    return said.partition(", /")[0] if is_clients else None
 
 
 def is_denied(error: BaseException, message: str) -> bool:

@@ -14,12 +14,20 @@ from reconciler.errors import (
 )
 from reconciler.state import Column, Schema, Storage, StorageKind
 from reconciler.storage.probing import probe
-from reconciler.storage.pylance import open_dataset, translated
+from reconciler.storage.pylance import open_dataset, reason_of_clients_fault, translated
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["add_columns", "create_empty", "is_fresh", "relax_columns", "write_stream"]
+__all__ = ["MANAGED", "add_columns", "compute_columns", "create_empty", "is_fresh", "relax_columns", "write_stream"]
+
+
+MANAGED = (
+    "the service keeps the versions of its data itself (`managed_versioning`), so that nothing is written to storage "
+    "behind its back; write the dataset by way of the service, with pylance's "
+    "`lance.write_dataset(..., namespace_client=..., table_id=...)`"
+)
+"""Why nothing is written to a table of which the catalog says so (``LiveTable.managed_versioning``), and what to do."""
 
 
 def create_empty(location: str, schema: Schema, options: Mapping[str, str]) -> None:
@@ -121,6 +129,31 @@ def add_columns(location: str, fields: Iterable[Column], options: Mapping[str, s
             raise InvalidInputError(f"columns added to existing rows must be nullable: {', '.join(required)}")
         if missing:
             dataset.add_columns(pa.schema(list(to_arrow_schema(tuple(missing)))))
+
+
+def compute_columns(location: str, expressions: Mapping[str, str], options: Mapping[str, str]) -> int:
+    """Add columns whose values SQL ``expressions`` over the others give, and return the version that has them.
+
+    No row is written anew: the values go into files of their own.
+
+    Raises:
+        InvalidInputError: a column is there already, or is no expression on the columns of the dataset.
+        InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: see :func:`describe`.
+    """
+    with translated(location, options):
+        dataset = open_dataset(location, options)
+        there = {name.casefold() for name in dataset.schema.names}
+        taken = [name for name in expressions if name.casefold() in there]
+        if taken:
+            raise InvalidInputError(f"the table has a column `{taken[0]}` already")
+        try:
+            dataset.add_columns(dict(expressions))
+        except (OSError, ValueError) as error:
+            reason = reason_of_clients_fault(error)
+            if reason is None:
+                raise
+            raise InvalidInputError(f"an `expression` cannot be computed on this table: {reason}") from None
+        return int(dataset.version)
 
 
 def relax_columns(location: str, names: Iterable[str], options: Mapping[str, str]) -> None:

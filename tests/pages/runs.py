@@ -204,6 +204,7 @@ NOT_RUN: Mapping[str, str] = {
     "gh attestation verify": "needs GitHub, and a release",
     "lancens conformance --impl lance.namespace": "ends with 1; tests/catalogs/test_conformance.py runs it",
     "docs/pipeline.md#Where it runs": "packs an environment; tests/pipeline/test_cluster.py has one that is not packed",
+    "docs/catalogs/rest.md#Tables whose versions the server keeps": "tests/catalogs/rest/test_managed.py runs it",
     "docs/conformance.md#In the tests of a backend": "needs the reader's backend; test_documented_backend.py has one",
     "docs/writing-a-backend.md": "is a module; test_documented_backend.py runs the conformance kit over it",
 }

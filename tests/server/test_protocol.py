@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack, closing
 from dataclasses import replace
+from pathlib import Path
 from urllib.parse import quote
 
 import lance
@@ -12,15 +14,18 @@ import openapi_spec_validator
 import pyarrow as pa
 import pytest
 from lance_namespace.errors import ErrorCode, LanceNamespaceError, from_error_code
+from starlette.routing import Route
 
+from reconciler.backends.dir import DirBackend
 from reconciler.backends.memory import MemoryBackend
-from reconciler.server import ManyCatalogs, OneCatalog
-from reconciler.server.operations import OPERATIONS
+from reconciler.backends.rest import RestBackend
+from reconciler.server import ManyCatalogs, OneCatalog, make_app
+from reconciler.server.operations import OPERATIONS, REFUSED
 from reconciler.server.refusals import status_of
 from reconciler.state import Capabilities, LiveNamespace, PropertyChanges
 from tests.server.client import Api
 from tests.server.conftest import Serve
-from tests.servers.lance_rest import served
+from tests.servers.lance_rest import adapter, served
 
 OPTION = "storage-secret-3f8a"
 
@@ -176,7 +181,7 @@ def test_no_data_is_deleted_whatever_is_asked(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    "operation", ["insert", "merge_insert", "update", "delete", "query", "add_columns", "tags/create", "restore"]
+    "operation", ["insert", "merge_insert", "update", "delete", "query", "alter_columns", "tags/create", "restore"]
 )
 def test_rows_are_neither_served_nor_written(api: Api, operation: str) -> None:
     assert api("POST", f"/v1/table/a%24t/{operation}", {}).error == (406, 0)
@@ -287,5 +292,93 @@ def test_the_openapi_document_is_valid_and_names_every_operation(api: Api) -> No
     document = api("GET", "/openapi.json").json
     openapi_spec_validator.validate(document)
     served_ids = {call["operationId"] for path in document["paths"].values() for call in path.values()}
-    assert {operation.name for operation in OPERATIONS} <= served_ids
+    assert {operation.name for operation in OPERATIONS} - REFUSED <= served_ids
     assert "security" not in document
+
+
+def test_the_document_lists_what_is_answered_and_nothing_else(memory: MemoryBackend) -> None:
+    """Both ways: each route of the document answers, and each route that answers is in it."""
+    app = make_app(OneCatalog(memory))
+    routes = {
+        (method.lower(), route.path)
+        for route in app.routes
+        if isinstance(route, Route) and route.path not in ("/v1/{rest:path}", "/DropTable", "/v1/table/{id}/drop")
+        for method in (route.methods or set()) - {"HEAD"}
+    }
+    with served(OneCatalog(memory)) as url:
+        api = Api(url)
+        document = api("GET", "/openapi.json").json
+        listed = {(method, path) for path, methods in document["paths"].items() for method in methods}
+        assert listed == routes
+        for method, path in listed:
+            answer = api(method.upper(), path.replace("{id}", "a%24none").replace("{index_name}", "none"))
+            said = answer.text
+            assert "is nothing here" not in said, (method, path)
+            assert "is not served" not in said, (method, path)
+        assert api("POST", "/v1/table/a%24t/drop").error == (406, 0)
+        assert api("POST", "/DropTable", {"id": ["a", "t"]}).error == (406, 0)
+        api.close()
+
+
+@pytest.mark.parametrize("behind", ["adapter", "serve"])
+def test_the_first_call_of_all_is_answered_as_the_last(tmp_path: Path, behind: str) -> None:
+    """What a catalog can do may be known only to it: another server here."""
+    with ExitStack() as stack:
+        if behind == "adapter":
+            inner = stack.enter_context(adapter(tmp_path / "lake"))
+        else:
+            inner = stack.enter_context(served(OneCatalog(DirBackend(root=str(tmp_path / "lake")))))
+        url = stack.enter_context(served(OneCatalog(RestBackend(uri=inner))))
+        api = stack.enter_context(closing(Api(url)))
+        first = api("POST", "/ListOperations").json["operations"]
+        assert api("GET", "/v1/namespace/%24/list").status == 200
+        assert api("POST", "/ListOperations").json["operations"] == first
+    assert ("AlterTable" in first) == (behind == "serve")
+    assert {"ListOperations", "CreateTable", "AlterTableAddColumns"} <= set(first)
+
+
+def test_a_catalog_that_takes_no_tables_offers_to_make_none() -> None:
+    reading = MemoryBackend()
+    reading.capabilities = replace(reading.capabilities, makes_no_tables="it only shows them")
+    with served(OneCatalog(reading)) as url, closing(Api(url)) as api:
+        offered = set(api("POST", "/ListOperations").json["operations"])
+    assert not offered & {"DeclareTable", "CreateEmptyTable", "RegisterTable", "CreateTable"}
+    assert "DeregisterTable" in offered
+
+
+# ---- columns -----------------------------------------------------------------------------------------------------
+
+
+def test_columns_are_computed_and_the_rows_stay(tmp_path: Path) -> None:
+    with served(OneCatalog(DirBackend(root=str(tmp_path)))) as url, closing(Api(url)) as api:
+        made = api("POST", "/v1/table/t/create", data=stream(3)).json
+        asked = {"new_columns": [{"name": "twice", "expression": "id * 2"}, {"name": "text", "expression": "'x'"}]}
+        added = api("POST", "/v1/table/t/add_columns", asked)
+        assert added.json == {"version": made["version"] + 1}
+        rows = lance.dataset(made["location"]).to_table().to_pylist()
+        assert [row["twice"] for row in rows] == [row["id"] * 2 for row in rows]
+        new: list[dict[str, str]]
+        for new, code in (
+            ([], 13),
+            ([{"name": "twice", "expression": "1"}], 13),
+            ([{"name": "more", "expression": "nowhere + 1"}], 13),
+            ([{"name": "more", "expression": "1"}, {"name": "more", "expression": "2"}], 13),
+            ([{"name": "more", "computed": "id + 1"}], 0),
+            ([{"name": "more"}], 0),
+        ):
+            refused = api("POST", "/v1/table/t/add_columns", {"new_columns": new})
+            assert refused.error[1] == code, refused.text
+            assert "/home/" not in refused.text
+        assert api("POST", "/v1/table/t/add_columns", {**asked, "branch": "dev"}).error == (406, 0)
+        assert lance.dataset(made["location"]).version == added.json["version"]
+        assert api("POST", "/v1/table/none/add_columns", {"new_columns": [{"name": "a", "expression": "1"}]}).error == (
+            404,
+            4,
+        )
+
+
+def test_the_early_name_of_declaring(api: Api) -> None:
+    made = api("POST", "/v1/table/a%24e/create-empty", {"location": "s3://lake/e.lance", "properties": {"tier": "x"}})
+    assert made.json == {"location": "s3://lake/e.lance", "properties": {"tier": "x"}}
+    assert api("POST", "/CreateEmptyTable", {"id": ["a", "f"]}).status == 200
+    assert api("POST", "/v1/table/a%24e/describe").json["properties"] == {"tier": "x"}

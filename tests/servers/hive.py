@@ -24,11 +24,13 @@ from tests.servers.require import missing, tool
 __all__ = ["Metastore", "Version", "metastore", "spark_jars", "sql_schema"]
 
 Version = Literal["2.3", "3.1", "4.1"]
+Scheme = Literal["thrift", "http", "https"]
 
 _HERE = Path(__file__).parent
 _START_SECONDS = 90
 _SCHEMA_SECONDS = 120
 _DERBY = "org.apache.derby.jdbc.EmbeddedDriver"
+_OVER_HTTP = {"metastore.server.thrift.transport.mode": "http", "metastore.server.thrift.http.path": "metastore"}
 _LOGGING = """\
 rootLogger.level = WARN
 rootLogger.appenderRef.c.ref = c
@@ -51,10 +53,13 @@ class Metastore:
     port: int
     directory: Path
     auto_created: bool = True
+    scheme: Scheme = "thrift"
 
     @property
     def uri(self) -> str:
         """The address as a client takes it."""
+        if self.scheme != "thrift":
+            return f"{self.scheme}://127.0.0.1:{self.port}/metastore"
         return f"thrift://127.0.0.1:{self.port}"
 
     @property
@@ -71,6 +76,7 @@ def metastore(
     port: int | None = None,
     database: str | None = None,
     auto_create: bool = True,
+    scheme: Scheme = "thrift",
     settings: Mapping[str, str] = MappingProxyType({}),
     login: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Metastore]:
@@ -82,6 +88,7 @@ def metastore(
         port: a free one when left out.
         database: the JDBC URL of its Derby database; one in memory that ends with it when left out.
         auto_create: whether the tables of the database are made on the way, and not there already.
+        scheme: what it speaks; only 4.1 speaks HTTP, at the path `/metastore`, and TLS as ``settings`` say.
         settings: more than what each needs to run.
         login: how a client of such a metastore is configured.
     """
@@ -92,6 +99,10 @@ def metastore(
         folder.mkdir(parents=True, exist_ok=True)
     site = "hive-site.xml" if version == "2.3" else "metastore-site.xml"
     needed = _settings(database or f"jdbc:derby:memory:hms{port};create=true", directory, auto_create=auto_create)
+    folders = [_jars_of(version)]
+    if scheme != "thrift":
+        needed = {**needed, **_OVER_HTTP}
+        folders.append(jars(_HERE / "hive-http-pom.xml"))
     (configuration / site).write_text(_xml({**needed, **settings}), "utf-8")
     (configuration / "log4j2.properties").write_text(_LOGGING, "utf-8")
     command = [
@@ -103,14 +114,15 @@ def metastore(
         f"-Dderby.stream.error.file={directory}/derby.log",
         f"-Djava.io.tmpdir={directory}/tmp",
         "-cp",
-        f"{configuration}:{_jars_of(version)}/*",
+        ":".join([str(configuration), *(f"{folder}/*" for folder in folders)]),
         "org.apache.hadoop.hive.metastore.HiveMetaStore",
         "-p",
         str(port),
     ]
     log = directory / "metastore.log"
-    with running(command, log, lambda: _answers(port, login), directory=directory, limit_seconds=_START_SECONDS):
-        yield Metastore(version, port, directory, auto_create)
+    started = Metastore(version, port, directory, auto_create, scheme)
+    with running(command, log, lambda: _answers(started.uri, login), directory=directory, limit_seconds=_START_SECONDS):
+        yield started
 
 
 def spark_jars() -> Path:
@@ -133,13 +145,13 @@ def _jars_of(version: Version) -> Path:
     return spark_jars() if version == "2.3" else jars(_HERE / f"hive{version[0]}-pom.xml")
 
 
-def _answers(port: int, login: Mapping[str, str]) -> bool:
+def _answers(uri: str, login: Mapping[str, str]) -> bool:
     from thrift.Thrift import TException
 
     from reconciler.backends.hive.config import HiveConfig
     from reconciler.backends.hive.connection import connect
 
-    config = HiveConfig.model_validate({"uri": f"127.0.0.1:{port}", **login})
+    config = HiveConfig.model_validate({"uri": uri, **login})
     connection = connect(config, config.uri[0])
     try:
         return bool(connection.client.get_databases("*"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,9 +25,9 @@ _START_SECONDS = 10.0
 
 
 @contextmanager
-def adapter(root: Path) -> Iterator[str]:
-    """Yield the URL of pylance's RestAdapter over a directory."""
-    with lance.namespace.RestAdapter("dir", {"root": str(root)}, port=0) as running:
+def adapter(root: Path, **properties: str) -> Iterator[str]:
+    """Yield the URL of pylance's RestAdapter over a directory; ``properties`` are more of the directory's."""
+    with lance.namespace.RestAdapter("dir", {"root": str(root), **properties}, port=0) as running:
         yield f"http://127.0.0.1:{running.port}"
 
 
@@ -85,7 +86,7 @@ class Scripted:
 
 
 @contextmanager
-def scripted(answer: Answer) -> Iterator[Scripted]:
+def scripted(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Scripted]:
     """Run a server that answers with what ``answer`` returns: a status and a JSON value, or bytes as they are."""
     found = Scripted()
     lock = threading.Lock()
@@ -116,9 +117,11 @@ def scripted(answer: Answer) -> Iterator[Scripted]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    found.url = f"http://127.0.0.1:{server.server_port}"
+    found.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_port}"
     try:
         yield found
     finally:

@@ -84,7 +84,7 @@ def test_nameless_memory_is_nobody_elses() -> None:
         ("glue", "retry_mode", "adaptive"),
         ("iceberg", "read_timeout_millis", "`read_timeout`, in milliseconds"),
         ("rest", "header.x-api-key", "`headers.NAME`"),
-        ("rest", "tls.ssl_ca_cert", "REQUESTS_CA_BUNDLE"),
+        ("rest", "tls.assert_hostname", "always checked"),
         ("unity", "unity.connect_timeout_millis", "`connect_timeout`, in seconds"),
     ],
 )

@@ -78,7 +78,7 @@ class HiveBackend(Backend):
 
     def _greet(self, client: Client) -> None:
         """Begin a new connection: say who is calling, where that is configured."""
-        if self.config.ugi is not None:
+        if self.config.ugi is not None and not self.config.is_http:  # there each call says it
             user, _, groups = self.config.ugi.partition(":")
             client.set_ugi(user, groups.split(",") if groups else [])
 

@@ -4,27 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
-from pydantic import BeforeValidator, Field, SecretStr, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 
 from reconciler.backends.config import BackendConfig, Root
-from reconciler.backends.http.address import is_loopback
+from reconciler.backends.http.address import endpoint_problem, is_loopback
 from reconciler.backends.http.limits import ServiceLimits
+from reconciler.backends.http.login import bearer_token
 
 __all__ = ["Address", "HiveConfig"]
 
 _DEFAULT_PORT = 9083
+_LOGINS: Mapping[str, tuple[str, ...]] = {"plain": ("username", "password"), "jwt": ("auth_token",)}
+"""What each way of logging in needs, the secret last."""
+_HTTP_PORTS = {"http": 80, "https": 443}
+_EXPECTED = "expected thrift://HOST:PORT or http(s)://HOST:PORT/metastore, several separated by commas"
 
 
 class Address(NamedTuple):
-    """Where a metastore listens; in text ``host:port``."""
+    """Where a metastore listens; in text ``host:port``, and the whole address of one that speaks HTTP."""
 
     host: str
     port: int
+    scheme: Literal["thrift", "http", "https"] = "thrift"
+    path: str = ""
+
+    @property
+    def is_http(self) -> bool:
+        """Whether it speaks HTTP, with TLS beneath or without."""
+        return self.scheme != "thrift"
 
     def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
+        place = f"{self.host}:{self.port}"
+        return f"{self.scheme}://{place}{self.path}" if self.is_http else place
 
 
 def _address(uri: str) -> Address:
@@ -32,12 +45,18 @@ def _address(uri: str) -> Address:
     if "@" in parts.netloc:
         raise ValueError("a metastore's URI holds no user information")
     if parts.scheme in ("http", "https"):
-        raise ValueError(
-            "metastores over HTTP are not spoken; expected thrift://HOST:PORT, several separated by commas"
-        )
+        return _http_address(uri, parts)
     if parts.scheme != "thrift" or not parts.hostname or parts.path.strip("/") or parts.query:
-        raise ValueError("expected thrift://HOST:PORT, several separated by commas")
+        raise ValueError(_EXPECTED)
     return Address(parts.hostname, parts.port or _DEFAULT_PORT)
+
+
+def _http_address(uri: str, parts: SplitResult) -> Address:
+    problem = endpoint_problem(uri)
+    if problem is not None:
+        raise ValueError(f"a metastore's address over HTTP {problem}")
+    scheme: Literal["http", "https"] = "https" if parts.scheme == "https" else "http"
+    return Address(parts.hostname or "", parts.port or _HTTP_PORTS[scheme], scheme, parts.path or "/")
 
 
 def _addresses(value: object) -> object:
@@ -45,7 +64,7 @@ def _addresses(value: object) -> object:
         return value
     uris = [part.strip() for part in value.split(",") if part.strip()]
     if not uris:
-        raise ValueError("expected thrift://HOST:PORT, several separated by commas")
+        raise ValueError(_EXPECTED)
     return tuple(_address(uri) for uri in uris)
 
 
@@ -57,14 +76,14 @@ class HiveConfig(ServiceLimits, BackendConfig):
         "zookeeper.*": "addresses are not asked of ZooKeeper: name the metastores in `uri`",
     }
 
-    credentials = frozenset({"ugi", "username", "password"})
+    credentials = frozenset({"ugi", "username", "password", "auth_token"})
 
     uri: Annotated[tuple[Address, ...], BeforeValidator(_addresses)]
     """The metastores of one installation: the first that answers is used, the others are for when it is gone."""
     root: Root | None = None
     """The directory or URI that databases and tables go under when they name no location."""
     ugi: str | None = Field(default=None, pattern=r"[^:,\s]+(:[^:\s]*)?")
-    """``user:group1,group2``, told to a metastore that does not authenticate."""
+    """``user:group1,group2``, told to a metastore that does not authenticate; over HTTP the user alone is."""
     pool_size: int = Field(default=3, ge=1, le=64, validation_alias="client.pool-size")
     """How many connections are open at once."""
     timeout: float = Field(default=60.0, gt=0, validation_alias="client.timeout")
@@ -75,14 +94,17 @@ class HiveConfig(ServiceLimits, BackendConfig):
     """How many tables are loaded with one call."""
     framed: bool = False
     """Whether the metastore speaks Thrift's framed transport."""
-    auth: Literal["none", "kerberos", "plain"] = "none"
-    """How to say who is there; `plain` is SASL with a user name and a password, which LDAP may check."""
+    auth: Literal["none", "kerberos", "plain", "jwt"] = "none"
+    """How to say who is there; `plain` is SASL with a user name and a password, which LDAP may check, and `jwt` a
+    token, over HTTP."""
     username: str | None = Field(default=None, min_length=1)
     """Who to be with `auth: plain`."""
     password: SecretStr | None = Field(default=None, min_length=1)
     """The password of `username`."""
+    auth_token: Annotated[SecretStr, AfterValidator(bearer_token)] | None = None
+    """The token of `auth: jwt`."""
     allow_unencrypted: bool = False
-    """Whether the password may go without TLS to a machine that is not this one."""
+    """Whether the password or the token may go without TLS to a machine that is not this one."""
     kerberos_service: str = Field(default="hive", min_length=1, validation_alias="kerberos.service")
     """The first part of the metastore's Kerberos principal."""
     ssl: bool = False
@@ -90,25 +112,50 @@ class HiveConfig(ServiceLimits, BackendConfig):
     ssl_ca_file: str | None = Field(default=None, min_length=1, validation_alias="ssl.ca-file")
     """The certificates to trust instead of the system's."""
 
+    @property
+    def is_http(self) -> bool:
+        """Whether the metastores speak HTTP."""
+        return self.uri[0].is_http
+
+    def has_tls(self, address: Address) -> bool:
+        """Return whether TLS is spoken with the metastore at ``address``."""
+        return self.ssl or address.scheme == "https"
+
+    @model_validator(mode="after")
+    def _is_one_protocol(self) -> HiveConfig:
+        if len({address.is_http for address in self.uri}) > 1:
+            raise ValueError("`uri` names metastores over HTTP beside others; name those of one protocol")
+        if self.is_http:
+            if self.framed:
+                raise ValueError("`framed` is for thrift://; over HTTP there are no frames")
+            if self.auth in ("kerberos", "plain"):
+                raise ValueError(f"`auth: {self.auth}` is for thrift://; over HTTP write `auth: jwt` or `none`")
+            if self.ssl and any(address.scheme == "http" for address in self.uri):
+                raise ValueError("`ssl` is true, but `uri` is http://; write https://")
+        elif self.auth == "jwt":
+            raise ValueError("`auth: jwt` is for metastores over HTTP; write `uri` as https://HOST:PORT/metastore")
+        return self
+
     @model_validator(mode="after")
     def _ssl_is_on(self) -> HiveConfig:
-        if self.ssl_ca_file is not None and not self.ssl:
+        if self.ssl_ca_file is not None and not any(map(self.has_tls, self.uri)):
             raise ValueError("`ssl.ca-file` is given, but `ssl` is not true")
         return self
 
     @model_validator(mode="after")
-    def _password_is_safe(self) -> HiveConfig:
-        given = [key for key in ("username", "password") if getattr(self, key) is not None]
-        if self.auth != "plain":
-            if given:
-                raise ValueError(f"`{given[0]}` is given, but `auth` is not plain")
-            return self
-        if len(given) < 2:
-            raise ValueError("`auth: plain` needs `username` and `password`")
-        remote = [address for address in self.uri if not is_loopback(address.host)]
-        if remote and not (self.ssl or self.allow_unencrypted):
+    def _login_is_whole(self) -> HiveConfig:
+        for auth, keys in _LOGINS.items():
+            given = [key for key in keys if getattr(self, key) is not None]
+            if given and self.auth != auth:
+                raise ValueError(f"`{given[0]}` is given, but `auth` is not {auth}")
+            if self.auth == auth and len(given) < len(keys):
+                raise ValueError(f"`auth: {auth}` needs {' and '.join(f'`{key}`' for key in keys)}")
+        secret = _LOGINS.get(self.auth, ("",))[-1]
+        remote = [address for address in self.uri if not (self.has_tls(address) or is_loopback(address.host))]
+        if secret and remote and not self.allow_unencrypted:
+            tls = "write https://" if self.is_http else "set `ssl: true`"
             raise ValueError(
-                f"`password` would go to {remote[0]} unencrypted; set `ssl: true`, or "
+                f"`{secret}` would go to {remote[0]} unencrypted; {tls}, or "
                 "`allow_unencrypted: true` where the network is trusted"
             )
         return self

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import getpass
 import selectors
 import socket
 import ssl
 import sys
 from typing import TYPE_CHECKING, Any
 
+from reconciler.backends.hive.faults import LoginRefusedError
 from reconciler.backends.http.scans import Scans
 from reconciler.errors import InvalidInputError, MissingExtraError
 
@@ -15,8 +17,9 @@ if TYPE_CHECKING:
     from reconciler.backends.hive.carrier import Carrier
     from reconciler.backends.hive.config import Address, HiveConfig
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
+    from reconciler.backends.hive.http_carrier import HttpCarrier
 
-__all__ = ["Connection", "KerberosError", "LoginRefusedError", "connect", "kerberos_faults", "told_by_kerberos"]
+__all__ = ["Connection", "KerberosError", "connect", "kerberos_faults", "told_by_kerberos"]
 
 _READ_BUFFER = 64 * 1024
 _LARGEST_FRAME = 0x3FFFFFFF
@@ -27,7 +30,7 @@ _MOST_ELEMENTS = 1_000_000
 class Connection:
     """A live connection; ``client`` makes the calls."""
 
-    def __init__(self, address: Address, stream: socket.socket, carrier: Carrier, client: Client) -> None:
+    def __init__(self, address: Address, stream: socket.socket, carrier: Carrier | HttpCarrier, client: Client) -> None:
         self.address = address
         self.client = client
         self._stream = stream
@@ -65,17 +68,16 @@ def connect(config: HiveConfig, address: Address, scans: Scans | None = None) ->
     """
     from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 
-    from reconciler.backends.hive.carrier import Carrier
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
 
-    stream = socket.create_connection(address, timeout=config.connect_timeout)
+    stream = socket.create_connection((address.host, address.port), timeout=config.connect_timeout)
     try:
-        if config.ssl:
+        if config.has_tls(address):
             stream = _tls(config).wrap_socket(stream, server_hostname=address.host)
         limits = config.limits
-        carrier = Carrier(stream, address, limits, scans or Scans(limits))
+        carrier, transport = _carried(config, address, stream, scans or Scans(limits))
         protocol = TBinaryProtocolAccelerated(
-            _transport(config, carrier, address.host),
+            transport,
             string_length_limit=limits.answer_bytes,
             container_length_limit=_MOST_ELEMENTS,
         )
@@ -87,10 +89,6 @@ def connect(config: HiveConfig, address: Address, scans: Scans | None = None) ->
 
 class KerberosError(ConnectionError):
     """Kerberos does not let a connection come about; the text says why and what to do."""
-
-
-class LoginRefusedError(Exception):
-    """The metastore does not take the user name and the password."""
 
 
 def kerberos_faults() -> tuple[type[Exception], ...]:
@@ -129,6 +127,36 @@ def _tls(config: HiveConfig) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=config.ssl_ca_file)
     except (OSError, ssl.SSLError) as error:
         raise InvalidInputError(f"`ssl.ca-file` {config.ssl_ca_file} cannot be used: {error}") from error
+
+
+def _carried(
+    config: HiveConfig, address: Address, stream: socket.socket, scans: Scans
+) -> tuple[Carrier | HttpCarrier, Any]:
+    """Return what counts the bytes on ``stream``, and the Thrift transport over it."""
+    if address.is_http:
+        from reconciler.backends.hive.http_carrier import HttpCarrier
+
+        over_http = HttpCarrier(stream, address, _headers(config), config.limits, scans)
+        return over_http, over_http
+    from reconciler.backends.hive.carrier import Carrier
+
+    carrier = Carrier(stream, address, config.limits, scans)
+    return carrier, _transport(config, carrier, address.host)
+
+
+def _headers(config: HiveConfig) -> dict[str, str]:
+    """Return the header by which a metastore over HTTP is told who is there: a token, or a name that it believes."""
+    if config.auth_token is not None:
+        return {"Authorization": f"Bearer {config.auth_token.get_secret_value()}"}
+    user = config.ugi.partition(":")[0] if config.ugi else _this_user()
+    return {"x-actor-username": user}
+
+
+def _this_user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError) as error:
+        raise InvalidInputError("this machine has no name for who runs lancens; write `ugi`") from error
 
 
 def _transport(config: HiveConfig, carrier: Carrier, host: str) -> Any:

@@ -18,7 +18,7 @@ from reconciler.errors import (
     UnsupportedOperationError,
 )
 
-__all__ = ["creating", "detail", "translated"]
+__all__ = ["LoginRefusedError", "creating", "detail", "translated"]
 
 _LONGEST_DETAIL = 300
 _DENIED = ("permission denied", "accesscontrolexception", "not authorized", "does not have privilege")
@@ -31,6 +31,10 @@ def detail(error: Exception) -> str:
     while (cut := line.partition(": "))[1] and cut[0].endswith(("Exception", "Error")) and " " not in cut[0]:
         line = cut[2]
     return line if len(line) <= _LONGEST_DETAIL else line[: _LONGEST_DETAIL - 1] + "…"
+
+
+class LoginRefusedError(Exception):
+    """The metastore does not take who asks: not the user name and the password, or not the token."""
 
 
 @contextmanager

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from reconciler.backends.hive.connection import (
     Connection,
-    LoginRefusedError,
     connect,
     kerberos_faults,
     told_by_kerberos,
 )
+from reconciler.backends.hive.faults import LoginRefusedError
 from reconciler.backends.http.limits import SlowAnswerError, TooMuchError
 from reconciler.backends.http.scans import Scans
 from reconciler.errors import InternalError, ServiceUnavailableError, UnauthenticatedError
@@ -202,6 +202,7 @@ def _understood(call: Callable[[Client], ResultT], client: Client) -> ResultT:
     """Return what ``call`` returns.
 
     Raises:
+        LoginRefusedError: a metastore over HTTP does not take who asks.
         KerberosError: Kerberos protects the connection no longer.
         TooMuchError: a text or a list in the reply is longer than is read.
         _SenselessReplyError: the reply cannot be decoded. Thrift's C decoder raises what came to hand.

@@ -6,6 +6,7 @@ holds a secret. The vendor's own error bodies are read by the ``translate`` func
 """
 
 from reconciler.backends.http.address import Endpoint, endpoint_problem, plain_http_problem
+from reconciler.backends.http.certificates import Certificates
 from reconciler.backends.http.client import HttpClient, Tagged, path
 from reconciler.backends.http.clock import server_time
 from reconciler.backends.http.headers import hold_secret, with_headers
@@ -17,6 +18,7 @@ from reconciler.backends.http.retry import RetryPolicy
 from reconciler.backends.http.tokens import StaticToken, TokenSource
 
 __all__ = [
+    "Certificates",
     "ClientCredentials",
     "Endpoint",
     "ForeignAnswerError",

@@ -10,6 +10,7 @@ from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
+from reconciler.backends.http.certificates import Certificates
 from reconciler.backends.http.failures import Failure
 from reconciler.backends.http.limits import Limits, TooMuchError, adapter, content_of, holds_too_much
 from reconciler.backends.http.refusals import (
@@ -84,6 +85,7 @@ class HttpClient:
             The policy may name other statuses.
         tokens: gives the bearer token; asked for another one once when a request is answered with 401 or 419.
         headers: sent with every request.
+        certificates: whom to trust beside the environment's, and what to show the service.
         sign: adds to each request what shows who sends it, after everything else; returns what no error may show.
         secrets: texts that no error may show, beside the token.
         translate: reads the vendor's error bodies; None from it means that it does not know this one.
@@ -116,6 +118,7 @@ class HttpClient:
         token_key: str | None = "auth_token",  # noqa: S107 - the name of a configuration key
         pool_size: int = DEFAULT_POOL_SIZE,
         limits: Limits | None = None,
+        certificates: Certificates | None = None,
     ) -> None:
         from requests import Session
 
@@ -146,7 +149,10 @@ class HttpClient:
         self._session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         for scheme in ("http://", "https://"):
             self._session.mount(scheme, adapter(pool_size, self._limits.request_seconds))
-        self._environment = self._session.merge_environment_settings(self._endpoint, {}, True, None, None)
+        files = certificates or Certificates()
+        self._environment = self._session.merge_environment_settings(
+            self._endpoint, {}, True, files.authority, files.shown
+        )
 
     @property
     def traffic(self) -> Traffic:

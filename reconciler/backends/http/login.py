@@ -10,10 +10,15 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, Field, SecretStr, 
 from reconciler.backends.http.address import Endpoint, plain_http_problem
 from reconciler.backends.http.headers import hold_secret
 
-__all__ = ["Login"]
+__all__ = ["Login", "bearer_token"]
 
 
-def _token(value: SecretStr) -> SecretStr:
+def bearer_token(value: SecretStr) -> SecretStr:
+    """Return a configured token without what surrounds it in a file.
+
+    Raises:
+        ValueError: there is nothing in it.
+    """
     token = value.get_secret_value().strip()
     if not token:
         raise ValueError("is empty; leave it out for a service without authentication")
@@ -33,7 +38,7 @@ class Login(BaseModel):
     No secret of them goes over plain http to another machine unless that is allowed.
     """
 
-    auth_token: Annotated[SecretStr, AfterValidator(_token)] | None = None
+    auth_token: Annotated[SecretStr, AfterValidator(bearer_token)] | None = None
     """A bearer token that is sent with every request."""
     credential: Annotated[SecretStr, AfterValidator(_two_parts)] | None = None
     """`client_id:client_secret`, exchanged for tokens that are renewed (OAuth2 client credentials)."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import datetime
 
 from reconciler import locations
@@ -76,6 +77,7 @@ class RestBackend(Backend):
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
+        self.config.certificates.require_readable(self.impl, "`tls.ssl_ca_cert`", "`tls.cert_file`, `tls.key_file`")
         self._token_client: HttpClient | None = None
         self._known = Server(self._client(self.config.uri, self._tokens(), "uri"), self.config.delimiter)
         self._asking = threading.Lock()
@@ -88,6 +90,8 @@ class RestBackend(Backend):
 
     def _client(self, address: str, tokens: TokenSource | None, key: str) -> HttpClient:
         config = self.config
+        # The certificate that the server asks for is for nobody else to see; who gives tokens out may be the server.
+        shows_itself = tokens is not None or config.oauth2_server_uri is None
         return HttpClient(
             impl=self.impl,
             endpoint=address,
@@ -101,6 +105,7 @@ class RestBackend(Backend):
             sign=add_headers if tokens is not None else None,
             translate=translate,
             endpoint_key=key,
+            certificates=config.certificates if shows_itself else replace(config.certificates, own=None, key=None),
             limits=config.limits,
         )
 
@@ -129,6 +134,7 @@ class RestBackend(Backend):
         return Capabilities(
             location_policy=LocationPolicy.ANY if self.config.root is None else LocationPolicy.UNDER_ROOT,
             places_tables=self.config.root is None,
+            may_manage_versions=True,
             table_markers=self.config.table_properties,
             alter_namespace=alters,
             alter_table=alters,

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reconciler.backends.config import BackendConfig, Root
-from reconciler.backends.http import Endpoint, Login, ServiceLimits, with_headers
+from reconciler.backends.http import Certificates, Endpoint, Login, ServiceLimits, with_headers
 from reconciler.backends.table_options import VendsCredentials
 from reconciler.names import DELIMITER
 
@@ -23,13 +23,19 @@ class RestConfig(Login, ServiceLimits, VendsCredentials, BackendConfig):
         "connect_timeout_millis": "write `connect_timeout`, in seconds",
         "header.*": "write `headers.NAME`",
         "read_timeout_millis": "write `read_timeout`, in seconds",
-        "tls.*": "name the authority's certificates in REQUESTS_CA_BUNDLE; no certificate of the client's is sent",
+        "tls.assert_hostname": "leave it out: the name in the server's certificate is always checked",
     }
 
     uri: Endpoint
     """The address of the server."""
     delimiter: str = Field(default=DELIMITER, pattern=r"^[\x21-\x7e]{1,8}$")
     """What joins the names of an identifier in a route."""
+    tls_ssl_ca_cert: str | None = Field(default=None, min_length=1, validation_alias="tls.ssl_ca_cert")
+    """The certificates to trust instead of the system's: a PEM file."""
+    tls_cert_file: str | None = Field(default=None, min_length=1, validation_alias="tls.cert_file")
+    """The certificate to show a server that asks for one: a PEM file, with the key unless `tls.key_file` has it."""
+    tls_key_file: str | None = Field(default=None, min_length=1, validation_alias="tls.key_file")
+    """The key of `tls.cert_file`, without a password."""
     scope: str = ""
     """What tokens are asked for, where the server wants to be told."""
     connect_timeout: float = Field(default=10.0, gt=0, le=3600)
@@ -42,6 +48,17 @@ class RestConfig(Login, ServiceLimits, VendsCredentials, BackendConfig):
     """Where tables go that name no location; where the server keeps a directory, that directory."""
     table_properties: bool = True
     """Whether the server keeps the properties of tables; pylance's own adapter loses most of them."""
+
+    @model_validator(mode="after")
+    def _has_a_certificate_to_its_key(self) -> RestConfig:
+        if self.tls_key_file is not None and self.tls_cert_file is None:
+            raise ValueError("`tls.key_file` needs `tls.cert_file`")
+        return self
+
+    @property
+    def certificates(self) -> Certificates:
+        """Whom to trust, and what to show."""
+        return Certificates(self.tls_ssl_ca_cert, self.tls_cert_file, self.tls_key_file)
 
     @property
     def token_address(self) -> str:

@@ -243,4 +243,5 @@ def _table(identifier: Identifier, answer: Mapping[str, Any], doing: str) -> Liv
     location = answer.get("location") or answer.get("table_uri")
     if not isinstance(location, str):
         raise InternalError(f"rest: {doing}: the answer names no location")
-    return LiveTable(identifier, location, _properties(answer, doing))
+    is_managed = answer.get("managed_versioning") is True
+    return LiveTable(identifier, location, _properties(answer, doing), managed_versioning=is_managed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ from reconciler.backends.hive.backend import HiveBackend
 from reconciler.names import Identifier
 from tests.catalogs.hive.raw import database_name, raw
 from tests.servers.hive import Metastore, metastore, sql_schema
+from tests.servers.require import tool
 
 Connect = Callable[..., HiveBackend]
 
@@ -92,3 +94,14 @@ def database(server: Metastore, above: Identifier, backend: HiveBackend) -> Iter
         wire = database_name(name).wire
         if name[-1] in client.get_databases(f"@{name[0]}#*" if above else "*"):
             client.drop_database(wire, False, True)
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Return the files of a certificate for 127.0.0.1 and of its key."""
+    folder = tmp_path_factory.mktemp("tls")
+    certificate, key = folder / "cert.pem", folder / "key.pem"
+    command = [tool("openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=stub"]
+    command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(command, check=True, capture_output=True)
+    return certificate, key

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import socket
 import ssl
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -26,7 +25,6 @@ from reconciler.backends.hive.metastore import Metastore
 from reconciler.errors import BackendError, ErrorCode, InvalidInputError, ServiceUnavailableError
 from tests.servers.hive_stub import Stub, stub
 from tests.servers.process import free_port
-from tests.servers.require import tool
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
@@ -340,17 +338,6 @@ def test_framed() -> None:
         calls.close()
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Return the files of a certificate for 127.0.0.1 and of its key."""
-    folder = tmp_path_factory.mktemp("tls")
-    certificate, key = folder / "cert.pem", folder / "key.pem"
-    command = [tool("openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=stub"]
-    command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
-    subprocess.run(command, check=True, capture_output=True)
-    return certificate, key
-
-
 def test_tls(certificate: tuple[Path, Path]) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*certificate)
@@ -396,18 +383,33 @@ def test_several_uris_in_one_text() -> None:
     ("properties", "message"),
     [
         ({}, "`uri` is missing"),
-        ({"uri": "http://a:1"}, "`uri`: metastores over HTTP are not spoken; expected thrift://HOST:PORT"),
+        ({"uri": "http://ann:pw@a:1"}, "`uri`: a metastore's URI holds no user information"),
+        ({"uri": "http://a:1/m?x=1"}, "`uri`: a metastore's address over HTTP cannot hold a query or fragment"),
+        ({"uri": "http://a:1,thrift://b:2"}, "`uri` names metastores over HTTP beside others"),
+        ({"uri": "http://a:1", "framed": "true"}, "`framed` is for thrift://"),
+        ({"uri": "http://a:1", "auth": "kerberos"}, "`auth: kerberos` is for thrift://; over HTTP write `auth: jwt`"),
+        ({"uri": "http://a:1", "ssl": "true"}, "`ssl` is true, but `uri` is http://; write https://"),
+        ({"uri": "a", "auth": "jwt", "auth_token": "x"}, "`auth: jwt` is for metastores over HTTP"),
+        ({"uri": "https://a", "auth": "jwt"}, "`auth: jwt` needs `auth_token`"),
+        ({"uri": "https://a", "auth_token": "x"}, "`auth_token` is given, but `auth` is not jwt"),
+        (
+            {"uri": "http://a/metastore", "auth": "jwt", "auth_token": "x"},
+            "`auth_token` would go to http://a:80/metastore unencrypted; write https://",
+        ),
         (
             {"uri": "thrift://a:1", "delegation_token": "x"},
             "unknown key `delegation_token`; delegation tokens are not spoken",
         ),
-        ({"uri": "a/b"}, "`uri`: expected thrift://HOST:PORT, several separated by commas"),
-        ({"uri": ","}, "`uri`: expected thrift://HOST:PORT, several separated by commas"),
+        ({"uri": "a/b"}, "`uri`: expected thrift://HOST:PORT or http(s)://HOST:PORT/metastore, several"),
+        (
+            {"uri": ","},
+            "`uri`: expected thrift://HOST:PORT or http(s)://HOST:PORT/metastore, several separated by commas",
+        ),
         ({"uri": "thrift://ann:pw@a:1"}, "`uri`: a metastore's URI holds no user information"),
         ({"uri": "a", "client.pool-size": "0"}, "`client.pool-size`: expected 1 or more"),
         ({"uri": "a", "client.timeout": "soon"}, "`client.timeout`: expected a number"),
         ({"uri": "a", "client.pool_size": "1"}, "unknown key `client.pool_size`; did you mean `client.pool-size`?"),
-        ({"uri": "a", "auth": "ldap"}, "`auth`: expected 'none', 'kerberos' or 'plain'"),
+        ({"uri": "a", "auth": "ldap"}, "`auth`: expected 'none', 'kerberos', 'plain' or 'jwt'"),
         ({"uri": "a", "ssl.ca-file": "x"}, "`ssl.ca-file` is given, but `ssl` is not true"),
     ],
 )

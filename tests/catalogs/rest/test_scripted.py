@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, unquote
 import pytest
 from lance_namespace import ListNamespacesRequest, ListTablesRequest
 from lance_namespace.errors import LanceNamespaceError
+from lance_namespace_urllib3_client.models.identity import Identity
 
 from reconciler.backends import paging
 from reconciler.backends.rest import RestBackend
@@ -477,6 +478,14 @@ def test_headers_of_a_context_go_with_all_that_is_asked_for_it() -> None:
         assert {one["authorization"] for one in sent} == {"Bearer somebody-else-53"}
         assert {one["x-team"] for one in sent} == {"ml"}
         assert not any("note" in one for one in sent)
+        server.requests.clear()
+        identity = Identity(api_key="key-of-another-54", auth_token="token-of-another-55")
+        namespace.list_namespaces(ListNamespacesRequest(id=[], identity=identity))
+        (one,) = server.requests
+        assert (one.headers["x-api-key"], one.headers["Authorization"]) == (
+            "key-of-another-54",
+            "Bearer token-of-another-55",
+        )
         server.requests.clear()
         namespace.list_namespaces(ListNamespacesRequest(id=[]))
         ServedNamespace(namespace.backend).list_namespaces(ListNamespacesRequest(id=[], context=context))

@@ -1,0 +1,112 @@
+"""Thrift over HTTP: each call is a request, on a connection that is kept, and its reply the body of the answer."""
+
+from __future__ import annotations
+
+import re
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+from thrift.transport.TTransport import TTransportBase, TTransportException
+
+from reconciler.backends.hive.faults import LoginRefusedError
+from reconciler.backends.http.limits import SlowAnswerError, answer_class, joined, too_slow
+from reconciler.redaction import scrub
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Iterator, Mapping
+
+    from reconciler.backends.hive.config import Address
+    from reconciler.backends.http import Limits
+    from reconciler.backends.http.scans import Scans
+
+__all__ = ["HttpCarrier"]
+
+_CHUNK = 64 * 1024
+_LONGEST_REASON = 200
+_MOST_OF_A_REFUSAL = 16 * 1024
+_TAGS = re.compile(r"<(?:style|title)\b.*?</(?:style|title)>|<[^>]*>", re.DOTALL | re.IGNORECASE)
+
+
+class HttpCarrier(TTransportBase):  # type: ignore[misc]
+    """Sends what was written as one request when it is flushed, and gives out the content of the answer."""
+
+    def __init__(
+        self, stream: socket.socket, address: Address, headers: Mapping[str, str], limits: Limits, scans: Scans
+    ) -> None:
+        self._stream = stream
+        self._address = address
+        self._headers = {"Content-Type": "application/x-thrift", "Accept": "application/x-thrift", **headers}
+        self._limits = limits
+        self._scans = scans
+        self._http = HTTPConnection(address.host, address.port)
+        self._http.response_class = answer_class(limits.request_seconds)
+        self._http.auto_open = 0
+        self._http.sock = stream
+        self._call = BytesIO()
+        self._reply = BytesIO()
+
+    def wait_at_most(self, seconds: float) -> None:
+        """Give up on a wait for data that takes longer."""
+        self._stream.settimeout(seconds)
+
+    def isOpen(self) -> bool:  # noqa: N802 - Thrift's name
+        """Return whether the connection takes another call."""
+        return self._http.sock is not None
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._http.close()
+
+    def write(self, buf: bytes) -> None:
+        """Add to the call."""
+        self._call.write(buf)
+
+    def read(self, sz: int) -> bytes:
+        """Return some of the reply."""
+        return self._reply.read(sz)
+
+    def flush(self) -> None:
+        """Send the call and take its reply.
+
+        Raises:
+            LoginRefusedError: the metastore, or what is before it, does not take who asks.
+            TooMuchError: it is larger than is taken; in words without the service.
+            SlowAnswerError: it takes longer.
+            TTransportException: it is no answer of a metastore, or the connection broke.
+        """
+        content, self._call = self._call.getvalue(), BytesIO()
+        patience = self._stream.gettimeout()
+        self._scans.sends()
+        try:
+            self._http.request("POST", self._address.path, content, dict(self._headers))
+            answer = self._http.getresponse()
+            if answer.status != 200:
+                raise self._refusal(answer)
+            self._reply = BytesIO(joined(self._counted(answer), self._limits.answer_bytes))
+        except SlowAnswerError:
+            raise SlowAnswerError(too_slow(str(self._address), self._limits.request_seconds)) from None
+        except HTTPException as error:
+            raise TTransportException(
+                TTransportException.UNKNOWN, f"no answer in HTTP came ({type(error).__name__})"
+            ) from error
+        if self.isOpen():
+            self._stream.settimeout(patience)
+
+    def _counted(self, answer: HTTPResponse) -> Iterator[bytes]:
+        while chunk := answer.read1(_CHUNK):
+            self._scans.took(len(chunk))
+            yield chunk
+
+    def _refusal(self, answer: HTTPResponse) -> LoginRefusedError | TTransportException:
+        """Return what an answer without a reply means; its end is not waited for: the connection is closed then."""
+        text = answer.read1(_MOST_OF_A_REFUSAL).decode(errors="replace")
+        lines = (" ".join(line.split()) for line in _TAGS.sub("\n", text).splitlines())
+        token = self._headers.get("Authorization", "").partition(" ")[2]
+        said = scrub(next((line for line in lines if line), "") or answer.reason, [token])
+        told = f"it answers {answer.status}: {said[:_LONGEST_REASON]}"
+        if answer.status in (401, 403):
+            check = "check `auth_token`" if token else "it may want a token: `auth: jwt` with `auth_token`"
+            return LoginRefusedError(f"the metastore at {self._address} does not let lancens in: {told}; {check}")
+        return TTransportException(TTransportException.UNKNOWN, told)
