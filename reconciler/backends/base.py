@@ -416,13 +416,20 @@ class Backend(ABC):
         """Return the options for opening this catalog's datasets with pylance (optional)."""
         return dict(self.config.storage)
 
+    def own_storage_options(self, table: LiveTable) -> dict[str, str]:
+        """Return the options for opening one table's dataset, without what a service hands out for it (optional).
+
+        It answers without a call, where the entry has a say.
+        """
+        return self.storage_options()
+
     def table_storage_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
         """Return the options for opening one table's dataset, where its entry or the service has a say (optional).
 
         What a service hands out is asked for here and runs out after a while, so this is called right before a dataset
         is opened; it is never shown, saved or logged. ``writes`` says that something will be written to the dataset.
         """
-        return self.storage_options()
+        return self.own_storage_options(table)
 
     def vain_writes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
         """Return calls that write and of which nothing can come, by what they would do, in words (optional).

@@ -242,7 +242,7 @@ class CatalogNamespace(DatasetOperations):
         with _other_formats_refused():
             table = self.backend.load_table(identifier)
         gives_credentials = request.vend_credentials is not False
-        options = self.backend.storage_options()
+        options = self.backend.own_storage_options(table)
         if gives_credentials:
             options = self.backend.table_storage_options(table, writes=True)
         response = DescribeTableResponse(
@@ -313,7 +313,7 @@ class CatalogNamespace(DatasetOperations):
             table = self.backend.insert_table_anywhere(identifier, properties)
         else:
             table = self.backend.insert_table(identifier, location, properties)
-        options = self.backend.storage_options()
+        options = self.backend.own_storage_options(table)
         if request.vend_credentials is not False:
             # The entry is made: where the service hands out nothing now, DescribeTable says why.
             with suppress(BackendError):

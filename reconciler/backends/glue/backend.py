@@ -184,12 +184,16 @@ class GlueBackend(Backend):
         """Return the property that shows the location of a database."""
         return frozenset({LOCATION})
 
-    def table_storage_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
+    def own_storage_options(self, table: LiveTable) -> dict[str, str]:
         """Return the configured options, with what the table's ``storage.*`` parameters say about opening it.
 
         They name no host (see :func:`own_options`).
         """
         return own_options(self.storage_options(), table.properties)
+
+    def table_storage_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
+        """Return the same: nothing is handed out."""
+        return self.own_storage_options(table)
 
     # ---- namespaces ----------------------------------------------------------------------------------------------
 

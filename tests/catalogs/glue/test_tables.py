@@ -110,8 +110,11 @@ class TestEntries:
     ) -> None:
         parameters = {"table_type": "lance", "storage.aws_region": "eu-west-1"}
         tables(glue, web, [lance_table("clicks", Parameters=parameters)])
-        described = CatalogNamespace(backend).describe_table(DescribeTableRequest(id=[web, "clicks"]))
-        assert described.storage_options == {"aws_region": "eu-west-1"}
+        namespace = CatalogNamespace(backend)
+        # They are no credentials that are handed out, so whoever asks for none gets them as well.
+        for gives in (None, True, False):
+            asked = DescribeTableRequest(id=[web, "clicks"], vend_credentials=gives)
+            assert namespace.describe_table(asked).storage_options == {"aws_region": "eu-west-1"}
 
     def test_whoever_writes_to_the_catalog_sends_no_secret_elsewhere(
         self, glue: GlueServer, backend: GlueBackend, web: str

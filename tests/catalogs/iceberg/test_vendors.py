@@ -18,6 +18,7 @@ import pytest
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
+from lance_namespace import DescribeTableRequest
 
 import reconciler
 from reconciler.backends.iceberg import IcebergBackend, IcebergConfig
@@ -29,6 +30,7 @@ from reconciler.errors import (
     PermissionDeniedError,
     UnauthenticatedError,
 )
+from reconciler.namespace import CatalogNamespace
 from tests.catalogs.iceberg.scripted import Answer, Request, Scripted, error, scripted, table
 
 ARN = "arn:aws:s3tables:us-east-1:111122223333:bucket/sales-tables"
@@ -213,6 +215,9 @@ def test_a_tables_properties_say_how_it_is_opened_and_name_no_host(script: Scrip
     script.routes[f"GET {routes}/a%20b/tables/t"] = Answer(table("s3://lake/t", **evil))
     live = backend.load_table(("ware", "a b", "t"))
     assert backend.table_storage_options(live) == {"region": "eu-west-1", "secret": SECRET}
+    asked = DescribeTableRequest(id=["ware", "a b", "t"], vend_credentials=False)
+    described = CatalogNamespace(backend).describe_table(asked)
+    assert described.storage_options == {"region": "eu-west-1", "secret": SECRET}
     backend.close()
 
 
