@@ -191,6 +191,11 @@ def test_a_place_that_may_not_be_read_is_denied(tmp_path: Path, monkeypatch: pyt
     [
         ("Generic S3 error: 403 Forbidden: AccessDenied", StorageKind.DENIED, PermissionDeniedError),
         ("Client error with status 401 Unauthorized", StorageKind.DENIED, PermissionDeniedError),
+        (
+            "Failed to get AWS credentials: InvalidConfiguration(no such role)",
+            StorageKind.DENIED,
+            PermissionDeniedError,
+        ),
         ("Generic S3 error: SignatureDoesNotMatch", StorageKind.DENIED, PermissionDeniedError),
         ("Generic S3 error: HTTP error: operation timed out", StorageKind.UNKNOWN, ServiceUnavailableError),
         ("Generic GCS error: 503 Service Unavailable", StorageKind.UNKNOWN, ServiceUnavailableError),
@@ -211,6 +216,26 @@ def test_what_storage_refuses_is_never_nothing(
     with pytest.raises(error) as raised, storage.translated("s3://bucket/a.lance", options):
         fail()
     assert "wJalr" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Generic N/A error: LanceError(IO): Failed to get AWS credentials: ProviderError(FailedToLoadToken(x))",
+        "Generic GCS error: Error performing token request: Error performing GET http://169.254.169.254/x: 403",
+        "Invalid user input: Unable to find object store prefix: no Azure account name in URI, and none configured.",
+    ],
+)
+def test_that_nobody_gave_credentials_is_said_in_words(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """pylance's own words, where it has asked the machine for its role in vain."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(f"LanceError(IO): {text}")
+
+    monkeypatch.setattr(lance, "dataset", fail)
+    found = storage.probe("s3://bucket/a.lance", {})
+    assert found.kind is StorageKind.DENIED
+    assert found.detail.startswith("no credentials were given for it, in `storage.*` or the environment")
 
 
 class PanicException(BaseException):
