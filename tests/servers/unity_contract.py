@@ -325,7 +325,11 @@ class Contract:
 
     def _put_schema(self, name: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         named = {"name": name, "catalog_name": body["catalog_name"], "full_name": f"{body['catalog_name']}.{name}"}
-        info = {**self._stamp(), **_MANAGED, **named, **_new_id("schema_id"), "properties": properties_of(body)}
+        own = _new_id("schema_id")
+        root = body.get("storage_root")
+        place = {"storage_root": root, "storage_location": f"{root}/__unitystorage/schemas/{own['schema_id']}"}
+        managed = place if root else _MANAGED
+        info = {**self._stamp(), **managed, **named, **own, "properties": properties_of(body)}
         schema = _Schema({**info, "comment": body.get("comment")})
         self._catalog(body["catalog_name"]).schemas[name] = schema
         return schema.info
