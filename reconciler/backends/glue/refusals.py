@@ -151,11 +151,13 @@ def translated(
         raise refusal from None
     except BotoCoreError as error:
         raise _failure(operation, subject, error, secrets) from None
-    except OSError as error:  # a token's file that is read again when the credentials are renewed
-        raise unreadable_file("glue", error) from None
     except TooMuchError as error:
         raise InternalError(f"glue: {operation} on {subject}: {error}") from None
     except SlowAnswerError as error:
+        raise ServiceUnavailableError(f"glue: {operation} on {subject}: {error}") from None
+    except OSError as error:
+        if error.filename:  # a token's file, which is read again when the credentials are renewed
+            raise unreadable_file("glue", error) from None
         raise ServiceUnavailableError(f"glue: {operation} on {subject}: {error}") from None
     except NoAnswerError as error:
         shown = _detail(str(error), secrets)
