@@ -443,6 +443,7 @@ class Capabilities:
     ``places_tables``: whether a table that names no location goes where the service says, which only apply tells.
     ``may_manage_versions``: whether the service may keep the versions of a table's data itself, which only the entry
         tells (see ``LiveTable.managed_versioning``).
+    ``vends_credentials``: whether it hands out credentials for the data of the tables that it has.
     ``lists_root``: whether data directly under the root is a table without an entry of its own.
     ``longest_property``: how many UTF-16 code units a property's key or value has at most, None for no limit.
     ``namespace_markers``, ``table_markers``: whether properties written at creation are kept and read back.
@@ -474,6 +475,7 @@ class Capabilities:
     chooses_locations: bool = False
     places_tables: bool = False
     may_manage_versions: bool = False
+    vends_credentials: bool = False
     lists_root: bool = False
     longest_property: int | None = None
     namespace_markers: bool = True

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 
 from pydantic import BaseModel
 
 from reconciler import storage
-from reconciler.errors import BackendError, ServiceUnavailableError, ThrottlingError, UnauthenticatedError
+from reconciler.errors import (
+    BackendError,
+    InternalError,
+    PermissionDeniedError,
+    ServiceUnavailableError,
+    ThrottlingError,
+    UnauthenticatedError,
+)
 from reconciler.hosts import hosts_in
+from reconciler.names import join
 from reconciler.redaction import is_sensitive_key
 from reconciler.state import LiveTable
 
 __all__ = ["VendsCredentials", "own_options", "with_vended"]
 
+_log = logging.getLogger(__name__)
 _STORAGE = "storage."
+_INSTEAD = "Those of the environment are tried; `vend_credentials: false` asks for none"
 _UNPROTECTED = re.compile(r"(.*_)?(allow_(http|invalid_certificates)|proxy_.*)", re.IGNORECASE)
 _WHO_OPENS = re.compile(
     r"(.*_)?(client_id|profile|role_arn|service_account(_path)?|skip_signature|use_azure_cli|web_identity_token_file)",
@@ -48,7 +59,8 @@ def with_vended(
 
     Nothing is asked where ``config`` says so, for a table on this machine, nor where the ``configured`` options say who
     opens: credentials of two kinds are not mixed. Where the service hands out none, for whatever reason of its own,
-    those of the environment are left to open it; they go to no host that the service names.
+    those of the environment are left to open it, with a warning where it refused; they go to no host that the service
+    names.
 
     Raises:
         UnauthenticatedError, ThrottlingError, ServiceUnavailableError: the service did not come to an answer.
@@ -60,7 +72,11 @@ def with_vended(
         vended = ask()
     except (UnauthenticatedError, ThrottlingError, ServiceUnavailableError):
         raise
-    except BackendError:  # its text might hold a part of what it handed out
+    except BackendError as error:
+        if isinstance(error, (PermissionDeniedError, InternalError)):  # others say that it hands out none at all
+            # The text of an answer that makes no sense might hold a part of what was handed out.
+            said = str(error) if isinstance(error, PermissionDeniedError) else "its answer makes no sense"
+            _log.warning("no credentials are handed out for table `%s`: %s. %s", join(table.id), said, _INSTEAD)
         return dict(configured)
     if not _says_who_opens(vended):
         vended = dict(_harmless(configured, vended))

@@ -27,6 +27,7 @@ __all__ = [
 NO_PLACE = Fault(
     "the catalog has no default location for a new table", "write the `location:` of the table in its block"
 )
+_GIVE = "set what opens it (credentials, region, endpoint) in `storage.*` of the catalog's `config`"
 _NO_DIFFERENCE = SchemaDifference()
 
 
@@ -63,8 +64,11 @@ def unreachable(facts: TableFacts) -> Fault:
     )
 
 
-def storage_fault(desired: DesiredTable, facts: TableFacts) -> Fault | None:
-    """Return why nothing can be decided from storage, None when something can."""
+def storage_fault(desired: DesiredTable, facts: TableFacts, *, vends: bool = False) -> Fault | None:
+    """Return why nothing can be decided from storage, None when something can.
+
+    ``vends``: its catalog hands out credentials for tables that it has, and it has none of this one yet.
+    """
     place = _place(facts)
     if facts.problem is not None:
         return Fault(f"{place}: {facts.problem}", "write another `location:` in its block")
@@ -72,8 +76,11 @@ def storage_fault(desired: DesiredTable, facts: TableFacts) -> Fault | None:
     if not desired.probe or storage.kind in (StorageKind.DATASET, StorageKind.NOTHING):
         return None
     if storage.kind is StorageKind.DENIED:
+        vended = (
+            "; the catalog hands out credentials for tables that it has, and it has not got this one" if vends else ""
+        )
         return Fault(
-            f"{place} is not accessible ({storage.detail})",
+            f"{place} is not accessible ({storage.detail}){vended}",
             "set credentials in `storage.*` of the catalog's `config`, or write `probe: false` in its block",
             "set credentials in `storage.*` of the catalog's `config`, or write `probe: false` in its `defaults`",
         )
@@ -84,8 +91,8 @@ def storage_fault(desired: DesiredTable, facts: TableFacts) -> Fault | None:
         )
     return Fault(
         f"{place} cannot be opened: {storage.detail}",
-        "plan again once it can be opened, or write `probe: false` in its block",
-        "plan again once it can be opened, or write `probe: false` in the catalog's `defaults`",
+        f"plan again once it can be opened, {_GIVE}, or write `probe: false` in its block",
+        f"plan again once it can be opened, {_GIVE}, or write `probe: false` in the catalog's `defaults`",
     )
 
 

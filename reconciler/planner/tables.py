@@ -126,7 +126,7 @@ def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> O
         return context.blocked(Fault(context.capabilities.makes_no_tables, remedy_there), desired, None, facts)
     if facts.location is None and not context.capabilities.places_tables:
         return context.blocked(NO_PLACE, desired, None, facts)
-    fault = unkeepable(context, desired) or storage_fault(desired, facts)
+    fault = unkeepable(context, desired) or storage_fault(desired, facts, vends=context.capabilities.vends_credentials)
     if fault:
         return context.blocked(fault, desired, None, facts)
     after = context.marks(desired, {}, context.capabilities.table_markers).model_copy(

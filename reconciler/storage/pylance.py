@@ -44,9 +44,18 @@ _EXISTS = re.compile(r"already exists", re.IGNORECASE)
 
 _DENIED = re.compile(
     r"permission ?denied|access ?denied|forbidden|unauthorized|unauthenticated|not authorized|os error 13\b"
-    r"|authorization(failure|permissionmismatch)|signaturedoesnotmatch|invalidaccesskeyid|expiredtoken|\b40[13]\b",
+    r"|failed to get aws credentials|authorization(failure|permissionmismatch)"
+    r"|signaturedoesnotmatch|invalidaccesskeyid|expiredtoken|\b40[13]\b",
     re.IGNORECASE,
 )
+
+# What is said where nobody gave credentials, and the machine has none of its own: it is asked for them last.
+_WITHOUT_CREDENTIALS = re.compile(
+    r"failed to get aws credentials.*(notloaded|failedtoloadtoken)"
+    r"|error performing token request.*169\.254\.169\.254|no azure account name in uri",
+    re.IGNORECASE | re.DOTALL,
+)
+_WITHOUT = "no credentials were given for it, in `storage.*` or the environment, and this machine has none of its own"
 
 _UNAVAILABLE = re.compile(
     r"generic \w+ error|http error|timed? ?out|connect|dns|throttl|slow ?down|\b(429|50[0234])\b", re.IGNORECASE
@@ -86,7 +95,7 @@ def reason_of_clients_fault(error: Exception) -> str | None:
 
 def is_denied(error: BaseException, message: str) -> bool:
     """Return whether ``error``, which says ``message``, is a refusal of access."""
-    return isinstance(error, PermissionError) or _DENIED.search(message) is not None
+    return isinstance(error, PermissionError) or message == _WITHOUT or _DENIED.search(message) is not None
 
 
 def is_storage_error(error: BaseException) -> bool:
@@ -124,6 +133,8 @@ def _culprit(error: BaseException, location: str) -> str:
 def message_of(error: BaseException, location: str, options: Mapping[str, str]) -> str:
     """Return what ``error`` says on one line, without XML, times, places in pylance's source, and secrets."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    if _WITHOUT_CREDENTIALS.search(text):
+        return _WITHOUT
     answer = _XML_ERROR.search(text)
     if answer is not None:
         text = f"{text[: answer.start()]}{answer[1]}: {answer[2]}"

@@ -126,14 +126,36 @@ def test_a_file_of_variables_that_cannot_be_used_is_one_clear_error(
         assert "hunter2" not in failed.log + failed.summary
 
 
+_TEAM = """\
+version: 1
+catalogs:
+  lake:
+    namespaces:
+      team:
+        tables: {clicks: {schema: [{name: id, type: int64}]}}
+"""
+
+
 def test_a_plan_made_on_spark_is_the_same(workspace: Workspace, api: GitHubApi) -> None:
+    workspace.edit("version: 1\n", "version: 1\ninclude: [team.yaml]\n")
+    workspace.write(_TEAM, "team.yaml")
     here = workspace.pull_request()
     there = workspace.pull_request(8, engine="spark", master="local[1]", spark_conf="spark.driver.memory=1g")
     assert there.code == 0, there.log
     assert there.outputs["plan-sha256"] == here.outputs["plan-sha256"]
+    assert '"team"' in Path(there.outputs["plan-file"]).read_text()
     api.merge(8, MERGE)
     applied = workspace.push(command="apply")
     assert applied.code == 0, applied.log
+
+    # A file about namespaces of its own is read by Spark's workers; its faults are told where they are all the same.
+    workspace.write(_TEAM.replace("schema:", "schma:"), "team.yaml")
+    local = workspace.push(command="drift")
+    spark = workspace.push(command="drift", engine="spark", master="local[1]")
+    for failed in (local, spark):
+        assert (failed.code, failed.outputs["failure-reason"]) == (1, "invalid-manifest"), failed.log
+        assert "::error file=team.yaml,line=6" in failed.log
+    assert ("Starting Spark" in local.log, "Starting Spark" in spark.log) == (False, True)
 
 
 def test_taking_over_is_asked_for(workspace: Workspace) -> None:

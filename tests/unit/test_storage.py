@@ -8,7 +8,7 @@ import json
 import re
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +32,8 @@ from reconciler.errors import (
     TableVersionNotFoundError,
 )
 from reconciler.state import Column, Schema, Storage, StorageKind
+from reconciler.storage import probing
+from reconciler.storage.pylance import open_dataset
 
 SCHEMA: Schema = (
     Column("id", "int64", nullable=False),
@@ -151,6 +153,29 @@ def test_a_dataset_that_cannot_be_read_is_unknown(tmp_path: Path) -> None:
         storage.describe(str(tmp_path / "a.lance"), {})
 
 
+@pytest.mark.parametrize("gone_for_good", [False, True])
+def test_a_version_that_a_clean_up_takes_while_it_is_opened_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone_for_good: bool
+) -> None:
+    place = tmp_path / "t.lance"
+    storage.create_empty(str(place), SCHEMA, {})
+    first = next((place / "_versions").glob("*.manifest"))
+    listed = first.with_stem(str(int(first.stem) - 1))  # names count down: it is listed as the latest
+    listed.symlink_to(tmp_path / "nowhere")
+    opened: list[str] = []
+
+    def meanwhile(location: str, options: Mapping[str, str]) -> object:
+        if opened and not gone_for_good:
+            listed.unlink(missing_ok=True)
+        opened.append(location)
+        return open_dataset(location, options)
+
+    monkeypatch.setattr(probing, "open_dataset", meanwhile)
+    found = storage.probe(str(place), {})
+    assert found.kind is (StorageKind.UNKNOWN if gone_for_good else StorageKind.DATASET)
+    assert len(opened) > 1
+
+
 def test_a_place_that_may_not_be_read_is_denied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: Path) -> None:
         raise PermissionError(13, "Permission denied", str(self))
@@ -166,6 +191,11 @@ def test_a_place_that_may_not_be_read_is_denied(tmp_path: Path, monkeypatch: pyt
     [
         ("Generic S3 error: 403 Forbidden: AccessDenied", StorageKind.DENIED, PermissionDeniedError),
         ("Client error with status 401 Unauthorized", StorageKind.DENIED, PermissionDeniedError),
+        (
+            "Failed to get AWS credentials: InvalidConfiguration(no such role)",
+            StorageKind.DENIED,
+            PermissionDeniedError,
+        ),
         ("Generic S3 error: SignatureDoesNotMatch", StorageKind.DENIED, PermissionDeniedError),
         ("Generic S3 error: HTTP error: operation timed out", StorageKind.UNKNOWN, ServiceUnavailableError),
         ("Generic GCS error: 503 Service Unavailable", StorageKind.UNKNOWN, ServiceUnavailableError),
@@ -186,6 +216,26 @@ def test_what_storage_refuses_is_never_nothing(
     with pytest.raises(error) as raised, storage.translated("s3://bucket/a.lance", options):
         fail()
     assert "wJalr" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Generic N/A error: LanceError(IO): Failed to get AWS credentials: ProviderError(FailedToLoadToken(x))",
+        "Generic GCS error: Error performing token request: Error performing GET http://169.254.169.254/x: 403",
+        "Invalid user input: Unable to find object store prefix: no Azure account name in URI, and none configured.",
+    ],
+)
+def test_that_nobody_gave_credentials_is_said_in_words(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """pylance's own words, where it has asked the machine for its role in vain."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(f"LanceError(IO): {text}")
+
+    monkeypatch.setattr(lance, "dataset", fail)
+    found = storage.probe("s3://bucket/a.lance", {})
+    assert found.kind is StorageKind.DENIED
+    assert found.detail.startswith("no credentials were given for it, in `storage.*` or the environment")
 
 
 class PanicException(BaseException):

@@ -53,6 +53,7 @@ class IcebergBackend(Backend):
         ignores_location=True,
         rename_within=1,
         lost_on_move="its history and access rules",
+        vends_credentials=True,
         safeguard=SAFEGUARD,
     )
     reads_by_name = True

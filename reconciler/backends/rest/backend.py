@@ -6,6 +6,7 @@ sent, what a server might pass over in silence is asked for first, and what it a
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -56,6 +57,7 @@ from reconciler.state import (
 
 __all__ = ["RestBackend"]
 
+_OTHER_LEVEL = re.compile(r"expected (at )?\d-level namespace", re.IGNORECASE)
 _ALTERING = frozenset({"AlterNamespace", "AlterTable"})
 _RENAMING = frozenset({"RenameTable"})
 
@@ -135,6 +137,7 @@ class RestBackend(Backend):
             location_policy=LocationPolicy.ANY if self.config.root is None else LocationPolicy.UNDER_ROOT,
             places_tables=self.config.root is None,
             may_manage_versions=True,
+            vends_credentials=self.config.vend_credentials,
             table_markers=self.config.table_properties,
             alter_namespace=alters,
             alter_table=alters,
@@ -255,8 +258,17 @@ class RestBackend(Backend):
         return names
 
     def child_tables(self, parent: Identifier) -> list[str]:
-        """Return the names of the tables in ``parent``; an empty list is believed of one that exists only."""
-        names = self._server.tables(parent)
+        """Return the names of the tables in ``parent``; an empty list is believed of one that exists only.
+
+        A server that has tables on one level alone, as Gravitino does, may refuse to list them on any other: there are
+        none. Another refusal is an error.
+        """
+        try:
+            names = self._server.tables(parent)
+        except InvalidInputError as error:
+            if not _OTHER_LEVEL.search(str(error)):
+                raise
+            names = []
         if not names:
             self._server.require_namespace(parent)
         return names

@@ -89,6 +89,7 @@ class UnityBackend(Backend):
         relocate_table=False,
         replace_table=False,
         lost_on_move="its grants, tags and lineage",
+        vends_credentials=True,
     )
 
     def __init__(self, **properties: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from lance_namespace import CreateTableRequest, DeclareTableRequest
 import reconciler
 from reconciler.backends.rest import RestBackend
 from tests.catalogs.vending import assert_credentials_are_used, assert_own_credentials_win
-from tests.servers.lance_rest import scripted
+from tests.servers.lance_rest import Request, scripted
 from tests.servers.s3 import BUCKET, KEY, TOKEN, GuardedS3
 
 TABLE = ("clicks",)
@@ -71,3 +71,39 @@ def test_they_write_a_new_table(guarded: GuardedS3, config: dict[str, str]) -> N
         assert lance.dataset(namespace_client=namespace, table_id=["streamed"]).count_rows() == 1
     assert set(guarded.seen) == {(KEY, TOKEN)}
     assert not guarded.vended.items() & (plain.storage_options or {}).items()
+
+
+def _handing_out(answer: tuple[int, object]) -> Callable[[Request], tuple[int, object]]:
+    """Return a server with a table, which answers so when it is asked for credentials."""
+
+    def answered(request: Request) -> tuple[int, object]:
+        is_asked = isinstance(request.body, dict) and request.body.get("vend_credentials")
+        return answer if is_asked else (200, {"location": "s3://lake/t"})
+
+    return answered
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ((403, {"error": "ann may not read t", "code": 15}), "ann may not read t"),
+        ((200, {"location": "s3://lake/t", "storage_options": {"key": ["half-a-secret"]}}), "answer makes no sense"),
+    ],
+)
+def test_that_they_are_refused_is_told(answer: tuple[int, object], said: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Those of the environment may still open the table, and if not, this is why."""
+    with scripted(_handing_out(answer)) as server:
+        backend = RestBackend(uri=server.url)
+        assert backend.table_storage_options(backend.load_table(("t",))) == {}
+    [told] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert told.startswith("no credentials are handed out for table `t`: ")
+    assert said in told
+    assert "Those of the environment are tried; `vend_credentials: false` asks for none" in told
+    assert "half-a-secret" not in told
+
+
+def test_that_a_server_hands_out_none_at_all_is_not(caplog: pytest.LogCaptureFixture) -> None:
+    with scripted(_handing_out((406, {"error": "not here", "code": 0}))) as server:
+        backend = RestBackend(uri=server.url)
+        assert backend.table_storage_options(backend.load_table(("t",))) == {}
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]

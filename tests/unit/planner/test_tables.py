@@ -103,6 +103,12 @@ class TestNew:
     def test_storage_that_gives_no_answer_is_a_conflict(self, kind: StorageKind, said: str) -> None:
         assert_blocked(plan_of(desired(table("t")), live(), storage={"t": stored(kind)}), match=said)
 
+    def test_what_a_catalog_hands_out_is_not_for_a_table_to_be_made(self) -> None:
+        vending, facts = Capabilities(vends_credentials=True), {"t": stored(StorageKind.DENIED)}
+        [said] = blocked(plan_of(desired(table("t")), live(), storage=facts, capabilities=vending))
+        assert "the catalog hands out credentials for tables that it has, and it has not got this one" in said
+        assert "set credentials in `storage.*` of the catalog's `config`, or write `probe: false`" in said
+
     @pytest.mark.parametrize("kind", [StorageKind.DENIED, StorageKind.NOT_LANCE, StorageKind.UNKNOWN])
     def test_no_conflict_shows_a_secret_of_a_location(self, kind: StorageKind) -> None:
         facts = {"t": stored(kind, "s3://AKIA:topsecret@b/x?sig=abcdef")}
