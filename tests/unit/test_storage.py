@@ -8,7 +8,7 @@ import json
 import re
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +32,8 @@ from reconciler.errors import (
     TableVersionNotFoundError,
 )
 from reconciler.state import Column, Schema, Storage, StorageKind
+from reconciler.storage import probing
+from reconciler.storage.pylance import open_dataset
 
 SCHEMA: Schema = (
     Column("id", "int64", nullable=False),
@@ -149,6 +151,29 @@ def test_a_dataset_that_cannot_be_read_is_unknown(tmp_path: Path) -> None:
     assert ".rs:" not in found.detail
     with pytest.raises(InvalidTableStateError, match=r"a\.lance"):
         storage.describe(str(tmp_path / "a.lance"), {})
+
+
+@pytest.mark.parametrize("gone_for_good", [False, True])
+def test_a_version_that_a_clean_up_takes_while_it_is_opened_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone_for_good: bool
+) -> None:
+    place = tmp_path / "t.lance"
+    storage.create_empty(str(place), SCHEMA, {})
+    first = next((place / "_versions").glob("*.manifest"))
+    listed = first.with_stem(str(int(first.stem) - 1))  # names count down: it is listed as the latest
+    listed.symlink_to(tmp_path / "nowhere")
+    opened: list[str] = []
+
+    def meanwhile(location: str, options: Mapping[str, str]) -> object:
+        if opened and not gone_for_good:
+            listed.unlink(missing_ok=True)
+        opened.append(location)
+        return open_dataset(location, options)
+
+    monkeypatch.setattr(probing, "open_dataset", meanwhile)
+    found = storage.probe(str(place), {})
+    assert found.kind is (StorageKind.UNKNOWN if gone_for_good else StorageKind.DATASET)
+    assert len(opened) > 1
 
 
 def test_a_place_that_may_not_be_read_is_denied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
