@@ -27,11 +27,12 @@ def hosts_in(key: str, value: str) -> Iterator[str]:
     for url in found:
         if url[1].lower() not in _BUCKETS:
             yield _host(url[2])
-    if found or not value:
-        return
     if _ADDRESS_KEY.fullmatch(key):
-        for part in value.split(","):
-            yield _host(part.strip().partition("/")[0])
+        # Of several addresses each may leave out the scheme.
+        bare = (part.strip() for part in value.split(",") if _URL.search(part) is None)
+        yield from (_host(part.partition("/")[0]) for part in bare if part)
+    elif found or not value:
+        return
     elif _ACCOUNT_KEY.fullmatch(key):
         yield f"{value.lower()}.blob.core.windows.net" if _PLAIN_NAME.fullmatch(value) else value.lower()
     elif _REGION_KEY.fullmatch(key) and not _PLAIN_NAME.fullmatch(value):

@@ -40,7 +40,7 @@ class Observer:
             return
         given = Headers(scope=scope).get("x-request-id", "")
         request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
-        state = {"operation": "other", "access": Access.NONE}
+        state = {"operation": "other", "access": Access.NONE, "request_id": request_id}
         scope["state"] = state
         scope["path"] = scope["raw_path"].decode("ascii", "replace")
         status = 500

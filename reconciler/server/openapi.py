@@ -19,7 +19,11 @@ _REF = "#/components/schemas/{model}"
 _ERROR = {
     "type": "object",
     "required": ["code"],
-    "properties": {"error": {"type": "string"}, "code": {"type": "integer", "minimum": 0}},
+    "properties": {
+        "error": {"type": "string"},
+        "code": {"type": "integer", "minimum": 0},
+        "instance": {"type": "string"},
+    },
 }
 _REFUSALS = {
     "400": "The request cannot be read, or names what cannot be.",

@@ -1,4 +1,4 @@
-"""Errors as clients see them: ``{"error": …, "code": …}`` with the specification's codes, and their statuses."""
+"""Errors as clients see them: ``{"error": …, "code": …, "instance": …}``, and the statuses of their codes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from lance_namespace.errors import ErrorCode
 from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
 
 __all__ = ["TRY_AGAIN", "Json", "refusal", "status_of"]
 
@@ -50,6 +51,22 @@ class Json(JSONResponse):
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
+class _Refusal(Json):
+    """An error, with the id of the request that it answers: the specification's ``instance``."""
+
+    def __init__(self, fields: Mapping[str, object], status: int, headers: Mapping[str, str]) -> None:
+        super().__init__(fields, status_code=status, headers=headers)
+        self._fields = fields
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        request_id = scope.get("state", {}).get("request_id")
+        if request_id is not None:
+            self.body = self.render({**self._fields, "instance": request_id})
+            self.headers["content-length"] = str(len(self.body))
+        await super().__call__(scope, receive, send)
+
+
 def status_of(code: ErrorCode) -> int:
     """Return the HTTP status that goes with an error code."""
     return _STATUSES[code]
@@ -58,4 +75,4 @@ def status_of(code: ErrorCode) -> int:
 def refusal(code: ErrorCode, message: str, status: int | None = None, headers: Mapping[str, str] | None = None) -> Json:
     """Return the answer to a request that is refused, with the status of its code unless another one says more."""
     body = {"error": message, "code": int(code)}
-    return Json(body, status_code=status or status_of(code), headers=dict(headers or {}))
+    return _Refusal(body, status or status_of(code), dict(headers or {}))

@@ -116,6 +116,8 @@ def test_a_location_names_no_other_host(
         ("uri", "https://Catalog.Example.com:8443/x", ["catalog.example.com"]),
         ("uri", "thrift://a:9083,thrift://b:9083", ["a", "b"]),
         ("uri", "a:9083, b", ["a", "b"]),
+        ("uri", "thrift://a:9083,evil.net:9083", ["a", "evil.net"]),
+        ("uri", "http://a:9083/metastore,https://b/metastore", ["a", "b"]),
         ("uri", "http://catalog.example.com@evil.net/", ["evil.net"]),
         ("uri", "http://catalog.example.com\\@evil.net/", ["evil.net"]),
         ("endpoint", "https://[::1]:80/", ["::1"]),

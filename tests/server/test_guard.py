@@ -145,6 +145,17 @@ def test_every_request_is_a_line_of_json_without_secrets(serve: Serve, caplog: p
         assert secret not in text
 
 
+def test_an_error_has_the_id_of_its_request(serve: Serve) -> None:
+    """The specification's `instance`: by it whoever runs the server finds the line of the log."""
+    url = serve(tokens=TOKENS)
+    for token, status in ((READ, 404), ("no-such-token-0123", 401)):
+        for path in ("/v1/namespace/nowhere/describe", "/nothing/here"):
+            answer = Api(url, token)("POST", path, {}, X_Request_Id="call-7")
+            assert answer.status == status
+            assert answer.json["instance"] == answer.headers["x-request-id"] == "call-7"
+    assert "instance" not in Api(url, READ)("GET", "/v1/namespace/%24/list").json
+
+
 def test_an_id_that_would_forge_the_log_is_replaced(serve: Serve) -> None:
     assert Api(serve())("GET", "/healthz", X_Request_Id="a b" * 40).headers["x-request-id"].isalnum()
 

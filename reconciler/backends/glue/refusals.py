@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from reconciler.backends.aws_login import NO_MFA, unreadable_file
-from reconciler.backends.http.limits import SlowAnswerError, TooMuchError
+from reconciler.backends.http.limits import TooMuchError
 from reconciler.backends.http.refusals import excerpt
 from reconciler.errors import (
     BackendError,
@@ -151,12 +151,10 @@ def translated(
         raise refusal from None
     except BotoCoreError as error:
         raise _failure(operation, subject, error, secrets) from None
-    except OSError as error:  # a token's file that is read again when the credentials are renewed
-        raise unreadable_file("glue", error) from None
     except TooMuchError as error:
         raise InternalError(f"glue: {operation} on {subject}: {error}") from None
-    except SlowAnswerError as error:
-        raise ServiceUnavailableError(f"glue: {operation} on {subject}: {error}") from None
+    except OSError as error:
+        raise _fault_of_system(operation, subject, error) from None
     except NoAnswerError as error:
         shown = _detail(str(error), secrets)
         if error.is_page:
@@ -171,6 +169,16 @@ def translated(
     except _unreadable():
         where = f"glue: {operation} on {subject}"
         raise InternalError(f"{where}: the answer cannot be read; is the endpoint a Glue service?") from None
+
+
+def _fault_of_system(operation: str, subject: str, error: OSError) -> BackendError:
+    """Return the error for an answer that does not come in time, or for a file that cannot be read.
+
+    Such a file is one with a token, which is read again whenever the credentials are renewed.
+    """
+    if error.filename:
+        return unreadable_file("glue", error)
+    return ServiceUnavailableError(f"glue: {operation} on {subject}: {error}")
 
 
 def _unreadable() -> tuple[type[Exception], ...]:
