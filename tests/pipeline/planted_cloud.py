@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.backends.dir import DirBackend
+from reconciler.concurrency import in_parallel
 from reconciler.names import Identifier
 from tests.pipeline.planted import DEFECTS, NAME, ODD, Catalog, Planted, Prototypes, tree_of
 from tests.servers.glue import GlueServer
@@ -23,6 +24,7 @@ __all__ = ["Cloud", "plant_in_cloud", "writing"]
 
 BUCKET = "planted"
 BUSY, TABLES = "busy", 3
+_AT_ONCE = 32
 _ON_LINKS = (Catalog.linked, Catalog.linked_twice)  # of which a bucket has none
 _WRITER = """
 import sys, lance, pyarrow as pa
@@ -69,16 +71,24 @@ class Cloud:
                 self.s3.put_object(Bucket=BUCKET, Key=str(path.relative_to(folder.parent)), Body=path.read_bytes())
 
 
-def plant_in_cloud(folder: Path, cloud: Cloud) -> Planted:
-    """Plant every defect once in S3 and once in Glue, beside a catalog of tables to write to; write the manifest."""
+def plant_in_cloud(folder: Path, cloud: Cloud, datasets: int) -> Planted:
+    """Plant about ``datasets`` datasets, or one of each kind, in S3 and Glue, and write the manifest.
+
+    Beside them is a catalog of tables to write to.
+    """
     (folder / "prototypes").mkdir()
     prototypes = Prototypes(folder / "prototypes")
     planted = Planted(folder / "lancens.yaml", prototypes.cut)
     lake = Catalog("lake", folder / "lake", (("sales",), ("ml",)), prototypes, planted)
     prod = Catalog("prod", folder / "warehouse", (("crm",), ("web",)), prototypes, planted)
+    uses = max(1, datasets // 200)
     for catalog in (lake, prod):
-        for put in (*ODD, *(defect for defect in DEFECTS if defect not in _ON_LINKS)):
-            put(catalog)
+        for _ in range(uses):
+            for put in (*ODD, *(defect for defect in DEFECTS if defect not in _ON_LINKS)):
+                put(catalog)
+    while planted.datasets < datasets - uses:
+        lake.sound()
+        prod.sound()
     prototypes.copy("plain", folder / "databases/crm.db/lost.lance")
     planted.expected["orphan", "prod/lost.lance"] += 1
     planted.datasets += 1
@@ -86,7 +96,7 @@ def plant_in_cloud(folder: Path, cloud: Cloud) -> Planted:
     for root in (lake.root, prod.root, folder / "databases"):
         cloud.upload(root)
     _fill_lake(lake, folder, cloud)
-    _fill_prod(prod, folder, cloud)
+    _fill_prod(prod, uses, folder, cloud)
     storage = {f"storage.{key}": value for key, value in cloud.storage.items()}
     catalogs = {
         "lake": {"impl": "dir", "config": {"root": f"s3://{BUCKET}/lake", **storage}, **tree_of(lake.blocks)},
@@ -122,19 +132,23 @@ def _fill_lake(lake: Catalog, folder: Path, cloud: Cloud) -> None:
     backend = DirBackend(root=f"s3://{BUCKET}/lake", **{f"storage.{key}": text for key, text in cloud.storage.items()})
     for namespace in lake.namespaces:
         backend.insert_namespace(namespace, {})
-    for identifier, (location, properties) in lake.entries.items():
-        backend.insert_table(identifier, _moved(location, folder), properties)
+    in_parallel(
+        lambda entry: backend.insert_table(entry[0], _moved(entry[1][0], folder), entry[1][1]),
+        lake.entries.items(),
+        _AT_ONCE,
+    )
 
 
-def _fill_prod(prod: Catalog, folder: Path, cloud: Cloud) -> None:
+def _fill_prod(prod: Catalog, uses: int, folder: Path, cloud: Cloud) -> None:
     entries: dict[Identifier, list[Mapping[str, Any]]] = {namespace: [] for namespace in prod.namespaces}
     for identifier, (location, properties) in prod.entries.items():
         entries[identifier[:-1]].append(_entry(identifier, _moved(location, folder), "EXTERNAL_TABLE", properties))
-    managed, place = prod.new()
-    prod.dataset(place)
-    cloud.upload(prod.root, below=place)
-    entries[managed[:-1]].append(_entry(managed, _moved(str(place), folder), "MANAGED_TABLE", {}))
-    prod.expect("wrong-table-type", managed)
+    for _ in range(uses):
+        managed, place = prod.new()
+        prod.dataset(place)
+        cloud.upload(prod.root, below=place)
+        entries[managed[:-1]].append(_entry(managed, _moved(str(place), folder), "MANAGED_TABLE", {}))
+        prod.expect("wrong-table-type", managed)
     for (database,), tables in entries.items():
         cloud.glue.client.create_database(
             DatabaseInput={"Name": database, "LocationUri": f"s3://{BUCKET}/databases/{database}.db"}

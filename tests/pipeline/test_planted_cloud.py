@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.soak
 
+DATASETS = count(80, 2_000)
 AUDITS_OF_WHAT_IS_WRITTEN = count(2, 100)
 
 
@@ -42,7 +43,7 @@ def test_exactly_what_was_planted_is_found_while_tables_are_written(
             aws_access_key_id=ACCESS_KEY,
             aws_secret_access_key=SECRET_KEY,
         )
-        planted = plant_in_cloud(tmp_path, Cloud(server, s3))
+        planted = plant_in_cloud(tmp_path, Cloud(server, s3), DATASETS)
         with writing(tmp_path) as turns:
             before = int(turns.read_text())
             document = audited(spark, planted)
