@@ -9,7 +9,7 @@ import importlib.util
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,6 +79,7 @@ def metastore(
     scheme: Scheme = "thrift",
     settings: Mapping[str, str] = MappingProxyType({}),
     login: Mapping[str, str] = MappingProxyType({}),
+    java_options: Sequence[str] = (),
 ) -> Iterator[Metastore]:
     """Run a metastore until the block ends.
 
@@ -89,8 +90,9 @@ def metastore(
         database: the JDBC URL of its Derby database; one in memory that ends with it when left out.
         auto_create: whether the tables of the database are made on the way, and not there already.
         scheme: what it speaks; only 4.1 speaks HTTP, at the path `/metastore`, and TLS as ``settings`` say.
-        settings: more than what each needs to run.
+        settings: more than what each needs to run, Hadoop's own among it.
         login: how a client of such a metastore is configured.
+        java_options: more for its Java.
     """
     java = tool("java")
     port = port or free_port()
@@ -104,6 +106,8 @@ def metastore(
         needed = {**needed, **_OVER_HTTP}
         folders.append(jars(_HERE / "hive-http-pom.xml"))
     (configuration / site).write_text(_xml({**needed, **settings}), "utf-8")
+    hadoop = {name: value for name, value in settings.items() if name.startswith("hadoop.")}
+    (configuration / "core-site.xml").write_text(_xml(hadoop), "utf-8")
     (configuration / "log4j2.properties").write_text(_LOGGING, "utf-8")
     command = [
         java,
@@ -113,6 +117,7 @@ def metastore(
         f"-Dlog4j2.configurationFile={configuration}/log4j2.properties",
         f"-Dderby.stream.error.file={directory}/derby.log",
         f"-Djava.io.tmpdir={directory}/tmp",
+        *java_options,
         "-cp",
         ":".join([str(configuration), *(f"{folder}/*" for folder in folders)]),
         "org.apache.hadoop.hive.metastore.HiveMetaStore",

@@ -110,14 +110,17 @@ def told_by_kerberos(error: Exception) -> KerberosError:
 
 
 def _innermost(error: BaseException) -> str:
-    """Return the last text among the arguments of an error of GSSAPI: pairs of a text and a number, nested."""
+    """Return the last text that says something of those in an error of GSSAPI: pairs of a text and a number, nested.
+
+    First is what GSSAPI says, then what Kerberos does; that is "Success" where the former says it all.
+    """
     found = str(error)
     todo: list[object] = list(error.args)
     while todo:
         part = todo.pop(0)
         if isinstance(part, tuple):
             todo = [*part, *todo]
-        elif isinstance(part, str):
+        elif isinstance(part, str) and part != "Success":
             found = part
     return found
 
