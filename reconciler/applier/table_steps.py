@@ -61,34 +61,32 @@ def _create(target: Target[LiveTable]) -> Outcome:
     itself has to be asked for it first, as one that may keep the versions of the data has to be for whether it does;
     and where a dataset is a table without an entry, it would be nobody's until it has got one.
     """
-    backend, live, columns = target.backend, target.live, target.after.columns or ()
+    backend, live = target.backend, target.live
     if live is not None and _is_half_made(target):
         outcome, made = _settled_again(target, live)
-        managed = made.managed_versioning
-        ensure_dataset(_options(target, made), made.location, columns, finished=True, managed=managed)
+        _write_at(target, made, finished=True)
         return outcome
     if live is not None:
         # The mark comes before the dataset: with data, an entry without a mark would be taken for somebody else's.
         outcome = _alter_entry(target, live, wrote=False)
-        finished = target.precondition is Precondition.APPLIED
-        managed = live.managed_versioning
-        wrote = ensure_dataset(_options(target, live), live.location, columns, finished=finished, managed=managed)
+        wrote = _write_at(target, live, finished=target.precondition is Precondition.APPLIED)
         return replace(outcome, status=Status.DONE) if wrote else outcome
     location = _asked_location(target)
     able, is_outermost = backend.capabilities, len(target.identifier) == 1
     if location is None or (able.may_manage_versions and not is_outermost):
-        return _placed(target, location, lambda made: _write_at(target, made))
+        return _placed(target, location, lambda made: _write_at(target, made, finished=False))
     if able.ignores_location or (able.lists_root and is_outermost):
         outcome, made = _insert(target, location)
-        _write_at(target, made)
+        _write_at(target, made, finished=False)
         return outcome
-    ensure_dataset(backend.storage_options(), location, columns, finished=False)
+    ensure_dataset(backend.storage_options(), location, target.after.columns or (), finished=False)
     return _insert(target, location)[0]
 
 
-def _write_at(target: Target[LiveTable], made: LiveTable) -> None:
+def _write_at(target: Target[LiveTable], made: LiveTable, *, finished: bool) -> bool:
+    """Write the empty dataset of an entry; see :func:`ensure_dataset`."""
     columns, managed = target.after.columns or (), made.managed_versioning
-    ensure_dataset(_options(target, made), made.location, columns, finished=False, managed=managed)
+    return ensure_dataset(_options(target, made), made.location, columns, finished=finished, managed=managed)
 
 
 def _options(target: Target[LiveTable], live: LiveTable) -> Mapping[str, str]:
@@ -105,7 +103,7 @@ def _declare(target: Target[LiveTable]) -> Outcome:
     return _insert(target, location)[0]
 
 
-def _placed(target: Target[LiveTable], location: str | None, then: Callable[[LiveTable], None]) -> Outcome:
+def _placed(target: Target[LiveTable], location: str | None, then: Callable[[LiveTable], object]) -> Outcome:
     """Make an entry at ``location``, or where the service says, and do ``then``.
 
     That raises StaleError where something else is, which the entry would show as the table's data, and

@@ -63,16 +63,17 @@ class Kdc:
 
     def is_valid(self, cache: Path) -> bool:
         """Return whether a cache holds a ticket that has not expired."""
-        return subprocess.run([tool("klist"), "-s", "-c", cache], env=self._environment, check=False).returncode == 0
+        return subprocess.run([tool("klist"), "-s", "-c", cache], env=self.environment, check=False).returncode == 0
 
     def _administer(self, query: str) -> None:
         self._run("kadmin.local", "-r", REALM, "-q", query)
 
     def _run(self, command: str, *arguments: str) -> None:
-        subprocess.run([tool(command), *arguments], env=self._environment, check=True, capture_output=True)
+        subprocess.run([tool(command), *arguments], env=self.environment, check=True, capture_output=True)
 
     @property
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
+        """What MIT's commands have to know, the KDC itself among them."""
         own = {"KRB5_CONFIG": str(self.client), "KRB5_KDC_PROFILE": str(self.folder / "kdc.conf")}
         return {**os.environ, **own}
 
@@ -84,13 +85,12 @@ def kdc(folder: Path) -> Iterator[Kdc]:
     made = Kdc(folder, folder / "krb5.conf")
     made.client.write_text(_CLIENT.format(realm=REALM, port=port), "utf-8")
     (folder / "kdc.conf").write_text(_SERVER.format(realm=REALM, port=port, folder=folder), "utf-8")
-    environment = {**os.environ, "KRB5_CONFIG": str(made.client), "KRB5_KDC_PROFILE": str(folder / "kdc.conf")}
     create = [tool("kdb5_util"), "create", "-s", "-r", REALM, "-P", "of-no-account"]
-    subprocess.run(create, env=environment, check=True, capture_output=True)
+    subprocess.run(create, env=made.environment, check=True, capture_output=True)
 
     def listens() -> bool:
         with socket.create_connection(("127.0.0.1", port), timeout=1):
             return True
 
-    with running([tool("krb5kdc"), "-n", "-r", REALM], folder / "out.log", listens, environment=environment):
+    with running([tool("krb5kdc"), "-n", "-r", REALM], folder / "out.log", listens, environment=made.environment):
         yield made

@@ -191,10 +191,6 @@ class GlueBackend(Backend):
         """
         return own_options(self.storage_options(), table.properties)
 
-    def table_storage_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
-        """Return the same: nothing is handed out."""
-        return self.own_storage_options(table)
-
     # ---- namespaces ----------------------------------------------------------------------------------------------
 
     def insert_namespace(
