@@ -42,10 +42,6 @@ _LARGEST_METADATA = 16 * 1024 * 1024
 
 _NOT_FOUND = re.compile(r"was not found", re.IGNORECASE)
 
-# A writer that commits and cleans up between the list of versions and the opening of the latest takes that away.
-_VERSION_GONE = re.compile(r"not found\b.*/_versions/\S+\.manifest", re.IGNORECASE)
-_TRIES = 5
-
 
 def probe(location: str, options: Mapping[str, str]) -> Storage:
     """Return what ``location`` holds; an error is never taken for nothing.
@@ -71,7 +67,7 @@ def examine(location: str, options: Mapping[str, str], read: Callable[[Any], Rea
         if path is not None and _is_missing(path):
             return Storage(StorageKind.NOTHING)  # pylance takes a millisecond to say so
         try:
-            return read(_opened(location, options))
+            return read(open_dataset(location, options))
         except ValueError as error:
             if not _NOT_FOUND.search(str(error)):
                 raise
@@ -81,17 +77,6 @@ def examine(location: str, options: Mapping[str, str], read: Callable[[Any], Rea
             raise
         text = message_of(error, location, options)
         return Storage(StorageKind.DENIED if is_denied(error, text) else StorageKind.UNKNOWN, detail=text)
-
-
-def _opened(location: str, options: Mapping[str, str]) -> Any:
-    """Open the dataset at its latest version, which may be a later one by then."""
-    for _ in range(_TRIES - 1):
-        try:
-            return open_dataset(location, options)
-        except (OSError, ValueError) as error:
-            if not _VERSION_GONE.search(str(error)):
-                raise
-    return open_dataset(location, options)
 
 
 def _is_missing(path: Path) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from reconciler import locations
@@ -37,6 +38,10 @@ SCHEMES = frozenset(
     | {"s3", "s3+ddb", "shared-memory", "tos"}
 )
 """The schemes of which pylance has a driver."""
+
+# A writer that commits and cleans up between the list of versions and the opening of the latest takes that away.
+_VERSION_GONE = re.compile(r"not found\b.*/_versions/\S+\.manifest", re.IGNORECASE)
+_TRIES = 5
 
 _CLIENTS_FAULT = "Invalid user input: "
 
@@ -70,10 +75,20 @@ _RUST_PLACE = re.compile(r",?\s*\S*/rust/\S+\.rs:\d+:\d+")
 
 
 def open_dataset(location: str, options: Mapping[str, str]) -> Any:
-    """Return the ``lance.LanceDataset`` at ``location``; errors are pylance's own, see :func:`translated`."""
+    """Return the ``lance.LanceDataset`` at ``location``, at its latest version, which may be a later one by then.
+
+    Errors are pylance's own, see :func:`translated`.
+    """
     import lance
 
-    return lance.dataset(locations.pylance_uri(location), storage_options=dict(options) or None)
+    opened = partial(lance.dataset, locations.pylance_uri(location), storage_options=dict(options) or None)
+    for _ in range(_TRIES - 1):
+        try:
+            return opened()
+        except (OSError, ValueError) as error:
+            if not _VERSION_GONE.search(str(error)):
+                raise
+    return opened()
 
 
 @contextmanager

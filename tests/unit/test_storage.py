@@ -8,7 +8,7 @@ import json
 import re
 import shutil
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -32,8 +32,6 @@ from reconciler.errors import (
     TableVersionNotFoundError,
 )
 from reconciler.state import Column, Schema, Storage, StorageKind
-from reconciler.storage import probing
-from reconciler.storage.pylance import open_dataset
 
 SCHEMA: Schema = (
     Column("id", "int64", nullable=False),
@@ -163,14 +161,15 @@ def test_a_version_that_a_clean_up_takes_while_it_is_opened_is_no_damage(
     listed = first.with_stem(str(int(first.stem) - 1))  # names count down: it is listed as the latest
     listed.symlink_to(tmp_path / "nowhere")
     opened: list[str] = []
+    open_once = lance.dataset
 
-    def meanwhile(location: str, options: Mapping[str, str]) -> object:
+    def meanwhile(uri: str, storage_options: dict[str, str] | None) -> object:
         if opened and not gone_for_good:
             listed.unlink(missing_ok=True)
-        opened.append(location)
-        return open_dataset(location, options)
+        opened.append(uri)
+        return open_once(uri, storage_options=storage_options)
 
-    monkeypatch.setattr(probing, "open_dataset", meanwhile)
+    monkeypatch.setattr(lance, "dataset", meanwhile)
     found = storage.probe(str(place), {})
     assert found.kind is (StorageKind.UNKNOWN if gone_for_good else StorageKind.DATASET)
     assert len(opened) > 1
