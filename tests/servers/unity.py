@@ -1,7 +1,7 @@
-"""Unity Catalog's reference server, release 0.6, where its jar is to be had; the stand-in for it elsewhere.
+"""Run Unity Catalog's reference server, release 0.6, or the stand-in for it.
 
-The jar is on no registry. It is looked for in the folder that ``LANCENS_UNITY_HOME`` names, and in
-``../shared/servers/unity`` beside the checkout: ``unitycatalog-server-*.jar`` and the server's ``etc``.
+No registry has the server's jar. ``LANCENS_UNITY_HOME`` names a folder with ``unitycatalog-server-*.jar`` and the
+server's ``etc``; without it, tests run on the stand-in, and those that need the real server are skipped, in CI too.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
+import pytest
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
@@ -31,7 +32,16 @@ from tests.servers.process import free_port, running, status_of
 from tests.servers.require import tool
 from tests.servers.unity_contract import API, Answer, Contract, lance_entry
 
-__all__ = ["LEFT", "Grants", "ReferenceServer", "guarded_server", "reference", "reference_server", "unity_home"]
+__all__ = [
+    "LEFT",
+    "Grants",
+    "ReferenceServer",
+    "guarded_server",
+    "reference",
+    "reference_server",
+    "required_home",
+    "unity_home",
+]
 
 _HERE = Path(__file__).parent
 _HOME = "LANCENS_UNITY_HOME"
@@ -57,10 +67,17 @@ _FUNCTION = {
 
 
 def unity_home() -> Path | None:
-    """Return the folder with the server's jar, None where there is none."""
+    """Return the folder with the server's jar, None where the environment names none."""
     named = os.environ.get(_HOME)
-    places = [Path(named)] if named else [_HERE.parents[2] / "shared/servers/unity"]
-    return next((place for place in places if next(place.glob("unitycatalog-server-*.jar"), None)), None)
+    return Path(named) if named else None
+
+
+def required_home() -> Path:
+    """Return the folder with the server's jar, or skip the test, in CI too."""
+    home = unity_home()
+    if home is None:
+        pytest.skip(f"needs Unity Catalog's own server, which is on no registry: {_HOME} names its folder")
+    return home
 
 
 @dataclass(frozen=True)
@@ -227,6 +244,8 @@ def reference_server(
 
     ``settings`` take the place of those in ``server.properties``.
     """
+    jar = next(home.glob("unitycatalog-server-*.jar"), None)
+    assert jar is not None, f"{_HOME} names a folder without unitycatalog-server-*.jar: {home}"
     java = tool("java")
     (directory / "etc/db").mkdir(parents=True)
     (directory / "etc/conf").mkdir()
@@ -235,7 +254,6 @@ def reference_server(
     properties = directory / "etc/conf/server.properties"
     kept = [line for line in properties.read_text().splitlines() if line.partition("=")[0] not in settings]
     properties.write_text("\n".join([*kept, *(f"{key}={value}" for key, value in settings.items()), ""]))
-    jar = next(home.glob("unitycatalog-server-*.jar"))
     port, inner = free_port(), free_port()
     path = f"{jar}:{jars(_HERE / 'unity-pom.xml')}/*"
     command = [java, "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", path, _MAIN]
@@ -256,7 +274,7 @@ def reference_server(
 
 @contextmanager
 def reference(directory: Path) -> Iterator[Contract | ReferenceServer]:
-    """Run the real server where its jar is to be had, or give the stand-in; either has no catalog yet."""
+    """Run the real server where the environment names one, or give the stand-in; neither has a catalog yet."""
     home = unity_home()
     if home is None:
         yield Contract()

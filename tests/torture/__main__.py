@@ -18,6 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from tests.torture.faulted import run_faults
 from tests.torture.killed import run_kill
 from tests.torture.raced import run_race
@@ -92,7 +94,10 @@ def main() -> int:
     tallies = [Tally(name) for name in told.servers or SERVERS]
     try:
         for tally in tallies:
-            tortured(tally.server, seeds, tally, time.monotonic() + told.minutes * 60)
+            try:
+                tortured(tally.server, seeds, tally, time.monotonic() + told.minutes * 60)
+            except pytest.skip.Exception as skipped:
+                tally.skipped = str(skipped)
     except KeyboardInterrupt:
         print("interrupted: this is what there was until then")
     print(table(tallies))

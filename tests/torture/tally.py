@@ -30,6 +30,8 @@ class Tally:
     racers: int = 0
     converged: int = 0
     limits: Counter[str] = field(default_factory=Counter)
+    skipped: str = ""
+    """Why the server did not run, empty where it did."""
     violations: list[str] = field(default_factory=list)
 
 
@@ -65,7 +67,7 @@ def _row(tally: Tally) -> Sequence[str]:
         sum(tally.limits.values()),
         len(tally.violations),
     )
-    return (tally.server, *(f"{number:,}" for number in numbers))
+    return (tally.server, *("-" if tally.skipped else f"{number:,}" for number in numbers))
 
 
 def table(tallies: Sequence[Tally]) -> str:
@@ -83,6 +85,7 @@ def table(tallies: Sequence[Tally]) -> str:
     lines += [
         f"Limit of {one.server}, {number} times: {name}" for one in tallies for name, number in one.limits.items()
     ]
+    lines += [f"Skipped {one.server}: {one.skipped}" for one in tallies if one.skipped]
     lines += [f"VIOLATION on {one.server}: {text}" for one in tallies for text in one.violations]
     return "\n".join(lines)
 

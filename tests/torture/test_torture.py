@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.torture.__main__ import main
 from tests.torture.faulted import run_faults
 from tests.torture.killed import run_kill
 from tests.torture.raced import run_race
@@ -62,6 +63,16 @@ def test_killed_anywhere_it_ends_as_without(server: tuple[str, Target], ready: W
 def test_many_at_once_end_as_one(server: tuple[str, Target], ready: Workers) -> None:
     tally = _play(server, "races", partial(run_race, ready=ready, most=3))
     assert set(tally.limits) <= set(server[1].limits.values())
+
+
+def test_the_table_says_that_unity_is_skipped_without_its_server(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    monkeypatch.delenv("LANCENS_UNITY_HOME", raising=False)
+    monkeypatch.setattr("sys.argv", ["torture", "unity", "--seed", "1"])
+    assert main() == 0
+    assert "Skipped unity: needs" in capsys.readouterr().out
 
 
 def test_what_is_lost_twice_or_not_planned_is_a_violation(tmp_path: Path) -> None:

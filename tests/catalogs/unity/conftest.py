@@ -1,4 +1,4 @@
-"""Unity servers: the reference server itself where it is to be had, and what stands in for it and for Databricks'.
+"""Unity servers: the reference server where the environment names one, and stand-ins for it and for Databricks'.
 
 One reference server runs for the whole session; each test finds it with the catalog ``main`` and nothing else.
 """
@@ -83,7 +83,7 @@ def _started(contract: Contract | ReferenceServer) -> Iterator[Unity]:
 
 @pytest.fixture(scope="session")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReferenceServer | None]:
-    """The real server, None where its jar is not to be had."""
+    """The real server, None where the environment names none."""
     home = unity_home()
     if home is None:
         yield None

@@ -20,8 +20,7 @@ from reconciler.backends.unity.doubles import DoubledNameError
 from reconciler.errors import BackendError, TableAlreadyExistsError
 from reconciler.names import Scope
 from tests.catalogs.unity.conftest import CATALOG, Unity
-from tests.servers.require import missing
-from tests.servers.unity import ReferenceServer
+from tests.servers.unity import required_home
 
 SCHEMA = (CATALOG, "s0")
 TABLE = (*SCHEMA, "t")
@@ -31,10 +30,9 @@ ResultT = TypeVar("ResultT")
 
 
 @pytest.fixture
-def real(unity: Unity, reference: ReferenceServer | None) -> Unity:
+def real(unity: Unity) -> Unity:
     """The real server, which alone lets two creates at the same moment succeed."""
-    if reference is None:
-        missing("Unity Catalog's own server is not here: name its folder in LANCENS_UNITY_HOME")
+    required_home()
     return unity
 
 

@@ -15,8 +15,7 @@ from reconciler.applier import Status
 from reconciler.backends.unity import UnityBackend
 from reconciler.manifest import Manifest
 from reconciler.state import LiveTable
-from tests.servers.require import missing
-from tests.servers.unity import Grants, guarded_server, unity_home
+from tests.servers.unity import Grants, guarded_server, required_home
 from tests.servers.unity_contract import API, lance_entry
 
 COLUMNS = [{"name": "id", "type": "int64"}]
@@ -24,10 +23,7 @@ COLUMNS = [{"name": "id", "type": "int64"}]
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grants]:
-    home = unity_home()
-    if home is None:
-        missing("the jar of Unity Catalog's server is not to be had: set LANCENS_UNITY_HOME")
-    with guarded_server(home, tmp_path_factory.mktemp("guarded")) as server:
+    with guarded_server(required_home(), tmp_path_factory.mktemp("guarded")) as server:
         yield server
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tests.catalogs.unity.conftest import TOKEN
-from tests.servers.require import missing
-from tests.servers.unity import LEFT, ReferenceServer
+from tests.servers.unity import LEFT, ReferenceServer, required_home
 from tests.servers.unity_contract import API, Answer, Contract
 from tests.servers.unity_requests import Request, comparable, requests
 
@@ -21,8 +20,8 @@ def told(server: Contract | ReferenceServer, request: Request) -> tuple[int, obj
 
 
 def test_the_stand_in_answers_as_the_real_server(reference: ReferenceServer | None) -> None:
-    if reference is None:
-        missing("Unity Catalog's own server is not here: name its folder in LANCENS_UNITY_HOME")
+    required_home()
+    assert reference is not None
     reference.clear()
     stand_in = Contract()
     asked = list(requests())
