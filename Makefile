@@ -9,7 +9,7 @@ SYSTEM := $(VENV)/.system
 # With this set, every Python that a test starts would compile all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help system install demo test lint types uncounted unit servers coverage soak torture bench schemas docs lock dist thrift clean
+.PHONY: help system install demo test checks lint types unit servers coverage durations size soak torture bench schemas docs lock dist thrift clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -37,20 +37,32 @@ $(INSTALLED): requirements.lock pyproject.toml | $(SYSTEM) $(BIN)/uv
 demo: $(INSTALLED)
 	@$(BIN)/python examples/quickstart/demo.py
 
-## make test       lint, strict types, and every test, on real servers; the lines they ran are counted at the end
-# Only here: on Python 3.11, which has no cheap way to count lines, a test takes 1.7 times as long.
-test: COUNTED = 1
-test: lint types uncounted unit servers coverage
+## make test       lint, strict types, and every test, on real servers
+test: checks unit servers durations
 
-# What one run of pytest is: $(call pytest,NAME) counts lines into a file of that name, since two may run at once.
-pytest = COVERAGE_FILE=.coverage-$(1) $(BIN)/pytest $(if $(COUNTED),--cov --cov-report=)
+# What one run of pytest is: $(call pytest,NAME) leaves its durations, and where lines are counted those, in files of
+# that name, since two may run at once.
+REPORTS = build/tests
+pytest = $(if $(COUNTED),COVERAGE_FILE=.coverage-$(1)) $(BIN)/pytest --junitxml=$(REPORTS)/$(1).xml \
+	$(if $(COUNTED),--cov --cov-report=)
 
-uncounted:
-	@rm -f .coverage .coverage-* .coverage.*
+checks: $(INSTALLED)
+	@rm -rf $(REPORTS) .coverage .coverage-* .coverage.*
+	@$(MAKE) --no-print-directory --jobs 2 lint types
 
-coverage: $(INSTALLED)
+## make coverage   the same, and the lines that it ran: apart, since counting them takes a third of the time
+coverage:
+	@$(MAKE) --no-print-directory test COUNTED=1
 	$(BIN)/coverage combine --quiet .coverage-*
 	$(BIN)/coverage report
+
+## make durations  how long the last run of each folder took, and its slowest tests
+durations: $(INSTALLED)
+	@$(BIN)/python -m tests.durations $(REPORTS)
+
+## make size       lines of code proper by room, without docstrings, comments, blanks and generated files
+size: $(INSTALLED)
+	@$(BIN)/python -m tests.size
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -68,7 +80,7 @@ SERVER_FOLDERS = $(filter-out $(addprefix tests/,applier catalogs cli servers un
 	$(patsubst %/,%,$(sort $(dir $(wildcard tests/*/test_*.py tests/catalogs/*/test_*.py)))))
 JVM_FOLDERS = $(filter %/clients %/hive %/iceberg %/mirrors %/pages %/unity %/pipeline %/server %/torture,$(SERVER_FOLDERS))
 servers: $(INSTALLED)
-	@$(MAKE) --no-print-directory --jobs 2 COUNTED=$(COUNTED) jvm-servers other-servers
+	@$(MAKE) --no-print-directory --jobs 2 jvm-servers other-servers
 
 jvm-servers:
 	@failed=; $(foreach folder,$(JVM_FOLDERS),$(call shown,$(call pytest,$(notdir $(folder))) $(folder))) test -z "$$failed"

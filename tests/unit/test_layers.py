@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
-from pathlib import Path
 
-PACKAGE = Path(__file__).parents[2] / "reconciler"
+from tests.size import PACKAGE, sources
 
 VOCABULARY = {
     "concurrency",
@@ -35,17 +34,23 @@ LAYERS: list[set[str]] = [
 ]
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        if "gen" not in path.parts:
-            name = ".".join(("reconciler", *path.relative_to(PACKAGE).with_suffix("").parts))
-            yield name.removesuffix(".__init__"), ast.parse(path.read_text())
+@cache
+def modules() -> tuple[tuple[str, ast.Module], ...]:
+    found = []
+    for path in sources():
+        name = ".".join(("reconciler", *path.relative_to(PACKAGE).with_suffix("").parts))
+        found.append((name.removesuffix(".__init__"), ast.parse(path.read_text())))
+    return tuple(found)
 
 
-def imports(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == "reconciler":
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+@cache
+def imports(tree: ast.Module) -> tuple[str, ...]:
+    return tuple(
+        f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == "reconciler"
+        for alias in node.names
+    )
 
 
 def room(module: str) -> str:
