@@ -312,7 +312,11 @@ class _Fleet:
         snapshots = {name: Snapshot(one.namespaces, notes=tuple(sorted(one.notes))) for name, one in found.items()}
         whole = {name: _with_namespaces(source, found[name]) for name, source in sources.items()}
         if self.parts is not None:
-            self.desired.update((name, source.desired) for name, source in whole.items())
+            # What a mirror asks for is not in the manifest, so its digest leaves it out.
+            self.desired.update(
+                (name, self.connections[name].desired if source.mirrored else source.desired)
+                for name, source in whole.items()
+            )
             self.digests.update((name, one.digests) for name, one in found.items())
         return _Read(shares, found, {name: replace(one, live=snapshots[name]) for name, one in whole.items()})
 

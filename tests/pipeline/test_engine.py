@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from reconciler import load, plan
+from reconciler import apply, load, plan
 from reconciler.backends.dir import DirBackend
 from reconciler.errors import LancensError, ManifestError
 from reconciler.manifest import Manifest, ManifestInParts, load_in_parts
@@ -307,6 +307,20 @@ def test_files_that_executors_read_make_no_other_plan(
         pytest.fail("the manifest was loaded as a whole")
 
     assert plan_on_spark(spark, replace(parts, load_whole=not_needed)).to_json() == made.to_json()
+
+
+def test_a_plan_of_a_split_manifest_with_a_mirror_is_applied(spark: SparkSession, tmp_path: Path) -> None:
+    path = fleet(tmp_path)
+    path.write_text(
+        f"{path.read_text()}  home: {{impl: dir, config: {{root: ./home}}, tables: {{t: {{schema: ids}}}}}}\n"
+        "  copy: {impl: dir, config: {root: .}, mirror: {from: home, into: [kept]}}\n"
+    )
+    parts = load_in_parts(path)
+    assert isinstance(parts, ManifestInParts)
+    made = plan_on_spark(spark, parts)
+    assert made.to_json() == plan(load(path)).to_json()
+    assert "copy/kept/t" in [change.address for change in made.changes]
+    assert apply(made, load(path), journal=tmp_path / "journal", skip_blocked=True).ok
 
 
 def test_a_fault_in_a_file_that_executors_read_is_told_as_it_always_is(
