@@ -153,7 +153,7 @@ def _leftovers(source: CatalogInput) -> Iterator[Change]:
             yield change_of(context, action, live.id, before, None, LEFTOVER)
 
 
-def _states(one: Change | Blocked) -> Iterator[Fingerprint]:
+def _states(one: Change | Blocked, *, occupied: bool = False) -> Iterator[Fingerprint]:
     """Yield the state in which an object was when the plan was made; of one that is moved, that of both its names."""
     here, origin, keys = one.before, None, one.managed_keys
     if isinstance(one, Blocked):
@@ -161,7 +161,8 @@ def _states(one: Change | Blocked) -> Iterator[Fingerprint]:
     elif one.moved_from is not None:
         here, origin = one.found, one.before
         keys = frozenset(key for view in (here, one.after) if view is not None for key in view.properties)
-    yield Fingerprint.of(one.catalog, one.kind, one.identifier, here, keys, secret_keys=one.secret_keys)
+    secret = one.secret_keys
+    yield Fingerprint.of(one.catalog, one.kind, one.identifier, here, keys, secret_keys=secret, occupied=occupied)
     if one.moved_from is not None:
         keys = one.managed_keys if isinstance(one, Change) else frozenset(origin.properties if origin else ())
         yield Fingerprint.of(
@@ -170,7 +171,7 @@ def _states(one: Change | Blocked) -> Iterator[Fingerprint]:
             one.moved_from,
             origin,
             keys,
-            secret_keys=one.secret_keys,
+            secret_keys=secret,
             moved_to=one.identifier,
         )
 
@@ -264,7 +265,11 @@ def _fingerprints(source: CatalogInput, comparison: Comparison, settled: Settled
     """
     blocked = (one for one in settled.blocked.values() if not _is_only_refused(source.desired, one))
     entries: list[Change | Blocked] = [*settled.changes, *settled.waiting, *blocked]
-    states = list(chain.from_iterable(map(_states, entries)))
+    states = [
+        state
+        for one in entries
+        for state in _states(one, occupied=one.kind == "namespace" and one.identifier in settled.occupied)
+    ]
     touched = {(one.kind, one.identifier) for one in states}
     yield from states
     parents = {one.identifier[:-1] for one in states if len(one.identifier) > 1}

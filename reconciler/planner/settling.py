@@ -82,6 +82,9 @@ def settle(
             candidates = [change for change in candidates if change.key not in aside]
             waits = _waits(settled, held)
         decided, settled.notes = _decide_drops(source, settled.changes, candidates, tables)
+        # One that stays may be what blocks the object that its removal waits for from then on.
+        settled.occupied |= {change.identifier for change in candidates}
+        settled.occupied -= {change.identifier for change in decided}
         planned = [*settled.changes, *decided]
         clashes = {
             clash.change.key: clash
@@ -93,7 +96,6 @@ def settle(
         }
         if not clashes:
             settled.changes = planned
-            settled.occupied = {change.identifier for change in candidates} - {one.identifier for one in decided}
             return settled
         for key, clash in clashes.items():
             settled.blocked[key] = _blocked(clash)

@@ -395,6 +395,21 @@ def test_a_plan_with_something_blocked_is_carried_out_when_that_is_skipped(block
     assert [one.address for one in left.blocked] == ["lake/features/broken"]
 
 
+def test_a_namespace_that_waits_with_a_table_of_its_name_is_no_edit(tmp_path: Path) -> None:
+    """It holds what the plan says nothing of, so the table is blocked by its name, and its removal waits for that."""
+    review = Review(tmp_path)
+    backend = registry.connect("dir", {"root": str(tmp_path / "lake")})
+    lance.write_dataset(pa.table({"id": [1]}), str(tmp_path / "lake" / "theirs"))
+    backend.insert_table(("features", "theirs"), str(tmp_path / "lake" / "theirs"), {})
+    manifest = review.write(HEAD + "    tables: {features: {}}\n    namespaces: {more: {tables: {t: {}}}}\n")
+    made = reconciler.plan(manifest, allow_mass_removal=True)
+    assert [one.address for one in made.blocked] == ["lake/features"]
+    assert [one.action for one in made.waiting] == ["drop-namespace"]
+    report = reconciler.apply(made, manifest, journal=review.journal, skip_blocked=True)
+    assert report.ok
+    assert reconciler.plan(manifest).is_empty
+
+
 # ---- how much is removed ---------------------------------------------------------------------------------------------
 
 
