@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from reconciler.names import Identifier, Scope
@@ -20,13 +20,14 @@ class Moves:
     they move with their namespace to one of ``homes``; it has blocks of the names in ``listed``. Where they are pruned,
     they go from where they are.
 
-    ``tables`` and ``origins`` are the lines about one table, by its new name and its old one; ``namespaces`` are the
-    others. Of several that a name is below, the longest counts.
+    ``tables`` and ``origins`` are the lines about one table, by its new name and its old one; ``namespaces`` and
+    ``left`` are the others. Of several that a name is below, the longest counts.
     """
 
     tables: Mapping[Identifier, DesiredMove]
     origins: Mapping[Identifier, DesiredMove]
-    namespaces: tuple[DesiredMove, ...]
+    namespaces: Mapping[Identifier, DesiredMove]
+    left: Mapping[Identifier, DesiredMove]
     keeper: str | None = None
     homes: frozenset[Identifier] = frozenset()
     listed: frozenset[Identifier] = frozenset()
@@ -36,7 +37,7 @@ class Moves:
 
     def origin_of(self, table: Identifier) -> tuple[Identifier, DesiredMove] | None:
         """Return the name that a table of the manifest had before, and the line that says so; None where none does."""
-        line = self.tables.get(table) or _longest(self.namespaces, table, lambda line: line.to)
+        line = self.tables.get(table) or _longest(self.namespaces, table)
         if line is None:
             return None
         origin = (*line.origin, *table[len(line.to) :])
@@ -49,12 +50,12 @@ class Moves:
 
     def namespace_target_of(self, namespace: Identifier) -> Identifier | None:
         """Return the name that a namespace gets, if the manifest has it; None where it stays."""
-        line = _longest(self.namespaces, (*namespace, ""), lambda line: line.origin)
+        line = _longest(self.left, (*namespace, ""))
         return None if line is None else (*line.to, *namespace[len(line.origin) :])
 
     def namespace_origin_of(self, namespace: Identifier) -> Identifier | None:
         """Return the name that a namespace of the manifest had before; None where it had no other."""
-        line = _longest(self.namespaces, (*namespace, ""), lambda line: line.to)
+        line = _longest(self.namespaces, (*namespace, ""))
         origin = None if line is None else (*line.origin, *namespace[len(line.to) :])
         return origin if origin is not None and self.namespace_target_of(origin) == namespace else None
 
@@ -71,33 +72,33 @@ class Moves:
     def concerns(self, table: Identifier) -> bool:
         """Return whether a table may have another name now, or have had one."""
         return self.line_from(table) is not None or (
-            table in self.tables or _longest(self.namespaces, table, lambda line: line.to) is not None
+            table in self.tables or _longest(self.namespaces, table) is not None
         )
 
     def line_from(self, origin: Identifier) -> DesiredMove | None:
         """Return the line that takes its name from a table of the name ``origin``; None where none does."""
-        return self.origins.get(origin) or _longest(self.namespaces, origin, lambda line: line.origin)
+        return self.origins.get(origin) or _longest(self.left, origin)
 
 
-NO_MOVES = Moves({}, {}, ())
+NO_MOVES = Moves({}, {}, {}, {})
 _NOTHING_HELD: Mapping[Identifier, str] = {}
 
 
-def _longest(
-    lines: tuple[DesiredMove, ...], table: Identifier, name_of: Callable[[DesiredMove], Identifier]
-) -> DesiredMove | None:
-    """Return the line with the longest of the names that ``table`` is below."""
-    above = [line for line in lines if len(name_of(line)) < len(table) and table[: len(name_of(line))] == name_of(line)]
-    return max(above, key=lambda line: len(name_of(line)), default=None)
+def _longest(lines: Mapping[Identifier, DesiredMove], name: Identifier) -> DesiredMove | None:
+    """Return the line of the longest namespace that ``name`` is below."""
+    found = (lines.get(name[:depth]) for depth in range(len(name) - 1, 0, -1))
+    return next((line for line in found if line is not None), None) if lines else None
 
 
 def moves_of(desired: DesiredCatalog) -> Moves:
     """Return what is moved in a catalog."""
     tables = [line for line in desired.moves if line.is_table]
+    namespaces = [line for line in desired.moves if not line.is_table]
     moves = Moves(
         {line.to: line for line in tables},
         {line.origin: line for line in tables},
-        tuple(line for line in desired.moves if not line.is_table),
+        {line.to: line for line in namespaces},
+        {line.origin: line for line in namespaces},
     )
     if not moves.namespaces or desired.prune is not Prune.NEVER:
         return moves

@@ -85,10 +85,12 @@ def _hints(able: Capabilities, changes: Collection[Change]) -> Iterator[str]:
     new = [change for change in named if change.is_new and change.moved_from is None]
     gone = [change for change in named if change.action is Action.DEREGISTER_TABLE and change.source is None]
     found: dict[Identifier, Identifier] = {}
+    taken: set[Identifier] = set()
     for pairs in (_at_one_place(new, gone), _beside(new, gone), _of_one_name(new, gone)):
         for origin, to in pairs:
-            if origin not in found and to not in found.values() and _can_move(able, origin, to):
+            if origin not in found and to not in taken and _can_move(able, origin, to):
                 found[origin] = to
+                taken.add(to)
     words = {change.identifier: _WORDS.get(change.action, "create") for change in new}
     dropped = {change.identifier for change in changes if change.action is Action.DROP_NAMESPACE}
     made = {change.identifier for change in changes if change.action is Action.CREATE_NAMESPACE}
@@ -103,7 +105,7 @@ def _hints(able: Capabilities, changes: Collection[Change]) -> Iterator[str]:
     empty = [change.identifier for change in new if change.action is not Action.REGISTER_TABLE]
     yield from _undecided(
         able,
-        [name for name in empty if name not in found.values()],
+        [name for name in empty if name not in taken],
         [change.identifier for change in gone if change.identifier not in found],
     )
 
