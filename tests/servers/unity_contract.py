@@ -1,8 +1,8 @@
-"""What a Unity Catalog server answers: a stand-in for the reference server 0.6, whose jar is on no registry.
+"""Answer as a Unity Catalog server does: a stand-in for the reference server 0.6, whose jar is on no registry.
 
-It serves where that is not to be had, and where a test needs what no real server can be brought to.
-``tests/catalogs/unity/test_stand_in.py`` holds it to the real one, request by request. ``databricks=True`` switches to
-what Databricks' own Unity answers otherwise.
+Tests use it where ``LANCENS_UNITY_HOME`` names no real server, and for what no real server can be brought to.
+``tests/catalogs/unity/test_stand_in.py`` compares it with recorded answers. ``databricks=True`` switches to what
+Databricks' own Unity answers otherwise.
 """
 
 from __future__ import annotations
@@ -19,13 +19,22 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from tests.servers.unity_values import RefusalError, check_columns, columns_of, location_of, name_of, properties_of
+from tests.servers.unity_values import (
+    RefusalError,
+    check_columns,
+    columns_of,
+    location_of,
+    name_of,
+    properties_of,
+    unreadable,
+)
 
 __all__ = ["API", "ISSUER", "Answer", "Contract", "jwt", "lance_entry"]
 
 API = "/api/2.1/unity-catalog"
 ISSUER = "internal"
 _PAGE = 100
+_LARGEST = 2**31 - 1
 _GAP = "gap:"
 _SECOND = "\0"
 """What the key of a second row of one name ends with, so that it sorts right behind the first."""
@@ -193,6 +202,8 @@ class Contract:
             if method not in known:
                 status, said = (405, "Method Not Allowed") if known else (404, "Not Found")
                 return Answer(status, f"Status: {status}\nDescription: {said}\n")
+            if isinstance(body, str):
+                raise unreadable()
             with self._lock:
                 return known[method](segments[1:], query, body if isinstance(body, dict) else {})
         except RefusalError as refusal:
@@ -214,7 +225,7 @@ class Contract:
                 return {
                     "GET": lambda names, _, __: self._answer(self._catalog(names[0]).info),
                     "DELETE": lambda names, query, _: self._delete_catalog(names[0], query),
-                    "PATCH": lambda *_: Answer(501, "not in the stand-in"),
+                    "PATCH": lambda names, _, body: self._update_catalog(names[0], body),
                 }
             case ["schemas"]:
                 return {
@@ -309,6 +320,9 @@ class Contract:
         self.add_catalog(name, properties=properties, comment=body.get("comment"))
         return self._answer(self._catalogs[name].info)
 
+    def _update_catalog(self, name: str, body: dict[str, Any]) -> Answer:
+        return self._answer(_update(self._catalog(name).info, body))
+
     def _delete_catalog(self, name: str, query: Mapping[str, str]) -> Answer:
         schemas = self._catalog(name).schemas
         if schemas and query.get("force") != "true":
@@ -335,12 +349,15 @@ class Contract:
         return schema.info
 
     def _update_schema(self, name: str, body: dict[str, Any]) -> Answer:
-        schema = self._schema(*_split("schema full", name, 2))
-        if body.get("properties"):
-            schema.info["properties"] = properties_of(body)
-        if body.get("comment") is not None:
-            schema.info["comment"] = body["comment"]
-        return self._answer(schema.info)
+        catalog, old = _split("schema full", name, 2)
+        info = _update(self._schema(catalog, old).info, body)
+        if body.get("new_name") is not None:
+            new = name_of({"name": body["new_name"]})
+            schemas = self._catalog(catalog).schemas
+            self._refuse_duplicate("schema", new, schemas)
+            schemas[new] = schemas.pop(old)
+            info.update(name=new, full_name=f"{catalog}.{new}")
+        return self._answer(info)
 
     def _delete_schema(self, name: str, query: Mapping[str, str]) -> Answer:
         catalog, short = _split("schema full", name, 2)
@@ -355,7 +372,7 @@ class Contract:
     def _create_table(self, body: dict[str, Any]) -> Answer:
         kind, shape = body.get("table_type"), body.get("data_source_format")
         if kind not in _KINDS or shape not in _FORMATS:
-            raise RefusalError(400, "INVALID_ARGUMENT", "failed to parse a JSON document")
+            raise unreadable()
         check_columns(body)
         name, columns = name_of(body), columns_of(body)
         schema = self._schema(_text(body, "catalog_name"), _text(body, "schema_name"))
@@ -407,7 +424,11 @@ class Contract:
         return self._page("tables", self._named_schema(query).tables, query)
 
     def _list_others(self, kind: str, query: Mapping[str, str]) -> Answer:
-        names = self._named_schema(query).others[kind]
+        if kind == "models" and not query.keys() & {"catalog_name", "schema_name"}:
+            schemas = [schema for catalog in self._catalogs.values() for schema in catalog.schemas.values()]
+            names = {name for schema in schemas for name in schema.others[kind]}
+        else:
+            names = self._named_schema(query).others[kind]
         return self._page(_OTHERS[kind], {name: {"name": name} for name in names}, query)
 
     def _named_schema(self, query: Mapping[str, str]) -> _Schema:
@@ -419,7 +440,7 @@ class Contract:
             asked = int(query.get("max_results") or "0")
         except ValueError:
             asked = -1
-        if asked < 0:
+        if not 0 <= asked <= _LARGEST:
             raise RefusalError(400, "INVALID_ARGUMENT", "maxResults must be greater than or equal to 0")
         if token.startswith(_GAP):
             return Answer(200, {"next_page_token": token.removeprefix(_GAP)})
@@ -434,6 +455,14 @@ class Contract:
 def _refuse_double(name: str, names: Mapping[str, object]) -> None:
     if name + _SECOND in names:
         raise RefusalError(500, "INTERNAL", "Query did not return a unique result: 2 results were returned")
+
+
+def _update(info: dict[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
+    if body.get("properties"):
+        info["properties"] = properties_of(body)
+    if body.get("comment") is not None:
+        info["comment"] = body["comment"]
+    return info
 
 
 def _new_id(key: str) -> dict[str, str]:

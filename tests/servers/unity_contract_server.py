@@ -70,7 +70,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.command,
                 parts.path,
                 dict(parse_qsl(parts.query, keep_blank_values=True)),
-                json.loads(content) if content else None,
+                _parsed(content),
                 token if scheme == "Bearer" else None,
             )
         text = answer.body if isinstance(answer.body, str) else json.dumps(answer.body)
@@ -83,10 +83,17 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    do_GET = do_POST = do_PATCH = do_DELETE = _handle  # noqa: N815 - the names http.server asks for
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _handle  # noqa: N815 - the names http.server asks for
 
     def log_message(self, *_args: object) -> None:
         pass
+
+
+def _parsed(content: bytes) -> object:
+    try:
+        return json.loads(content) if content else None
+    except ValueError:
+        return content.decode(errors="replace")
 
 
 def _server(unity: UnityServer, port: int) -> ThreadingHTTPServer:

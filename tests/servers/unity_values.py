@@ -1,7 +1,4 @@
-"""What Unity Catalog's reference server 0.6 takes for names, properties, locations and columns, and makes of them.
-
-``tests/catalogs/unity/test_stand_in.py`` holds this to the real server.
-"""
+"""Check and normalise names, properties, locations and columns as Unity Catalog's reference server 0.6 does."""
 
 from __future__ import annotations
 
@@ -12,9 +9,21 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-__all__ = ["RefusalError", "check_columns", "columns_of", "location_of", "name_of", "properties_of"]
+__all__ = [
+    "HOME",
+    "RefusalError",
+    "check_columns",
+    "columns_of",
+    "location_of",
+    "name_of",
+    "properties_of",
+    "unreadable",
+]
 
+HOME = "/opt/unity"
+"""The folder that the server runs in, which relative locations are resolved against."""
 _NAME = re.compile(r"[A-Za-z0-9_@-]+")
+_MANAGED = "__unitystorage"
 _SCHEMES = {"s3", "gs", "abfs", "abfss", "file"}
 _NOT_IN_URIS = re.compile(r"[ \[\]\"{}|\\^`<>]|%(?![0-9A-Fa-f]{2})")
 _PROPERTY, _URL, _COMMENT, _LONGEST_NAME = 255, 2048, 65_535, 255
@@ -22,6 +31,7 @@ _COLUMN = (
     *("name", "type_text", "type_json", "type_name", "type_precision", "type_scale", "type_interval_type"),
     *("position", "comment", "nullable", "partition_index"),
 )
+_FIELD = {"name", "type", "nullable", "metadata"}
 _TYPE_NAMES = {
     *("BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "FLOAT", "DOUBLE", "DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "STRING"),
     *("BINARY", "DECIMAL", "INTERVAL", "ARRAY", "STRUCT", "MAP", "CHAR", "NULL", "USER_DEFINED_TYPE", "TABLE_TYPE"),
@@ -38,6 +48,11 @@ class RefusalError(Exception):
 
 def _invalid(message: str) -> RefusalError:
     return RefusalError(400, "INVALID_ARGUMENT", message)
+
+
+def unreadable() -> RefusalError:
+    """Return what is raised of a body that does not parse."""
+    return _invalid("failed to parse a JSON document")
 
 
 def _broken(message: str) -> RefusalError:
@@ -83,11 +98,15 @@ def location_of(body: Mapping[str, Any]) -> str:
         raise _invalid("Path cannot be null or empty")
     if _NOT_IN_URIS.search(given):
         raise _invalid(f"Unsupported path: {given}")
+    if "/" not in given:
+        raise _invalid(f"Ambiguous path: {given}")
     scheme, colon, rest = given.partition(":")
     if not colon or "/" in scheme:
-        scheme, rest = "file", quote(given, safe="/+%")
+        scheme, rest = "file", quote(posixpath.join(HOME, given), safe="/+")
     if scheme not in _SCHEMES:
         raise _invalid(f"Unsupported URI scheme: {scheme}")
+    if _MANAGED in rest.split("/"):
+        raise _invalid(f"Input path '{given}' contains managed storage prefix {_MANAGED}.")
     if scheme == "file":
         return _fits(f"file://{posixpath.normpath('/' + rest.lstrip('/'))}", _URL)
     authority, _, path = rest.lstrip("/").partition("/")
@@ -101,9 +120,9 @@ def check_columns(body: Mapping[str, Any]) -> None:
     """Refuse columns that do not parse, which comes before everything else."""
     given = body.get("columns", [])
     if given is not None and not isinstance(given, list):
-        raise _invalid("failed to parse a JSON document")
+        raise unreadable()
     if any(column.get("type_name", "LONG") not in _TYPE_NAMES for column in given or ()):
-        raise _invalid("failed to parse a JSON document")
+        raise unreadable()
 
 
 def columns_of(body: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -112,7 +131,7 @@ def columns_of(body: Mapping[str, Any]) -> list[dict[str, Any]]:
     if given is None:
         raise _broken('Cannot invoke "java.util.List.stream()" because the return value is null')
     kept = [_column(column) for column in given]
-    if len({column["position"] for column in kept}) < len(kept):
+    if len({(column["position"], column["name"]) for column in kept}) < len(kept):
         raise _broken("could not execute statement [Unique index or primary key violation]")
     return kept
 
@@ -134,7 +153,11 @@ def _check_type_json(text: str | None, name: str | None, nullable: bool) -> None
         whole = json.loads(text or "")
     except ValueError:
         whole = None
-    if not isinstance(whole, dict) or "type" not in whole:
+    if not isinstance(whole, dict) or whole.keys() != _FIELD or not _is_type(whole["type"]):
         raise _invalid(f"Invalid type_json for column {name}")
-    if whole.get("name") != name or whole.get("nullable", True) != nullable:
+    if whole["name"] != name or whole["nullable"] != nullable:
         raise _invalid(f"Invalid type_json for column {name}: it does not match the column")
+
+
+def _is_type(given: object) -> bool:
+    return isinstance(given, str) or (isinstance(given, dict) and given.get("type") in {"array", "map", "struct"})
