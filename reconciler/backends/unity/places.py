@@ -11,6 +11,7 @@ __all__ = ["as_uri", "problem_of"]
 
 _SCHEMES = ("s3", "s3a", "s3n", "gs", "abfs", "abfss", "file")
 _LONGEST = 2048
+_MANAGED = "__unitystorage"
 _REFUSED = re.compile(r"[ \[\]\"{}|\\^`<>]|%(?![0-9A-Fa-f]{2})")
 """What the service refuses in a location, and what stands for the same place percent-encoded."""
 
@@ -37,6 +38,8 @@ def problem_of(location: str) -> str | None:
         return "Unity Catalog takes no whole bucket and no root directory, expected a path in it"
     if not {".", ".."}.isdisjoint(locations.names_in(location)):
         return "Unity Catalog writes a location with `.` or `..` in another way, expected one without"
+    if _MANAGED in locations.names_in(location):
+        return f"Unity Catalog keeps managed tables below `{_MANAGED}`, expected a location without it"
     if len(as_uri(location)) > _LONGEST:
         return f"Unity Catalog takes at most {_LONGEST} characters, the URI of this one has {len(as_uri(location))}"
     return None

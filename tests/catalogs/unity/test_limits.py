@@ -146,6 +146,7 @@ def test_a_location_comes_back_as_the_same_place(unity: Unity, location: str) ->
         ("s3://lake/a/../t", "`.` or `..`"),
         ("s3://lake/a/%2E%2E/t", "`.` or `..`"),
         ("/data/./t", "`.` or `..`"),
+        ("s3://lake/__unitystorage/t", "`__unitystorage`"),
         ("data/t", "relative path"),
         (f"s3://lake/{'x' * 2039}", "at most 2048 characters"),
     ],
