@@ -21,12 +21,17 @@ from urllib.parse import unquote, urlsplit
 
 from tests.servers.unity_values import (
     RefusalError,
+    as_given,
     check_columns,
     columns_of,
     location_of,
     name_of,
+    parameter_of,
     properties_of,
+    split,
+    text_of,
     unreadable,
+    updated,
 )
 
 __all__ = ["API", "ISSUER", "Answer", "Contract", "jwt", "lance_entry"]
@@ -225,7 +230,7 @@ class Contract:
                 return {
                     "GET": lambda names, _, __: self._answer(self._catalog(names[0]).info),
                     "DELETE": lambda names, query, _: self._delete_catalog(names[0], query),
-                    "PATCH": lambda names, _, body: self._update_catalog(names[0], body),
+                    "PATCH": lambda names, _, body: self._answer(updated(self._catalog(names[0]).info, body)),
                 }
             case ["schemas"]:
                 return {
@@ -234,7 +239,7 @@ class Contract:
                 }
             case ["schemas", name] if name:
                 return {
-                    "GET": lambda names, _, __: self._answer(self._schema(*_split("schema full", names[0], 2)).info),
+                    "GET": lambda names, _, __: self._answer(self._schema(*split("schema full", names[0], 2)).info),
                     "PATCH": lambda names, _, body: self._update_schema(names[0], body),
                     "DELETE": lambda names, query, _: self._delete_schema(names[0], query),
                 }
@@ -247,7 +252,7 @@ class Contract:
                 }
             case ["tables", name] if name:
                 return {
-                    "GET": lambda names, _, __: self._answer(self._table(*_split("table", names[0], 3))),
+                    "GET": lambda names, _, __: self._answer(self._table(*split("table", names[0], 3))),
                     "DELETE": lambda names, _, __: self._delete_table(names[0]),
                 }
             case _:
@@ -320,9 +325,6 @@ class Contract:
         self.add_catalog(name, properties=properties, comment=body.get("comment"))
         return self._answer(self._catalogs[name].info)
 
-    def _update_catalog(self, name: str, body: dict[str, Any]) -> Answer:
-        return self._answer(_update(self._catalog(name).info, body))
-
     def _delete_catalog(self, name: str, query: Mapping[str, str]) -> Answer:
         schemas = self._catalog(name).schemas
         if schemas and query.get("force") != "true":
@@ -333,9 +335,9 @@ class Contract:
         return Answer(200, "200 OK")
 
     def _create_schema(self, body: dict[str, Any]) -> Answer:
-        name, catalog = name_of(body), self._catalog(_text(body, "catalog_name"))
+        name, catalog = name_of(body), self._catalog(text_of(body, "catalog_name"))
         self._refuse_duplicate("schema", name, catalog.schemas)
-        return self._answer(_as_given(self._put_schema(name, body), body))
+        return self._answer(as_given(self._put_schema(name, body), body))
 
     def _put_schema(self, name: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         named = {"name": name, "catalog_name": body["catalog_name"], "full_name": f"{body['catalog_name']}.{name}"}
@@ -349,8 +351,8 @@ class Contract:
         return schema.info
 
     def _update_schema(self, name: str, body: dict[str, Any]) -> Answer:
-        catalog, old = _split("schema full", name, 2)
-        info = _update(self._schema(catalog, old).info, body)
+        catalog, old = split("schema full", name, 2)
+        info = updated(self._schema(catalog, old).info, body)
         if body.get("new_name") is not None:
             new = name_of({"name": body["new_name"]})
             schemas = self._catalog(catalog).schemas
@@ -360,7 +362,7 @@ class Contract:
         return self._answer(info)
 
     def _delete_schema(self, name: str, query: Mapping[str, str]) -> Answer:
-        catalog, short = _split("schema full", name, 2)
+        catalog, short = split("schema full", name, 2)
         schema = self._schema(catalog, short)
         if schema.contents and query.get("force") != "true":
             raise RefusalError(400, "FAILED_PRECONDITION", f"Cannot delete schema with {schema.contents[0]}")
@@ -375,7 +377,7 @@ class Contract:
             raise unreadable()
         check_columns(body)
         name, columns = name_of(body), columns_of(body)
-        schema = self._schema(_text(body, "catalog_name"), _text(body, "schema_name"))
+        schema = self._schema(text_of(body, "catalog_name"), text_of(body, "schema_name"))
         if kind is None:
             raise RefusalError(500, "INTERNAL", f"Error creating table: {name}: null")
         if kind == "VIEW":
@@ -401,10 +403,10 @@ class Contract:
             "view_definition": None,
             "view_dependencies": None,
         }
-        return self._answer(_as_given(schema.tables[name], body))
+        return self._answer(as_given(schema.tables[name], body))
 
     def _delete_table(self, name: str) -> Answer:
-        catalog, schema, short = _split("table", name, 3)
+        catalog, schema, short = split("table", name, 3)
         table = self._table(catalog, schema, short)
         if table.get("table_type") == "MANAGED" and table.get("storage_location"):
             shutil.rmtree(Path(unquote(urlsplit(table["storage_location"]).path)), ignore_errors=True)
@@ -417,7 +419,7 @@ class Contract:
         return self._page("catalogs", {name: found.info for name, found in self._catalogs.items()}, query)
 
     def _list_schemas(self, query: Mapping[str, str]) -> Answer:
-        schemas = self._catalog(_parameter(query, "catalog_name")).schemas
+        schemas = self._catalog(parameter_of(query, "catalog_name")).schemas
         return self._page("schemas", {name: schema.info for name, schema in schemas.items()}, query)
 
     def _list_tables(self, query: Mapping[str, str]) -> Answer:
@@ -432,7 +434,7 @@ class Contract:
         return self._page(_OTHERS[kind], {name: {"name": name} for name in names}, query)
 
     def _named_schema(self, query: Mapping[str, str]) -> _Schema:
-        return self._schema(_parameter(query, "catalog_name"), _parameter(query, "schema_name"))
+        return self._schema(parameter_of(query, "catalog_name"), parameter_of(query, "schema_name"))
 
     def _page(self, key: str, entries: Mapping[str, Mapping[str, Any]], query: Mapping[str, str]) -> Answer:
         token = query.get("page_token", "")
@@ -457,14 +459,6 @@ def _refuse_double(name: str, names: Mapping[str, object]) -> None:
         raise RefusalError(500, "INTERNAL", "Query did not return a unique result: 2 results were returned")
 
 
-def _update(info: dict[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
-    if body.get("properties"):
-        info["properties"] = properties_of(body)
-    if body.get("comment") is not None:
-        info["comment"] = body["comment"]
-    return info
-
-
 def _new_id(key: str) -> dict[str, str]:
     return {key: str(uuid.uuid4())}
 
@@ -473,25 +467,3 @@ def _drop_first(rows: dict[str, RowT], name: str) -> None:
     del rows[name]
     if name + _SECOND in rows:
         rows[name] = rows.pop(name + _SECOND)
-
-
-def _as_given(info: Mapping[str, Any], body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what a create answers: properties that were null are none then, and empty when they are read."""
-    return {**info, "properties": None} if "properties" in body and body["properties"] is None else info
-
-
-def _text(body: Mapping[str, Any], key: str) -> str:
-    return str(body.get(key) or "null")
-
-
-def _parameter(query: Mapping[str, str], key: str) -> str:
-    if key not in query:
-        raise RefusalError(400, "INVALID_ARGUMENT", f"Mandatory parameter/header is missing: {key}")
-    return query[key]
-
-
-def _split(kind: str, name: str, parts: int) -> list[str]:
-    names = name.split(".")
-    if len(names) != parts:
-        raise RefusalError(400, "INVALID_ARGUMENT", f"Invalid {kind} name: {name}")
-    return names

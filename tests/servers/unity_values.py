@@ -12,12 +12,17 @@ from urllib.parse import quote
 __all__ = [
     "HOME",
     "RefusalError",
+    "as_given",
     "check_columns",
     "columns_of",
     "location_of",
     "name_of",
+    "parameter_of",
     "properties_of",
+    "split",
+    "text_of",
     "unreadable",
+    "updated",
 ]
 
 HOME = "/opt/unity"
@@ -87,6 +92,40 @@ def properties_of(body: Mapping[str, Any]) -> dict[str, str]:
         text = value if isinstance(value, str) else json.dumps(value)
         kept[_fits(key, _PROPERTY)] = _fits(text, _PROPERTY)
     return kept
+
+
+def updated(info: dict[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
+    """Change properties and comment as a PATCH does; return the object."""
+    if body.get("properties"):
+        info["properties"] = properties_of(body)
+    if body.get("comment") is not None:
+        info["comment"] = body["comment"]
+    return info
+
+
+def text_of(body: Mapping[str, Any], key: str) -> str:
+    """Return a required text of a body, ``null`` where it is absent."""
+    return str(body.get(key) or "null")
+
+
+def parameter_of(query: Mapping[str, str], key: str) -> str:
+    """Return a parameter that the query must have."""
+    if key not in query:
+        raise RefusalError(400, "INVALID_ARGUMENT", f"Mandatory parameter/header is missing: {key}")
+    return query[key]
+
+
+def split(kind: str, name: str, parts: int) -> list[str]:
+    """Return the parts of a full name."""
+    names = name.split(".")
+    if len(names) != parts:
+        raise RefusalError(400, "INVALID_ARGUMENT", f"Invalid {kind} name: {name}")
+    return names
+
+
+def as_given(info: Mapping[str, Any], body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a create answers: properties that were null are none then, and empty when they are read."""
+    return {**info, "properties": None} if "properties" in body and body["properties"] is None else info
 
 
 def location_of(body: Mapping[str, Any]) -> str:
