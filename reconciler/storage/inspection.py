@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
+from urllib.parse import unquote
 
 from reconciler.storage.pylance import is_storage_error, message_of, open_dataset
 
@@ -21,8 +23,8 @@ SMALL_FRAGMENT = 1024 * 1024
 
 _DATA, _DELETIONS, _INDICES, _TRANSACTIONS, _VERSIONS = "data", "_deletions", "_indices", "_transactions", "_versions"
 _CLEANED_UP = frozenset({_DATA, _DELETIONS, _INDICES, _TRANSACTIONS, _VERSIONS})
-_BRANCHES, _BRANCH_REFS = "tree", "_refs/branches/"
-_MANIFEST = ".manifest"
+_BRANCHES, _BRANCH_REFS, _TAG_REFS = "tree", "_refs/branches/", "_refs/tags/"
+_MANIFEST, _TAG = ".manifest", ".json"
 _LARGEST, _DIGITS = 2**64 - 1, 20
 _LOOKS = 5
 
@@ -48,6 +50,7 @@ class Files:
         versions: how many there are.
         missing: files of the latest version that are not there, below the dataset.
         short: those that have fewer bytes than the version says.
+        broken_tags: tags whose version cannot be read, each with the number of the version where the tag tells it.
         problem: why the files could not be listed; nothing else is known then.
     """
 
@@ -56,6 +59,7 @@ class Files:
     versions: int = 0
     missing: tuple[str, ...] = ()
     short: tuple[str, ...] = ()
+    broken_tags: tuple[str, ...] = ()
     problem: str | None = None
 
 
@@ -114,20 +118,37 @@ def _state(dataset: Any) -> tuple[Any, Any]:
 def _compared(dataset: Any) -> Files:
     needed = _needed_by(dataset)
     found = _listed(dataset)
+    sizes = _sizes(found)
+    missing, short = _lost(needed, sizes)
+    tagged, broken = _tagged(dataset, found, sizes, {*missing, *short})
+    if broken:
+        # A tag may be deleted, and its version cleaned up, after the first listing.
+        remaining = _listed(dataset)
+        broken = {path: tag for path, tag in broken.items() if path in remaining}
+    return Files(
+        bytes=sum(size for path, size in found.items() if _is_own(path)),
+        reclaimable=_reclaimable({**tagged, dataset.version: needed}, found),
+        versions=len(_version_files(found)),
+        missing=missing,
+        short=short,
+        broken_tags=tuple(broken.values()),
+    )
+
+
+def _sizes(found: Mapping[str, int]) -> Mapping[str, int]:
+    """Return the bytes of each file and, summed up, of each folder."""
     sums = Counter[str]()
     for path, size in found.items():
         sums[_folder(path)] += size
-    missing = [path for path in needed.files if path not in found]
-    missing += [folder for folder in needed.folders if folder not in sums]
-    short = [path for path, size in needed.files.items() if path in found and found[path] < (size or 1)]
-    short += [folder for folder, size in needed.folders.items() if folder in sums and sums[folder] < (size or 1)]
-    return Files(
-        bytes=sum(size for path, size in found.items() if _is_own(path)),
-        reclaimable=_reclaimable(dataset, needed, found),
-        versions=len(_version_files(found)),
-        missing=tuple(sorted(missing)),
-        short=tuple(sorted(short)),
-    )
+    return {**sums, **found}
+
+
+def _lost(needed: _Needed, sizes: Mapping[str, int]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return which files and folders of ``needed`` are missing, and which are too short."""
+    wanted = {**needed.files, **needed.folders}
+    missing = sorted(path for path in wanted if path not in sizes)
+    short = sorted(path for path, size in wanted.items() if path in sizes and sizes[path] < (size or 1))
+    return tuple(missing), tuple(short)
 
 
 def _listed(dataset: Any) -> dict[str, int]:
@@ -179,18 +200,48 @@ def _version_files(found: Mapping[str, int]) -> dict[int, str]:
     return versions
 
 
-def _reclaimable(dataset: Any, needed: _Needed, found: Mapping[str, int]) -> int | None:
-    """Return how many bytes a clean-up can give back; what the latest and tagged versions need, it leaves."""
-    if any(path.startswith(_BRANCH_REFS) for path in found):
+def _tagged(
+    dataset: Any, found: Mapping[str, int], sizes: Mapping[str, int], known: set[str]
+) -> tuple[dict[int, _Needed], dict[str, str]]:
+    """Return what each tagged version names, and the broken tags by the path of their file.
+
+    ``known`` are the lost files of the latest version; a tag is not broken by those alone.
+    Each tag is opened by itself: ``tags.list()`` of pylance 14 fails if one file is damaged or a name is not ASCII.
+    """
+    tagged: dict[int, _Needed] = {}
+    broken: dict[str, str] = {}
+    for path in sorted(found):
+        if not path.startswith(_TAG_REFS) or not path.endswith(_TAG):
+            continue
+        name = shown = unquote(path.removeprefix(_TAG_REFS).removesuffix(_TAG))
+        try:
+            shown = f"{name} (version {dataset.tags.get_version(name)})"
+            version = dataset.checkout_version(name)
+            needed = tagged[version.version] = _needed_by(version)
+        except BaseException as error:
+            if not is_storage_error(error):
+                raise
+            broken[path] = shown
+        else:
+            # The paths of a version on a branch are those below the branch.
+            if not _has_branches(found) and not known.issuperset(chain(*_lost(needed, sizes))):
+                broken[path] = shown
+    return tagged, broken
+
+
+def _has_branches(found: Mapping[str, int]) -> bool:
+    return any(path.startswith(_BRANCH_REFS) for path in found)
+
+
+def _reclaimable(kept: Mapping[int, _Needed], found: Mapping[str, int]) -> int | None:
+    """Return how many bytes a clean-up can give back that leaves the ``kept`` versions."""
+    if _has_branches(found):
         return None
-    kept = [needed]
     versions = _version_files(found)
-    numbers = {dataset.version}
-    if any(path.startswith("_refs/") for path in found):
-        numbers.update(tag["version"] for tag in dataset.tags.list().values())
-        kept += [_needed_by(dataset.checkout_version(number)) for number in sorted(numbers - {dataset.version})]
-    files = {path for one in kept for path in one.files} | {versions[number] for number in numbers & versions.keys()}
-    folders = {folder for one in kept for folder in one.folders}
+    files = {path for one in kept.values() for path in one.files} | {
+        versions[one] for one in kept.keys() & versions.keys()
+    }
+    folders = {folder for one in kept.values() for folder in one.folders}
     # What a file of data keeps beside it, blobs that is, is in a folder of its name.
     folders |= {path.removesuffix(".lance") for path in files}
     return sum(size for path, size in _cleaned_up(found) if path not in files and _folder(path) not in folders)

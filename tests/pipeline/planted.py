@@ -301,6 +301,17 @@ class Catalog:
     def short_index(self) -> None:
         self._damaged("short-files", "indexed", lambda place: _cut(place, "_indices/*/*", 10))
 
+    def broken_tag(self) -> None:
+        """A tag whose version is gone, of a table that lacks a file as well."""
+        identifier, place = self.new()
+        lance.dataset(str(self.dataset(place, "rewritten"))).tags.create("keep", 1)
+        oldest = max((place / "_versions").glob("*.manifest"))
+        oldest.unlink()
+        max(place.glob("data/*.lance"), key=lambda path: path.stat().st_mtime_ns).unlink()
+        self.owned(identifier, place)
+        for rule in ("broken-tag", "missing-files"):
+            self.expect(rule, identifier)
+
     def without_versions(self) -> None:
         self._damaged("unversioned-data", "plain", lambda place: shutil.rmtree(place / "_versions"))
 
@@ -445,6 +456,7 @@ DEFECTS: tuple[Callable[[Catalog], None], ...] = (
     Catalog.short_data,
     Catalog.empty_deletions,
     Catalog.short_index,
+    Catalog.broken_tag,
     Catalog.without_versions,
     Catalog.crumbs,
     Catalog.rewritten,

@@ -121,6 +121,81 @@ def test_of_a_dataset_with_branches_nobody_says_what_can_be_given_back(place: Pa
     assert look(place).reclaimable is None
 
 
+def _version_file(place: Path, version: int) -> Path:
+    return place / "_versions" / f"{2**64 - 1 - version}.manifest"
+
+
+def _lose_version(place: Path) -> None:
+    _version_file(place, 2).unlink()
+
+
+def _damage_version(place: Path) -> None:
+    os.truncate(_version_file(place, 2), 5)
+
+
+def _damage_tag(place: Path) -> None:
+    (place / "_refs/tags/keep.json").write_text("{}")
+
+
+@pytest.mark.parametrize(
+    ("damage", "named"),
+    [
+        (_lose_version, "keep (version 2)"),
+        (_damage_version, "keep (version 2)"),
+        (_damage_tag, "keep"),
+    ],
+)
+@pytest.mark.parametrize("branched", [False, True])
+def test_a_tag_that_leads_nowhere_hides_nothing_else(
+    place: Path, damage: Callable[[Path], None], named: str, branched: bool
+) -> None:
+    dataset = lance.dataset(str(place))
+    dataset.tags.create("keep", 2)
+    dataset.tags.create("größe", dataset.version)
+    if branched:
+        dataset.create_branch("trial")
+    sound = look(place)
+    assert sound.broken_tags == ()
+    damage(place)
+    gone = max(place.glob("data/*.lance"), key=lambda path: path.stat().st_mtime)
+    gone.unlink()
+    found = look(place)
+    assert (found.broken_tags, found.missing) == ((named,), (str(gone.relative_to(place)),))
+    assert (found.problem, found.reclaimable is None, found.bytes > 0) == (None, branched, True)
+
+
+def test_a_tag_whose_version_lacks_files_leads_nowhere(place: Path) -> None:
+    lance.dataset(str(place)).tags.create("keep", 2)
+    lance.dataset(str(place)).optimize.compact_files()
+    assert look(place).broken_tags == ()
+    min(place.glob("data/*.lance"), key=lambda path: path.stat().st_mtime).unlink()
+    assert (look(place).broken_tags, look(place).missing) == (("keep (version 2)",), ())
+
+
+def test_a_tag_of_a_branch_leads_there(place: Path) -> None:
+    branch = lance.dataset(str(place)).create_branch("trial")
+    lance.write_dataset(rows(1), branch, mode="append")
+    lance.dataset(str(place)).tags.create("tried", ("trial", branch.latest_version))
+    assert look(place).broken_tags == ()
+    first(place, "tree/trial/_versions/*.manifest").unlink()
+    assert look(place).broken_tags != ()
+
+
+def test_a_tag_that_is_taken_away_meanwhile_leads_nowhere_wrong(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = lance.dataset(str(place))
+    dataset.tags.create("keep", 2)
+    real = inspection._listed
+
+    def listed(one: Any) -> dict[str, int]:
+        found = real(one)
+        if "_refs/tags/keep.json" in found:
+            lance.dataset(str(place)).tags.delete("keep")
+        return found
+
+    monkeypatch.setattr(inspection, "_listed", listed)
+    assert look(place).broken_tags == ()
+
+
 def test_a_clone_has_its_files_elsewhere(place: Path, tmp_path: Path) -> None:
     clone = tmp_path / "clone.lance"
     lance.dataset(str(place)).shallow_clone(str(clone), lance.dataset(str(place)).version)

@@ -21,6 +21,7 @@ from reconciler.pipeline.rules.places import (
 )
 from reconciler.pipeline.rules.rule import LIMITS, Limits, Rule
 from reconciler.pipeline.rules.stored import (
+    BROKEN_TAG,
     DANGLING,
     MISSING_FILES,
     NOT_LANCE,
@@ -52,6 +53,7 @@ RULES: Mapping[str, Rule] = {
         UNVERSIONED_DATA,
         MISSING_FILES,
         SHORT_FILES,
+        BROKEN_TAG,
         SHARED_LOCATION,
         NESTED_LOCATION,
         INDIRECT_LOCATION,

@@ -1,4 +1,4 @@
-"""Rules about what storage holds: dangling, not-lance, unversioned-data, missing-files, unreadable, stale, orphan."""
+"""Rules about what storage holds: entries without data, data without entries, lost files, old and unreadable data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ from reconciler.pipeline.records import Severity, Stored, TableRecord
 from reconciler.pipeline.rules.rule import Limits, Rule, Verdict
 from reconciler.state import StorageKind
 
-__all__ = ["DANGLING", "MISSING_FILES", "NOT_LANCE", "ORPHAN", "SHORT_FILES", "STALE", "UNREADABLE", "UNVERSIONED_DATA"]
+__all__ = [
+    "BROKEN_TAG",
+    "DANGLING",
+    "MISSING_FILES",
+    "NOT_LANCE",
+    "ORPHAN",
+    "SHORT_FILES",
+    "STALE",
+    "UNREADABLE",
+    "UNVERSIONED_DATA",
+]
 
 _MOST_NAMED = 3
 
@@ -174,6 +184,27 @@ SHORT_FILES = Rule(
     "upload that was cut short, or a full disk. Every query that needs them fails. Found by one listing of the table's "
     "files, which `--depth quick` leaves out.",
     _short_files,
+)
+
+
+def _broken_tag(record: TableRecord, _: Limits) -> Iterator[Verdict]:
+    files = record.stored.files if record.stored is not None else None
+    if files is not None and files.broken_tags:
+        yield Verdict(
+            f"{count(len(files.broken_tags), 'tag')} cannot be read: {_named(files.broken_tags)}",
+            "Restore the version and its files from a copy, before a clean-up removes what is left of it. Nobody needs "
+            "it? Then delete the tag: `lance.dataset(…).tags.delete(…)`.",
+        )
+
+
+BROKEN_TAG = Rule(
+    "broken-tag",
+    Severity.ERROR,
+    "A tag names a version that cannot be read",
+    "The version's file below `_versions` is missing or damaged, files that the version needs are missing or short, or "
+    "the tag's own file below `_refs/tags` is damaged. A query by the tag fails, and a clean-up no longer keeps what "
+    "is left of the version. Found by one listing of the table's files, which `--depth quick` leaves out.",
+    _broken_tag,
 )
 
 

@@ -218,7 +218,9 @@ def test_files_that_are_missing_or_short_are_named() -> None:
         "9 files of its latest version have fewer bytes than were written: data/0.lance, data/1.lance, data/2.lance "
         "and 6 more"
     )
-    assert {missing.severity, short.severity} == {Severity.ERROR}
+    tag = only(stored(files=Files(broken_tags=("keep (version 2)",))), "broken-tag")
+    assert "keep (version 2)" in tag.reason
+    assert {missing.severity, short.severity, tag.severity} == {Severity.ERROR}
 
 
 def test_files_that_cannot_be_listed_are_told() -> None:

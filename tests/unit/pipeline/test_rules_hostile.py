@@ -75,6 +75,7 @@ _stored = st.builds(
         versions=st.integers(0, 2**63),
         missing=_texts,
         short=_texts,
+        broken_tags=_texts,
         problem=st.none() | hostile_text,
     ),
 )
