@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from reconciler.display import printable
 from reconciler.errors import PlanFileError
 from reconciler.names import EVERYTHING, Identifier, address
 from reconciler.planner.entries import Action
 from reconciler.state import Capabilities, LiveNamespace, LiveTable, Snapshot
+
+if TYPE_CHECKING:
+    from reconciler.applier import JournalRecord
 
 __all__ = ["removed_blocks"]
 
@@ -18,22 +23,25 @@ _ANY = Capabilities()
 _HEAD = """\
 # What run {run} removed. Put these blocks back into the manifest, and apply.
 """
+_POSSIBLY = """\
+# Possibly removed, as the run did not learn how it ended: {addresses}
+"""
 _MOVED = """\
-# Of `moved`, take out the lines from {origins} first: they say that these names are old ones.
+# Of `moved`, take out the lines from {addresses} first: they say that these names are old ones.
 """
 
 
 def removed_blocks(path: Path) -> str:
     """Return the part of a manifest that asks for everything that the run with the journal at ``path`` removed.
 
-    Tables have their location, so that they are registered again where their data is. A sensitive value, which a
-    journal does not hold, is a placeholder or is named in a comment. A namespace that the run gave another name is not
-    removed.
+    What it may have removed, without learning how that ended, is there as well and named in a comment. Tables have
+    their location, so that they are registered again where their data is. A sensitive value, which a journal does not
+    hold, is a placeholder or is named in a comment. A namespace that the run gave another name is not removed.
 
     Raises:
         PlanFileError: the file is no journal, or one of a version that does not say enough; or nothing was removed.
     """
-    from reconciler.applier import Status, read_journal
+    from reconciler.applier import read_journal
     from reconciler.manifest.export import ExportCatalog, to_yaml
 
     record = read_journal(path)
@@ -44,18 +52,20 @@ def removed_blocks(path: Path) -> str:
     }
     namespaces: defaultdict[str, dict[Identifier, LiveNamespace]] = defaultdict(dict)
     tables: defaultdict[str, dict[Identifier, LiveTable]] = defaultdict(dict)
-    for position, outcome in sorted(record.outcomes.items()):
-        intent = record.intents.get(position)
-        if intent is None or outcome["action"] not in _REMOVALS or outcome["status"] != Status.DONE:
-            continue
+    possibly: list[str] = []
+    for intent, is_certain in _removals(record):
         before, names, catalog = intent.get("before"), intent.get("identifier"), intent.get("catalog")
         if not isinstance(before, dict) or not isinstance(names, list) or not isinstance(catalog, str):
             raise PlanFileError(f"{path}: what was removed is not in this journal, which an earlier lancens wrote")
         identifier = tuple(map(str, names))
-        if outcome["action"] == Action.DEREGISTER_TABLE:
+        if intent["action"] != Action.DROP_NAMESPACE:
             tables[catalog][identifier] = LiveTable(identifier, str(before.get("location", "")), before["properties"])
-        elif outcome["address"] not in moved:
+        elif intent["address"] not in moved:
             namespaces[catalog][identifier] = LiveNamespace(identifier, before["properties"])
+        else:
+            continue
+        if not is_certain:
+            possibly.append(intent["address"])
     catalogs = sorted({*namespaces, *tables})
     if not catalogs:
         raise PlanFileError(f"{path}: this run removed nothing")
@@ -72,6 +82,28 @@ def removed_blocks(path: Path) -> str:
         for identifier in gone
         for depth in range(1, len(identifier))
     )
-    lines = sorted(moved.intersection(above))
-    head = _HEAD.format(run=path.stem) + (_MOVED.format(origins=", ".join(map(printable, lines))) if lines else "")
-    return head + text[text.index("catalogs:") :]
+    comments = ((_POSSIBLY, possibly), (_MOVED, sorted(moved.intersection(above))))
+    said = (form.format(addresses=", ".join(map(printable, named))) for form, named in comments if named)
+    return _HEAD.format(run=path.stem) + "".join(said) + text[text.index("catalogs:") :]
+
+
+def _removals(record: JournalRecord) -> Iterator[tuple[Mapping[str, Any], bool]]:
+    """Yield the intents that removed an entry, or may have, and whether that is certain.
+
+    A replacement removes an entry before it makes the new one.
+    """
+    from reconciler.applier import Status
+
+    for position, intent in sorted(record.intents.items()):
+        if "before" in intent and intent["before"] is None:
+            continue  # there was no entry
+        is_removal = intent["action"] in _REMOVALS
+        outcome = record.outcomes.get(position)
+        status = None if outcome is None else Status(outcome["status"])
+        # A removal that is sent again finds nothing where the first request was carried out.
+        if (is_removal and status is Status.ALREADY) or (
+            (is_removal or intent.get("replace")) and status in (None, Status.FAILED)
+        ):
+            yield intent, False
+        elif is_removal and status is Status.DONE:
+            yield intent, True

@@ -6,12 +6,17 @@ import json
 import re
 from html import unescape
 from pathlib import Path
+from unittest.mock import ANY
 
 import lance
 import pyarrow as pa
 import pytest
 
 import reconciler
+from reconciler.backends.dir import DirBackend
+from reconciler.errors import ServiceUnavailableError
+from reconciler.names import Identifier
+from reconciler.state import LiveTable
 from tests.cli.running import lancens
 
 HEAD = "version: 1\nname: shop\ncatalogs:\n  lake:\n    impl: dir\n    config: {root: ./lake}\n"
@@ -84,6 +89,35 @@ def test_runs_are_listed_and_what_one_removed_comes_back(
     assert [(change.action.value, change.address) for change in plan.changes] == [("register-table", "lake/a b/t")]
     nothing = lancens(capsys, "show", oldest.split()[0], "--manifest")
     assert (nothing.code, "this run removed nothing" in nothing.err) == (1, True)
+
+
+@pytest.mark.parametrize("ending", ["killed", "lost answer", "second try"])
+def test_what_a_run_may_have_removed_comes_back_too(
+    shop: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    """The entry is gone, and the run was killed before the outcome, or never learnt it from the service."""
+    remove = DirBackend.remove_table
+
+    def removed(self: DirBackend, table_id: Identifier) -> LiveTable:
+        gone = remove(self, table_id)
+        if ending == "lost answer":
+            raise ServiceUnavailableError("the connection broke off")
+        return remove(self, table_id) if ending == "second try" else gone
+
+    monkeypatch.setattr(DirBackend, "remove_table", removed)
+    assert lancens(capsys, "apply", "--auto-approve").code == (1 if ending == "lost answer" else 0)
+    run = lancens(capsys, "runs").out.split()[0]
+    journal = Path(f".lancens/{run}.jsonl")
+    if ending == "killed":
+        journal.write_text("".join(line for line in journal.open() if '"entry": "outcome"' not in line))
+    blocks = lancens(capsys, "show", run, "--manifest")
+    assert (blocks.code, re.findall("(?m)^# Possibly removed.*lake/a b/t$", blocks.out)) == (0, [ANY])
+    [variable] = re.findall(r"\$\{env:(\w+)\}", blocks.out)
+    monkeypatch.setenv(variable, "s3cret-value")
+    Path("back.yaml").write_text(blocks.out)
+    shop.write_text(shop.read_text().replace("name: shop", "name: shop\ninclude: [back.yaml]"))
+    plan = reconciler.plan(reconciler.load(shop))
+    assert [(change.action.value, change.address) for change in plan.changes] == [("register-table", "lake/a b/t")]
 
 
 def test_what_was_moved_is_told_and_not_taken_for_removed(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
