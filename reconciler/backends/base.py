@@ -289,6 +289,10 @@ class Backend(ABC):
         """
         return None
 
+    def identifier_at(self, path: Sequence[str]) -> Identifier:
+        """Return which table goes to ``path`` below a root, the inverse of :meth:`default_location` (optional)."""
+        return (*path[:-1], path[-1].removesuffix(_SUFFIX))
+
     def direct_location(self, identifier: Identifier) -> str | None:
         """Return where a table goes that is made through an operation and names no location (optional).
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -10,17 +9,13 @@ from typing import TYPE_CHECKING
 from reconciler import locations, storage
 from reconciler.concurrency import in_parallel
 from reconciler.limits import folded, name_problem, table_depth_problem
-from reconciler.names import DELIMITER, Identifier
+from reconciler.names import Identifier
 from reconciler.state import LiveTable, Snapshot
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
 
 __all__ = ["Found", "find_unregistered"]
-
-_SUFFIX = ".lance"
-# Where a directory catalog puts a table in a namespace: `1f2e3d4c_features$users`.
-_NESTED = re.compile(r"[0-9a-f]{8}_(.+)", re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -67,12 +62,8 @@ def _datasets(root: str, options: Mapping[str, str], claimed: Collection[str], p
 def _name(backend: Backend, root: str, place: str, live: Snapshot, found: Found) -> None:
     """Add a dataset to ``found``, under the name that its place suggests."""
     path = locations.normalise(place).removeprefix(locations.normalise(root)).strip("/") or root.rpartition("/")[2]
-    names = path.split("/")
-    nested = _NESTED.fullmatch(names[-1])
-    if backend.is_its_root and nested is not None and DELIMITER in nested[1]:
-        names = nested[1].split(DELIMITER)
     capabilities = backend.capabilities
-    names = [folded(capabilities, name) for name in (*names[:-1], names[-1].removesuffix(_SUFFIX))]
+    names = [folded(capabilities, name) for name in backend.identifier_at(path.split("/"))]
     reason = next((problem for name in names if (problem := name_problem(capabilities, name)) is not None), None)
     if reason is None:
         depth = table_depth_problem(capabilities, len(names) - 1)

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Self, TypeVar
@@ -43,6 +44,9 @@ from reconciler.state import Capabilities, LiveNamespace, LiveTable, LocationPol
 __all__ = ["DirBackend", "DirConfig"]
 
 LiveT = TypeVar("LiveT", LiveNamespace, LiveTable)
+
+# The directory of a table in a namespace, such as `1f2e3d4c_features$users`.
+_NESTED = re.compile(r"[0-9a-f]{8}_(.*\$.*)", re.DOTALL)
 
 
 class DirConfig(BackendConfig):
@@ -358,6 +362,11 @@ class DirBackend(Backend):
             return listed.location if listed else self._places.location(identifier[0] + SUFFIX)
         text = join(identifier)
         return self._places.location(f"{hashlib.sha256(text.encode()).hexdigest()[:8]}_{text}")
+
+    def identifier_at(self, path: Sequence[str]) -> Identifier:
+        """Return which table goes to ``path``; one in a namespace has the whole identifier in its last part."""
+        nested = _NESTED.fullmatch(path[-1])
+        return super().identifier_at(path if nested is None else nested[1].split(DELIMITER))
 
     def fresh_location(self, identifier: Identifier, taken: str) -> str:
         """Return a place beside the default one; a table under the root has none, for it is named by its directory."""

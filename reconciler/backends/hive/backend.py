@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from reconciler import locations
 from reconciler.backends.base import Backend
@@ -57,6 +57,8 @@ class HiveBackend(Backend):
     config_model = HiveConfig
     config: HiveConfig
     reads_by_name = True
+    _warehouse: ClassVar[Identifier] = ()
+    """The namespace whose databases have their directories directly under ``root``."""
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
@@ -261,6 +263,14 @@ class HiveBackend(Backend):
     def default_location(self, identifier: Identifier) -> str | None:
         """Return the table's place in its database's directory under ``root``; None without ``root``."""
         return None if self.config.root is None else self._place(self.config.root, identifier)
+
+    def identifier_at(self, path: Sequence[str]) -> Identifier:
+        """Return which table goes to ``path``; Hive puts those of ``default`` directly under its warehouse."""
+        *above, table = super().identifier_at(path)
+        above = above or [f"{DEFAULT_DATABASE}.db"]
+        if len(above) == 1 and above[0].endswith(".db"):
+            above = [*self._warehouse, *above]
+        return (*above[:-1], above[-1].removesuffix(".db"), table)
 
     def direct_location(self, identifier: Identifier) -> str:
         """Return where a table made directly goes: under the current directory where there is no ``root``."""

@@ -47,6 +47,7 @@ class Hive3Backend(HiveBackend):
         lost_on_move="its grants and statistics",
         safeguard=SAFEGUARD,
     )
+    _warehouse = (DEFAULT_CATALOG,)
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
