@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from reconciler import locations
 from reconciler.errors import (
+    ConcurrentModificationError,
     InvalidInputError,
     InvalidTableStateError,
     TableAlreadyExistsError,
@@ -161,6 +162,7 @@ def relax_columns(location: str, names: Iterable[str], options: Mapping[str, str
 
     Raises:
         TableSchemaValidationError: a column is not there.
+        ConcurrentModificationError: another writer has changed the dataset meanwhile.
         InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: see :func:`describe`.
     """
     with translated(location, options):
@@ -172,4 +174,12 @@ def relax_columns(location: str, names: Iterable[str], options: Mapping[str, str
             raise TableSchemaValidationError(f"{locations.redact(location)} has no column `{gone[0]}`")
         required = [name for name in wanted if not nullable[name]]
         if required:
-            dataset.alter_columns(*({"path": name, "nullable": True} for name in required))
+            try:
+                dataset.alter_columns(*({"path": name, "nullable": True} for name in required))
+            except OSError:
+                # pylance 14 reports a conflict of `alter_columns`, unlike one of `add_columns`, without a type.
+                if open_dataset(location, options).version == dataset.version:
+                    raise
+                raise ConcurrentModificationError(
+                    f"{locations.redact(location)}: another writer has changed the dataset meanwhile"
+                ) from None

@@ -8,10 +8,11 @@ import json
 import re
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -20,6 +21,7 @@ import pytest
 from reconciler import locations, storage
 from reconciler.arrow_types import to_arrow_schema
 from reconciler.errors import (
+    ConcurrentModificationError,
     InternalError,
     InvalidInputError,
     InvalidTableStateError,
@@ -32,6 +34,7 @@ from reconciler.errors import (
     TableVersionNotFoundError,
 )
 from reconciler.state import Column, Schema, Storage, StorageKind
+from reconciler.storage import writing
 
 SCHEMA: Schema = (
     Column("id", "int64", nullable=False),
@@ -452,6 +455,41 @@ def test_columns_may_be_null_without_touching_data(tmp_path: Path) -> None:
     assert lance.dataset(place).version == 2
     with pytest.raises(TableSchemaValidationError, match="has no column `gone`"):
         storage.relax_columns(str(place), ["id", "gone"], {})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda place: storage.relax_columns(place, ["id"], {}),
+        lambda place: storage.add_columns(place, [Column("n", "int8")], {}),
+        lambda place: storage.compute_columns(place, {"n": "id + 1"}, {}),
+    ],
+    ids=["relax", "add", "compute"],
+)
+@pytest.mark.parametrize("mode", ["append", "overwrite", "evolve"])
+def test_a_commit_that_another_writer_forestalls_is_a_conflict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[str], object], mode: str
+) -> None:
+    place, opened = str(tmp_path / "a.lance"), writing.open_dataset
+    rows = pa.table([[1]], schema=to_arrow_schema((Column("id", "int64", nullable=False),)))
+    lance.write_dataset(rows, place)
+
+    def and_another_commits(location: str, options: Mapping[str, str]) -> Any:
+        monkeypatch.undo()
+        dataset = opened(location, options)
+        if mode == "evolve":
+            lance.dataset(place).add_columns(pa.schema([pa.field("other", pa.int8())]))
+        else:
+            lance.write_dataset(rows, place, mode=mode)
+        return dataset
+
+    monkeypatch.setattr(writing, "open_dataset", and_another_commits)
+    try:
+        change(place)
+    except ConcurrentModificationError:
+        assert lance.dataset(place).version == 2
+    else:
+        assert (mode, lance.dataset(place).version) == ("append", 3), "letting columns be null goes with an append"
 
 
 def test_the_memory_of_this_process_can_hold_datasets() -> None:
