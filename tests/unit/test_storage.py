@@ -34,7 +34,6 @@ from reconciler.errors import (
     TableVersionNotFoundError,
 )
 from reconciler.state import Column, Schema, Storage, StorageKind
-from reconciler.storage import writing
 
 SCHEMA: Schema = (
     Column("id", "int64", nullable=False),
@@ -470,7 +469,7 @@ def test_columns_may_be_null_without_touching_data(tmp_path: Path) -> None:
 def test_a_commit_that_another_writer_forestalls_is_a_conflict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[str], object], mode: str
 ) -> None:
-    place, opened = str(tmp_path / "a.lance"), writing.open_dataset
+    place, opened = str(tmp_path / "a.lance"), storage.open_dataset
     rows = pa.table([[1]], schema=to_arrow_schema((Column("id", "int64", nullable=False),)))
     lance.write_dataset(rows, place)
 
@@ -483,7 +482,7 @@ def test_a_commit_that_another_writer_forestalls_is_a_conflict(
             lance.write_dataset(rows, place, mode=mode)
         return dataset
 
-    monkeypatch.setattr(writing, "open_dataset", and_another_commits)
+    monkeypatch.setattr("reconciler.storage.writing.open_dataset", and_another_commits)
     try:
         change(place)
     except ConcurrentModificationError:
