@@ -79,8 +79,8 @@ def command(
     check_impl(impl, config, manifests)
     try:
         from reconciler.server import Address, Settings, TokenFile, Tokens, make_app, run
-        from reconciler.server.connections import room
         from reconciler.server.logs import log_to_stderr
+        from reconciler.server.settings import room
     except ImportError as error:
         raise MissingExtraError("`lancens serve`", "server") from error
 
@@ -101,7 +101,7 @@ def command(
     with _opened(impl, config, manifests, variables, places) as catalogs:
         log_to_stderr()
         app = make_app(catalogs, settings)
-        run(app, address, settings, grace_seconds=grace, started=click.echo)
+        run(app, address, grace_seconds=grace, started=click.echo)
     if app.state.workers.active:  # Python would wait for calls that hang, until whoever stops this loses patience
         sys.stdout.flush()
         os._exit(0)

@@ -7,7 +7,6 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
-import anyio
 from lance_namespace import ListNamespacesRequest
 from lance_namespace.errors import ErrorCode, LanceNamespaceError
 from starlette.applications import Starlette
@@ -63,7 +62,7 @@ class _Server:
         self._metrics = metrics
         self._workers = workers
         self._document = JSONResponse(openapi.document(OPERATIONS, with_tokens=bool(settings.tokens)))
-        self._asking = anyio.Lock()
+        self._asking = asyncio.Lock()
         self._asked_until = 0.0
         self._is_ready = False
 
@@ -110,7 +109,7 @@ class _Server:
         return answer
 
     async def _answer(self, operation: Operation, request: Request) -> Response:
-        with anyio.fail_after(self._settings.timeout_seconds):
+        async with asyncio.timeout(self._settings.timeout_seconds):
             body = await self._body(request)
             return await self._workers.run(partial(self._work, operation, request, body))
 
@@ -125,7 +124,8 @@ class _Server:
         said = f"not done within {self._settings.timeout_seconds:g} s"
         if getattr(request.state, "has_begun", False):
             return _noted(request, ErrorCode.SERVICE_UNAVAILABLE, said)
-        return _noted(request, ErrorCode.SERVICE_UNAVAILABLE, f"{said}: its turn never came, try again", TRY_AGAIN)
+        headers = {**TRY_AGAIN, "Connection": "close"}  # the rest of its body may still be on the way
+        return _noted(request, ErrorCode.SERVICE_UNAVAILABLE, f"{said}: its turn never came, try again", headers)
 
     async def _body(self, request: Request) -> bytes:
         """Return the body, of whatever length is announced, up to the longest there may be."""
@@ -147,7 +147,7 @@ class _Server:
     async def _list_operations(self, request: Request) -> Response:
         request.state.operation = "ListOperations"
         try:
-            with anyio.fail_after(self._settings.timeout_seconds):
+            async with asyncio.timeout(self._settings.timeout_seconds):
                 return Json({"operations": await self._workers.run(partial(offered, self._catalogs.namespaces))})
         except LanceNamespaceError as error:
             return _noted(request, error.code, self._catalogs.without_secrets(str(error)))
@@ -172,7 +172,7 @@ class _Server:
 
     async def _catalogs_answer(self) -> bool:
         try:
-            with anyio.fail_after(self._settings.timeout_seconds):
+            async with asyncio.timeout(self._settings.timeout_seconds):
                 await self._workers.run(self._ask_all)
         except (LanceNamespaceError, TimeoutError) as error:
             text = self._catalogs.without_secrets(str(error)) or "no answer in time"

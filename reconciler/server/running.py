@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-import math
 import signal
 import socket
 from collections.abc import Callable, Collection, Iterator
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING
 from starlette.types import ASGIApp
 
 from reconciler.errors import ConfigError
-from reconciler.server.settings import Settings
 
 if TYPE_CHECKING:
     import uvicorn
@@ -22,8 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["Address", "listener_config", "run"]
 
 _LARGEST_HEAD = 64 * 1024
-_ANSWER_SECONDS = 30
-"""How long a client may take over an answer."""
+_BACKLOG = 128
+"""How many connections are accepted at a time; where files run out, asyncio 3.11 logs a failure for each of them."""
+_IDLE_SECONDS = 30
+"""How long a connection stays open without a next request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,31 +56,26 @@ class Address:
         return frozenset({*own, *(name.lower() for name in given)}) or None
 
 
-def listener_config(app: ASGIApp, settings: Settings, grace_seconds: float = 0) -> uvicorn.Config:
-    """Return how uvicorn serves ``app``: with an end to every wait, and room for a health check at any time."""
+def listener_config(app: ASGIApp, grace_seconds: float = 0) -> uvicorn.Config:
+    """Return how uvicorn serves ``app``; a reverse proxy bounds how long a client may take to send and to read."""
     import uvicorn
 
-    from reconciler.server.connections import BACKLOG, Waits, protocol
-
-    waits = Waits(settings.head_seconds, settings.idle_seconds, settings.timeout_seconds + _ANSWER_SECONDS)
     return uvicorn.Config(
         app,
-        http=protocol(waits, settings.max_requests),
+        http="h11",
         log_config=None,
         access_log=False,
         lifespan="off",
         server_header=False,
-        backlog=BACKLOG,
-        timeout_keep_alive=math.ceil(settings.idle_seconds),
+        backlog=_BACKLOG,
+        timeout_keep_alive=_IDLE_SECONDS,
         timeout_graceful_shutdown=int(grace_seconds),
         h11_max_incomplete_event_size=_LARGEST_HEAD,
         ws="none",
     )
 
 
-def run(
-    app: ASGIApp, address: Address, settings: Settings, *, grace_seconds: float, started: Callable[[str], None]
-) -> None:
+def run(app: ASGIApp, address: Address, *, grace_seconds: float, started: Callable[[str], None]) -> None:
     """Serve ``app`` until SIGINT or SIGTERM; requests that have begun get ``grace_seconds`` to end.
 
     ``started`` is called with the server's URL once it listens. A second signal ends it at once.
@@ -91,7 +86,7 @@ def run(
     import uvicorn
 
     with _listening(address) as listener:
-        config = listener_config(app, settings, grace_seconds)
+        config = listener_config(app, grace_seconds)
         started(address.url(listener.getsockname()[1]))
         with _stopped_is_done():
             uvicorn.Server(config).run(sockets=[listener])

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 
 from reconciler.server.tokens import Tokens
 
-__all__ = ["Settings"]
+__all__ = ["Settings", "room"]
 
 MIB = 1024 * 1024
-MOST_REQUESTS = 2048
-"""How many requests are taken at once, each on a connection of its own."""
+_MOST_REQUESTS = 2048
+_OWN_FILES = 64
+_MOST_FILES = 65_536
+
+
+def room() -> int:
+    """Return how many requests can be taken at once, after raising the limit on open files to what it may be.
+
+    The connection of each request takes one of the files that this process may open.
+    """
+    with contextlib.suppress(ImportError):  # Windows has no such limit
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+        if soft != resource.RLIM_INFINITY:
+            return max(16, min(_MOST_REQUESTS, soft - _OWN_FILES))
+    return _MOST_REQUESTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,8 +40,7 @@ class Settings:
     ``max_body_bytes``: the longest body; ``timeout_seconds``: how long a request may take from its first byte to the
     catalog's answer; ``workers``: how many requests work on catalogs at once, the others wait for their turn;
     ``ready_seconds``: for how long an answer about readiness holds, so that nobody asks the catalogs in a loop;
-    ``hosts``: the names this server goes by, None for any; ``head_seconds``, ``idle_seconds``: how long a connection
-    may take over the head of a request, and stay without one; ``max_requests``: how many there are at once, the others
+    ``hosts``: the names this server goes by, None for any; ``max_requests``: how many there are at once, the others
     are told to come again.
     """
 
@@ -30,7 +49,5 @@ class Settings:
     timeout_seconds: float = 60.0
     workers: int = 32
     ready_seconds: float = 5.0
-    head_seconds: float = 10.0
-    idle_seconds: float = 30.0
-    max_requests: int = MOST_REQUESTS
+    max_requests: int = _MOST_REQUESTS
     hosts: frozenset[str] | None = None

@@ -12,9 +12,16 @@ __all__ = ["resident_kilobytes", "started"]
 
 
 @contextmanager
-def started(*arguments: str | Path, folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Run ``lancens serve`` on a free port; yields the process and its address. Its log is ``serve.log``."""
+def started(
+    *arguments: str | Path, folder: Path, files: int | None = None
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run ``lancens serve`` on a free port; yields the process and its address. Its log is ``serve.log``.
+
+    ``files`` is the soft limit on open files that it starts with.
+    """
     command = [sys.executable, "-c", "from reconciler.cli import main; main()", "serve", "--port", "0"]
+    if files is not None:
+        command = ["bash", "-c", f'ulimit -Sn {files}; exec "$@"', "bash", *command]
     with (folder / "serve.log").open("w") as log:
         process = subprocess.Popen(
             [*command, *map(str, arguments)], stdout=subprocess.PIPE, stderr=log, text=True, cwd=folder

@@ -7,6 +7,7 @@ import ssl
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import urllib3
 from reconciler.backends.memory import MemoryBackend
 from reconciler.server import Address, Settings, Tokens
 from reconciler.server.catalogs import OneCatalog
-from tests.server.client import Reply
+from tests.server.client import Api, Reply
 from tests.servers.lance_rest import served
 from tests.servers.require import tool
 
@@ -32,9 +33,10 @@ def _free_port() -> int:
 
 
 class Proxied:
-    """What a client gets that comes through the proxy."""
+    """What a client gets that comes through the proxy; ``behind`` is the server's own address."""
 
-    def __init__(self, port: int, certificate: Path) -> None:
+    def __init__(self, port: int, certificate: Path, behind: str) -> None:
+        self.port, self.behind = port, behind
         self._pool = urllib3.HTTPSConnectionPool(
             "127.0.0.1",
             port,
@@ -49,6 +51,21 @@ class Proxied:
     def __call__(self, method: str, path: str, **headers: str) -> Reply:
         sent = {"Host": NAME, **{name.replace("_", "-"): value for name, value in headers.items()}}
         return Reply(self._pool.urlopen(method, path, headers=sent))
+
+    def begin(self, head: str) -> ssl.SSLSocket:
+        """Return a connection of its own on which ``head`` was sent."""
+        context = ssl._create_unverified_context()  # noqa: S323 - of this test alone
+        connection = context.wrap_socket(socket.create_connection(("127.0.0.1", self.port), timeout=30))
+        connection.sendall(f"{head}\r\nHost: {NAME}\r\n".encode())
+        return connection
+
+    def begin_body(self) -> ssl.SSLSocket:
+        """Return a connection whose request nginx has begun to read the body of."""
+        connection = self.begin("POST /ListTables HTTP/1.1")
+        connection.sendall(b"Content-Length: 100\r\nExpect: 100-continue\r\n\r\n")
+        assert b"100 Continue" in connection.recv(100)
+        connection.sendall(b"{")
+        return connection
 
 
 @pytest.fixture
@@ -69,6 +86,8 @@ def nginx(tmp_path: Path) -> Iterator[Proxied]:
             ("listen 443 ssl", f"listen 127.0.0.1:{port} ssl"),
             ("/etc/nginx/tls/catalogs.crt", str(certificate)),
             ("/etc/nginx/tls/catalogs.key", str(key)),
+            ("client_header_timeout 10s", "client_header_timeout 1s"),
+            ("limit_conn lancens_connections 100", "limit_conn lancens_connections 60"),
         ):
             assert theirs in text
             text = text.replace(theirs, ours)
@@ -85,7 +104,7 @@ def nginx(tmp_path: Path) -> Iterator[Proxied]:
         )
         try:
             _wait_for(port, process)
-            yield Proxied(port, certificate)
+            yield Proxied(port, certificate, url)
         finally:
             process.terminate()
             process.wait()
@@ -125,12 +144,34 @@ def test_a_client_that_asks_too_often_is_told_so(nginx: Proxied) -> None:
     assert set(replies) == {200, 429}
 
 
+def test_heads_that_never_end_are_cut_off_and_keep_nobody_out(nginx: Proxied) -> None:
+    with ExitStack() as stack:
+        slow = [stack.enter_context(nginx.begin("GET /healthz HTTP/1.1")) for _ in range(100)]
+        assert nginx("GET", "/healthz").status == 200
+        assert {connection.recv(1) for connection in slow} == {b""}
+
+
+def test_bodies_that_never_end_do_not_reach_the_server(nginx: Proxied) -> None:
+    with ExitStack() as stack:
+        for _ in range(50):
+            stack.enter_context(nginx.begin_body())
+        assert nginx("GET", "/healthz").status == 200
+        assert "lancens_requests_in_flight 1.0" in Api(nginx.behind, TOKEN)("GET", "/metrics").text
+
+
+def test_a_client_with_too_many_connections_is_told_so(nginx: Proxied) -> None:
+    with ExitStack() as stack:
+        for _ in range(60):
+            stack.enter_context(nginx.begin_body())
+        assert nginx("GET", "/healthz").status == 429
+
+
 def test_a_plain_connection_is_not_served(nginx: Proxied) -> None:
-    plain = urllib3.HTTPConnectionPool("127.0.0.1", nginx._pool.port, retries=False, timeout=30)
+    plain = urllib3.HTTPConnectionPool("127.0.0.1", nginx.port, retries=False, timeout=30)
     assert plain.urlopen("GET", "/healthz").status == 400
     with pytest.raises(urllib3.exceptions.SSLError):
         urllib3.HTTPSConnectionPool(
-            "127.0.0.1", nginx._pool.port, retries=False, ssl_context=_old(), assert_hostname=False
+            "127.0.0.1", nginx.port, retries=False, ssl_context=_old(), assert_hostname=False
         ).urlopen("GET", "/healthz")
 
 

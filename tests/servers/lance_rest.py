@@ -46,7 +46,7 @@ class _Server(uvicorn.Server):
 @contextmanager
 def served(catalogs: Catalogs, settings: Settings | None = None) -> Iterator[str]:
     """Yield the URL of lancens' own server over ``catalogs``, in this process."""
-    config = listener_config(make_app(catalogs, settings), settings or Settings())
+    config = listener_config(make_app(catalogs, settings))
     config.port = 0
     server = _Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
