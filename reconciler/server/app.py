@@ -73,7 +73,7 @@ class _Server:
             Route("/readyz", self._ready, methods=["GET"]),
             Route("/metrics", self._measured, methods=["GET"]),
             Route("/openapi.json", self._described, methods=["GET"]),
-            Route("/ListOperations", self._list_operations, methods=["POST"]),
+            Route("/ListOperations", self._guarded("ListOperations", self._list_operations), methods=["POST"]),
         ]
         named = {operation.name: operation for operation in OPERATIONS}
         for operation in OPERATIONS:
@@ -87,12 +87,22 @@ class _Server:
         return found
 
     def _endpoint(self, operation: Operation) -> Endpoint:
-        async def answer(request: Request) -> Response:
-            request.state.operation = operation.name
+        async def work(request: Request) -> Response:
             if operation.writes and request.state.access is not Access.WRITE:
                 return _noted(request, ErrorCode.PERMISSION_DENIED, "this token may read only")
+            body = await self._body(request)
+            return await self._workers.run(partial(self._work, operation, request, body))
+
+        return self._guarded(operation.name, work)
+
+    def _guarded(self, name: str, work: Endpoint) -> Endpoint:
+        """Return ``work`` within its time, with an answer for every error of it."""
+
+        async def answer(request: Request) -> Response:
+            request.state.operation = name
             try:
-                return await self._answer(operation, request)
+                async with asyncio.timeout(self._settings.timeout_seconds):
+                    return await work(request)
             except LanceNamespaceError as error:
                 return _noted(request, error.code, self._catalogs.without_secrets(str(error)))
             except TimeoutError:
@@ -104,14 +114,10 @@ class _Server:
             except HTTPException:
                 raise
             except Exception:  # noqa: BLE001 - the edge: what nobody foresaw is an answer, and a line in the log
-                return _unforeseen(request)
+                logger.exception("unforeseen error", extra={"fields": {"operation": name}})
+                return _noted(request, ErrorCode.INTERNAL, "the server failed; its log says where")
 
         return answer
-
-    async def _answer(self, operation: Operation, request: Request) -> Response:
-        async with asyncio.timeout(self._settings.timeout_seconds):
-            body = await self._body(request)
-            return await self._workers.run(partial(self._work, operation, request, body))
 
     def _work(self, operation: Operation, request: Request, body: bytes) -> Response:
         """Read the request, ask the catalog, write the answer: in a thread, where no other request waits for it."""
@@ -144,17 +150,8 @@ class _Server:
             raise HTTPException(413, f"the body is longer than {limit} bytes", {"Connection": "close"})
         return b"".join(chunks)
 
-    async def _list_operations(self, request: Request) -> Response:
-        request.state.operation = "ListOperations"
-        try:
-            async with asyncio.timeout(self._settings.timeout_seconds):
-                return Json({"operations": await self._workers.run(partial(offered, self._catalogs.namespaces))})
-        except LanceNamespaceError as error:
-            return _noted(request, error.code, self._catalogs.without_secrets(str(error)))
-        except TimeoutError:
-            return self._too_late(request)
-        except Exception:  # noqa: BLE001 - the edge, as for any other operation
-            return _unforeseen(request)
+    async def _list_operations(self, _request: Request) -> Response:
+        return Json({"operations": await self._workers.run(partial(offered, self._catalogs.namespaces))})
 
     async def _health(self, request: Request) -> Response:
         request.state.operation = "probe"
@@ -200,12 +197,6 @@ def _noted(request: Request, code: ErrorCode, message: str, headers: Mapping[str
     """Return a refusal whose code is in the log as well."""
     request.state.code = int(code)
     return refusal(code, message, headers=headers)
-
-
-def _unforeseen(request: Request) -> Response:
-    """Return the answer where an error came that nobody foresaw, which goes to the log."""
-    logger.exception("unforeseen error", extra={"fields": {"operation": request.state.operation}})
-    return _noted(request, ErrorCode.INTERNAL, "the server failed; its log says where")
 
 
 async def _unsupported(_request: Request) -> Response:

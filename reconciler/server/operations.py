@@ -2,58 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
+import lance_namespace
 from lance_namespace import (
-    AlterTableAddColumnsRequest,
-    AlterTableAddColumnsResponse,
     CountTableRowsRequest,
-    CreateNamespaceRequest,
-    CreateNamespaceResponse,
     CreateTableRequest,
-    CreateTableResponse,
     DeclareTableRequest,
     DeclareTableResponse,
-    DeregisterTableRequest,
-    DeregisterTableResponse,
-    DescribeNamespaceRequest,
     DescribeNamespaceResponse,
-    DescribeTableIndexStatsRequest,
-    DescribeTableIndexStatsResponse,
     DescribeTableRequest,
     DescribeTableResponse,
-    DescribeTableVersionRequest,
-    DescribeTableVersionResponse,
-    DropNamespaceRequest,
-    DropNamespaceResponse,
-    DropTableRequest,
-    DropTableResponse,
-    GetTableStatsRequest,
-    GetTableStatsResponse,
-    GetTableTagVersionRequest,
-    GetTableTagVersionResponse,
-    ListNamespacesRequest,
-    ListNamespacesResponse,
-    ListTableBranchesRequest,
-    ListTableBranchesResponse,
-    ListTableIndicesRequest,
-    ListTableIndicesResponse,
     ListTablesRequest,
     ListTablesResponse,
-    ListTableTagsRequest,
-    ListTableTagsResponse,
-    ListTableVersionsRequest,
-    ListTableVersionsResponse,
-    NamespaceExistsRequest,
-    NamespaceExistsResponse,
     RegisterTableRequest,
-    RegisterTableResponse,
-    RenameTableRequest,
-    RenameTableResponse,
-    TableExistsRequest,
-    TableExistsResponse,
 )
 from lance_namespace.errors import InvalidInputError
 from pydantic import BaseModel, ConfigDict, Field, RootModel, StrictStr
@@ -64,7 +29,9 @@ from reconciler.state import PropertyChanges
 
 __all__ = ["ALIASES", "OPERATIONS", "REFUSED", "Operation", "offered"]
 
-RequestT = TypeVar("RequestT", bound=BaseModel)
+Run = Callable[[ServedNamespace, Any, bytes], BaseModel]
+
+_READS = re.compile(r"(List|Describe|Get|Count)\w+|\w+Exists")
 
 
 class AlterNamespaceRequest(BaseModel):
@@ -107,14 +74,22 @@ class Operation:
     path: str | None
     request: type[BaseModel]
     response: type[BaseModel]
-    run: Callable[[ServedNamespace, Any, bytes], BaseModel]
-    writes: bool = False
-    takes_data: bool = False
+    run: Run
+
+    @property
+    def writes(self) -> bool:
+        """Whether it takes a token that may write: any that is not known to only read does."""
+        return _READS.fullmatch(self.name) is None
+
+    @property
+    def takes_data(self) -> bool:
+        """Whether the body is a stream of rows, not JSON."""
+        return self.name == "CreateTable"
 
     @property
     def names_a_table(self) -> bool:
         """Whether the identifier is that of a table, not of a namespace."""
-        return self.name == "AlterTable" or (self.path is not None and self.path.startswith(_TABLE))
+        return self.name == "AlterTable" or (self.path is not None and self.path.startswith("/v1/table/{id}"))
 
 
 def _alter_namespace(namespace: ServedNamespace, request: AlterNamespaceRequest, _data: bytes) -> BaseModel:
@@ -162,284 +137,80 @@ def _count_table_rows(namespace: ServedNamespace, request: CountTableRowsRequest
     return RowCount(namespace.count_table_rows(request).count or 0)
 
 
-def _plain(
-    method: Callable[[ServedNamespace, RequestT], BaseModel],
-) -> Callable[[ServedNamespace, RequestT, bytes], BaseModel]:
-    def run(namespace: ServedNamespace, request: RequestT, _data: bytes) -> BaseModel:
-        return method(namespace, request)
+_RUN: Mapping[str, Run] = {
+    "AlterNamespace": _alter_namespace,
+    "AlterTable": _alter_table,
+    "CountTableRows": _count_table_rows,
+    "CreateEmptyTable": _declare_table,
+    "CreateTable": _create_table,
+    "DeclareTable": _declare_table,
+    "DescribeTable": _describe_table,
+    "RegisterTable": _register_table,
+}
+"""What is asked of a catalog where that is more than the method of the operation's name."""
 
-    return run
+_MODELS: Mapping[str, tuple[type[BaseModel], type[BaseModel]]] = {
+    "AlterNamespace": (AlterNamespaceRequest, DescribeNamespaceResponse),
+    "AlterTable": (AlterTableRequest, DescribeTableResponse),
+    "CountTableRows": (CountTableRowsRequest, RowCount),
+    "CreateEmptyTable": (DeclareTableRequest, DeclareTableResponse),
+    "ListAllTables": (ListTablesRequest, ListTablesResponse),
+}
+"""The models of the operations that have none of their own name."""
 
 
-_NAMESPACE = "/v1/namespace/{id}"
-_TABLE = "/v1/table/{id}"
+def _operation(name: str, route: str, summary: str) -> Operation:
+    """Return an operation; its models and the method asked are those of its name, where no table above says more."""
+    asked = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
-OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        "ListNamespaces",
-        "The names of the namespaces directly below one, in pages.",
-        "GET",
-        f"{_NAMESPACE}/list",
-        ListNamespacesRequest,
-        ListNamespacesResponse,
-        _plain(lambda namespace, request: namespace.list_namespaces(request)),
-    ),
-    Operation(
-        "DescribeNamespace",
-        "The properties of a namespace.",
-        "POST",
-        f"{_NAMESPACE}/describe",
-        DescribeNamespaceRequest,
-        DescribeNamespaceResponse,
-        _plain(lambda namespace, request: namespace.describe_namespace(request)),
-    ),
-    Operation(
-        "NamespaceExists",
-        "Whether a namespace exists.",
-        "POST",
-        f"{_NAMESPACE}/exists",
-        NamespaceExistsRequest,
-        NamespaceExistsResponse,
-        _plain(lambda namespace, request: namespace.namespace_exists(request)),
-    ),
-    Operation(
-        "CreateNamespace",
-        "Creates a namespace; overwrite replaces the properties of one and drops nothing.",
-        "POST",
-        f"{_NAMESPACE}/create",
-        CreateNamespaceRequest,
-        CreateNamespaceResponse,
-        _plain(lambda namespace, request: namespace.create_namespace(request)),
-        writes=True,
-    ),
-    Operation(
-        "AlterNamespace",
-        "Merges into the properties of a namespace.",
-        "POST",
-        None,
-        AlterNamespaceRequest,
-        DescribeNamespaceResponse,
-        _alter_namespace,
-        writes=True,
-    ),
-    Operation(
-        "DropNamespace",
-        "Drops a namespace; cascade deregisters the Lance tables in it and leaves all data.",
-        "POST",
-        f"{_NAMESPACE}/drop",
-        DropNamespaceRequest,
-        DropNamespaceResponse,
-        _plain(lambda namespace, request: namespace.drop_namespace(request)),
-        writes=True,
-    ),
-    Operation(
-        "ListTables",
-        "The names of the tables in a namespace, in pages.",
-        "GET",
-        f"{_NAMESPACE}/table/list",
-        ListTablesRequest,
-        ListTablesResponse,
-        _plain(lambda namespace, request: namespace.list_tables(request)),
-    ),
-    Operation(
-        "ListAllTables",
-        "The identifiers of all tables, in pages.",
-        "GET",
-        "/v1/table",
-        ListTablesRequest,
-        ListTablesResponse,
-        _plain(lambda namespace, request: namespace.list_all_tables(request)),
-    ),
-    Operation(
-        "DescribeTable",
-        "The location and the properties of a table; the metadata of its dataset where asked for.",
-        "POST",
-        f"{_TABLE}/describe",
-        DescribeTableRequest,
-        DescribeTableResponse,
-        _describe_table,
-    ),
-    Operation(
-        "TableExists",
-        "Whether a table exists.",
-        "POST",
-        f"{_TABLE}/exists",
-        TableExistsRequest,
-        TableExistsResponse,
-        _plain(lambda namespace, request: namespace.table_exists(request)),
-    ),
-    Operation(
-        "ListTableVersions",
-        "The versions of a table's dataset, in pages.",
-        "POST",
-        f"{_TABLE}/version/list",
-        ListTableVersionsRequest,
-        ListTableVersionsResponse,
-        _plain(lambda namespace, request: namespace.list_table_versions(request)),
-    ),
-    Operation(
-        "DescribeTableVersion",
-        "One version of a table's dataset.",
-        "POST",
-        f"{_TABLE}/version/describe",
-        DescribeTableVersionRequest,
-        DescribeTableVersionResponse,
-        _plain(lambda namespace, request: namespace.describe_table_version(request)),
-    ),
-    Operation(
-        "ListTableTags",
-        "The tags of a table's dataset, in pages.",
-        "POST",
-        f"{_TABLE}/tags/list",
-        ListTableTagsRequest,
-        ListTableTagsResponse,
-        _plain(lambda namespace, request: namespace.list_table_tags(request)),
-    ),
-    Operation(
-        "GetTableTagVersion",
-        "The version that a tag names.",
-        "POST",
-        f"{_TABLE}/tags/version",
-        GetTableTagVersionRequest,
-        GetTableTagVersionResponse,
-        _plain(lambda namespace, request: namespace.get_table_tag_version(request)),
-    ),
-    Operation(
-        "ListTableBranches",
-        "The branches of a table's dataset, in pages.",
-        "POST",
-        f"{_TABLE}/branches/list",
-        ListTableBranchesRequest,
-        ListTableBranchesResponse,
-        _plain(lambda namespace, request: namespace.list_table_branches(request)),
-    ),
-    Operation(
-        "ListTableIndices",
-        "The indices of a table's dataset, in pages.",
-        "POST",
-        f"{_TABLE}/index/list",
-        ListTableIndicesRequest,
-        ListTableIndicesResponse,
-        _plain(lambda namespace, request: namespace.list_table_indices(request)),
-    ),
-    Operation(
-        "DescribeTableIndexStats",
-        "The type and the coverage of an index.",
-        "POST",
-        f"{_TABLE}/index/{{index_name}}/stats",
-        DescribeTableIndexStatsRequest,
-        DescribeTableIndexStatsResponse,
-        _plain(lambda namespace, request: namespace.describe_table_index_stats(request)),
-    ),
-    Operation(
-        "GetTableStats",
-        "Rows, bytes and fragments of a table's dataset.",
-        "POST",
-        f"{_TABLE}/stats",
-        GetTableStatsRequest,
-        GetTableStatsResponse,
-        _plain(lambda namespace, request: namespace.get_table_stats(request)),
-    ),
-    Operation(
-        "CountTableRows",
-        "The number of rows of a table, or of those for which a condition holds.",
-        "POST",
-        f"{_TABLE}/count_rows",
-        CountTableRowsRequest,
-        RowCount,
-        _count_table_rows,
-    ),
-    Operation(
-        "DeclareTable",
-        "Makes the entry of a table that has no data yet.",
-        "POST",
-        f"{_TABLE}/declare",
-        DeclareTableRequest,
-        DeclareTableResponse,
-        _declare_table,
-        writes=True,
-    ),
-    Operation(
-        "CreateEmptyTable",
-        "The early name of DeclareTable.",
-        "POST",
-        f"{_TABLE}/create-empty",
-        DeclareTableRequest,
-        DeclareTableResponse,
-        _declare_table,
-        writes=True,
-    ),
-    Operation(
-        "RegisterTable",
-        "Makes the entry of a table whose data is there.",
-        "POST",
-        f"{_TABLE}/register",
-        RegisterTableRequest,
-        RegisterTableResponse,
-        _register_table,
-        writes=True,
-    ),
-    Operation(
-        "CreateTable",
-        "Writes an Arrow IPC stream as a new table; overwrite is not supported.",
-        "POST",
-        f"{_TABLE}/create",
-        CreateTableRequest,
-        CreateTableResponse,
-        _create_table,
-        writes=True,
-        takes_data=True,
-    ),
-    Operation(
-        "AlterTableAddColumns",
-        "Adds columns whose values expressions in SQL give; no row is written anew.",
-        "POST",
-        f"{_TABLE}/add_columns",
-        AlterTableAddColumnsRequest,
-        AlterTableAddColumnsResponse,
-        _plain(lambda namespace, request: namespace.alter_table_add_columns(request)),
-        writes=True,
-    ),
-    Operation(
-        "AlterTable",
-        "Merges into the properties of a table's entry, or moves the entry; the data stays.",
-        "POST",
-        None,
-        AlterTableRequest,
-        DescribeTableResponse,
-        _alter_table,
-        writes=True,
-    ),
-    Operation(
-        "RenameTable",
-        "Gives a table another name; the data stays.",
-        "POST",
-        f"{_TABLE}/rename",
-        RenameTableRequest,
-        RenameTableResponse,
-        _plain(lambda namespace, request: namespace.rename_table(request)),
-        writes=True,
-    ),
-    Operation(
-        "DeregisterTable",
-        "Removes the entry of a table; the data stays.",
-        "POST",
-        f"{_TABLE}/deregister",
-        DeregisterTableRequest,
-        DeregisterTableResponse,
-        _plain(lambda namespace, request: namespace.deregister_table(request)),
-        writes=True,
-    ),
-    Operation(
-        "DropTable",
-        "Not supported: it would delete data.",
-        "POST",
-        f"{_TABLE}/drop",
-        DropTableRequest,
-        DropTableResponse,
-        _plain(lambda namespace, request: namespace.drop_table(request)),
-        writes=True,
-    ),
+    def plain(namespace: ServedNamespace, request: BaseModel, _data: bytes) -> BaseModel:
+        answer: BaseModel = getattr(namespace, asked)(request)
+        return answer
+
+    request, response = _MODELS.get(name) or (
+        getattr(lance_namespace, f"{name}Request"),
+        getattr(lance_namespace, f"{name}Response"),
+    )
+    method, _, path = route.partition(" ")
+    return Operation(name, summary, method, path or None, request, response, _RUN.get(name, plain))
+
+
+OPERATIONS: tuple[Operation, ...] = tuple(
+    _operation(*row)
+    for row in (
+        ("ListNamespaces", "GET /v1/namespace/{id}/list", "The names of the namespaces directly below one, in pages."),
+        ("DescribeNamespace", "POST /v1/namespace/{id}/describe", "The properties of a namespace."),
+        ("NamespaceExists", "POST /v1/namespace/{id}/exists", "Whether a namespace exists."),
+        ("CreateNamespace", "POST /v1/namespace/{id}/create", "Creates a namespace, or replaces its properties."),
+        ("AlterNamespace", "POST", "Merges into the properties of a namespace."),
+        ("DropNamespace", "POST /v1/namespace/{id}/drop", "Drops a namespace; cascade deregisters its Lance tables."),
+        ("ListTables", "GET /v1/namespace/{id}/table/list", "The names of the tables in a namespace, in pages."),
+        ("ListAllTables", "GET /v1/table", "The identifiers of all tables, in pages."),
+        (
+            "DescribeTable",
+            "POST /v1/table/{id}/describe",
+            "The location, properties and, if asked, metadata of a table.",
+        ),
+        ("TableExists", "POST /v1/table/{id}/exists", "Whether a table exists."),
+        ("ListTableVersions", "POST /v1/table/{id}/version/list", "The versions of a table's dataset, in pages."),
+        ("DescribeTableVersion", "POST /v1/table/{id}/version/describe", "One version of a table's dataset."),
+        ("ListTableTags", "POST /v1/table/{id}/tags/list", "The tags of a table's dataset, in pages."),
+        ("GetTableTagVersion", "POST /v1/table/{id}/tags/version", "The version that a tag names."),
+        ("ListTableBranches", "POST /v1/table/{id}/branches/list", "The branches of a table's dataset, in pages."),
+        ("ListTableIndices", "POST /v1/table/{id}/index/list", "The indices of a table's dataset, in pages."),
+        ("DescribeTableIndexStats", "POST /v1/table/{id}/index/{index_name}/stats", "The coverage of an index."),
+        ("GetTableStats", "POST /v1/table/{id}/stats", "Rows, bytes and fragments of a table's dataset."),
+        ("CountTableRows", "POST /v1/table/{id}/count_rows", "The number of rows, or of those that match a filter."),
+        ("DeclareTable", "POST /v1/table/{id}/declare", "Makes the entry of a table that has no data yet."),
+        ("CreateEmptyTable", "POST /v1/table/{id}/create-empty", "The early name of DeclareTable."),
+        ("RegisterTable", "POST /v1/table/{id}/register", "Makes the entry of a table whose data is there."),
+        ("CreateTable", "POST /v1/table/{id}/create", "Writes an Arrow IPC stream as a new table; never overwrites."),
+        ("AlterTableAddColumns", "POST /v1/table/{id}/add_columns", "Adds columns computed by SQL expressions."),
+        ("AlterTable", "POST", "Merges into the properties of a table's entry, or moves the entry; the data stays."),
+        ("RenameTable", "POST /v1/table/{id}/rename", "Gives a table another name; the data stays."),
+        ("DeregisterTable", "POST /v1/table/{id}/deregister", "Removes the entry of a table; the data stays."),
+        ("DropTable", "POST /v1/table/{id}/drop", "Not supported: it would delete data."),
+    )
 )
 
 ALIASES = {"GetNamespace": "DescribeNamespace", "GetTable": "DescribeTable"}
