@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -20,9 +20,17 @@ from reconciler.operations.facts import (
     schemas_to_show,
 )
 from reconciler.operations.profile import Profile
+from reconciler.operations.unregistered import find_stored
 from reconciler.planner import assemble
 from reconciler.planner.catalog import ComparedNamespaces, compare_namespaces, plan_catalog
-from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, names_in_question, storage_questions
+from reconciler.planner.facts import (
+    CatalogInput,
+    Facts,
+    PlanOptions,
+    names_in_question,
+    new_names,
+    storage_questions,
+)
 from reconciler.planner.live_tables import TablesInMemory
 from reconciler.planner.mirrors import waves, with_sources
 from reconciler.planner.moves import moves_of, pairs
@@ -71,7 +79,7 @@ def plan(
 
     def read(connection: Connection) -> tuple[CatalogInput, ComparedNamespaces]:
         options = plan_options(connection, selection, adopt=adopt, take_over=take_over)
-        return read_catalog(connection, options, parallelism, planning, profile)
+        return read_catalog(connection, options, parallelism, planning, profile, connections.values())
 
     inputs: list[CatalogInput] = []
     with open_connections(manifest, concerned, parallelism=parallelism) as connections:
@@ -95,12 +103,13 @@ def read_catalog(
     parallelism: int,
     planning: Planning | None = None,
     profile: Profile | None = None,
+    others: Collection[Connection] = (),
 ) -> tuple[CatalogInput, ComparedNamespaces]:
     """Return all the planner has to know of one catalog: its entries, its storage and what its namespaces hold.
 
     How its namespaces differ comes with it: what those hold that are to go has been asked.
 
-    ``planning`` has the catalog that it mirrors, and ``profile`` gets what each stage took.
+    ``planning`` has the catalog that it mirrors, ``profile`` gets what each stage took, and ``others`` may mirror it.
 
     Raises:
         BackendError: something could not be read.
@@ -130,13 +139,16 @@ def read_catalog(
     notes = backend.schema_notes(schemas_to_show(asked, found))
     source = replace(source, live=replace(live, notes=(*live.notes, *notes)), facts=Facts(found))
     namespaces = compare_namespaces(source)
-    names = names_in_question(pairs(moves_of(desired), desired.tables, live.tables), options.select)
+    missing = [pair for pair in pairs(moves_of(desired), desired.tables, live.tables) if pair.live is None]
+    names = names_in_question(missing, options.select)
     with profile.stage("questions", connection):
         occupants = ask_occupants(backend, source, namespaces.drops, parallelism)
         held = ask_held(backend, names, live.namespaces, parallelism)
         leftovers = backend.leftovers(scope)
-    links = links_to((one.location for one in found.values()), live.tables.values())
-    return replace(source, facts=Facts(found, occupants, leftovers, held, links)), namespaces
+        stored = find_stored(connection, dict(new_names(missing, options.select)), others, parallelism)
+    places = chain((one.location for one in found.values()), *stored.values())
+    links = links_to(places, live.tables.values())
+    return replace(source, facts=Facts(found, occupants, leftovers, held, links, stored)), namespaces
 
 
 def plan_options(connection: Connection, selection: Scope, *, adopt: bool, take_over: bool) -> PlanOptions:

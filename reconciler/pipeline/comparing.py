@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from reconciler import locations, storage
@@ -19,12 +20,21 @@ from reconciler.manifest import collector_paused
 from reconciler.manifest.apart import ApartContent, ApartReader
 from reconciler.names import Identifier, Scope, folded
 from reconciler.operations.connections import CatalogSpec
-from reconciler.operations.facts import ask_held, ask_storage, schemas_to_show
+from reconciler.operations.facts import ask_held, ask_storage, links_to, missing_blocks, schemas_to_show
 from reconciler.pipeline.reading import readings_of
 from reconciler.pipeline.shares import Share
 from reconciler.pipeline.tasks import packed, unpacked
 from reconciler.planner.comparison import Comparison, Outcomes
-from reconciler.planner.facts import TableFacts, names_in_question, storage_question
+from reconciler.planner.entries import Action
+from reconciler.planner.facts import (
+    CatalogInput,
+    Facts,
+    Stored,
+    TableFacts,
+    names_in_question,
+    new_names,
+    storage_question,
+)
 from reconciler.planner.moves import NO_MOVES, Pair, pairs
 from reconciler.state import DesiredNamespace, DesiredTable, LiveNamespace, LiveTable, Schema, Storage
 
@@ -63,8 +73,9 @@ class Compared:
     """What comparing some tables of a catalog came to.
 
     ``schemas`` are those the catalog will be told of; ``counts`` says how many live tables are in each namespace;
-    ``missing`` are the wanted tables that no scan found. ``blocks`` are those of the tables that something has to be
-    known of: the others are as they should be. ``aside`` are the tables that may have had another name, ``questions``
+    ``missing`` are the wanted tables that no scan found, ``new`` those of them whose data may be elsewhere (see
+    ``facts.new_names``). ``blocks`` are those of the tables that something has to be known of: the others are as they
+    should be. ``aside`` are the tables that may have had another name, ``questions``
     those that are yet to be compared.
     """
 
@@ -72,6 +83,7 @@ class Compared:
     schemas: Counter[Schema] = field(default_factory=Counter)
     counts: Counter[Identifier] = field(default_factory=Counter)
     missing: set[Identifier] = field(default_factory=set)
+    new: dict[Identifier, Identifier | None] = field(default_factory=dict)
     blocks: dict[Identifier, DesiredTable] = field(default_factory=dict)
     aside: list[Pair] = field(default_factory=list)
     questions: list[Questions] = field(default_factory=list)
@@ -82,6 +94,7 @@ class Compared:
         self.schemas.update(other.schemas)
         self.counts.update(other.counts)
         self.missing |= other.missing
+        self.new.update(other.new)
         self.blocks.update(other.blocks)
         self.aside += other.aside
         self.questions += other.questions
@@ -132,6 +145,11 @@ class Compared:
             name = pair.desired.id if pair.desired else ()
             self._add(comparison, replace(pair, held=held.get(name, "")), facts.get(name))
 
+    def unfound(self, source: CatalogInput) -> list[DesiredNamespace | DesiredTable]:
+        """Return the blocks of what should be there and was not found."""
+        blocks = missing_blocks(source.desired, source.live)
+        return [block for block in blocks if isinstance(block, DesiredNamespace) or block.id in self.missing]
+
     def _add(self, comparison: Comparison, pair: Pair, facts: TableFacts | None) -> None:
         self.counts.update(live.id[:-1] for live in (pair.live, pair.origin) if live is not None)
         before = self._entries
@@ -142,6 +160,7 @@ class Compared:
         is_missing = pair.live is None and not desired.absent
         if is_missing:
             self.missing.add(desired.id)
+            self.new.update(new_names([pair], comparison.select))
         # `protect` that no mark can keep is told of in a note, which counts the blocks that say it.
         unkept = desired.protect and not comparison.context.capabilities.table_markers
         if is_missing or unkept or self._entries > before:
@@ -321,6 +340,23 @@ class Lookup:
     names: frozenset[Identifier]
     places: frozenset[str]
     folded: frozenset[Identifier]
+
+    @classmethod
+    def of(cls, source: CatalogInput, compared: Compared, places: Sequence[str], stored: Stored) -> Lookup:
+        """Return what new objects of the plan may clash with, or be in other capitals.
+
+        ``places`` are all that the plan is about, ``stored`` those where else the data of new tables may be.
+        """
+        new = source.desired.namespaces.keys() - source.live.namespaces.keys()
+        place_of = Facts(places=links_to(places, ())).place_of
+        made = (Action.CREATE_TABLE, Action.REGISTER_TABLE)
+        made_at = (one.after.location for one in compared.outcomes.changes if one.action in made and one.after)
+        unfound = () if source.capabilities.folds_case else (block.id for block in compared.unfound(source))
+        return cls(
+            frozenset(new if source.capabilities.one_name_space else ()),
+            frozenset(place_of(place) for place in chain(made_at, *stored.values()) if place is not None),
+            frozenset(map(folded, unfound)),
+        )
 
     def __bool__(self) -> bool:
         """Return whether there is anything to look for."""

@@ -14,21 +14,22 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from math import ceil
 from typing import TYPE_CHECKING
 
 from reconciler.display import count
 from reconciler.manifest import Manifest, ManifestInParts
-from reconciler.names import Identifier, Scope, folded
+from reconciler.names import Identifier, Scope
 from reconciler.operations.connections import CatalogSpec, Connection, open_connections, places_of
 from reconciler.operations.facts import (
     ask_occupants,
     check_selection,
     links_to,
-    missing_blocks,
     names_kept,
 )
 from reconciler.operations.plan import plan_options, reference, selected_catalogs
+from reconciler.operations.unregistered import find_stored
 from reconciler.pipeline.batches import probe_tasks
 from reconciler.pipeline.comparing import Asked, Asker, Compared, Failure, Finder, Found, Lookup, Reader
 from reconciler.pipeline.progress import stage
@@ -38,8 +39,7 @@ from reconciler.pipeline.units import Listing, list_catalogs
 from reconciler.planner import assemble
 from reconciler.planner.catalog import CatalogPlan, compare_namespaces, conclude
 from reconciler.planner.comparison import comparison_of
-from reconciler.planner.entries import Action
-from reconciler.planner.facts import CatalogInput, Facts
+from reconciler.planner.facts import CatalogInput, Facts, Stored
 from reconciler.planner.live_tables import LiveTables, TablesInMemory
 from reconciler.planner.mirrors import waves
 from reconciler.planner.moves import NO_MOVES, pairs
@@ -51,7 +51,6 @@ from reconciler.state import (
     DEFAULT_PARALLELISM,
     Capabilities,
     DesiredCatalog,
-    DesiredNamespace,
     DesiredTable,
     LiveTable,
     Snapshot,
@@ -199,14 +198,24 @@ class _Tables:
 
 @dataclass(slots=True)
 class _Read:
-    """Catalogs that have been read: their shares, what was found, and what there is to plan each from."""
+    """Catalogs that have been read: their shares, what was found, and what there is to plan each from.
+
+    ``stored`` is where else the data of new tables may be.
+    """
 
     shares: list[Share]
     found: Mapping[str, Found]
     sources: dict[str, CatalogInput]
+    stored: dict[str, Stored] = field(default_factory=dict)
 
     def compared(self, name: str) -> Compared:
         return self.found[name].compared
+
+    def places(self, name: str) -> list[str]:
+        """Return where the tables of the plan will be, and where else the data of new ones may be."""
+        views = (change.after for change in self.compared(name).outcomes.changes)
+        planned = [view.location for view in views if view is not None and view.location is not None]
+        return [*planned, *chain.from_iterable(self.stored[name].values())]
 
     def take(self, name: str, blocks: Mapping[Identifier, DesiredTable]) -> None:
         """Have ``blocks`` in what there is to plan a catalog from; without files read elsewhere they are in it."""
@@ -250,11 +259,15 @@ class _Fleet:
         for name, source in read.sources.items():
             self._compare_aside(source, read.compared(name))
             read.take(name, read.compared(name).blocks)
+            connection, others = self.connections[name], self.connections.values()
+            with connection.spec.errors():
+                new = read.compared(name).new
+                read.stored[name] = find_stored(connection, new, others, connection.backend.parallelism)
         tables = self._known(read)
         odd: dict[str, Mapping[Identifier, Identifier]] = {}
         for name, source in read.sources.items():
             with self.connections[name].spec.errors():
-                missing = _missing(source, read.compared(name))
+                missing = read.compared(name).unfound(source)
                 there = [*source.live.namespaces, *tables[name]]
                 names = names_kept(self.connections[name].backend, missing, there)
             if names:
@@ -265,9 +278,11 @@ class _Fleet:
                 yield next(again)
                 continue
             compared = read.compared(name)
-            links = links_to(_places(compared), tables[name].values())
+            places = read.places(name)
+            links = links_to(places, tables[name].values())
             known = _Tables(compared.counts, read.found[name].selected, TablesInMemory(tables[name], links))
-            plan = _conclude(source, self.connections[name], compared, known, links)
+            facts = Facts(places=links, stored=read.stored[name])
+            plan = _conclude(replace(source, facts=facts), self.connections[name], compared, known)
             # What others mirror is paired here, so its tables have to be.
             mirrored = tables[name] if name in self.mirrored else {}
             yield replace(source, live=replace(source.live, tables=mirrored)), known, plan
@@ -391,7 +406,7 @@ class _Fleet:
             CatalogError: something could not be read again.
         """
         lookups = {
-            name: _lookup(source, read.compared(name))
+            name: Lookup.of(source, read.compared(name), read.places(name), read.stored[name])
             for name, source in read.sources.items()
             if name not in self.mirrored
         }
@@ -442,36 +457,7 @@ def _written(source: CatalogInput) -> Mapping[Identifier, Storage]:
     return source.mirrored.written if source.mirrored is not None else {}
 
 
-def _missing(source: CatalogInput, compared: Compared) -> list[DesiredNamespace | DesiredTable]:
-    """Return the blocks of what should be there and was not found."""
-    blocks = missing_blocks(source.desired, source.live)
-    return [block for block in blocks if isinstance(block, DesiredNamespace) or block.id in compared.missing]
-
-
-def _places(compared: Compared) -> list[str | None]:
-    """Return where the tables of the plan will be."""
-    return [change.after.location for change in compared.outcomes.changes if change.after]
-
-
-def _lookup(source: CatalogInput, compared: Compared) -> Lookup:
-    """Return the live tables that new objects of the plan may clash with, or be in other capitals."""
-    new = source.desired.namespaces.keys() - source.live.namespaces.keys()
-    place_of = Facts(places=links_to(_places(compared), ())).place_of
-    unfound = () if source.capabilities.folds_case else (block.id for block in _missing(source, compared))
-    return Lookup(
-        frozenset(new if source.capabilities.one_name_space else ()),
-        frozenset(
-            place_of(change.after.location)
-            for change in compared.outcomes.changes
-            if change.action in (Action.CREATE_TABLE, Action.REGISTER_TABLE) and change.after and change.after.location
-        ),
-        frozenset(map(folded, unfound)),
-    )
-
-
-def _conclude(
-    source: CatalogInput, connection: Connection, compared: Compared, tables: LiveTables, links: Mapping[str, str]
-) -> CatalogPlan:
+def _conclude(source: CatalogInput, connection: Connection, compared: Compared, tables: LiveTables) -> CatalogPlan:
     """Plan one catalog of what comparing its tables came to."""
     backend, namespaces = connection.backend, compare_namespaces(source)
     with connection.spec.errors():
@@ -483,7 +469,7 @@ def _conclude(
     source = replace(
         source,
         live=replace(source.live, notes=(*source.live.notes, *notes)),
-        facts=Facts(occupants=occupants, leftovers=leftovers, places=links),
+        facts=replace(source.facts, occupants=occupants, leftovers=leftovers),
     )
     return conclude(source, compared.outcomes, namespaces, tables)
 

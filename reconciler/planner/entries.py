@@ -202,6 +202,9 @@ class Blocked(Entry, _Shown):
     location: str | None = None
     storage: StorageKind | None = Field(default=None, description="What was found there, where it was looked at.")
     columns: Columns | None = Field(default=None, description="The columns of the data found there.")
+    unreferenced: str | None = Field(
+        default=None, description="Where a dataset is that may be the table's data, and that no entry has."
+    )
     detail: str = Field(default="", description="What storage answered, where it did not say what is there.")
     held_by: str = Field(default="", description="The table of another kind that has its name in the catalog.")
     kept_as: tuple[str, ...] | None = Field(
@@ -210,7 +213,7 @@ class Blocked(Entry, _Shown):
 
     symbol: ClassVar[str] = "!"
 
-    @field_serializer("location")
+    @field_serializer("location", "unreferenced")
     def _redacted(self, location: str | None) -> str | None:
         return locations.redact(location)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from reconciler import locations
 from reconciler.names import EVERYTHING, Identifier, Scope
@@ -28,14 +29,20 @@ __all__ = [
     "Facts",
     "PlanOptions",
     "StorageQuestion",
+    "Stored",
     "TableFacts",
     "has_true_request",
     "is_relocated",
     "is_unanswered",
     "names_in_question",
+    "new_names",
     "storage_question",
     "storage_questions",
 ]
+
+
+Stored: TypeAlias = Mapping[Identifier, Sequence[str]]
+"""Where else than at their default locations the data of new tables may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +105,7 @@ class Facts:
     names of what they hold beside the objects of the snapshot. ``leftovers``: entries of lancens' own that an
     interrupted run left, none of which is in the snapshot. ``held``: what has one of the names that
     :func:`names_in_question` and is no Lance table, in words. ``places``: where symbolic links lead the locations that
-    they lead elsewhere; both normalised.
+    they lead elsewhere; both normalised. ``stored``: for tables of :func:`new_names`, where else their data may be.
     """
 
     tables: Mapping[Identifier, TableFacts] = field(default_factory=dict)
@@ -106,6 +113,7 @@ class Facts:
     leftovers: Sequence[LiveNamespace | LiveTable] = ()
     held: Mapping[Identifier, str] = field(default_factory=dict)
     places: Mapping[str, str] = field(default_factory=dict)
+    stored: Stored = field(default_factory=dict)
 
     def place_of(self, location: str) -> str:
         """Return the form in which two locations of one place are equal, by whatever way they lead there."""
@@ -191,6 +199,16 @@ def names_in_question(found: Iterable[Pair], select: Scope = EVERYTHING) -> Iter
             continue
         if pair.is_in(select):
             yield desired.id
+
+
+def new_names(found: Iterable[Pair], select: Scope = EVERYTHING) -> Iterator[tuple[Identifier, Identifier | None]]:
+    """Yield each new table that names no location, with the name that it had before, if any."""
+    for pair in found:
+        desired = pair.desired
+        if desired is None or desired.absent or desired.refused is not None or pair.standing is not None:
+            continue
+        if desired.location is None and desired.probe and pair.is_in(select):
+            yield desired.id, pair.former
 
 
 def storage_question(pair: Pair, select: Scope = EVERYTHING) -> StorageQuestion | None:

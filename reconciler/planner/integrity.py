@@ -145,6 +145,7 @@ def _recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Identifier
     aside = [one for one in own if one.identifier in leftovers]
     tables = {one.identifier: one for one in own if one.kind == "table" and one not in aside}
     namespaces = {one.identifier: one for one in own if one.kind == "namespace" and one not in aside}
+    elsewhere = {one.key: one.unreferenced for one in plan.blocked if one.unreferenced is not None}
     moves = moves_of(desired)
     wanted_as = {key: key if key in desired.tables else moves.target_of(key) or key for key in tables}
     live = Snapshot(
@@ -153,9 +154,13 @@ def _recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Identifier
     )
     found = pairs(moves, _blocks(desired, tables), live.tables)
     questions = [storage_question(pair, source.options.select) for pair in found]
-    occupants = {one.identifier: ("something",) for one in own if one.occupied}
+    facts = Facts(
+        occupants={one.identifier: ("something",) for one in own if one.occupied},
+        leftovers=[(_live_table if one.kind == "table" else _live_namespace)(one, None) for one in aside if one.view],
+        stored={key: (place,) for (name, _, key), place in elsewhere.items() if name == desired.name},
+    )
     return Recorded(
-        replace(source, live=live, facts=Facts(occupants=occupants, leftovers=[*_leftovers(aside)])),
+        replace(source, live=live, facts=facts),
         (*tables, *(key for key, block in desired.tables.items() if block.refused is not None and key not in tables)),
         tuple(namespaces),
         {wanted_as[key]: one.view.columns for key, one in tables.items() if one.view and one.view.columns is not None},
@@ -279,14 +284,6 @@ def _is_to_move(entry: Change | Blocked | None, question: StorageQuestion) -> bo
 
 
 # ---- recorded states -------------------------------------------------------------------------------------------------
-
-
-def _leftovers(recorded_as: Iterable[Fingerprint]) -> Iterator[LiveNamespace | LiveTable]:
-    for one in recorded_as:
-        if one.view is not None and one.kind == "table":
-            yield _live_table(one, None)
-        elif one.view is not None:
-            yield _live_namespace(one, None)
 
 
 def _live_table(one: Fingerprint, desired: DesiredTable | None) -> LiveTable:

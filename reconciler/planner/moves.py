@@ -128,6 +128,11 @@ class Pair:
         return self.live
 
     @property
+    def former(self) -> Identifier | None:
+        """The name that the block's table had before, whether an entry has it still or not."""
+        return (*self.line.origin, *self.desired.id[len(self.line.to) :]) if self.line and self.desired else None
+
+    @property
     def in_force(self) -> LiveTable | None:
         """That entry as the catalog has it now, under the old name if need be."""
         return self.live or self.origin

@@ -22,7 +22,17 @@ __all__ = ["hide_places", "show_places"]
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 _Edit = Callable[[str], str]
-_TEXTS = ("location", "requested_location", "chosen_location", "reason", "remedy", "detail", "held_by", "message")
+_TEXTS = (
+    "location",
+    "unreferenced",
+    "requested_location",
+    "chosen_location",
+    "reason",
+    "remedy",
+    "detail",
+    "held_by",
+    "message",
+)
 
 
 def hide_places(plan: Plan, places: Mapping[str, str]) -> Plan:

@@ -100,7 +100,7 @@ def _unsettled(source: CatalogInput, one: Change | Blocked) -> Remaining:
     block = source.desired.tables.get(one.identifier)
     properties = block.properties if block else {}
     taken = _taken_over(properties, properties, one.secret_keys)
-    return Remaining(one.identifier, one.location, taken, waits=True)
+    return Remaining(one.identifier, one.unreferenced or one.location, taken, waits=True)
 
 
 def _taken_over(properties: Mapping[str, str], keys: Iterable[str], secret: Collection[str]) -> dict[str, str]:

@@ -43,11 +43,12 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class _Clash:
-    """A change that cannot be planned because of others, and the live object that is in its way, if it is one."""
+    """A change that cannot be planned because of others, and the live object or the data that is in its way, if any."""
 
     change: Change
     fault: Fault
     with_live: LiveNamespace | LiveTable | None = None
+    unreferenced: str | None = None
 
 
 def settle(
@@ -91,6 +92,7 @@ def settle(
             for clash in (
                 *_shared_locations(source, planned, tables, settled.blocked.values()),
                 *_taken_defaults(source, planned, tables),
+                *_unreferenced(source, planned, tables),
                 *_namesakes(source, planned, tables),
             )
         }
@@ -139,6 +141,7 @@ def _blocked(clash: _Clash) -> Blocked:
         moved=change.before if change.moved_from else None,
         location=change.after.location if change.after else None,
         storage=change.storage,
+        unreferenced=clash.unreferenced,
         secret_keys=change.secret_keys,
     )
 
@@ -293,6 +296,28 @@ def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: L
                 "write a `location:` of its own in its block",
             )
             yield _Clash(change, fault, table)
+
+
+def _unreferenced(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Clash]:
+    """Yield every new table whose data may be at a place that no entry has, now or by the plan."""
+    place_of, stored = source.facts.place_of, source.facts.stored
+    doubts = [
+        (change, place)
+        for change in changes
+        if change.kind == "table" and change.before is None
+        for place in reversed(stored.get(change.identifier, ()))
+    ]
+    if not doubts:
+        return
+    taken = {place_of(one.location) for one in tables.at({place_of(place) for _, place in doubts})}
+    taken |= {place_of(one.after.location) for one in changes if one.after and one.after.location}
+    for change, place in doubts:
+        if place_of(place) not in taken:
+            fault = Fault(
+                f"no entry has the dataset at {locations.redact(place)}, which may be its data",
+                f"write `location: {locations.redact(place)}` in its block, or a location of its own",
+            )
+            yield _Clash(change, fault, unreferenced=place)
 
 
 def _namesakes(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Clash]:

@@ -9,7 +9,7 @@ import json
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +177,28 @@ class Moves:
             assert locations.same(place.raw((*other, name)), location)
             assert place.seen((*other, name)) == seen
         assert one not in place.connect().scan().namespaces
+
+    def test_a_table_whose_entry_is_lost_after_its_move_is_not_made_new(self, place: Place, tmp_path: Path) -> None:
+        if place.connect().asked_capabilities().chooses_locations:
+            return  # nothing says where the data of a name was
+        rooted = replace(place, config={"root": str(place.data), **place.config}, place_of=lambda _: "")
+        one = place.namespace("one")
+        old, new = (*one, "users"), (*one, "customers")
+        apply(rooted.manifest(tmp_path, {old: USERS}))
+        location, before = place.fill(old), place.seen(old)
+        manifest = rooted.manifest(tmp_path, {new: USERS}, (old, new))
+        apply(manifest)
+        place.connect().remove_table(new)
+
+        plan = planned(manifest)
+        assert (actions(plan), [one.identifier for one in plan.blocked]) == ([], [new])
+        assert "`location: " in plan.blocked[0].remedy
+        found = plan.blocked[0].unreferenced or ""
+        assert locations.same(found, location) or found.startswith("./lake/")
+        block = json.dumps({**json.loads(USERS), "location": location})
+        plan = apply(rooted.manifest(tmp_path, {new: block}, (old, new)))
+        assert actions(plan) == [("/".join(new), Action.REGISTER_TABLE)]
+        assert place.seen(new) == before
 
     def test_cut_off_anywhere_the_table_has_a_name_and_the_end_is_the_same(self, place: Place, tmp_path: Path) -> None:
         """At each call that writes, before it and after it; gone on with by the same plan and by another one."""

@@ -24,6 +24,7 @@ from lance_namespace import (
     errors,
 )
 
+import reconciler
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.dir.contents import Row
 from reconciler.backends.dir.manifest import Manifest
@@ -81,6 +82,25 @@ def test_what_pylance_makes_we_see(lake: Path, ours: DirBackend, theirs: LanceNa
     assert seen.notes == ()
     for identifier, table in seen.tables.items():
         assert Path(table.location) == _location(theirs, *identifier)
+
+
+def test_data_that_pylance_named_and_no_entry_has_is_not_passed_over(
+    tmp_path: Path, ours: DirBackend, theirs: LanceNamespace
+) -> None:
+    """pylance draws the first part of a directory's name, so the data is not at our default location."""
+    theirs.create_namespace(CreateNamespaceRequest(id=["eu"]))
+    lance.write_dataset(pa.table({"id": [1]}), namespace_client=theirs, table_id=["eu", "users"])
+    place = _location(theirs, "eu", "users")
+    assert place != Path(ours.default_location(("eu", "users")))
+    theirs.deregister_table(DeregisterTableRequest(id=["eu", "users"]))
+    path = tmp_path / "lancens.yaml"
+    for name, moved in (("users", ""), ("people", ", moved: [{from: eu/users, to: eu/people}]")):
+        tables = f"{{eu: {{tables: {{{name}: {{}}}}}}}}"
+        lake = f"{{impl: dir, config: {{root: ./lake}}, namespaces: {tables}{moved}}}"
+        path.write_text(f"version: 1\nname: store\ncatalogs: {{lake: {lake}}}\n")
+        plan = reconciler.plan(reconciler.load(path))
+        assert (plan.changes, [one.identifier for one in plan.blocked]) == ((), [("eu", name)])
+        assert plan.blocked[0].unreferenced == f"./lake/{place.name}"
 
 
 def test_what_we_make_pylance_sees(ours: DirBackend, theirs: LanceNamespace) -> None:

@@ -383,6 +383,25 @@ def test_names_that_the_service_keeps_in_lower_case_are_refused_as_by_the_local_
     )
 
 
+def test_data_of_a_moved_table_whose_entry_is_lost_is_found_as_by_the_local_engine(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    backend = DirBackend(root=str(tmp_path / "lake"))
+    backend.insert_namespace(("a",), {})
+    for name in ("users", "events"):
+        create_empty(backend.default_location(("a", name)), COLUMNS, {})
+    backend.insert_table(("a", "clicks"), backend.default_location(("a", "events")), {})
+    path = tmp_path / "lancens.yaml"
+    moved = [{"from": "a/users", "to": "a/people"}, {"from": "a/events", "to": "a/views"}]
+    spaces: dict[str, object] = {"a": {"tables": {"people": {}, "views": {}, "clicks": {}}}}
+    lake = {"impl": "dir", "config": {"root": "./lake"}, "moved": moved, "namespaces": spaces}
+    path.write_text(json.dumps({"version": 1, "name": "store", "catalogs": {"lake": lake}}))
+    made = plan(load(path))
+    assert [change.address for change in made.changes] == ["lake/a/views"], "an entry has the data of `events`"
+    assert [one.address for one in made.blocked] == ["lake/a/people"]
+    assert plan_on_spark(spark, load(path)).to_json() == made.to_json()
+
+
 def test_what_is_not_selected_needs_no_configuration(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "lancens.yaml"
     path.write_text(

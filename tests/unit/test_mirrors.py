@@ -151,6 +151,19 @@ def test_tables_that_no_manifest_has_are_followed_and_their_data_stays(world: Wo
     assert Path(place).is_dir()
 
 
+def test_a_mirror_tells_where_the_data_of_a_lost_entry_is(world: World) -> None:
+    place = str(world.folder / "elsewhere" / "users")
+    placed = f"namespaces: {{features: {{tables: {{users: {{{COLUMNS}, location: {place}}}}}}}}}"
+    world.settle(lake=placed, prod=PROD)
+    world.catalog("lake").remove_table(("features", "users"))
+    block = f"namespaces: {{features: {{tables: {{users: {{{COLUMNS}}}}}}}}}"
+    plan = reconciler.plan(world.manifest(lake=block, prod=PROD))
+    assert (steps(plan), [one.address for one in plan.blocked]) == ([], ["lake/features/users"])
+    assert plan.blocked[0].unreferenced == place
+    world.apply(world.manifest(lake=block, prod=PROD), Plan.from_json(plan.to_json()), skip_blocked=True)
+    world.settle(lake=placed, prod=PROD)
+
+
 def test_blocks_of_its_own_win(world: World) -> None:
     own = """
 mirror: {from: lake, into: [analytics]}

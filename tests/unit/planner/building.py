@@ -141,6 +141,7 @@ def plan_of(
     options: PlanOptions | None = None,
     thresholds: Thresholds | None = None,
     links: Mapping[str, str] | None = None,
+    elsewhere: Mapping[str, Sequence[str]] | None = None,
 ) -> Plan:
     """Plan one catalog; a table to be made finds nothing at a default location unless ``storage`` says otherwise."""
     tables = {
@@ -152,7 +153,8 @@ def plan_of(
     }
     tables |= {identifier(path): facts for path, facts in (storage or {}).items()}
     facts = Facts(tables, {identifier(path): names for path, names in (occupants or {}).items()}, leftovers)
-    facts = replace(facts, places=links or {})
+    data = {identifier(path): places for path, places in (elsewhere or {}).items()}
+    facts = replace(facts, places=links or {}, stored=data)
     source = CatalogInput(wanted, there, capabilities or Capabilities(), "memory", facts, options or PlanOptions())
     reference = ManifestRef(name=MANIFEST, digest="d" * 64, files=("lancens.yaml",))
     return make_plan(reference, thresholds or Thresholds(), [source])

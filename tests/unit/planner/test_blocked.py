@@ -116,6 +116,25 @@ def test_nothing_is_written_where_a_blocked_table_is_to_be() -> None:
     ]
 
 
+def test_a_table_is_not_made_new_while_no_entry_has_data_that_may_be_its_own() -> None:
+    wanted = desired(table("a/new"), table("a/other"))
+    found = {"a/new": ["/data/taken.lance", "/data/lost.lance", "/data/also.lance"]}
+    plan = plan_of(wanted, live(live_table("a/theirs", location="/data/taken.lance")), elsewhere=found)
+    assert (steps(plan), names(plan)) == (["declare-table a/other"], ["a/new"])
+    assert plan.blocked[0].unreferenced == "/data/lost.lance"
+
+
+def test_data_that_an_entry_has_or_gets_is_no_other_tables_own() -> None:
+    wanted = desired(table("a/new"), table("a/heir", location="/data/lost.lance"))
+    there = live(live_table("a/theirs", location="/data/taken.lance"))
+    found = {"a/new": ["/data/taken.lance", "/data/lost.lance"]}
+    at_place = {"a/heir": stored(StorageKind.DATASET, "/data/lost.lance")}
+    assert steps(plan_of(wanted, there, storage=at_place, elsewhere=found)) == [
+        "register-table a/heir",
+        "declare-table a/new",
+    ]
+
+
 def test_two_ways_to_one_place_are_one_place() -> None:
     """Where symbolic links lead is looked up before planning."""
     links = {"/data/link/t.lance": "/data/real/t.lance"}
