@@ -14,7 +14,7 @@ from reconciler.arrow_types import TypeSyntaxError, check_column_name, make_colu
 from reconciler.manifest.reader import MAX_DEPTH, UNPRINTABLE
 from reconciler.manifest.variables import escape, is_literal, parse_template
 from reconciler.names import Identifier, Scope, check_name
-from reconciler.redaction import is_secret_config, is_sensitive
+from reconciler.redaction import is_secret_config, is_sensitive, is_stand_in
 from reconciler.state import Capabilities, Column, LiveNamespace, LiveTable, Schema, Snapshot
 
 __all__ = ["HEADER", "ExportCatalog", "scalar", "to_yaml"]
@@ -230,7 +230,7 @@ class _CatalogWriter:
             if ownership.is_reserved_key(key):
                 continue
             key_fault = _cannot_be_key(key)
-            is_secret = key in secret or is_sensitive(key, value)
+            is_secret = key in secret or is_sensitive(key, value) or is_stand_in(value)
             value_fault = "its value looks like a secret" if is_secret else _cannot_hold(value)
             if key_fault is None and value_fault is None:
                 written.append(f"{inner}{scalar(key)}: {_value(value)}")

@@ -108,6 +108,21 @@ def test_every_value_an_owned_object_needs_and_a_manifest_cannot_show_has_a_vari
     }
 
 
+@pytest.mark.parametrize("stand_in", ["(redacted)", "(redacted 2c26b46b)"])
+def test_what_stands_in_for_a_secret_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stand_in: str
+) -> None:
+    monkeypatch.setenv("LANCENS_LAKE_OWNED_NOTE", "hunter2")
+    mark = {ownership.MANAGED_BY: "shop/lake"}
+    live = snapshot(
+        LiveNamespace(("owned",), {"note": stand_in, **mark}),
+        LiveTable(("unowned",), "s3://lake/t.lance", {"note": stand_in, "tier": "gold"}),
+    )
+    desired = read_back(tmp_path, to_yaml("shop", [ExportCatalog("lake", "memory", {}, live, EVERYTHING)]))
+    assert desired.namespaces["owned",].properties == {"note": "hunter2"}
+    assert desired.tables["unowned",].properties == {"tier": "gold"}
+
+
 @pytest.mark.parametrize("kind", ["catalog", "database"])
 def test_a_kind_is_written_where_it_would_not_be_guessed(tmp_path: Path, kind: str) -> None:
     live = snapshot(LiveNamespace(("a",), kind=kind))
