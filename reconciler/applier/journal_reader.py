@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -75,6 +76,8 @@ def read_journal(path: Path) -> JournalRecord:
         PlanFileError: the file cannot be read, or is not a journal of a version known here.
     """
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise PlanFileError(f"{path} cannot be read: it is not a regular file")
         lines = path.read_bytes().split(b"\n")
     except OSError as error:
         raise PlanFileError(f"{path} cannot be read: {error.strerror or error}") from None

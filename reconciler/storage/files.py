@@ -114,13 +114,15 @@ def _last_name(entry: str) -> str:
 
 
 def content_of(folder: str, name: str, options: Mapping[str, str], limit: int) -> bytes | None:
-    """Return what the file ``name`` in ``folder`` holds, None where that is more than ``limit`` bytes.
+    """Return what the file ``name`` in ``folder`` holds, None where it is not a regular one of ``limit`` bytes at most.
 
     Raises:
         OSError, ValueError, RuntimeError: as for :func:`list_directory`.
     """
     path = local_path(folder)
     if path is not None:
+        if not (path / name).is_file():
+            return None
         with (path / name).open("rb") as opened:
             content = opened.read(limit + 1)
         return content if len(content) <= limit else None
