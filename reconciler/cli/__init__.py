@@ -97,6 +97,7 @@ def _lancens(debug: bool) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
+    _open_closed_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
     if debug:  # it is welcome behind the command as well
@@ -120,6 +121,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         click.echo(_traceback(error) if debug else _message(error), err=True)
         code = 1
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _open_closed_streams() -> None:
+    """Connect each standard stream that is closed to the null device.
+
+    Otherwise the next file to be opened takes its number, and what a library prints ends up in that file.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
 def _usage(error: click.ClickException) -> Iterator[str]:

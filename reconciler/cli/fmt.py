@@ -57,6 +57,6 @@ def _files(paths: Sequence[str]) -> Iterator[str]:
         if path == "-" or Path(path).is_file():
             yield path
         elif Path(path).is_dir():
-            yield from sorted(str(entry) for entry in Path(path).iterdir() if entry.suffix in _SUFFIXES)
+            yield from sorted(str(one) for one in Path(path).iterdir() if one.suffix in _SUFFIXES and one.is_file())
         else:
             raise LancensError(f"there is no file {path} to lay out")

@@ -9,9 +9,11 @@ import click
 
 from reconciler.cli.options import (
     check_impl,
+    check_new_manifest,
     impl_option,
     load_manifest,
     manifest_arguments,
+    out_option,
     parallelism_option,
     say,
     select_option,
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 @click.option("--unmanaged", is_flag=True, help="Only what no manifest manages.")
 @click.option("--with-schema", is_flag=True, help="The columns of each table too, as its dataset has them.")
 @click.option("--from-storage", is_flag=True, help="Also blocks for datasets under the roots that no catalog has.")
-@click.option("-o", "--out", metavar="FILE", help="Write to a file that does not exist yet.")
+@out_option("Write to a file that does not exist yet.")
 @click.option(
     "--append", metavar="FILE", help="Put what a manifest's file does not say into it; the rest of it stays as it is."
 )
@@ -89,10 +91,7 @@ def command(
 def _check_target(out: str | None, append: str | None) -> None:
     if out is not None and append is not None:
         raise click.UsageError("-o writes a file of its own, --append extends one: give one of them")
-    if out is not None and Path(out).exists():
-        raise click.UsageError(f"{out} exists; import does not overwrite a manifest. --append {out} adds to it")
-    if out is not None and not Path(out).parent.is_dir():
-        raise click.UsageError(f"there is no folder {Path(out).parent} to write {Path(out).name} to")
+    check_new_manifest(out, "import")
     if append is not None and not Path(append).is_file():
         raise click.UsageError(f"there is no file {append} to append to; -o {append} writes one")
 

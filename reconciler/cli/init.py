@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from reconciler.cli.completing import complete_impl
-from reconciler.cli.options import DEFAULT_MANIFEST, say, write_result
+from reconciler.cli.options import DEFAULT_MANIFEST, check_new_manifest, out_option, say, write_result
 
 
 @click.command("init")
@@ -20,8 +20,8 @@ from reconciler.cli.options import DEFAULT_MANIFEST, say, write_result
     help="What the first catalog is.",
 )
 @click.option("--name", metavar="NAME", help="The manifest's name; otherwise that of this folder.")
-@click.option("-o", "--out", metavar="FILE", default=DEFAULT_MANIFEST, show_default=True, help="Where to write it.")
-def command(impl: str, name: str | None, out: str) -> None:
+@out_option("Where to write it.", default=DEFAULT_MANIFEST, show_default=True)
+def command(impl: str, name: str | None, out: str | None) -> None:
     """Write a first manifest, with what the implementation's config can say as comments.
 
     It is valid as it is and manages nothing yet. No catalog is read.
@@ -33,10 +33,7 @@ def command(impl: str, name: str | None, out: str) -> None:
     """
     from reconciler.manifest.starting import first_manifest
 
-    path = Path(out)
-    if path.exists():
-        raise click.UsageError(f"{out} exists; init does not overwrite a manifest")
-    if not path.parent.is_dir():
-        raise click.UsageError(f"there is no folder {path.parent} to write {path.name} to")
+    check_new_manifest(out, "init")
     write_result(first_manifest(impl, name or Path.cwd().name), out)
-    say(f"Wrote {out}. Fill in its `config`; then `lancens import --append {out}` adds what is there.", err=True)
+    if out is not None:
+        say(f"Wrote {out}. Fill in its `config`; then `lancens import --append {out}` adds what is there.", err=True)

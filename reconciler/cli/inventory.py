@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.options import load_manifest, manifest_arguments, say, variables_option
+from reconciler.cli.options import load_manifest, manifest_arguments, out_option, say, variables_option
 from reconciler.cli.spark_options import spark_flags, tell_of_missing_roots
 from reconciler.state import DEFAULT_PARALLELISM
 
@@ -24,12 +24,12 @@ _SUFFIXES: dict[str, Form] = {".lance": "lance", ".parquet": "parquet", ".json":
 @click.command("inventory")
 @manifest_arguments
 @variables_option
-@click.option("-o", "--out", metavar="OUT", help="Write to a file, or a Lance dataset; otherwise JSON to stdout.")
+@out_option("Write to a file, or a Lance dataset; otherwise JSON to stdout.")
 @click.option(
     "--format",
     "form",
     type=click.Choice(["lance", "parquet", "json"]),
-    help="How to write; otherwise what the end of OUT says.",
+    help="How to write; otherwise what the end of FILE says.",
 )
 @spark_flags
 @click.option(

@@ -27,6 +27,7 @@ __all__ = [
     "Format",
     "PlanFlags",
     "check_impl",
+    "check_new_manifest",
     "format_option",
     "full_option",
     "impl_option",
@@ -34,6 +35,7 @@ __all__ = [
     "load_manifest",
     "load_manifest_in_parts",
     "manifest_arguments",
+    "out_option",
     "pairs",
     "parallelism_option",
     "plan_flags",
@@ -316,16 +318,45 @@ def say(text: str, *, err: bool = False) -> None:
     click.echo(display.message(text), err=err)
 
 
+def out_option(what: str, **more: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the option ``-o``, of which the help says ``what`` is written; `-` is stdout, which is None."""
+    return click.option(
+        "-o",
+        "--out",
+        metavar="FILE",
+        callback=lambda _context, _parameter, path: None if path == "-" else path,
+        help=f"{what} `-` is stdout.",
+        **more,
+    )
+
+
+def check_new_manifest(out: str | None, command: str) -> None:
+    """Check that ``command`` can write a manifest to ``out``, where that is not stdout.
+
+    Raises:
+        UsageError: something is there, or its folder is not.
+    """
+    if out is None:
+        return
+    path = Path(out)
+    if path.exists():
+        raise click.UsageError(
+            f"{out} exists; {command} does not overwrite a manifest. `lancens import --append {out}` adds to it"
+        )
+    if not path.parent.is_dir():
+        raise click.UsageError(f"there is no folder {path.parent} to write {path.name} to")
+
+
 def write_result(text: str, path: str | None = None) -> None:
     """Write a command's result to ``path``, or to stdout; a file is whole or not there at all."""
-    if path is None:
+    if path in (None, "-"):
         click.echo(text, nl=not text.endswith("\n"))
         return
     write_file(path, text.encode("utf-8"))
 
 
 def write_file(path: str, data: bytes) -> None:
-    """Write ``data`` to the file ``path``, which is whole or as it was; a link stays one.
+    """Write ``data`` to the file ``path``, which is whole or as it was; a link stays one, and so does a device.
 
     Raises:
         LancensError: it cannot be written.
@@ -333,6 +364,9 @@ def write_file(path: str, data: bytes) -> None:
     target = Path(path).resolve()
     partial = target.with_name(f".{target.name}.partial")
     try:
+        if target.exists() and not target.is_file():
+            target.write_bytes(data)
+            return
         try:
             partial.unlink(missing_ok=True)
             with partial.open("xb") as opened:  # a link that somebody left there is not followed

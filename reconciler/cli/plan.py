@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @plan_flags
 @format_option
 @full_option
-@click.option("-o", "--out", metavar="FILE", help="Save the plan, for `lancens apply FILE`.")
+@click.option("-o", "--out", metavar="FILE", help="Save the plan, for `lancens apply FILE`. `-` is stdout.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 when there are changes.")
 @click.option(
     "--engine",
@@ -56,6 +56,10 @@ def command(
     """
     if engine == "local" and (spark.master or spark.conf):
         raise click.UsageError("--master and --spark-conf are for --engine spark")
+    if out == "-":
+        if form not in ("text", "json"):
+            raise click.UsageError(f"-o - prints the saved form of the plan: leave --format {form} out")
+        form, out = "json", None
     if engine == "spark" and profile is not None:
         raise click.UsageError("--profile is for --engine local; Spark has a page of its own on each stage")
     plan = plan_and_show(flags, form, full=full, spark=spark if engine == "spark" else None, profiled=profile)

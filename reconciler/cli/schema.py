@@ -7,14 +7,14 @@ from typing import Literal
 
 import click
 
-from reconciler.cli.options import write_result
+from reconciler.cli.options import out_option, write_result
 
 
 @click.command("schema")
 @click.argument(
     "which", type=click.Choice(["manifest", "plan", "audit"]), default="manifest", metavar="[manifest|plan|audit]"
 )
-@click.option("-o", "--out", metavar="FILE", help="Write to a file.")
+@out_option("Write to a file.")
 def command(which: Literal["manifest", "plan", "audit"], out: str | None) -> None:
     """Print the JSON Schema of manifests, of saved plans, or of what an audit writes.
 

@@ -85,6 +85,10 @@ def _file(out: str | None, form: Form, schema: pa.Schema) -> Iterator[Sink]:
             if path is None:
                 join(found, sys.stdout.buffer, schema)
                 return
+            if path.exists() and not path.is_file():  # a device stays one
+                with path.open("wb") as device:
+                    join(found, device, schema)
+                return
             whole = folder / "whole"
             with whole.open("wb") as file:
                 join(found, file, schema)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,17 @@ def test_parts_become_one(tmp_path: Path, form: Form) -> None:
             sink.finish([sink.write(part) for part in PARTS])
         assert content(out, form) == WITHOUT_NULLS
         assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_what_is_no_regular_file_stays_what_it_is(tmp_path: Path) -> None:
+    out = tmp_path / "pipe"
+    os.mkfifo(out)
+    reader = os.open(out, os.O_RDONLY | os.O_NONBLOCK)
+    with open_sink(str(out), "json", SCHEMA) as sink:
+        sink.finish([sink.write(part) for part in PARTS])
+    assert out.is_fifo()
+    assert [json.loads(line) for line in os.read(reader, 65536).splitlines()] == WITHOUT_NULLS
+    os.close(reader)
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -1,0 +1,122 @@
+"""Streams that are closed, `-` for stdout, and files that are not regular ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reconciler.backends.dir import DirBackend
+from tests.cli.running import lancens, shell
+
+_SECONDS = 60
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the root of the catalog of a manifest in the current folder, which asks for one new namespace."""
+    monkeypatch.chdir(tmp_path)
+    Path("lancens.yaml").write_text(
+        "version: 1\nname: shop\ncatalogs:\n  lake: {impl: dir, config: {root: ./lake}, namespaces: {a: {}}}\n"
+    )
+    (tmp_path / "lake").mkdir()
+    return tmp_path / "lake"
+
+
+def _redirected(command: str, redirection: str) -> subprocess.CompletedProcess[str]:
+    script = f'exec "$0" -c "from reconciler.cli import main; main()" {command} {redirection}'
+    return subprocess.run(
+        ["bash", "-c", script, sys.executable], capture_output=True, text=True, check=False, timeout=_SECONDS
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "redirection", "code", "said"),
+    [
+        ("apply", "<&-", 1, "stdin is not a terminal"),
+        ("plan -", "<&-", 1, "the manifest has no `name`"),
+        ("plan --detailed-exitcode", ">&-", 2, "Read 1 catalog"),
+        ("plan --detailed-exitcode", "2>&-", 2, ""),
+        ("apply --auto-approve", "<&- >&- 2>&-", 0, ""),
+    ],
+)
+def test_a_closed_stream_is_one_without_a_reader(
+    lake: Path, command: str, redirection: str, code: int, said: str
+) -> None:
+    ran = _redirected(command, redirection)
+    assert (ran.returncode, said in ran.stderr) == (code, True), ran.stderr
+    assert DirBackend(root=str(lake)).child_namespaces(()) == (
+        ["a"] if command.startswith("apply") and not code else []
+    )
+
+
+def test_no_file_takes_the_place_of_a_closed_stream(lake: Path) -> None:
+    """What is written to stdout would end up in whichever file was opened first, such as the journal."""
+    assert _redirected("apply --auto-approve", "<&- >&- 2>&-").returncode == 0
+    [journal] = Path(".lancens").iterdir()
+    assert [json.loads(line)["entry"] for line in journal.open()] == ["header", "intent", "outcome", "summary"]
+
+
+@pytest.mark.parametrize("command", [("import",), ("init",), ("schema",), ("plan",)])
+def test_a_dash_is_stdout(lake: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]) -> None:
+    before = sorted(Path().iterdir())
+    plain = {"init": ("init", "-o", "new.yaml"), "plan": ("plan", "--format", "json")}.get(command[0], command)
+    expected = lancens(capsys, *plain).out
+    if command == ("init",):
+        expected = Path("new.yaml").read_text()
+        Path("new.yaml").unlink()
+    ran = lancens(capsys, *command, "-o", "-")
+    assert (ran.code, ran.out, sorted(Path().iterdir())) == (0, expected, before)
+    assert expected
+
+
+def test_a_dash_and_a_format_are_two_things_for_stdout(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert lancens(capsys, "plan", "-o", "-", "--format", "html").code == 1
+    assert not Path("-").exists()
+
+
+def test_a_result_goes_into_what_is_no_regular_file(lake: Path) -> None:
+    """A device that is replaced by a file is gone for everybody else on the machine."""
+    os.mkfifo("pipe")
+    reader = os.open("pipe", os.O_RDONLY | os.O_NONBLOCK)
+    assert shell("plan", "-o", "pipe").code == 0
+    assert Path("pipe").is_fifo()
+    assert json.loads(os.read(reader, 65536))["manifest"]["name"] == "shop"
+    os.close(reader)
+
+
+# ---- folders with more than regular files in them
+
+
+@pytest.mark.parametrize("special", ["fifo", "endless"])
+def test_a_folder_is_read_without_what_is_no_regular_file(lake: Path, special: str) -> None:
+    assert shell("apply", "--auto-approve").code == 0
+    Path("teams").mkdir()
+    Path("teams/a.yaml").write_text("version: 1\nname:   shop\n")
+    for path in (Path(".lancens/zz.jsonl"), Path("teams/b.yaml")):
+        if special == "fifo":
+            os.mkfifo(path)
+        else:
+            path.symlink_to("/dev/zero")
+    runs = _redirected("runs", "")
+    assert (runs.returncode, len(runs.stdout.splitlines())) == (0, 2), runs.stderr
+    assert "zz.jsonl" in runs.stdout
+    formatted = _redirected("fmt teams", "")
+    assert (formatted.returncode, formatted.stdout) == (0, "teams/a.yaml\n"), formatted.stderr
+
+
+def test_metadata_that_is_no_regular_file_is_not_waited_for(lake: Path) -> None:
+    backend = DirBackend(root=str(lake))
+    (lake / "t.lance/metadata").mkdir(parents=True)
+    os.mkfifo(lake / "t.lance/metadata/v1.metadata.json")
+    backend.insert_namespace(("b",), {})
+    Path("lancens.yaml").write_text(
+        "version: 1\nname: shop\ncatalogs:\n  lake:\n    impl: dir\n    config: {root: ./lake}\n    namespaces:\n"
+        "      b: {tables: {t: {location: ./lake/t.lance, schema: [{name: id, type: int64}]}}}\n"
+    )
+    ran = _redirected("plan", "")
+    assert (ran.returncode, "blocked" in ran.stdout) == (3, True), ran.stderr
