@@ -1,4 +1,4 @@
-"""Lists that a service gives in pages: read to their end, each entry once, and never for ever.
+"""Lists that a service gives in pages: read to their end, and never for ever.
 
 A service that is broken, or means harm, can go on giving page tokens. It is given up when it repeats a token, when
 it gives page after page with nothing new on it, and at a number of pages that no catalog has.
@@ -24,14 +24,17 @@ def every_page(
     where: str,
     fetch: Callable[[str | None, int], tuple[Sequence[EntryT], str | None]],
     key: Callable[[EntryT], Hashable],
+    *,
+    once: bool = True,
 ) -> Iterator[EntryT]:
-    """Yield the entries of every page, those with the same ``key`` once; an empty page with a token is not the end.
+    """Yield the entries of every page; an empty page with a token is not the end.
 
     Args:
         where: what is listed; the errors raised here begin with it.
         fetch: asks for one page by the token of the page before, None for the first, and by its number from 1.
             Returns its entries and the token of the next page; None, or an empty one, at the end.
         key: what two entries share when they are the same.
+        once: yield one of the entries that share a ``key``.
 
     Raises:
         InternalError: the list does not end.
@@ -48,7 +51,7 @@ def every_page(
             if identity not in seen:
                 seen.add(identity)
                 new.append(entry)
-        yield from new
+        yield from new if once else entries
         if not token:
             return
         barren = 0 if new else barren + 1

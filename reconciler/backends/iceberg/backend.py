@@ -231,7 +231,7 @@ class IcebergBackend(Backend):
         *levels, name = identifier[1:]
         warehouse = self._server.warehouse(identifier[0])
         entry = warehouse.create_table(levels, name, location, properties)
-        if name != name.lower() and name not in (names := warehouse.tables(levels)):
+        if name != name.lower() and name not in (names := warehouse.tables(levels, name.__eq__)):
             # The answer to a create names no table, so what a service that folds names made of it is looked up.
             warehouse.drop_table(levels, name)
             kept = next((found for found in names if found.lower() == name.lower()), name.lower())

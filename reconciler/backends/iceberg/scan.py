@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from reconciler.backends.doubles import every_name
 from reconciler.backends.iceberg.warehouse import TableEntry, UnreadableTableError, Warehouse
 from reconciler.concurrency import in_parallel
 from reconciler.errors import NamespaceNotFoundError, PermissionDeniedError, TableNotFoundError
@@ -97,7 +98,8 @@ def all_tables(
     Raises:
         NamespaceNotFoundError: the service says that it does not exist.
     """
-    listed = [name for name in warehouse.tables(levels) if wanted is None or name in wanted]
+    concerns = every_name if wanted is None else wanted.__contains__
+    listed = [name for name in warehouse.tables(levels, concerns) if concerns(name)]
     return listed_tables(warehouse, levels, parallelism, listed)
 
 
@@ -128,7 +130,15 @@ def _read(place: _Place, scope: Scope) -> _Contents:
     properties = warehouse.namespace_properties(levels) if levels else {}
     if not scope.reaches(place.id):
         return _Contents(properties, (), ())
-    return _Contents(properties, warehouse.child_namespaces(levels), warehouse.tables(levels) if levels else ())
+
+    def inside(name: str) -> bool:
+        return scope.contains((*place.id, name))
+
+    def wanted(name: str) -> bool:
+        return inside(name) or scope.reaches((*place.id, name))
+
+    namespaces = warehouse.child_namespaces(levels, wanted)
+    return _Contents(properties, namespaces, warehouse.tables(levels, inside) if levels else ())
 
 
 def _in_between(place: _Place) -> _Contents:
@@ -142,7 +152,7 @@ def _in_between(place: _Place) -> _Contents:
 
 def _is_listed(place: _Place) -> bool:
     try:
-        return place.levels[-1] in place.warehouse.child_namespaces(place.levels[:-1])
+        return place.levels[-1] in place.warehouse.child_namespaces(place.levels[:-1], place.levels[-1].__eq__)
     except NamespaceNotFoundError:
         return False
 
@@ -171,7 +181,7 @@ def _load_or_tell(place: _Place, name: str) -> TableEntry | UnreadableTable | No
 
 def _is_table_listed(place: _Place, name: str) -> bool:
     try:
-        return name in place.warehouse.tables(place.levels)
+        return name in place.warehouse.tables(place.levels, name.__eq__)
     except NamespaceNotFoundError:
         return False
 

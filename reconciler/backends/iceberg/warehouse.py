@@ -5,11 +5,12 @@ Implements the client's side of the Iceberg REST catalog's OpenAPI document: nam
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias, TypeGuard
 
+from reconciler.backends.doubles import every_name, names_without_doubles
 from reconciler.backends.http import HttpClient, Tagged, UnknownRouteError
 from reconciler.backends.iceberg.routes import Routes
 from reconciler.backends.iceberg.vending import ASKING, vended_options
@@ -82,22 +83,25 @@ class Warehouse:
 
     # ---- namespaces ----------------------------------------------------------------------------------------------
 
-    def child_namespaces(self, parent: Levels) -> list[str]:
+    def child_namespaces(self, parent: Levels, concerns: Callable[[str], bool] = every_name) -> list[str]:
         """Return the names of the namespaces directly below ``parent``.
 
         Some servers answer a missing parent with an empty list.
 
         Raises:
             NamespaceNotFoundError: the server says that ``parent`` does not exist.
+            DoubledNameError: it lists a name twice that ``concerns`` the caller.
         """
         doing = f"list the namespaces in {self._called(parent)}"
         query = {"parent": self.routes.parent(parent)} if parent else {}
-        found: dict[str, None] = {}
-        for levels in self._pages(self.routes.namespaces, "namespaces", query, doing):
-            if not _is_list_of_text(levels) or levels[:-1] != list(parent):
-                raise InternalError(f"iceberg: {doing}: the answer names something else: {levels!r:.200}")
-            found[levels[-1]] = None
-        return list(found)
+
+        def read() -> Iterator[str]:
+            for levels in self._pages(self.routes.namespaces, "namespaces", query, doing):
+                if not _is_list_of_text(levels) or levels[:-1] != list(parent):
+                    raise InternalError(f"iceberg: {doing}: the answer names something else: {levels!r:.200}")
+                yield levels[-1]
+
+        return names_without_doubles("iceberg", "namespace", (self.name, *parent), read, concerns)
 
     def namespace_properties(self, levels: Levels) -> dict[str, str]:
         """Return the properties of a namespace.
@@ -163,22 +167,26 @@ class Warehouse:
 
     # ---- tables and views ----------------------------------------------------------------------------------------
 
-    def tables(self, levels: Levels) -> list[str]:
+    def tables(self, levels: Levels, concerns: Callable[[str], bool] = every_name) -> list[str]:
         """Return the names of all tables in a namespace, of whatever format.
 
         Some servers answer a missing namespace with an empty list.
 
         Raises:
             NamespaceNotFoundError: the server says that it does not exist.
+            DoubledNameError: it lists a name twice that ``concerns`` the caller.
         """
-        return self._names(self.routes.tables(levels), f"list the tables in {self._called(levels)}")
+        doing = f"list the tables in {self._called(levels)}"
+        read = partial(self._names, self.routes.tables(levels), doing)
+        return names_without_doubles("iceberg", "table", (self.name, *levels), read, concerns)
 
     def views(self, levels: Levels) -> list[str]:
         """Return the names of the views in a namespace; none where the server has none."""
         if self.routes.lists_views is False:
             return []
         try:
-            return self._names(self.routes.views(levels), f"list the views in {self._called(levels)}")
+            doing = f"list the views in {self._called(levels)}"
+            return list(dict.fromkeys(self._names(self.routes.views(levels), doing)))
         except (UnsupportedOperationError, InvalidInputError, NamespaceNotFoundError, UnknownRouteError):
             if self.routes.lists_views:
                 raise
@@ -310,14 +318,12 @@ class Warehouse:
 
     # ---- the shape of answers ------------------------------------------------------------------------------------
 
-    def _names(self, path: str, doing: str) -> list[str]:
-        found: dict[str, None] = {}
+    def _names(self, path: str, doing: str) -> Iterator[str]:
         for identifier in self._pages(path, "identifiers", {}, doing):
             name = identifier.get("name") if isinstance(identifier, dict) else None
             if not isinstance(name, str):
                 raise InternalError(f"iceberg: {doing}: the answer holds no name: {identifier!r:.200}")
-            found[name] = None
-        return list(found)
+            yield name
 
     def _pages(self, path: str, key: str, query: Mapping[str, str], doing: str) -> Iterator[Any]:
         """Yield the entries of every page; an empty first token asks a server for pages at all."""
@@ -338,7 +344,7 @@ class Warehouse:
                 raise InternalError(f"iceberg: {page}: the page token is not text")
             return entries, following
 
-        return every_page(f"iceberg: {doing}", fetch, repr)
+        return every_page(f"iceberg: {doing}", fetch, repr, once=False)
 
     def _called(self, levels: Levels, what: str = "namespace") -> str:
         return f"{what if levels else 'warehouse'} `{join((self.name, *levels))}`"

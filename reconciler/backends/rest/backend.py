@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
 
 from reconciler import locations
 from reconciler.backends.base import Backend
+from reconciler.backends.doubles import every_name
 from reconciler.backends.http import (
     ClientCredentials,
     HttpClient,
@@ -204,9 +205,16 @@ class RestBackend(Backend):
 
         What has gone since it was listed holds nothing.
         """
+
+        def inside(name: str) -> bool:
+            return scope.contains((*parent, name))
+
+        def wanted(name: str) -> bool:
+            return inside(name) or scope.reaches((*parent, name))
+
         try:
-            spaces = [(*parent, name) for name in self.child_namespaces(parent)]
-            tables = [(*parent, name) for name in self.child_tables(parent)]
+            spaces = [(*parent, name) for name in self.child_namespaces(parent, wanted)]
+            tables = [(*parent, name) for name in self.child_tables(parent, inside)]
         except NamespaceNotFoundError:
             if not parent:
                 raise
@@ -217,9 +225,9 @@ class RestBackend(Backend):
             if (reason := self._unshown(name[-1]))
         ]
         kept = [name for name in spaces if not self._unshown(name[-1])]
-        within = [name for name in kept if scope.contains(name) or scope.reaches(name)]
+        within = [name for name in kept if wanted(name[-1])]
         there = in_parallel(self._namespace_if_there, within, self.parallelism)
-        shown = [name for name in tables if not self._unshown(name[-1]) and scope.contains(name)]
+        shown = [name for name in tables if not self._unshown(name[-1]) and inside(name[-1])]
         return [space for space in there if space], shown, notes
 
     def _unshown(self, name: str) -> str | None:
@@ -238,7 +246,7 @@ class RestBackend(Backend):
         try:
             return self._server.table(identifier)
         except (TableNotFoundError, NamespaceNotFoundError):
-            if identifier[-1] in self._server.tables(identifier[:-1]):
+            if identifier[-1] in self._server.tables(identifier[:-1], identifier[-1].__eq__):
                 raise
             return None
 
@@ -250,21 +258,21 @@ class RestBackend(Backend):
         """Return one table."""
         return self._server.table(identifier)
 
-    def child_namespaces(self, parent: Identifier) -> list[str]:
+    def child_namespaces(self, parent: Identifier, concerns: Callable[[str], bool] = every_name) -> list[str]:
         """Return the names directly below ``parent``; an empty list is believed of one that exists only."""
-        names = self._server.namespaces(parent)
+        names = self._server.namespaces(parent, concerns)
         if not names:
             self._server.require_namespace(parent)
         return names
 
-    def child_tables(self, parent: Identifier) -> list[str]:
+    def child_tables(self, parent: Identifier, concerns: Callable[[str], bool] = every_name) -> list[str]:
         """Return the names of the tables in ``parent``; an empty list is believed of one that exists only.
 
         A server that has tables on one level alone, as Gravitino does, may refuse to list them on any other: there are
         none. Another refusal is an error.
         """
         try:
-            names = self._server.tables(parent)
+            names = self._server.tables(parent, concerns)
         except InvalidInputError as error:
             if not _OTHER_LEVEL.search(str(error)):
                 raise

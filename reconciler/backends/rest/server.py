@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from reconciler.backends.doubles import every_name, names_without_doubles
 from reconciler.backends.http import ForeignAnswerError, HttpClient, path
 from reconciler.backends.paging import every_page
 from reconciler.errors import (
@@ -55,10 +56,13 @@ class Server:
 
     # ---- namespaces ----------------------------------------------------------------------------------------------
 
-    def namespaces(self, parent: Identifier) -> list[str]:
+    def namespaces(self, parent: Identifier, concerns: Callable[[str], bool] = every_name) -> list[str]:
         """ListNamespaces, all pages. Some servers answer an empty list for a missing parent."""
         doing = f"list the namespaces in {_named('namespace', parent)}"
-        return self._pages(self._route("namespace", parent, "list"), "namespaces", doing, {})
+        route = self._route("namespace", parent, "list")
+        return names_without_doubles(
+            "rest", "namespace", parent, lambda: self._pages(route, "namespaces", doing, {}), concerns
+        )
 
     def namespace(self, identifier: Identifier) -> LiveNamespace:
         """DescribeNamespace."""
@@ -102,11 +106,14 @@ class Server:
 
     # ---- tables --------------------------------------------------------------------------------------------------
 
-    def tables(self, parent: Identifier) -> list[str]:
+    def tables(self, parent: Identifier, concerns: Callable[[str], bool] = every_name) -> list[str]:
         """ListTables, all pages. Some servers answer an empty list for a missing namespace."""
         doing = f"list the tables in {_named('namespace', parent)}"
         route = self._route("namespace", parent, "table", "list")
-        return self._pages(route, "tables", doing, {"include_declared": "true"})
+        query = {"include_declared": "true"}
+        return names_without_doubles(
+            "rest", "table", parent, lambda: self._pages(route, "tables", doing, query), concerns
+        )
 
     def table(self, identifier: Identifier) -> LiveTable:
         """DescribeTable."""
@@ -194,8 +201,8 @@ class Server:
         whole = {"id": list(identifier), **body}
         return self.http.json("POST", route, doing=doing, query=self._query, body=whole, errors=errors)
 
-    def _pages(self, route: str, key: str, doing: str, query: Mapping[str, str]) -> list[str]:
-        """Return the names of every page, each once."""
+    def _pages(self, route: str, key: str, doing: str, query: Mapping[str, str]) -> Iterator[str]:
+        """Yield the names of every page."""
 
         def fetch(token: str | None, number: int) -> tuple[Sequence[str], str | None]:
             asked = {**self._query, **query} if token is None else {**self._query, **query, "page_token": token}
@@ -203,7 +210,7 @@ class Server:
             answer = self.http.json("GET", route, doing=page, query=asked, errors={404: NamespaceNotFoundError})
             return _names(answer, key, page), _token(answer, page)
 
-        return list(every_page(f"rest: {doing}", fetch, str))
+        return every_page(f"rest: {doing}", fetch, str, once=False)
 
 
 _MISSING_TABLE: Mapping[int, Any] = {404: TableNotFoundError}

@@ -15,6 +15,7 @@ from threading import Lock
 
 from reconciler import locations, storage
 from reconciler.backends.base import Backend
+from reconciler.backends.doubles import DoubledNameError
 from reconciler.backends.http import (
     ClientCredentials,
     HttpClient,
@@ -29,7 +30,7 @@ from reconciler.backends.identifiers import require_kept
 from reconciler.backends.table_options import with_vended
 from reconciler.backends.unity import columns
 from reconciler.backends.unity.config import UnityConfig
-from reconciler.backends.unity.doubles import DoubledNameError, each_once, explained
+from reconciler.backends.unity.doubles import each_once, explained
 from reconciler.backends.unity.names import NAME_RULE, name_problem
 from reconciler.backends.unity.places import as_uri, problem_of
 from reconciler.backends.unity.properties import LONGEST

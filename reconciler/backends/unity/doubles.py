@@ -7,14 +7,13 @@ schema or catalog it takes the row it finds first. None of this ever ends well b
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
-from reconciler.errors import InternalError
+from reconciler.backends.doubles import list_without_doubles
 from reconciler.names import Identifier, join
 
-__all__ = ["DoubledNameError", "each_once", "explained"]
+__all__ = ["each_once", "explained"]
 
 _KINDS = ("catalog", "schema", "table")
 _TABLE = (
@@ -22,10 +21,6 @@ _TABLE = (
     "its database, and leave the schema out with `scope` until then"
 )
 _NAMESPACE = "the service uses the one it finds first: have the other one dropped in Unity Catalog"
-
-
-class DoubledNameError(InternalError):
-    """The service holds a name twice."""
 
 
 class _Row(Protocol):
@@ -49,24 +44,7 @@ def explained(identifier: Identifier) -> str:
 def each_once(
     read: Callable[[], Iterable[RowT]], parent: Identifier, concerns: Callable[[RowT], bool] = lambda _: True
 ) -> list[RowT]:
-    """Return the rows that ``read`` lists below ``parent``, every name once.
-
-    They are listed again before a name counts as doubled: what is dropped and made anew between two pages is on both.
-
-    Raises:
-        DoubledNameError: a name is there twice, and one of its rows ``concerns`` the caller.
-    """
-    rows, doubled = _look(read, concerns)
-    if doubled:
-        rows, doubled = _look(read, concerns)
-    if doubled:
-        raise DoubledNameError(f"unity: {explained((*parent, min(doubled)))}")
-    return rows
-
-
-def _look(read: Callable[[], Iterable[RowT]], concerns: Callable[[RowT], bool]) -> tuple[list[RowT], set[str]]:
-    rows = list(read())
-    counts = Counter(row.name for row in rows)
-    if len(counts) == len(rows):
-        return rows, set()
-    return rows, {row.name for row in rows if counts[row.name] > 1 and concerns(row)}
+    """Return the rows that ``read`` lists below ``parent``, as :func:`list_without_doubles` does."""
+    return list_without_doubles(
+        read, lambda row: row.name, concerns, lambda name: f"unity: {explained((*parent, name))}"
+    )

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from reconciler.backends.doubles import DoubledNameError
 from reconciler.backends.http import Refusal, UnknownRouteError, VendorError
-from reconciler.backends.unity.doubles import DoubledNameError
 from reconciler.errors import (
     BackendError,
     ConcurrentModificationError,

@@ -13,6 +13,7 @@ import pytest
 
 import reconciler
 from reconciler.backends import paging
+from reconciler.backends.doubles import DoubledNameError
 from reconciler.backends.http import RetryPolicy
 from reconciler.backends.iceberg import IcebergBackend, server
 from reconciler.errors import (
@@ -268,6 +269,27 @@ def test_a_token_that_comes_back_is_an_error(script: Scripted, connected: Iceber
     with_namespace(script, Answer({"identifiers": [], "next-page-token": "again"}))
     with pytest.raises(InternalError, match=r"list the tables in namespace `ware\$a`, page 2: .*same page token again"):
         connected.scan()
+
+
+def test_a_table_that_is_listed_twice_is_an_error_that_names_it(script: Scripted, connected: IcebergBackend) -> None:
+    script.routes["GET /v1/ware/namespaces/a/tables/t"] = Answer(table())
+    with_namespace(script, names("t", "t"))
+    for call in (connected.scan, lambda: connected.child_tables(("ware", "a"))):
+        with pytest.raises(DoubledNameError, match=r"the table `ware\$a\$t` twice"):
+            call()
+    assert connected.scan(Scope(("ware/a", "ware/a/u"))).tables == {}
+
+
+def test_a_namespace_that_is_listed_twice_is_an_error(script: Scripted, connected: IcebergBackend) -> None:
+    script.routes["GET /v1/ware/namespaces"] = Answer({"namespaces": [["a"], ["a"]]})
+    with pytest.raises(DoubledNameError, match=r"the namespace `ware\$a` twice"):
+        connected.scan()
+
+
+def test_a_table_that_is_made_again_between_two_pages_is_one(script: Scripted, connected: IcebergBackend) -> None:
+    script.routes["GET /v1/ware/namespaces/a/tables/t"] = Answer(table())
+    with_namespace(script, [names("t", "t"), names("t")])
+    assert set(connected.scan().tables) == {("ware", "a", "t")}
 
 
 @pytest.mark.parametrize(

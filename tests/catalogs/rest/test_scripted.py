@@ -12,6 +12,7 @@ from lance_namespace.errors import LanceNamespaceError
 from lance_namespace_urllib3_client.models.identity import Identity
 
 from reconciler.backends import paging
+from reconciler.backends.doubles import DoubledNameError
 from reconciler.backends.rest import RestBackend
 from reconciler.errors import (
     BackendError,
@@ -128,6 +129,33 @@ def test_a_page_that_fails_fails_the_scan() -> None:
         pytest.raises(InternalError, match=r"tables in namespace `a`, page 2: 500: .*disk"),
     ):
         backend_at(server.url).scan()
+
+
+def test_a_name_that_is_listed_twice_is_an_error_that_names_it() -> None:
+    tree = Tree({"": [], "a": ["t", "u", "t"]})
+    with scripted(tree) as server:
+        for call in (lambda: backend_at(server.url).scan(), lambda: backend_at(server.url).child_tables(("a",))):
+            with pytest.raises(DoubledNameError, match=r"the table `a\$t` twice"):
+                call()
+        assert set(backend_at(server.url).scan(Scope(("a/u",))).tables) == {("a", "u")}
+    with (
+        scripted(lambda _: (200, {"namespaces": ["a", "b", "a"]})) as server,
+        pytest.raises(DoubledNameError, match="the namespace `a` twice"),
+    ):
+        backend_at(server.url).child_namespaces(())
+
+
+def test_a_table_that_is_made_again_between_two_pages_is_one() -> None:
+    tree = Tree({"": [], "a": ["t", "u", "t"]})
+
+    def answer(request: Request) -> Answer:
+        told = tree(request)
+        if "page_token=2" in request.query:
+            tree.namespaces["a"] = ["t", "u"]
+        return told
+
+    with scripted(answer) as server:
+        assert set(backend_at(server.url).scan().tables) == {("a", "t"), ("a", "u")}
 
 
 def test_a_list_that_never_ends_is_an_error() -> None:

@@ -15,8 +15,8 @@ import yaml
 
 import reconciler
 from reconciler.applier.report import ApplyReport
+from reconciler.backends.doubles import DoubledNameError
 from reconciler.backends.unity import UnityBackend
-from reconciler.backends.unity.doubles import DoubledNameError
 from reconciler.errors import BackendError, TableAlreadyExistsError
 from reconciler.names import Scope
 from tests.catalogs.unity.conftest import CATALOG, Unity
