@@ -562,6 +562,9 @@ class Tokens:
             return True
         return False
 
+    def close(self) -> None:
+        pass
+
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize("status", [401, 419])

@@ -11,15 +11,14 @@ from reconciler.backends.http.client import HttpClient, Tagged, path
 from reconciler.backends.http.clock import server_time
 from reconciler.backends.http.headers import hold_secret, with_headers
 from reconciler.backends.http.limits import Limits, ServiceLimits
-from reconciler.backends.http.login import Login
-from reconciler.backends.http.oauth import ClientCredentials, basic, read_token_error
+from reconciler.backends.http.login import Login, revealed
+from reconciler.backends.http.oauth import service_client
 from reconciler.backends.http.refusals import ForeignAnswerError, Refusal, UnknownRouteError, VendorError
 from reconciler.backends.http.retry import RetryPolicy
 from reconciler.backends.http.tokens import StaticToken, TokenSource
 
 __all__ = [
     "Certificates",
-    "ClientCredentials",
     "Endpoint",
     "ForeignAnswerError",
     "HttpClient",
@@ -33,12 +32,12 @@ __all__ = [
     "TokenSource",
     "UnknownRouteError",
     "VendorError",
-    "basic",
     "endpoint_problem",
     "hold_secret",
     "path",
     "plain_http_problem",
-    "read_token_error",
+    "revealed",
     "server_time",
+    "service_client",
     "with_headers",
 ]

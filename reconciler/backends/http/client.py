@@ -160,8 +160,9 @@ class HttpClient:
         return self._scans.traffic
 
     def close(self) -> None:
-        """Close the pooled connections."""
+        """Close the pooled connections, and those that tokens are got over."""
         self._session.close()
+        self._tokens.close()
 
     def one_scan(self) -> AbstractContextManager[None]:
         """Let the requests that are sent inside, by whichever thread, take no more than one scan may.

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, AliasChoices, BaseModel, Field, SecretStr, model_validator
+from pydantic import AfterValidator, AliasChoices, ConfigDict, Field, SecretStr, model_validator
 
 from reconciler.backends.http.address import Endpoint, plain_http_problem
 from reconciler.backends.http.headers import hold_secret
+from reconciler.backends.http.limits import ServiceLimits
 
-__all__ = ["Login", "bearer_token"]
+__all__ = ["Login", "bearer_token", "revealed"]
 
 
 def bearer_token(value: SecretStr) -> SecretStr:
@@ -25,6 +26,11 @@ def bearer_token(value: SecretStr) -> SecretStr:
     return SecretStr(token)
 
 
+def revealed(secret: SecretStr | None) -> str | None:
+    """Return a secret in the clear."""
+    return None if secret is None else secret.get_secret_value()
+
+
 def _two_parts(value: SecretStr) -> SecretStr:
     client, _, secret = value.get_secret_value().strip().partition(":")
     if not client or not secret:
@@ -32,11 +38,13 @@ def _two_parts(value: SecretStr) -> SecretStr:
     return SecretStr(f"{client}:{secret}")
 
 
-class Login(BaseModel):
-    """A token, or what is exchanged for tokens, and headers.
+class Login(ServiceLimits):
+    """A token, or what is exchanged for tokens, headers, and how long to wait and retry.
 
     No secret of them goes over plain http to another machine unless that is allowed.
     """
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
 
     auth_token: Annotated[SecretStr, AfterValidator(bearer_token)] | None = None
     """A bearer token that is sent with every request."""
@@ -50,6 +58,24 @@ class Login(BaseModel):
     """``headers.NAME``: sent with every request to the catalog; the values count as secrets."""
     allow_http: bool = False
     """Whether secrets may go over plain http to other machines."""
+    scope: str = ""
+    """What tokens are asked for, where the server wants to be told."""
+    connect_timeout: float = Field(default=10.0, gt=0, le=3600)
+    """How long to wait for a connection."""
+    read_timeout: float = Field(default=60.0, gt=0, le=3600)
+    """How long to wait for an answer."""
+    max_retries: int = Field(default=3, ge=0, le=100)
+    """How often a request that is safe to repeat is repeated."""
+
+    @property
+    def timeouts(self) -> tuple[float, float]:
+        """How long to wait for a connection and for an answer, in seconds."""
+        return self.connect_timeout, self.read_timeout
+
+    @property
+    def token_key(self) -> str | None:
+        """The key to look at when a login is refused; None where the error says so itself."""
+        return "auth_token" if self.credential is None else "credential"
 
     @property
     def token_address(self) -> str:
@@ -63,11 +89,10 @@ class Login(BaseModel):
 
     @property
     def hidden(self) -> tuple[str, ...]:
-        """The texts of ``credential`` that nothing may show: all of it, and its secret alone."""
-        if self.credential is None:
-            return ()
-        whole = self.credential.get_secret_value()
-        return whole, whole.partition(":")[2]
+        """The texts that no error may show; of ``credential`` all of it, and its secret alone."""
+        whole = revealed(self.credential) or ""
+        found = (revealed(self.auth_token), whole, whole.partition(":")[2], *self.headers.values())
+        return tuple(text for text in found if text)
 
     def addresses(self) -> Iterator[tuple[str, str]]:
         """Yield where secrets go, each with the key that says so."""

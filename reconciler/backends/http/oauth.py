@@ -5,15 +5,24 @@ from __future__ import annotations
 import base64
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from reconciler.backends.http.client import HttpClient
+from reconciler.backends.http.certificates import Certificates
+from reconciler.backends.http.client import DEFAULT_POOL_SIZE, HttpClient
+from reconciler.backends.http.login import Login, revealed
 from reconciler.backends.http.refusals import Refusal, VendorError
+from reconciler.backends.http.retry import RetryPolicy
+from reconciler.backends.http.tokens import StaticToken, TokenSource
 from reconciler.errors import InternalError, InvalidInputError, UnauthenticatedError
 
-__all__ = ["ClientCredentials", "basic", "read_token_error"]
+if TYPE_CHECKING:
+    from requests import PreparedRequest
+
+__all__ = ["ClientCredentials", "service_client"]
 
 _EARLY_SECONDS = 60.0
 _EARLY_PART = 0.1
@@ -30,12 +39,10 @@ class ClientCredentials:
 
     Args:
         impl: whose credential it is, for errors.
-        http: the client of the service that gives tokens out.
-        path: where it gives them out, below that client's endpoint.
+        http: the client of the address where tokens are given out.
         credential: ``client_id:client_secret``.
         scope: what the token is asked for; empty where the service knows.
-        in_form: whether the client id and secret go in the form; otherwise ``http`` has them in its headers, as
-            :func:`basic` returns them (RFC 6749, section 2.3.1).
+        in_form: whether the client id and secret go in the form; otherwise in a header (RFC 6749, section 2.3.1).
         clock: monotonic seconds.
     """
 
@@ -43,7 +50,6 @@ class ClientCredentials:
         self,
         impl: str,
         http: HttpClient,
-        path: str,
         credential: str,
         scope: str,
         clock: Callable[[], float] = time.monotonic,
@@ -52,7 +58,6 @@ class ClientCredentials:
     ) -> None:
         self._impl = impl
         self._http = http
-        self._path = path
         self._client, _, self._secret = credential.partition(":")
         self._scope = scope
         self._in_form = in_form
@@ -79,17 +84,26 @@ class ClientCredentials:
                 self._current = None
         return True
 
+    def close(self) -> None:
+        """Close the connections to where tokens are given out."""
+        self._http.close()
+
+    def _basic(self) -> dict[str, str]:
+        pair = f"{quote(self._client, safe='')}:{quote(self._secret, safe='')}"
+        return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+
     def _ask(self) -> _Token:
         asked_at = self._clock()
         answer = self._http.json(
             "POST",
-            self._path,
+            "",
             doing="get a token for `credential`",
             form={
                 "grant_type": "client_credentials",
                 **({"client_id": self._client, "client_secret": self._secret} if self._in_form else {}),
                 **({"scope": self._scope} if self._scope else {}),
             },
+            headers=None if self._in_form else self._basic(),
             errors={400: UnauthenticatedError, 401: UnauthenticatedError},
         )
         text = answer.get("access_token")
@@ -98,25 +112,77 @@ class ClientCredentials:
         return _Token(text, asked_at + _good_for(answer.get("expires_in")))
 
 
-def basic(credential: str) -> dict[str, str]:
-    """Return the header in which a client says who it is, for ``client_id:client_secret``."""
-    client, _, secret = credential.partition(":")
-    pair = f"{quote(client, safe='')}:{quote(secret, safe='')}"
-    return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+def service_client(
+    impl: str,
+    config: Login,
+    address: str,
+    *,
+    translate: Callable[[Refusal], VendorError | None],
+    endpoint_key: str = "endpoint",
+    in_form: bool = True,
+    sign: Callable[[PreparedRequest], Collection[str]] | None = None,
+    certificates: Certificates | None = None,
+    pool_size: int = DEFAULT_POOL_SIZE,
+) -> HttpClient:
+    """Return the client of a service, which logs in as ``config`` says; closing it closes all that it uses.
+
+    Headers and the client's certificate are for the service alone, not for another one that gives tokens out. What is
+    not described here is as in :class:`HttpClient` and :class:`ClientCredentials`.
+    """
+    connect_timeout, read_timeout = config.timeouts
+    client = partial(
+        HttpClient,
+        impl=impl,
+        connect_timeout=connect_timeout,
+        read_timeout=read_timeout,
+        retry=RetryPolicy(config.max_retries),
+        secrets=config.hidden,
+        limits=config.limits,
+        pool_size=pool_size,
+    )
+    tokens: TokenSource = StaticToken(revealed(config.auth_token))
+    if config.credential is not None:
+        elsewhere = config.oauth2_server_uri is not None
+        http = client(
+            endpoint=config.token_address,
+            translate=read_token_error,
+            endpoint_key="oauth2_server_uri" if elsewhere else endpoint_key,
+            token_key=None,
+            certificates=replace(certificates, own=None, key=None) if certificates and elsewhere else certificates,
+        )
+        credential = config.credential.get_secret_value()
+        tokens = ClientCredentials(impl, http, credential, config.scope, in_form=in_form)
+    return client(
+        endpoint=address,
+        tokens=tokens,
+        headers=config.headers,
+        sign=sign,
+        translate=translate,
+        endpoint_key=endpoint_key,
+        token_key=config.token_key,
+        certificates=certificates,
+    )
 
 
 def read_token_error(refusal: Refusal) -> VendorError | None:
-    """Return what ``{"error", "error_description"}`` says (RFC 6749, section 5.2), with what to do about it."""
+    """Return what ``{"error", "error_description"}`` says (RFC 6749, section 5.2), with what to do about it.
+
+    Iceberg REST catalogs without tokens answer with an error of their own: ``{"error": {"message", "type"}}``.
+    """
     body = refusal.body if isinstance(refusal.body, Mapping) else {}
-    code = body.get("error")
+    code, description = body.get("error"), body.get("error_description")
+    if isinstance(code, Mapping):
+        code, description = code.get("message") or code.get("type") or "", None
     if not isinstance(code, str):
         return None
-    description = body.get("error_description")
     message = f"{code}: {description}" if description else code
     if code == "invalid_scope":
         return VendorError(f"{message}; check `scope`", InvalidInputError)
     if refusal.status in (400, 401, 403):
         return VendorError(f"{message}; check `credential`: it is not accepted", UnauthenticatedError)
+    if refusal.status in (404, 405, 501):
+        remedy = "this server gives out no tokens; name the one that does in `oauth2_server_uri`"
+        return VendorError(f"{message}; {remedy}", UnauthenticatedError)
     return VendorError(message)
 
 

@@ -41,6 +41,10 @@ class TokenSource(Protocol):
         """
         ...
 
+    def close(self) -> None:
+        """Close the connections that tokens are got over."""
+        ...
+
 
 class StaticToken:
     """The token of a configuration: the same for ever."""
@@ -56,3 +60,6 @@ class StaticToken:
         """Return False: there is no other token."""
         del rejected
         return False
+
+    def close(self) -> None:
+        """Do nothing: no connection is needed for it."""

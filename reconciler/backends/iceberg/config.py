@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from reconciler.backends.config import BackendConfig, KeysOf, Root
-from reconciler.backends.http import Endpoint, Login, ServiceLimits, with_headers
+from reconciler.backends.http import Endpoint, Login, revealed, with_headers
 from reconciler.backends.table_options import VendsCredentials
 from reconciler.names import check_name
 
@@ -23,7 +23,7 @@ _S3_TABLES = "s3tables"
 _LONGEST_TIMEOUT_MS = 3_600_000
 
 
-class IcebergConfig(Login, ServiceLimits, VendsCredentials, BackendConfig):
+class IcebergConfig(Login, VendsCredentials, BackendConfig):
     """How to reach an Iceberg REST catalog. Time-outs are in milliseconds.
 
     ``oauth2_server_uri``, ``scope``, ``rest.*``, ``headers.*`` and ``warehouses`` go beyond the Lance specification:
@@ -58,8 +58,6 @@ class IcebergConfig(Login, ServiceLimits, VendsCredentials, BackendConfig):
     """How long to wait for a connection, in milliseconds."""
     read_timeout: int = Field(default=30_000, ge=1, le=_LONGEST_TIMEOUT_MS)
     """How long to wait for an answer, in milliseconds."""
-    max_retries: int = Field(default=3, ge=0, le=100)
-    """How often a request that is safe to repeat is repeated."""
     root: Root | None = None
     """Where tables go that name no location."""
     warehouses: str = ""
@@ -117,6 +115,22 @@ class IcebergConfig(Login, ServiceLimits, VendsCredentials, BackendConfig):
         """Whether requests carry a secret."""
         return super().has_secret or self.sigv4_enabled
 
+    @property
+    def timeouts(self) -> tuple[float, float]:
+        """How long to wait for a connection and for an answer, in seconds."""
+        return self.connect_timeout / 1000, self.read_timeout / 1000
+
+    @property
+    def token_key(self) -> str | None:
+        """The key to look at when a login is refused; of signed requests the error says it."""
+        return None if self.sigv4_enabled else super().token_key
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The texts that no error may show."""
+        signed_with = (revealed(self.secret_access_key), revealed(self.session_token))
+        return (*super().hidden, *(text for text in signed_with if text))
+
     def addresses(self) -> Iterator[tuple[str, str]]:
         """Yield where secrets go, each with the key that says so."""
         yield "endpoint", self.endpoint
@@ -135,11 +149,6 @@ class IcebergConfig(Login, ServiceLimits, VendsCredentials, BackendConfig):
     def is_s3_tables(self) -> bool:
         """Whether the service is Amazon S3 Tables, which puts every table into its own table bucket."""
         return self.sigv4_enabled and self.signing_name == _S3_TABLES
-
-    @property
-    def plain_session_token(self) -> str | None:
-        """The session token, in the clear."""
-        return None if self.session_token is None else self.session_token.get_secret_value()
 
     @property
     def token_address(self) -> str:

@@ -1,11 +1,11 @@
-"""What the error bodies of Iceberg REST catalogs and of their OAuth2 servers mean."""
+"""What the error bodies of Iceberg REST catalogs mean."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-from reconciler.backends.http import Refusal, VendorError, read_token_error
+from reconciler.backends.http import Refusal, VendorError
 from reconciler.errors import (
     BackendError,
     ConcurrentModificationError,
@@ -18,7 +18,7 @@ from reconciler.errors import (
     UnsupportedOperationError,
 )
 
-__all__ = ["read_catalog_error", "read_oauth_error"]
+__all__ = ["read_catalog_error"]
 
 # What exists already, and what a conflict is about, only the call knows.
 _KINDS: Mapping[str, type[BackendError]] = {
@@ -49,22 +49,3 @@ def read_catalog_error(refusal: Refusal) -> VendorError | None:
     if kind is None and _NO_WAREHOUSE.search(message):
         kind = NamespaceNotFoundError
     return VendorError(message or name, kind)
-
-
-def read_oauth_error(refusal: Refusal) -> VendorError | None:
-    """Return what ``{"error", "error_description"}`` says (RFC 6749, section 5.2), with what to do about it."""
-    error = refusal.body.get("error") if isinstance(refusal.body, Mapping) else None
-    if isinstance(error, Mapping):
-        said = read_catalog_error(refusal)
-        message = said.message if said else ""
-    else:
-        told = read_token_error(refusal)
-        if told is None or told.kind is not None:
-            return told
-        message = told.message
-    if refusal.status in (404, 405, 501):
-        remedy = "this server gives out no tokens; name the one that does in `oauth2-server-uri`"
-        return VendorError(f"{message}; {remedy}", UnauthenticatedError)
-    if refusal.status in (400, 401, 403):
-        return VendorError(f"{message}; check `credential`: it is not accepted", UnauthenticatedError)
-    return VendorError(message)

@@ -3,20 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 
-from pydantic import SecretStr
-
-from reconciler.backends.http import (
-    ClientCredentials,
-    HttpClient,
-    RetryPolicy,
-    StaticToken,
-    TokenSource,
-    UnknownRouteError,
-)
+from reconciler.backends.http import UnknownRouteError, service_client
 from reconciler.backends.iceberg.config import IcebergConfig
-from reconciler.backends.iceberg.refusals import read_catalog_error, read_oauth_error
+from reconciler.backends.iceberg.refusals import read_catalog_error
 from reconciler.backends.iceberg.routes import CONFIG, Routes, announced_prefix, encode
 from reconciler.backends.iceberg.sigv4 import Signer, read_signed_error
 from reconciler.backends.iceberg.warehouse import Warehouse
@@ -32,17 +22,15 @@ class Server:
 
     def __init__(self, config: IcebergConfig) -> None:
         self._config = config
-        self._clients: list[HttpClient] = []
         self._warehouses: dict[str, Warehouse] = {}
         self._lock = threading.Lock()
-        signed = config.sigv4_enabled
-        self.http = self._client(
+        self.http = service_client(
+            "iceberg",
+            config,
             config.endpoint,
-            tokens=self._tokens(),
-            endpoint_key="endpoint",
-            token_key=None if signed else "credential" if config.credential else "auth_token",
-            headers=config.headers,
-            sign=Signer(config) if signed else None,
+            translate=read_signed_error if config.sigv4_enabled else read_catalog_error,
+            sign=Signer(config) if config.sigv4_enabled else None,
+            pool_size=_POOL_SIZE,
         )
 
     def warehouse(self, name: str) -> Warehouse:
@@ -64,47 +52,7 @@ class Server:
 
     def close(self) -> None:
         """Close all connections."""
-        for client in self._clients:
-            client.close()
-
-    def _client(
-        self,
-        endpoint: str,
-        *,
-        tokens: TokenSource | None,
-        endpoint_key: str,
-        token_key: str | None,
-        headers: Mapping[str, str] | None = None,
-        sign: Signer | None = None,
-    ) -> HttpClient:
-        config = self._config
-        translate = read_catalog_error if tokens else read_oauth_error
-        client = HttpClient(
-            impl="iceberg",
-            endpoint=endpoint,
-            connect_timeout=config.connect_timeout / 1000,
-            read_timeout=config.read_timeout / 1000,
-            retry=RetryPolicy(max_retries=config.max_retries),
-            tokens=tokens,
-            headers=headers,
-            sign=sign,
-            secrets=_secrets(config),
-            translate=read_signed_error if sign else translate,
-            endpoint_key=endpoint_key,
-            token_key=token_key,
-            pool_size=_POOL_SIZE,
-            limits=config.limits,
-        )
-        self._clients.append(client)
-        return client
-
-    def _tokens(self) -> TokenSource:
-        config = self._config
-        if config.credential is None:
-            return StaticToken(_revealed(config.auth_token))
-        endpoint_key = "oauth2-server-uri" if config.oauth2_server_uri else "endpoint"
-        http = self._client(config.token_address, tokens=None, endpoint_key=endpoint_key, token_key=None)
-        return ClientCredentials("iceberg", http, "", config.credential.get_secret_value(), config.scope)
+        self.http.close()
 
     def _routes(self, warehouse: str) -> Routes:
         answer = self.http.json(
@@ -131,14 +79,3 @@ class Server:
         except (NamespaceNotFoundError, InvalidInputError, UnknownRouteError):
             return ""
         return prefix
-
-
-def _revealed(secret: SecretStr | None) -> str | None:
-    return secret.get_secret_value() if secret is not None else None
-
-
-def _secrets(config: IcebergConfig) -> set[str]:
-    secrets = (config.auth_token, config.secret_access_key, config.session_token)
-    found = {text for secret in secrets if (text := _revealed(secret))}
-    found.update(value for value in config.headers.values() if value)
-    return found.union(config.hidden)

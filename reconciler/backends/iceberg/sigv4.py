@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from reconciler.backends.aws_login import credential_faults_told, session_without_questions
-from reconciler.backends.http import Refusal, VendorError
+from reconciler.backends.http import Refusal, VendorError, revealed
 from reconciler.backends.iceberg.refusals import read_catalog_error
 from reconciler.errors import (
     BackendError,
@@ -83,7 +83,7 @@ class Signer:
             self._region = config.signing_region or session.get_config_variable("region")
             self._credentials = (
                 Credentials(
-                    config.access_key_id, config.secret_access_key.get_secret_value(), config.plain_session_token
+                    config.access_key_id, config.secret_access_key.get_secret_value(), revealed(config.session_token)
                 )
                 if config.access_key_id is not None and config.secret_access_key is not None
                 else _of_environment(session)

@@ -10,21 +10,16 @@ import re
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from datetime import datetime
 
 from reconciler import locations
 from reconciler.backends.base import Backend
 from reconciler.backends.doubles import every_name
 from reconciler.backends.http import (
-    ClientCredentials,
-    HttpClient,
-    RetryPolicy,
-    StaticToken,
-    TokenSource,
     hold_secret,
     plain_http_problem,
     server_time,
+    service_client,
 )
 from reconciler.backends.rest.config import RestConfig
 from reconciler.backends.rest.context import add_headers, headers_in, sent_with
@@ -81,8 +76,16 @@ class RestBackend(Backend):
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
         self.config.certificates.require_readable(self.impl, "`tls.ssl_ca_cert`", "`tls.cert_file`, `tls.key_file`")
-        self._token_client: HttpClient | None = None
-        self._known = Server(self._client(self.config.uri, self._tokens(), "uri"), self.config.delimiter)
+        http = service_client(
+            self.impl,
+            self.config,
+            self.config.uri,
+            translate=translate,
+            endpoint_key="uri",
+            sign=add_headers,
+            certificates=self.config.certificates,
+        )
+        self._known = Server(http, self.config.delimiter)
         self._asking = threading.Lock()
         self._asked = False
         self.capabilities = self._able(frozenset())
@@ -90,35 +93,6 @@ class RestBackend(Backend):
     def traffic(self) -> Traffic:
         """Return what was sent so far, repeated requests included, and what came back."""
         return self._known.http.traffic
-
-    def _client(self, address: str, tokens: TokenSource | None, key: str) -> HttpClient:
-        config = self.config
-        # The certificate that the server asks for is for nobody else to see; who gives tokens out may be the server.
-        shows_itself = tokens is not None or config.oauth2_server_uri is None
-        return HttpClient(
-            impl=self.impl,
-            endpoint=address,
-            connect_timeout=config.connect_timeout,
-            read_timeout=config.read_timeout,
-            retry=RetryPolicy(config.max_retries),
-            tokens=tokens,
-            # What goes to the server is not for whoever gives tokens out.
-            headers=config.headers if tokens is not None else {},
-            secrets=[*config.headers.values(), *config.hidden],
-            sign=add_headers if tokens is not None else None,
-            translate=translate,
-            endpoint_key=key,
-            certificates=config.certificates if shows_itself else replace(config.certificates, own=None, key=None),
-            limits=config.limits,
-        )
-
-    def _tokens(self) -> TokenSource:
-        config = self.config
-        if config.credential is None:
-            return StaticToken(config.auth_token.get_secret_value() if config.auth_token else None)
-        key = "oauth2_server_uri" if config.oauth2_server_uri else "uri"
-        self._token_client = self._client(config.token_address, None, key)
-        return ClientCredentials(self.impl, self._token_client, "", config.credential.get_secret_value(), config.scope)
 
     @property
     def _server(self) -> Server:
@@ -157,8 +131,6 @@ class RestBackend(Backend):
     def close(self) -> None:
         """Close the connections."""
         self._known.http.close()
-        if self._token_client is not None:
-            self._token_client.close()
 
     def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[None]:
         """Let the headers of a request's context go with what is asked for it.

@@ -9,14 +9,14 @@ from urllib.parse import urlsplit
 from pydantic import Field, model_validator
 
 from reconciler.backends.config import BackendConfig, Root
-from reconciler.backends.http import Certificates, Endpoint, Login, ServiceLimits, with_headers
+from reconciler.backends.http import Certificates, Endpoint, Login, with_headers
 from reconciler.backends.table_options import VendsCredentials
 from reconciler.names import DELIMITER
 
 __all__ = ["RestConfig"]
 
 
-class RestConfig(Login, ServiceLimits, VendsCredentials, BackendConfig):
+class RestConfig(Login, VendsCredentials, BackendConfig):
     """How to reach a Lance namespace server. Time-outs are in seconds."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {
@@ -36,14 +36,6 @@ class RestConfig(Login, ServiceLimits, VendsCredentials, BackendConfig):
     """The certificate to show a server that asks for one: a PEM file, with the key unless `tls.key_file` has it."""
     tls_key_file: str | None = Field(default=None, min_length=1, validation_alias="tls.key_file")
     """The key of `tls.cert_file`, without a password."""
-    scope: str = ""
-    """What tokens are asked for, where the server wants to be told."""
-    connect_timeout: float = Field(default=10.0, gt=0, le=3600)
-    """How long to wait for a connection."""
-    read_timeout: float = Field(default=60.0, gt=0, le=3600)
-    """How long to wait for an answer."""
-    max_retries: int = Field(default=3, ge=0, le=100)
-    """How often a request that is safe to repeat is repeated."""
     root: Root | None = None
     """Where tables go that name no location; where the server keeps a directory, that directory."""
     table_properties: bool = True

@@ -17,14 +17,8 @@ from reconciler import locations, storage
 from reconciler.backends.base import Backend
 from reconciler.backends.doubles import DoubledNameError
 from reconciler.backends.http import (
-    ClientCredentials,
-    HttpClient,
-    RetryPolicy,
-    StaticToken,
-    TokenSource,
-    basic,
-    read_token_error,
     server_time,
+    service_client,
 )
 from reconciler.backends.identifiers import require_kept
 from reconciler.backends.table_options import with_vended
@@ -98,44 +92,14 @@ class UnityBackend(Backend):
         if self.config.is_databricks:
             self.capabilities = replace(self.capabilities, makes_no_tables=_DELTA_ONLY)
         self._creating = tuple(Lock() for _ in range(_LOCKS))
-        self._tokens_http: HttpClient | None = None
-        self._service = UnityService(self._http(self.config.service_address, self._tokens()))
-
-    def _http(self, address: str, tokens: TokenSource | None) -> HttpClient:
-        """Return a client of the service or, without ``tokens``, of the one that gives them out."""
-        config = self.config
-        credential = "" if config.credential is None else config.credential.get_secret_value()
-        is_login = tokens is None
-        has_own = config.oauth2_server_uri is not None
-        return HttpClient(
-            impl=self.impl,
-            endpoint=address,
-            connect_timeout=config.connect_timeout,
-            read_timeout=config.read_timeout,
-            retry=RetryPolicy(config.max_retries),
-            tokens=tokens,
-            # What goes to the service is not for whoever gives tokens out.
-            headers=basic(credential) if is_login else config.headers,
-            secrets=[*config.headers.values(), *config.hidden],
-            translate=read_token_error if is_login else translate,
-            endpoint_key="oauth2_server_uri" if is_login and has_own else "endpoint",
-            token_key="credential" if credential else "auth_token",
-            limits=config.limits,
+        address = self.config.service_address
+        self._service = UnityService(
+            service_client(self.impl, self.config, address, translate=translate, in_form=False)
         )
-
-    def _tokens(self) -> TokenSource:
-        config = self.config
-        if config.credential is None:
-            return StaticToken(config.auth_token.get_secret_value() if config.auth_token else None)
-        self._tokens_http = self._http(config.token_address, None)
-        credential = config.credential.get_secret_value()
-        return ClientCredentials(self.impl, self._tokens_http, "", credential, config.scope, in_form=False)
 
     def close(self) -> None:
         """Close the connections."""
         self._service.close()
-        if self._tokens_http is not None:
-            self._tokens_http.close()
 
     def traffic(self) -> Traffic:
         """Return what was sent so far, repeated requests included, and what came back."""

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator
 
 from reconciler.backends.config import BackendConfig, Root
-from reconciler.backends.http import Endpoint, Login, ServiceLimits, with_headers
+from reconciler.backends.http import Endpoint, Login, with_headers
 from reconciler.backends.table_options import VendsCredentials
 from reconciler.backends.unity.names import name_problem
 
@@ -19,7 +19,7 @@ _DATABRICKS = (".cloud.databricks.com", ".azuredatabricks.net", ".gcp.databricks
 """What the addresses of Databricks' workspaces end with, as its documentation lists them."""
 
 
-class UnityConfig(Login, ServiceLimits, VendsCredentials, BackendConfig):
+class UnityConfig(Login, VendsCredentials, BackendConfig):
     """How to reach one catalog of a Unity Catalog service. Time-outs are in seconds."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {
@@ -36,12 +36,6 @@ class UnityConfig(Login, ServiceLimits, VendsCredentials, BackendConfig):
     """What follows the address."""
     scope: str = Field(default="all-apis", min_length=1)
     """What tokens are asked for."""
-    connect_timeout: float = Field(default=10.0, gt=0, le=3600)
-    """How long to wait for a connection."""
-    read_timeout: float = Field(default=60.0, gt=0, le=3600)
-    """How long to wait for an answer."""
-    max_retries: int = Field(default=3, ge=0, le=100)
-    """How often a request that is safe to repeat is repeated."""
     root: Root | None = None
     """Where tables go that name no location."""
 

@@ -55,7 +55,7 @@ class Tokens:
 
 def credentials(script: Scripted, clock: Any) -> ClientCredentials:
     http = HttpClient(impl="iceberg", endpoint=f"{script.url}/token", connect_timeout=5, read_timeout=5, token_key=None)
-    return ClientCredentials("iceberg", http, "", "me:s3cret-77", "catalog", clock)
+    return ClientCredentials("iceberg", http, "me:s3cret-77", "catalog", clock)
 
 
 # ---- on a real server ------------------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ def test_a_server_that_gives_out_no_tokens_names_the_key_to_set(nessie: NessieSe
     config = {"endpoint": nessie.url, "warehouses": nessie.warehouse, "credential": "me:s3cret-77"}
     backend = IcebergBackend(**config)
     with pytest.raises(
-        UnauthenticatedError, match="gives out no tokens; name the one that does in `oauth2-server-uri`"
+        UnauthenticatedError, match="gives out no tokens; name the one that does in `oauth2_server_uri`"
     ):
         backend.scan()
     backend.close()

@@ -16,7 +16,6 @@ import pytest
 
 from reconciler.backends.http import oauth
 from reconciler.backends.unity import UnityBackend
-from reconciler.backends.unity import backend as unity
 from reconciler.errors import (
     BackendError,
     InvalidInputError,
@@ -86,7 +85,7 @@ def test_a_token_is_asked_for_once_and_used(script: Scripted) -> None:
 
 def test_it_is_renewed_before_it_ends(script: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [1000.0]
-    monkeypatch.setattr(unity, "ClientCredentials", partial(oauth.ClientCredentials, clock=lambda: clock[0]))
+    monkeypatch.setattr(oauth, "ClientCredentials", partial(oauth.ClientCredentials, clock=lambda: clock[0]))
     workspace = Workspace(script)
     backend = connect(script)
     for now, given in ((1000.0, 1), (4500.0, 1), (4545.0, 2), (4600.0, 2)):
