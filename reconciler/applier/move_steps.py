@@ -14,7 +14,8 @@ from reconciler.applier.report import Status
 from reconciler.applier.step import Outcome, StaleError, Target
 from reconciler.applier.table_steps import step_of_table
 from reconciler.backends.base import Backend
-from reconciler.errors import NamespaceNotFoundError, TableNotFoundError, UnsupportedOperationError
+from reconciler.backends.placing import require_place
+from reconciler.errors import NamespaceNotFoundError, TableNotFoundError
 from reconciler.names import Identifier, address
 from reconciler.ownership import MANAGED_BY, owner_of
 from reconciler.planner.entries import Action, Change
@@ -100,13 +101,7 @@ class Move:
         target = Target(self.change, self.backend, self.identifier, None)
         changes = target.changes_to(origin.properties, origin.location)
         made = self.backend.insert_table(self.identifier, origin.location, changes.applied_to(origin.properties))
-        if not locations.same(made.location, origin.location):
-            self.backend.remove_table(self.identifier)
-            raise UnsupportedOperationError(
-                f"the service put it at {locations.redact(made.location)}, not at {locations.redact(origin.location)}; "
-                f"that entry is taken back, and {self._origin_name} is as it was"
-            )
-        return made
+        return require_place(self.backend, made, origin.location)
 
     def _let_show_what_it_showed(self) -> None:
         """Give the new entry the columns that the old one shows, where they can be written."""

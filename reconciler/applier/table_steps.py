@@ -12,6 +12,7 @@ from reconciler.applier.live import load_table
 from reconciler.applier.precondition import Precondition, stale_text
 from reconciler.applier.report import Status
 from reconciler.applier.step import Outcome, StaleError, Step, Steps, Target
+from reconciler.backends.placing import put_elsewhere, take_back
 from reconciler.errors import (
     BackendError,
     InvalidInputError,
@@ -166,17 +167,14 @@ def _settled(target: Target[LiveTable], made: LiveTable, undo: PropertyChanges =
     asked, able = target.after.location, target.backend.capabilities
     if asked is None:
         return target.written(made)
-    in_force, requested = locations.redact(made.location), locations.redact(asked)
-    honoured = locations.same(in_force, requested)
-    if not honoured and _needs_its_place(target):
-        raise UnsupportedOperationError(
-            f"the service put it at {in_force}, not at {requested}, where the data is; {_take_back(target, made, undo)}"
-        )
+    elsewhere = put_elsewhere(made, asked)
+    if elsewhere and _needs_its_place(target):
+        raise UnsupportedOperationError(f"{elsewhere}, where the data is; {_take_back(target, made, undo)}")
     request = {REQUESTED_LOCATION: asked, CHOSEN_LOCATION: made.location}
-    told = has_true_request(made) if honoured else request.items() <= made.properties.items()
+    told = request.items() <= made.properties.items() if elsewhere else has_true_request(made)
     if not told and able.alter_table and able.table_markers:
-        made = target.backend.alter_table(target.identifier, _FORGET_REQUEST if honoured else PropertyChanges(request))
-    return target.written(made) if honoured else Outcome(note=f"the service put it at {in_force}, not at {requested}")
+        made = target.backend.alter_table(target.identifier, PropertyChanges(request) if elsewhere else _FORGET_REQUEST)
+    return Outcome(note=elsewhere) if elsewhere else target.written(made)
 
 
 def _needs_its_place(target: Target[LiveTable]) -> bool:
@@ -190,18 +188,14 @@ def _take_back(target: Target[LiveTable], made: LiveTable, undo: PropertyChanges
 
     One that an earlier run made, in the place that the service chose, may have got data since: it stays then.
     """
-    backend = target.backend
+    if target.change.before is not None:
+        return take_back(target.backend, target.identifier, undo)
     try:
-        if target.change.before is not None:
-            if backend.capabilities.alter_table:
-                backend.alter_table(target.identifier, undo)
-            return "the entry is as it was"
         if target.live is not None:
-            expect_no_data(backend, made.location)
-        backend.remove_table(target.identifier)
-    except (BackendError, StaleError) as error:
+            expect_no_data(target.backend, made.location)
+    except StaleError as error:
         return f"the entry could not be taken back ({error})"
-    return "that entry is taken back"
+    return take_back(target.backend, target.identifier)
 
 
 def _is_half_made(target: Target[LiveTable]) -> bool:
@@ -299,12 +293,10 @@ def _replace(target: Target[LiveTable]) -> Outcome:
         return Outcome(Status.ALREADY)
     except BackendError as error:
         raise type(error)(f"{error}; {_put_back(target, live)}") from error
-    if not locations.same(made.location, location):
+    elsewhere = put_elsewhere(made, location)
+    if elsewhere:
         backend.remove_table(target.identifier)
-        raise UnsupportedOperationError(
-            f"the service put it at {locations.redact(made.location)}, not at {locations.redact(location)}; "
-            f"{_put_back(target, live)}"
-        )
+        raise UnsupportedOperationError(f"{elsewhere}; {_put_back(target, live)}")
     return target.written(made)
 
 

@@ -83,6 +83,11 @@ class CheckContext:
         return self.backend.asked_capabilities().renames((*self.base, "table"), (*self.base[:-1], "other", "table"))
 
     @property
+    def registers(self) -> bool:
+        """Whether the service makes entries for data that is somewhere."""
+        return not self.backend.asked_capabilities().chooses_locations
+
+    @property
     def is_ours(self) -> bool:
         """Whether it is a backend, which promises more than the specification, and not a namespace of others."""
         return not isinstance(self.backend, OthersNamespace)

@@ -260,10 +260,8 @@ def cascade_deregisters_and_keeps_data(context: CheckContext) -> None:
     other = _sibling(context)
     try:
         context.create(other)
-        place = context.place((*other, "real"))
-        context.write(place)
+        place = context.real_table((*other, "real"))
         before = context.data(place)
-        context.register((*other, "real"), place)
         context.declare((*other, "declared"))
         context.drop(other, behavior="Cascade")
         raises(NamespaceNotFoundError, lambda: context.namespace_properties(other))

@@ -5,9 +5,8 @@ Nothing is written. Who may open the dataset, and with what, is the catalog's to
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from datetime import UTC
 from typing import Any
 
@@ -22,7 +21,6 @@ from lance_namespace import (
     GetTableStatsResponse,
     GetTableTagVersionRequest,
     GetTableTagVersionResponse,
-    LanceNamespace,
     ListTableBranchesRequest,
     ListTableBranchesResponse,
     ListTableIndicesRequest,
@@ -48,24 +46,13 @@ from reconciler.errors import (
 )
 from reconciler.namespace.paging import page_of
 from reconciler.namespace.requests import operation
+from reconciler.namespace.shared import CatalogOperations
 
 __all__ = ["DatasetOperations"]
 
 
-class DatasetOperations(LanceNamespace):
-    """The operations that read the dataset of a table; a subclass says where that is."""
-
-    @abstractmethod
-    def _place(self, identifier: Sequence[str] | None) -> tuple[str, Mapping[str, str]]:
-        """Return the location of a table's dataset, and the options for opening it.
-
-        Raises:
-            BackendError: the table does not exist, or nobody may look into it.
-        """
-
-    @abstractmethod
-    def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[None]:
-        """Return what surrounds the work on a request with this ``context``."""
+class DatasetOperations(CatalogOperations):
+    """The operations that read the dataset of a table."""
 
     @contextmanager
     def _dataset(

@@ -23,6 +23,7 @@ from lance_namespace import (
 from lance_namespace.errors import InvalidInputError
 from pydantic import BaseModel, ConfigDict, Field, RootModel, StrictStr
 
+from reconciler.backends.placing import require_place
 from reconciler.namespace.requests import specification_errors
 from reconciler.server.places import ServedNamespace
 from reconciler.state import PropertyChanges
@@ -101,9 +102,13 @@ def _alter_namespace(namespace: ServedNamespace, request: AlterNamespaceRequest,
 
 def _alter_table(namespace: ServedNamespace, request: AlterTableRequest, _data: bytes) -> BaseModel:
     location = namespace.checked(request.location)
+    backend = namespace.backend
     with specification_errors():
-        identifier = namespace.backend.table_id(request.id)
-        live = namespace.backend.alter_table(identifier, request.changes, location)
+        identifier = backend.table_id(request.id)
+        before = {} if location is None else backend.load_table(identifier).properties
+        live = backend.alter_table(identifier, request.changes, location)
+        if location is not None:
+            require_place(backend, live, location, request.changes.undone(before))
     return DescribeTableResponse(
         table=identifier[-1],
         namespace=list(identifier[:-1]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import io
 import pickle
 import re
 import subprocess
@@ -10,11 +11,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import lance
 import lance_namespace
+import pyarrow as pa
 import pytest
 from lance_namespace import (
+    CountTableRowsRequest,
     CreateEmptyTableRequest,
     CreateNamespaceRequest,
+    CreateTableRequest,
+    DeclareTableRequest,
     DescribeTableRequest,
     LanceNamespace,
     ListTablesRequest,
@@ -129,3 +135,57 @@ def test_an_empty_table_is_a_declared_one() -> None:
     made = namespace.create_empty_table(CreateEmptyTableRequest(id=["a", "t"], properties={"tier": "gold"}))
     found = namespace.describe_table(DescribeTableRequest(id=["a", "t"], check_declared=True))
     assert (found.location, found.properties, found.is_only_declared) == (made.location, {"tier": "gold"}, True)
+
+
+def _rows(*values: int) -> bytes:
+    """Return an Arrow IPC stream with one column."""
+    table, sink = pa.table({"id": list(values)}), io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("mode", ["create", "exist_ok"])
+@pytest.mark.parametrize("whose", ["ours", "pylance's"])
+def test_a_declared_table_takes_the_rows_once(tmp_path: Path, mode: str, whose: str) -> None:
+    root = {"root": str(tmp_path)}
+    namespace = reconciler.connect("dir", root) if whose == "ours" else lance_namespace.connect("dir", root)
+    namespace.create_namespace(CreateNamespaceRequest(id=["a"]))
+    for names in (["a", "t"], ["r"]):
+        namespace.declare_table(DeclareTableRequest(id=names))
+        made = namespace.create_table(CreateTableRequest(id=names, mode=mode), _rows(1, 2, 3))
+        assert (made.version, namespace.count_table_rows(CountTableRowsRequest(id=names)).count) == (1, 3)
+        again = CreateTableRequest(id=names, mode=mode)
+        if mode == "create":
+            with pytest.raises(errors.TableAlreadyExistsError):
+                namespace.create_table(again, _rows(4))
+        else:
+            assert namespace.create_table(again, _rows(4)).version is None
+        assert namespace.count_table_rows(CountTableRowsRequest(id=names)).count == 3
+
+
+def _broken(place: Path) -> str:
+    """Make a dataset that cannot be opened."""
+    lance.write_dataset(pa.table({"id": [1]}), place)
+    for manifest in (place / "_versions").iterdir():
+        manifest.write_bytes(b"torn")
+    return str(place)
+
+
+def test_rows_for_a_table_that_cannot_be_opened_are_not_said_to_be_written(tmp_path: Path) -> None:
+    namespace = reconciler.connect("memory", {})
+    namespace.create_namespace(CreateNamespaceRequest(id=["a"]))
+    namespace.declare_table(DeclareTableRequest(id=["a", "t"], location=_broken(tmp_path / "t.lance")))
+    with pytest.raises(errors.InvalidTableStateError):
+        namespace.create_table(CreateTableRequest(id=["a", "t"], mode="exist_ok"), _rows(1))
+
+
+def test_no_table_is_declared_beside_a_default_place_that_cannot_be_opened(tmp_path: Path) -> None:
+    namespace = reconciler.connect("memory", {"root": str(tmp_path)})
+    namespace.create_namespace(CreateNamespaceRequest(id=["a"]))
+    place = _broken(Path(str(namespace.backend.default_location(("a", "t")))))
+    with pytest.raises(errors.InvalidTableStateError, match="name a `location`"):
+        namespace.declare_table(DeclareTableRequest(id=["a", "t"]))
+    assert namespace.list_tables(ListTablesRequest(id=["a"])).tables == []
+    named = namespace.declare_table(DeclareTableRequest(id=["a", "t"], location=f"{place}.2"))
+    assert named.location == f"{place}.2"

@@ -6,13 +6,28 @@ import json
 from pathlib import Path
 
 import lance
+import lance_namespace
 import pyarrow as pa
 import pytest
+from lance_namespace import (
+    CreateNamespaceRequest,
+    DeclareTableRequest,
+    DescribeTableRequest,
+    LanceNamespace,
+    ListTablesRequest,
+    RegisterTableRequest,
+    errors,
+)
 
 import reconciler
 from reconciler.backends.iceberg import routes
+from reconciler.backends.rest import RestBackend
+from reconciler.errors import UnsupportedOperationError
 from reconciler.manifest import Manifest
+from reconciler.server import OneCatalog
+from reconciler.state import PropertyChanges
 from tests.catalogs.iceberg.conftest import Catalog
+from tests.servers.lance_rest import served
 
 
 @pytest.fixture
@@ -62,3 +77,47 @@ def test_an_entry_for_data_that_the_server_puts_elsewhere_is_taken_back(
     assert lance.dataset(str(place)).count_rows() == 3
     # The same again, and nothing heaps up.
     assert [change.address for change in reconciler.plan(manifest).changes] == [failed.change.address]
+
+
+def _registered(catalog: Catalog, namespace: LanceNamespace, tmp_path: Path, place: str, mode: str) -> list[str]:
+    """Ask to register ``place``, which is refused; return the names of the tables that there are then."""
+    space = f"o{tmp_path.name.lower()}"
+    identifier = [catalog.warehouse, space, "users"]
+    namespace.create_namespace(CreateNamespaceRequest(id=identifier[:-1]))
+    before = None
+    if mode == "overwrite":
+        before = namespace.declare_table(DeclareTableRequest(id=identifier, properties={"tier": "gold"}))
+    with pytest.raises(errors.UnsupportedOperationError):
+        namespace.register_table(RegisterTableRequest(id=identifier, location=place, mode=mode, properties={"k": "v"}))
+    if before is not None:
+        found = namespace.describe_table(DescribeTableRequest(id=identifier))
+        kept = found.properties or {}
+        assert (found.location, kept.get("k"), kept["tier"]) == (before.location, None, "gold")
+    return namespace.list_tables(ListTablesRequest(id=identifier[:-1])).tables
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize("mode", ["create", "overwrite"])
+def test_no_entry_is_registered_for_other_data(
+    on_nessie: Catalog, request: pytest.FixtureRequest, tmp_path: Path, is_known: bool, mode: str
+) -> None:
+    catalog = on_nessie if is_known else request.getfixturevalue("unknown")
+    place = tmp_path / "users.lance"
+    lance.write_dataset(pa.table({"id": [1, 2, 3]}), place)
+    namespace = reconciler.connect("iceberg", {**catalog.config, "root": catalog.root})
+    assert _registered(catalog, namespace, tmp_path, str(place), mode) == ["users"] * (mode == "overwrite")
+    assert lance.dataset(place).count_rows() == 3
+
+
+def test_a_server_refuses_places_where_its_catalog_chooses_them(on_nessie: Catalog, tmp_path: Path) -> None:
+    with served(OneCatalog(on_nessie.connect())) as url:
+        namespace = lance_namespace.connect("rest", {"uri": url})
+        place = f"{on_nessie.root}/users.lance"
+        assert _registered(on_nessie, namespace, tmp_path, place, "overwrite") == ["users"]
+        identifier = (on_nessie.warehouse, f"o{tmp_path.name.lower()}", "users")
+        client = RestBackend(uri=url)
+        before = client.load_table(identifier)
+        with pytest.raises(UnsupportedOperationError):
+            client.alter_table(identifier, PropertyChanges({"k": "v"}), place)
+        after = client.load_table(identifier)
+        assert (after.location, "k" in after.properties) == (before.location, False)

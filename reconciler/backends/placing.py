@@ -1,0 +1,51 @@
+"""What happens to an entry that a service puts elsewhere than where its data is."""
+
+from __future__ import annotations
+
+from reconciler import locations
+from reconciler.backends.base import Backend
+from reconciler.errors import BackendError, UnsupportedOperationError
+from reconciler.names import Identifier
+from reconciler.state import LiveTable, LocationPolicy, PropertyChanges
+
+__all__ = ["put_elsewhere", "require_place", "take_back"]
+
+
+def put_elsewhere(made: LiveTable, asked: str) -> str | None:
+    """Return in words that ``made`` is not where it was asked to be; None where it is."""
+    in_force, requested = locations.redact(made.location), locations.redact(asked)
+    if locations.same(in_force, requested):
+        return None
+    return f"the service put it at {in_force}, not at {requested}"
+
+
+def require_place(backend: Backend, made: LiveTable, asked: str, undo: PropertyChanges | None = None) -> LiveTable:
+    """Return ``made``, the answer to a write, when it is where it was asked to be.
+
+    Raises:
+        UnsupportedOperationError: it is elsewhere; the write is taken back (see :func:`take_back`).
+    """
+    takes_relative_paths = backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT
+    roots = backend.roots() if takes_relative_paths else ()
+    if any(locations.same(made.location, locations.join(root, asked)) for root in roots):
+        return made
+    elsewhere = put_elsewhere(made, asked)
+    if elsewhere is None:
+        return made
+    raise UnsupportedOperationError(f"{elsewhere}, where the data is; {take_back(backend, made.id, undo)}")
+
+
+def take_back(backend: Backend, identifier: Identifier, undo: PropertyChanges | None = None) -> str:
+    """Remove an entry that was just made, or undo a change of an older one; return how that went.
+
+    ``undo`` gives an older entry its properties back; None stands for a new entry.
+    """
+    try:
+        if undo is None:
+            backend.remove_table(identifier)
+            return "that entry is taken back"
+        if backend.capabilities.alter_table:
+            backend.alter_table(identifier, undo)
+    except BackendError as error:
+        return f"the entry could not be taken back ({error})"
+    return "the entry is as it was"

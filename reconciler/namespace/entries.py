@@ -1,0 +1,193 @@
+"""The operations on the entries of tables; no file is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lance_namespace import (
+    DeregisterTableRequest,
+    DeregisterTableResponse,
+    DescribeTableRequest,
+    DescribeTableResponse,
+    ListTablesRequest,
+    ListTablesResponse,
+    RegisterTableRequest,
+    RegisterTableResponse,
+    RenameTableRequest,
+    RenameTableResponse,
+    TableExistsRequest,
+    TableExistsResponse,
+)
+from lance_namespace_urllib3_client.models.table_basic_stats import TableBasicStats
+
+from reconciler import storage
+from reconciler.arrow_types import to_arrow_schema
+from reconciler.backends.placing import require_place
+from reconciler.concurrency import in_parallel
+from reconciler.errors import TableAlreadyExistsError, TableNotFoundError, UnsupportedOperationError
+from reconciler.names import Identifier, join
+from reconciler.namespace.json_arrow import to_json_schema
+from reconciler.namespace.paging import page_of
+from reconciler.namespace.requests import operation
+from reconciler.namespace.shared import CatalogOperations, choice, other_formats_refused
+from reconciler.state import PropertyChanges
+
+__all__ = ["EntryOperations"]
+
+
+class EntryOperations(CatalogOperations):
+    """The operations that list, describe, register, rename and deregister tables."""
+
+    @operation(ListTablesRequest)
+    def list_tables(self, request: ListTablesRequest) -> ListTablesResponse:
+        """ListTables: names in order; with ``include_declared`` false, only tables that have data.
+
+        A page costs the list, and looking at its own entries where that takes a call each.
+        """
+        parent = self.backend.namespace_id_of(request.id)
+        # None at all may be those of a namespace that does not exist.
+        names = list(self.backend.possible_tables(parent)) or self.backend.child_tables(parent)
+
+        def chosen(some: Sequence[str]) -> Sequence[str]:
+            tables = self.backend.tables_among(parent, some)
+            return self._with_data(parent, tables) if request.include_declared is False else tables
+
+        page = page_of(names, request.page_token, request.limit, chosen)
+        return ListTablesResponse(tables=page.names, page_token=page.token)
+
+    def _with_data(self, parent: Identifier, names: Sequence[str]) -> Sequence[str]:
+        """Return those of the tables ``names`` in ``parent`` that have data; one that has gone meanwhile has none."""
+
+        def has_data(name: str) -> bool:
+            try:
+                return self._has_data(self.backend.load_table((*parent, name)))
+            except TableNotFoundError:
+                return False
+
+        found = in_parallel(has_data, names, self.backend.parallelism)
+        return [name for name, has in zip(names, found, strict=True) if has]
+
+    @operation(ListTablesRequest)
+    def list_all_tables(self, request: ListTablesRequest) -> ListTablesResponse:
+        """ListAllTables: the string identifiers of all tables below the root."""
+        page = page_of(map(join, self.backend.scan().tables), request.page_token, request.limit)
+        return ListTablesResponse(tables=page.names, page_token=page.token)
+
+    @operation(DescribeTableRequest)
+    def describe_table(self, request: DescribeTableRequest) -> DescribeTableResponse:
+        """DescribeTable: the catalog entry; the dataset's metadata too, where it is asked for.
+
+        It is asked for with ``load_detailed_metadata``, or by a version, a tag or a branch.
+
+        Raises:
+            TableNotFoundError: there is no such table.
+            TableVersionNotFoundError, TableTagNotFoundError, TableBranchNotFoundError: its dataset has none such.
+            InvalidInputError: it is not a Lance table, or a tag stands beside a version or a branch.
+            InvalidTableStateError: metadata was asked for and the location holds no Lance dataset.
+        """
+        identifier = self.backend.table_id(request.id)
+        with other_formats_refused():
+            table = self.backend.load_table(identifier)
+        gives_credentials = request.vend_credentials is not False
+        options = self.backend.own_storage_options(table)
+        if gives_credentials:
+            options = self.backend.table_storage_options(table, writes=True)
+        response = DescribeTableResponse(
+            table=identifier[-1],
+            namespace=list(identifier[:-1]),
+            location=table.location,
+            table_uri=table.location if request.with_table_uri else None,
+            storage_options=options or None,
+            properties=dict(table.properties),
+            managed_versioning=table.managed_versioning or None,
+        )
+        if request.check_declared:
+            response.is_only_declared = not self._has_data(table)
+        reference = storage.Reference(request.version, request.tag, request.branch)
+        if request.load_detailed_metadata or not reference.is_latest:
+            if not gives_credentials:
+                options = self.backend.table_storage_options(table)
+            metadata = storage.describe(self._location_to_open(table), options, reference)
+            response.version = metadata.version
+            response.var_schema = to_json_schema(metadata.schema)
+            response.stats = TableBasicStats(
+                num_deleted_rows=metadata.num_deleted_rows, num_fragments=metadata.num_fragments
+            )
+            response.metadata = dict(metadata.summary)
+        else:
+            shown = self.backend.shown_schema(identifier)
+            response.var_schema = to_json_schema(to_arrow_schema(shown)) if shown else None
+        return response
+
+    @operation(TableExistsRequest)
+    def table_exists(self, request: TableExistsRequest) -> TableExistsResponse:
+        """TableExists: returns for an existing table, and version where one is given; raises otherwise.
+
+        Raises:
+            TableNotFoundError: there is no such table.
+            TableVersionNotFoundError: its dataset has no such version.
+            InvalidTableStateError: a version was asked for and the location holds no Lance dataset.
+        """
+        table = self.backend.load_table(self.backend.table_id(request.id))
+        if request.version is not None:
+            options = self.backend.table_storage_options(table)
+            storage.require_version(self._location_to_open(table), options, request.version)
+        return TableExistsResponse()
+
+    @operation(RegisterTableRequest)
+    def register_table(self, request: RegisterTableRequest) -> RegisterTableResponse:
+        """RegisterTable: an entry for data that is already there.
+
+        Overwrite moves the entry of an existing table to the new location; the data stays at both.
+
+        Raises:
+            UnsupportedOperationError: the service puts the entry elsewhere; it is taken back.
+        """
+        identifier = self.backend.table_id(request.id)
+        mode = choice("mode", request.mode, ("create", "overwrite"))
+        properties, undo = request.properties or {}, None
+        if self.backend.asked_capabilities().chooses_locations:
+            raise UnsupportedOperationError(
+                f"{self.backend.impl}: the service puts every table where it likes, so that no entry can be made for "
+                "data that is there; create the table here and write the data into it"
+            )
+        try:
+            table = self.backend.insert_table(identifier, request.location, properties)
+        except TableAlreadyExistsError:
+            if mode == "create":
+                raise
+            before = self.backend.load_table(identifier).properties
+            changes = PropertyChanges(properties, frozenset(before) - frozenset(properties))
+            table, undo = self.backend.alter_table(identifier, changes, request.location), changes.undone(before)
+        require_place(self.backend, table, request.location, undo)
+        return RegisterTableResponse(location=table.location, properties=dict(table.properties))
+
+    @operation(DeregisterTableRequest)
+    def deregister_table(self, request: DeregisterTableRequest) -> DeregisterTableResponse:
+        """DeregisterTable: removes the entry; the data stays."""
+        identifier = self.backend.table_id(request.id)
+        with other_formats_refused():
+            table = self.backend.remove_table(identifier)
+        return DeregisterTableResponse(id=list(identifier), location=table.location, properties=dict(table.properties))
+
+    @operation(RenameTableRequest)
+    def rename_table(self, request: RenameTableRequest) -> RenameTableResponse:
+        """RenameTable: the entry gets another name, in another namespace where one is given; the data stays.
+
+        Raises:
+            TableNotFoundError: there is no such table.
+            TableAlreadyExistsError: the new name is taken.
+            NamespaceNotFoundError: the new namespace does not exist.
+            UnsupportedOperationError: the catalog does not rename, or not from the one place to the other.
+        """
+        identifier = self.backend.table_id(request.id)
+        above = identifier[:-1] if request.new_namespace_id is None else request.new_namespace_id
+        to = self.backend.table_id([*above, request.new_table_name])
+        if not self.backend.asked_capabilities().renames(identifier, to):
+            raise UnsupportedOperationError(
+                f"{self.backend.impl}: `{join(identifier)}` cannot be renamed to `{join(to)}` in place; register it "
+                "under the new name and deregister it under the old one"
+            )
+        with other_formats_refused():
+            self.backend.rename_table(identifier, to)
+        return RenameTableResponse()
