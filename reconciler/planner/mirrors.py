@@ -10,7 +10,7 @@ import json
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from graphlib import TopologicalSorter
 
@@ -43,6 +43,7 @@ __all__ = [
 ]
 
 CHOSEN_BY_CATALOG = "this catalog chooses the location of every table itself"
+_MOST_WRITTEN = 8
 NOTHING_KEPT: Mapping[Identifier, Identifier] = {}
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 
@@ -159,6 +160,14 @@ def mirrored(
         name = following.name_of(one.id)
         if not following.has_own(name):
             named[name].append(one)
+    if capabilities.one_name_space:
+        above = {name[:depth] for name in named for depth in range(1, len(name))}
+        children: defaultdict[Identifier, set[Identifier]] = defaultdict(set)
+        for one in chosen:
+            for depth in range(1, len(one.id)):
+                children[one.id[:depth]].add(one.id[: depth + 1])
+        own = {name for name, block in desired.namespaces.items() if not block.absent}
+        following = replace(following, spaces=above | own, children=children)
     tables, namespaces = dict(desired.tables), dict(desired.namespaces)
     for name in sorted(named):
         table = tables[name] = following.table(name, named[name])
@@ -179,13 +188,19 @@ def mirrored(
 
 @dataclass(frozen=True, slots=True)
 class _Following:
-    """One catalog that follows another."""
+    """One catalog that follows another.
+
+    Where its tables and namespaces share names, ``spaces`` are the namespaces it is to have, and ``children`` are what
+    each namespace of the other one holds of what is followed.
+    """
 
     desired: DesiredCatalog
     mirror: DesiredMirror
     capabilities: Capabilities
     kept: Mapping[Identifier, Identifier]
     moves: Moves
+    spaces: Set[Identifier] = frozenset()
+    children: Mapping[Identifier, Collection[Identifier]] = field(default_factory=dict)
 
     def name_of(self, origin: Identifier) -> Identifier:
         return tuple(folded(self.capabilities, name) for name in self.mirror.name_of(origin))
@@ -232,6 +247,12 @@ class _Following:
         problem = table_depth_problem(able, len(name) - 1)
         if problem is not None:
             return Fault(f"it would be a table {problem}", self._good_depth(one.id, name))
+        if name in self.spaces:
+            return Fault("a namespace has the name here", self._beside_namespace(one.id, name))
+        taken = next((depth for depth in range(1, len(name)) if self._is_own_table(name[:depth])), None)
+        if taken is not None:
+            to = (*name[: taken - 1], f"{name[taken - 1]}_2", *name[taken:])
+            return Fault(f"{'/'.join(name[:taken])} is a table here", self._renaming(one.id, name, to))
         line = self.moves.line_from(name)
         if line is not None:
             return Fault(f"`moved` takes this name away ({line.source})", self._beside(one.id, name, line))
@@ -245,17 +266,9 @@ class _Following:
         kept = self._kept_as(name)
         if kept is None:
             return None
-        depth = next(depth for depth in range(1, len(name) + 1) if name[:depth] != kept[:depth])
+        depth = _first_difference(name, kept)
         reason = f"the service keeps `{'/'.join(name[:depth])}` as `{'/'.join(kept[:depth])}`"
-        into = self.mirror.into
-        if depth <= len(into):
-            written = ", ".join(map(_written, (*kept[:depth], *into[depth:])))
-            remedy = f"write `into: [{written}]` in the `mirror` of {self.desired.name}"
-        elif (*into, *one.id) == self.mirror.name_of(one.id):
-            remedy = self._line(one.id[: depth - len(into)], kept[len(into) : depth])
-        else:
-            remedy = self._line(one.id, kept[len(into) :])
-        return Fault(reason, remedy, kept_as=kept)
+        return Fault(reason, self._renaming(one.id, name, kept), kept_as=kept)
 
     def _kept_as(self, name: Identifier) -> Identifier | None:
         for depth in range(len(name), 0, -1):
@@ -291,8 +304,33 @@ class _Following:
         return leave_out(self.desired.name, name)
 
     def _line(self, origin: Identifier, to: Identifier) -> str:
-        line = f"names: {{{_written('/'.join(origin))}: {_written('/'.join(to))}}}"
-        return f"write `{line}` in the `mirror` of {self.desired.name}"
+        return self._lines({origin: to})
+
+    def _lines(self, names: Mapping[Identifier, Identifier]) -> str:
+        pairs = (f"{_written('/'.join(origin))}: {_written('/'.join(to))}" for origin, to in names.items())
+        return f"write `names: {{{', '.join(pairs)}}}` in the `mirror` of {self.desired.name}"
+
+    def _renaming(self, origin: Identifier, name: Identifier, to: Identifier) -> str:
+        """Return the line that has what is called ``name`` here called ``to``, where they differ first and below."""
+        depth, into = _first_difference(name, to), self.mirror.into
+        if depth <= len(into):
+            written = ", ".join(map(_written, (*to[:depth], *into[depth:])))
+            return f"write `into: [{written}]` in the `mirror` of {self.desired.name}"
+        if (*into, *origin) == self.mirror.name_of(origin):
+            return self._line(origin[: depth - len(into)], to[len(into) : depth])
+        return self._line(origin, to[len(into) :])
+
+    def _beside_namespace(self, origin: Identifier, name: Identifier) -> str:
+        """Return the line that gives a table another name than a namespace, and what that line catches its own."""
+        into, caught = len(self.mirror.into), sorted(self.children.get(origin, ()))
+        if len(caught) > _MOST_WRITTEN:
+            return self._leave_out(name)
+        names = {origin: (*name[into:-1], f"{name[-1]}_2")}
+        return self._lines(names | {child: self.mirror.name_of(child)[into:] for child in caught})
+
+    def _is_own_table(self, name: Identifier) -> bool:
+        block = self.desired.tables.get(name) if self.capabilities.one_name_space else None
+        return block is not None and not block.absent
 
     def _good_name(self, origin: Identifier, name: Identifier, depth: int) -> str:
         """Return the line that gives another name to what has a bad one, a namespace with all that is below it."""
@@ -330,6 +368,11 @@ class _Following:
         flat = (*inside[: room - 1], "_".join(inside[room - 1 : -1]))
         is_renamed = (*self.mirror.into, *origin) != self.mirror.name_of(origin)
         return self._line(origin, (*flat, inside[-1])) if is_renamed else self._line(origin[:-1], flat)
+
+
+def _first_difference(name: Identifier, other: Identifier) -> int:
+    """Return how many parts of two names, the last of which differs, tell them apart."""
+    return next(depth for depth in range(1, len(name) + 1) if name[:depth] != other[:depth])
 
 
 def leave_out(catalog: str, name: Identifier) -> str:

@@ -81,6 +81,8 @@ namespaces:
       events: {{{COLUMNS}}}
 """
 PROD = "mirror: {from: lake, into: [analytics]}"
+OWN_TABLE = "namespaces: {m: {tables: {a: OWN}}}"
+NAMED = f"mirror: {{from: lake, into: [m], names: {{x: a}}}}\n{OWN_TABLE}"
 
 
 def test_a_source_that_is_made_in_the_same_plan_is_followed_by_one_apply(world: World) -> None:
@@ -149,6 +151,35 @@ def test_tables_that_no_manifest_has_are_followed_and_their_data_stays(world: Wo
     world.settle(lake="prune: never", prod=PROD)
     assert list(prod.scan().tables) == [("analytics", "features", "users")]
     assert Path(place).is_dir()
+
+
+def placed(world: World, name: str) -> str:
+    """A table whose data a `dir` catalog called prod can have as well."""
+    return f"{{{COLUMNS}, location: {world.folder}/prod/{name}}}"
+
+
+@pytest.mark.parametrize(
+    ("of_lake", "of_prod", "refused", "line"),
+    [
+        ("tables: {a: ONE}\nnamespaces: {a: {tables: {t: TWO}}}", "", "m/a", "names: {a: a_2, a/t: a/t}"),
+        ("tables: {a: ONE}", "namespaces: {m: {namespaces: {a: {}}}}", "m/a", "names: {a: a_2}"),
+        ("namespaces: {a: {tables: {t: ONE}}}", OWN_TABLE, "m/a/t", "names: {a: a_2}"),
+        ("namespaces: {x: {tables: {t: ONE}}}", NAMED, "m/a/t", "names: {x/t: a_2/t}"),
+    ],
+)
+def test_a_table_and_a_namespace_of_one_new_name_are_blocked_with_the_line_to_write(
+    world: World, of_lake: str, of_prod: str, refused: str, line: str
+) -> None:
+    world.impls["prod"] = "dir"
+    lake = of_lake.replace("ONE", placed(world, "one")).replace("TWO", placed(world, "two"))
+    own = of_prod.replace("OWN", placed(world, "own"))
+    mirror = "mirror: {from: lake, into: [m], names: {}}" if "names:" not in own else ""
+    manifest = world.manifest(lake=lake, prod=f"{mirror}\n{own}")
+    plan = reconciler.plan(manifest)
+    assert ["/".join(one.identifier) for one in plan.blocked] == [refused]
+    assert line in plan.blocked[0].remedy
+    world.apply(manifest, Plan.from_json(plan.to_json()), skip_blocked=True)
+    world.settle(lake=lake, prod=f"{mirror}\n{own}".replace("names: {}", line).replace("names: {x: a}", line))
 
 
 def test_a_mirror_tells_where_the_data_of_a_lost_entry_is(world: World) -> None:
