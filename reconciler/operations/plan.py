@@ -87,7 +87,7 @@ def plan(
             for source, namespaces in read_all([connections[name] for name in names], read, parallelism):
                 inputs.append(source)
                 with profile.stage("compare", connections[source.desired.name]):
-                    planning.add(source, plan_catalog(source, namespaces))
+                    planning.add(source, plan_catalog(planning.with_written(source), namespaces))
     check_selection(select, [(source, TablesInMemory(source.live.tables)) for source in inputs])
     asked = Options(select=tuple(select), adopt=adopt, take_over=take_over)
     with profile.stage("order"):

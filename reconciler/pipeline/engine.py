@@ -282,7 +282,8 @@ class _Fleet:
             links = links_to(places, tables[name].values())
             known = _Tables(compared.counts, read.found[name].selected, TablesInMemory(tables[name], links))
             facts = Facts(places=links, stored=read.stored[name])
-            plan = _conclude(replace(source, facts=facts), self.connections[name], compared, known)
+            whole = planning.with_written(replace(source, facts=facts))
+            plan = _conclude(whole, self.connections[name], compared, known)
             # What others mirror is paired here, so its tables have to be.
             mirrored = tables[name] if name in self.mirrored else {}
             yield replace(source, live=replace(source.live, tables=mirrored)), known, plan

@@ -11,7 +11,7 @@ from itertools import chain
 
 from reconciler.names import Identifier, Scope
 from reconciler.ownership import recorded_keys
-from reconciler.planner.comparison import Comparison, Outcomes, compare_tables, comparison_of
+from reconciler.planner.comparison import Comparison, Outcomes, compare_tables, compare_written, comparison_of
 from reconciler.planner.entries import Action, Blocked, Change, Fingerprint, Guard, Kind, Note
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.live_tables import LiveTables, TablesInMemory
@@ -106,6 +106,7 @@ def conclude(
         tables: answers what the plan needs to know of the live tables as a whole.
     """
     comparison = comparison_of(source)
+    compare_written(source, outcomes, tables)
     for outcome in namespaces.outcomes:
         outcomes.add(outcome)
     changes = sorted(outcomes.changes, key=lambda change: (change.identifier, change.kind))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from reconciler import locations
 from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.ownership import owner_of
-from reconciler.planner.entries import Blocked, Change, Guard
-from reconciler.planner.facts import CatalogInput, TableFacts
+from reconciler.planner.entries import Action, Blocked, Change, Guard
+from reconciler.planner.facts import CatalogInput, EntryColumns, TableFacts
+from reconciler.planner.live_tables import LiveTables
 from reconciler.planner.moves import NO_MOVES, Moves, Pair, moves_of, pairs
 from reconciler.planner.moving import diff_moved
 from reconciler.planner.outcome import Context, Outcome, Remark, Tally
@@ -15,7 +17,9 @@ from reconciler.planner.remarks import UNSAFE
 from reconciler.planner.tables import diff_table, remarks_on
 from reconciler.state import DesiredMove, Prune
 
-__all__ = ["Comparison", "Outcomes", "compare_tables", "comparison_of"]
+__all__ = ["Comparison", "Outcomes", "compare_tables", "compare_written", "comparison_of", "entry_columns"]
+
+_BY_DATA = (Action.CREATE_TABLE, Action.DECLARE_TABLE, Action.REGISTER_TABLE)
 
 
 @dataclass(slots=True)
@@ -136,6 +140,40 @@ def comparison_of(source: CatalogInput) -> Comparison:
         mirror=desired.mirror.origin if desired.mirror else None,
     )
     return Comparison(context, desired.scope, options.select, moves_of(desired))
+
+
+def compare_written(source: CatalogInput, outcomes: Outcomes, tables: LiveTables) -> None:
+    """Compare those tables again that will find the data there which the plan of another catalog writes."""
+    again = {
+        change.identifier: (change, change.after.location, storage)
+        for change in (outcomes.changes if source.written else ())
+        if change.action in _BY_DATA and change.probe and change.after and change.after.location
+        for storage in (source.written.get(locations.place(change.after.location)),)
+        if storage is not None
+    }
+    if not again:
+        return
+    live = {table.id: table for table in tables.named(again)}
+    outcomes.changes = [one for one in outcomes.changes if one.kind == "namespace" or one.identifier not in again]
+    context = comparison_of(source).context
+    for identifier, (change, location, storage) in again.items():
+        desired, there = source.desired.tables[identifier], live.get(identifier)
+        facts = TableFacts(location, storage, entry=entry_columns(change))
+        outcome = diff_table(context, desired, there, facts)
+        outcomes.add(outcome)
+        for remark in remarks_on(context, desired, there, facts, outcome):
+            outcomes.add(remark)
+
+
+def entry_columns(change: Change) -> EntryColumns | None:
+    """Return the columns that an entry shows and those that it is to show; where none are recorded they are the same.
+
+    Whether the data has them is asked when it is carried out.
+    """
+    if change.before is None or change.after is None:
+        return None
+    shown, to_show = change.before.shown_columns, change.after.shown_columns
+    return None if shown is None or to_show is None else EntryColumns(shown, to_show)
 
 
 def compare_tables(source: CatalogInput) -> Outcomes:

@@ -19,9 +19,9 @@ from reconciler.errors import PlanFileError
 from reconciler.names import Identifier, address
 from reconciler.planner import assemble
 from reconciler.planner.catalog import CatalogPlan, compare_namespaces, conclude
-from reconciler.planner.comparison import Outcomes, comparison_of
+from reconciler.planner.comparison import Outcomes, comparison_of, entry_columns
 from reconciler.planner.entries import Action, Blocked, Change, Entry, Fingerprint, Key
-from reconciler.planner.facts import CatalogInput, EntryColumns, Facts, StorageQuestion, TableFacts, storage_question
+from reconciler.planner.facts import CatalogInput, Facts, StorageQuestion, TableFacts, storage_question
 from reconciler.planner.live_tables import TablesInMemory
 from reconciler.planner.mirrors import waves, with_sources
 from reconciler.planner.moves import moves_of, pairs
@@ -200,7 +200,7 @@ def follow(
     for name in chain.from_iterable(waves({name: source.desired for name, (source, _) in catalogs.items()})):
         source, leftovers = catalogs[name]
         kept = {one.identifier: one.kept_as for one in plan.blocked if one.catalog == name and one.kept_as is not None}
-        one = _recorded(plan, planning.with_mirror(source, kept), leftovers)
+        one = _recorded(plan, planning.with_written(planning.with_mirror(source, kept)), leftovers)
         places = places_of(one)
         facts = replace(one.source.facts, places=places.links)
         one = replace(one, source=replace(one.source, facts=facts))
@@ -260,20 +260,10 @@ def _facts(
     if kind is StorageKind.DATASET:
         declared = question.table.schema
         schema = declared if columns is None else _schema(columns, declared or (), address(catalog, question.table.id))
+    shown = entry_columns(entry) if isinstance(entry, Change) else None
     if question.otherwise is not None and not _is_to_move(entry, question):
         place = Place(question.otherwise)
-    return TableFacts(place.location, Storage(kind, schema, detail), place.problem, _entry_columns(entry))
-
-
-def _entry_columns(entry: Change | Blocked | None) -> EntryColumns | None:
-    """Return the columns that an entry shows and those that it is to show; where none are recorded they are the same.
-
-    Whether the data has them is asked when it is carried out.
-    """
-    if not isinstance(entry, Change) or entry.before is None or entry.after is None:
-        return None
-    shown, to_show = entry.before.shown_columns, entry.after.shown_columns
-    return None if shown is None or to_show is None else EntryColumns(shown, to_show)
+    return TableFacts(place.location, Storage(kind, schema, detail), place.problem, shown)
 
 
 def _is_to_move(entry: Change | Blocked | None, question: StorageQuestion) -> bool:

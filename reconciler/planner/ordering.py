@@ -2,22 +2,31 @@
 
 Parents before children on the way up, tables before namespaces on the way down, creations and updates before
 removals, except where a removal frees the name or the location that a creation needs. Catalogs do not depend on each
-other, but for mirrors: what they change comes after the change of what they follow.
+other, but for mirrors: what they change comes after the change of what they follow. And where two have one place, the
+dataset is written before the other catalog registers it.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from reconciler import locations
 from reconciler.names import Identifier
 from reconciler.planner.entries import Action, Change, Key, Kind
+from reconciler.state import StorageKind
 
 __all__ = ["namespaces_left", "order", "takes_emptied_name"]
 
+_PHASES: Mapping[tuple[Action, StorageKind | None], int] = {
+    (Action.DECLARE_TABLE, StorageKind.NOTHING): 0,
+    (Action.CREATE_TABLE, StorageKind.NOTHING): 1,
+    (Action.REGISTER_TABLE, StorageKind.DATASET): 2,
+    (Action.UPDATE_TABLE, StorageKind.DATASET): 2,
+    (Action.ALTER_TABLE, StorageKind.DATASET): 2,
+}
 _LEAVE_THEIR_PLACE = (Action.DEREGISTER_TABLE, Action.RELOCATE_TABLE)
 _Rank: TypeAlias = tuple[str, int, int, Identifier, str]
 
@@ -47,6 +56,8 @@ def order(changes: Iterable[Change]) -> tuple[Change, ...]:
     """
     pending = sorted(changes, key=_rank)
     needs = _dependencies(pending)
+    for at, earlier in _by_place(pending):
+        needs[at].add(earlier)
     waiting = [len(needed) for needed in needs]
     followers: defaultdict[int, list[int]] = defaultdict(list)
     for index, needed in enumerate(needs):
@@ -110,6 +121,21 @@ def _dependencies(changes: Sequence[Change]) -> list[set[int]]:
             needs[taken].add(at)
         needs[at] |= _freed_by(change, changes, index, freed_places, left_namespaces)
     return needs
+
+
+def _by_place(changes: Sequence[Change]) -> Iterator[tuple[int, int]]:
+    """Yield which changes wait for one of another catalog at their place, where a dataset is written.
+
+    A catalog that is planned after the one that writes finds the dataset, and one before it nothing.
+    """
+    phases: tuple[defaultdict[str, set[int]], ...] = (defaultdict(set), defaultdict(set), defaultdict(set))
+    for at, change in enumerate(changes):
+        phase = _PHASES.get((change.action, change.storage))
+        if phase is not None and change.after and change.after.location:
+            phases[phase][locations.place(change.after.location)].add(at)
+    for place, writing in phases[1].items():
+        for first, then in ((phases[0][place], writing), (writing, phases[2][place])):
+            yield from ((at, other) for at in then for other in first if changes[at].catalog != changes[other].catalog)
 
 
 def _freed_by(

@@ -12,7 +12,8 @@ from reconciler.planner.comparison import comparison_of
 from reconciler.planner.entries import Fingerprint
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.mirrors import NOTHING_KEPT, Remains, mirrored
-from reconciler.planner.remaining import remains_of
+from reconciler.planner.remaining import remains_of, written_by
+from reconciler.state import Storage
 
 __all__ = ["Planning"]
 
@@ -22,6 +23,7 @@ class Planning:
     """The catalogs that are planned so far, in an order in which each comes after the one that it mirrors."""
 
     _planned: dict[str, tuple[CatalogInput, CatalogPlan]] = field(default_factory=dict)
+    _written: dict[str, Storage] = field(default_factory=dict)
 
     def with_mirror(self, source: CatalogInput, kept: Mapping[Identifier, Identifier] = NOTHING_KEPT) -> CatalogInput:
         """Return a catalog that is yet to be planned with what it is to have by its mirror; without one, as it is.
@@ -38,9 +40,14 @@ class Planning:
         found = mirrored(source.desired, mirror, source.capabilities, remains, kept)
         return replace(source, desired=found.desired, mirrored=found)
 
+    def with_written(self, source: CatalogInput) -> CatalogInput:
+        """Return a catalog that is about to be planned with what the plans of the others write."""
+        return replace(source, written=self._written)
+
     def add(self, source: CatalogInput, plan: CatalogPlan) -> None:
         """Take note of the plan of a catalog; ``source`` has its live tables, where another catalog mirrors it."""
         self._planned[source.desired.name] = source, plan
+        self._written.update(written_by(source, plan))
 
     def plans(self) -> list[CatalogPlan]:
         """Return the plans of all catalogs, with the states of all that decides what becomes of what follows it."""

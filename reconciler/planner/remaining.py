@@ -16,7 +16,7 @@ from reconciler.planner.mirrors import Remaining, Remains
 from reconciler.redaction import is_sensitive, is_stand_in
 from reconciler.state import DesiredTable, LiveTable, Storage, StorageKind
 
-__all__ = ["remains_of"]
+__all__ = ["remains_of", "written_by"]
 
 EntryT = TypeVar("EntryT", Change, Blocked)
 
@@ -49,7 +49,7 @@ def remains_of(source: CatalogInput, plan: CatalogPlan) -> Remains:
             tables[name] = replace(tables[name], waits=True)
         if one.identifier not in there and not (isinstance(one, Change) and one.after is None):
             tables[one.identifier] = _unsettled(source, one)
-    written = _written(source, plan)
+    written = written_by(source, plan)
     for table in tables.values() if written else ():
         storage = written.get(locations.place(table.location)) if table.location is not None else None
         if storage is not None:
@@ -57,7 +57,7 @@ def remains_of(source: CatalogInput, plan: CatalogPlan) -> Remains:
     return Remains(tables, frozenset(gone - tables.keys()))
 
 
-def _written(source: CatalogInput, plan: CatalogPlan) -> Mapping[str, Storage]:
+def written_by(source: CatalogInput, plan: CatalogPlan) -> Mapping[str, Storage]:
     """Return what the plan writes where nothing is, and what it takes for written already, by its place."""
     known = source.mirrored.written if source.mirrored else {}
     found: dict[str, Storage] = {}
@@ -66,7 +66,7 @@ def _written(source: CatalogInput, plan: CatalogPlan) -> Mapping[str, Storage]:
         if after is None or after.location is None:
             continue
         if after.columns and change.storage is StorageKind.NOTHING:
-            found[locations.place(after.location)] = Storage(StorageKind.DATASET, after.columns)
+            found[locations.place(after.location)] = Storage(StorageKind.DATASET, after.columns, change.address)
         elif change.identifier in known:
             found[locations.place(after.location)] = known[change.identifier]
     return found

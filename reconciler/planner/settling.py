@@ -281,6 +281,7 @@ def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: L
         if change.action is Action.REGISTER_TABLE
         and change.after
         and change.after.location
+        and locations.place(change.after.location) not in source.written
         and (block := source.desired.tables.get(change.identifier)) is not None
         and block.location is None
     }

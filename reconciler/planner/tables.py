@@ -140,7 +140,7 @@ def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> O
         blocking = difference.blocking(Evolve.NEVER, desired.extra_columns)
         if blocking:
             return context.blocked(other_columns(facts, blocking, difference.extra, None), desired, None, facts)
-        reason = "data found at its location"
+        reason = f"its data is written as that of {storage.detail}" if storage.detail else "data found at its location"
         after = after.model_copy(update={"columns": found_columns(desired, facts)})
         return change_of(
             context, Action.REGISTER_TABLE, desired.id, None, after, reason, desired=desired, storage=storage.kind

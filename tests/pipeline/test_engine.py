@@ -402,6 +402,22 @@ def test_data_of_a_moved_table_whose_entry_is_lost_is_found_as_by_the_local_engi
     assert plan_on_spark(spark, load(path)).to_json() == made.to_json()
 
 
+def test_what_two_catalogs_have_at_one_place_is_ordered_as_by_the_local_engine(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    block = {"schema": [{"name": "id", "type": "int64"}], "location": "./lake/x/y/t"}
+    catalogs = {
+        name: {"impl": "dir", "config": {"root": root}, "namespaces": {"n": {"tables": {"t": block}}}}
+        for name, root in (("a", "./lake/x"), ("b", "./lake"))
+    }
+    path = tmp_path / "lancens.yaml"
+    path.write_text(json.dumps({"version": 1, "name": "store", "catalogs": catalogs}))
+    made = plan(load(path))
+    actions = [(change.action.value, change.address) for change in made.changes if change.kind == "table"]
+    assert actions == [("create-table", "a/n/t"), ("register-table", "b/n/t")]
+    assert plan_on_spark(spark, load(path)).to_json() == made.to_json()
+
+
 def test_what_is_not_selected_needs_no_configuration(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "lancens.yaml"
     path.write_text(
