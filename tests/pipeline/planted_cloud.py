@@ -38,8 +38,11 @@ while not Path(stop).exists():
     for place in places:
         lance.write_dataset(rows, place, mode="append")
         lance.dataset(place).delete(f"id = {turn % 50}")
-        if turn % 2 == 0:
+        if turn % 2:
+            lance.dataset(place).tags.create("odd", lance.dataset(place).version)
+        else:
             lance.dataset(place).optimize.compact_files()
+            lance.dataset(place).tags.delete("odd")
             lance.dataset(place).cleanup_old_versions(timedelta(0), delete_unverified=True)
     Path(done).write_text(str(turn))
 """
@@ -167,7 +170,7 @@ def _entry(identifier: Identifier, location: str, kind: str, properties: Mapping
 
 @contextmanager
 def writing(folder: Path) -> Iterator[Path]:
-    """Have a process write, delete, compact and clean up in tables of the busy catalog for the block.
+    """Have a process write, delete, tag, compact and clean up in tables of the busy catalog for the block.
 
     Gives the file that says how often it has done so.
     """

@@ -67,6 +67,7 @@ def test_a_table_that_is_written_all_the_time_is_sound_each_time(spark: SparkSes
             rules = (
                 "missing-files",
                 "short-files",
+                "broken-tag",
                 "unreadable",
                 "dangling",
                 "not-lance",
