@@ -19,7 +19,7 @@ from reconciler.errors import LancensError, PlanFileError
 from reconciler.state import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:
-    from reconciler.manifest import Manifest, ManifestInParts, Policy
+    from reconciler.manifest import Manifest, Policy
     from reconciler.planner.plan import Plan
 
 __all__ = [
@@ -33,7 +33,6 @@ __all__ = [
     "impl_option",
     "journal_option",
     "load_manifest",
-    "load_manifest_in_parts",
     "manifest_arguments",
     "out_option",
     "pairs",
@@ -285,13 +284,6 @@ def load_manifest(manifests: tuple[str, ...], variables: Mapping[str, str], *, c
     from reconciler.manifest import load
 
     return load(*_paths(manifests), variables=variables, policy=policy(checking=checking))
-
-
-def load_manifest_in_parts(manifests: tuple[str, ...], variables: Mapping[str, str]) -> Manifest | ManifestInParts:
-    """Return the manifest as :func:`load_manifest` does, in parts where it has any that can be read elsewhere."""
-    from reconciler.manifest import load_in_parts
-
-    return load_in_parts(*_paths(manifests), variables=variables, policy=policy())
 
 
 def _paths(manifests: tuple[str, ...]) -> tuple[str, ...]:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler import display
-from reconciler.cli.options import Format, PlanFlags, load_manifest, load_manifest_in_parts, wants_color, write_result
+from reconciler.cli.options import Format, PlanFlags, load_manifest, wants_color, write_result
 
 if TYPE_CHECKING:
-    from reconciler.manifest import Manifest, ManifestInParts
+    from reconciler.manifest import Manifest
     from reconciler.operations.profile import Profile
     from reconciler.pipeline.session import SparkOptions
     from reconciler.planner.entries import Key
@@ -65,7 +65,7 @@ def make_plan(flags: PlanFlags, manifest: Manifest, profile: Profile | None = No
     return made
 
 
-def _make_plan_on_spark(flags: PlanFlags, manifest: Manifest | ManifestInParts, options: SparkOptions) -> Plan:
+def _make_plan_on_spark(flags: PlanFlags, manifest: Manifest, options: SparkOptions) -> Plan:
     """Return the plan that :func:`make_plan` returns, made on Spark."""
     from reconciler.pipeline.engine import plan_on_spark
     from reconciler.pipeline.session import spark_session
@@ -126,16 +126,9 @@ def plan_and_show(
     from reconciler.planner.safety import check_removals
 
     profile = Profile()
-    if spark is None:
-        with profile.stage("manifest"):
-            manifest = load_manifest(flags.manifests, flags.variables)
-        plan = make_plan(flags, manifest, profile)
-    else:
-        from reconciler.manifest import ManifestInParts
-
-        loaded = load_manifest_in_parts(flags.manifests, flags.variables)
-        plan = _make_plan_on_spark(flags, loaded, spark)
-        manifest = loaded.manifest if isinstance(loaded, ManifestInParts) else loaded
+    with profile.stage("manifest"):
+        manifest = load_manifest(flags.manifests, flags.variables)
+    plan = make_plan(flags, manifest, profile) if spark is None else _make_plan_on_spark(flags, manifest, spark)
     with profile.stage("removed data"):
         removed = {} if form == "json" else what_goes(flags, plan, manifest)
     with profile.stage("output"):

@@ -27,7 +27,7 @@ from reconciler.planner.entries import Key
 from reconciler.planner.plan import Plan
 
 if TYPE_CHECKING:
-    from reconciler.manifest import Manifest, ManifestInParts, Policy
+    from reconciler.manifest import Manifest, Policy
 
 __all__ = ["Job"]
 
@@ -72,39 +72,27 @@ class Job:
             token=self.inputs.token,
         )
 
-    @property
+    @cached_property
     def manifest(self) -> Manifest:
-        """The manifest; of one that the executors of Spark read, what is not read there.
+        """The manifest; the secrets of its configuration are masked in the log from here on.
 
         Raises:
             ManifestError: it cannot be used.
             InputError: a link in the checkout leads out of it.
         """
-        from reconciler.manifest import ManifestInParts
-
-        return self._loaded.manifest if isinstance(self._loaded, ManifestInParts) else self._loaded
-
-    @cached_property
-    def _loaded(self) -> Manifest | ManifestInParts:
-        """The manifest, or its parts; the secrets of its configuration are masked in the log from here on."""
-        from reconciler.manifest import ManifestInParts, load, load_in_parts
+        from reconciler.manifest import load
 
         for path in self.inputs.manifests:
             self._keep_inside(path, "manifest")
-        only_plans = self.inputs.command in (Command.PLAN, Command.DRIFT)
-        read = load_in_parts if self.inputs.engine is Engine.SPARK and only_plans and self._resolves else load
-        loaded = read(*self.inputs.manifests, variables=self.variables, policy=self._policy())
-        if not self._resolves:
-            return loaded
-        manifest = loaded.manifest if isinstance(loaded, ManifestInParts) else loaded
-        for catalog in manifest.catalogs.values():
+        manifest = load(*self.inputs.manifests, variables=self.variables, policy=self._policy())
+        for catalog in manifest.catalogs.values() if self._resolves else ():
             try:
                 hidden = catalog.resolve_config().secrets
             except ManifestError:
                 continue  # planning reports it, and validating does without
             for secret in sorted(hidden):
                 mask(secret)
-        return loaded
+        return manifest
 
     @property
     def _resolves(self) -> bool:
@@ -161,7 +149,7 @@ class Job:
         inputs, started = self.inputs, monotonic()
         with self._engine() as plan:
             made = plan(
-                self._loaded,
+                self.manifest,
                 select=inputs.select,
                 adopt=inputs.adopt,
                 take_over=inputs.take_over,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reconciler.manifest.adhoc import manifest_of_service
 from reconciler.manifest.config import ResolvedConfig
-from reconciler.manifest.loading import ManifestInParts, collector_paused, load, load_in_parts
+from reconciler.manifest.loading import collector_paused, load
 from reconciler.manifest.manifest import Manifest, ManifestCatalog, check_services
 from reconciler.manifest.policy import CHECKING, OPEN, UNTRUSTED, Policy
 from reconciler.manifest.schema import json_schema
@@ -16,14 +16,12 @@ __all__ = [
     "UNTRUSTED",
     "Manifest",
     "ManifestCatalog",
-    "ManifestInParts",
     "Policy",
     "ResolvedConfig",
     "check_services",
     "collector_paused",
     "json_schema",
     "load",
-    "load_in_parts",
     "manifest_of_service",
     "read_variables",
 ]

@@ -43,7 +43,7 @@ _SHOWN = frozenset({"expect", "from", "into", "kind", "moved", "names", "schema"
 
 def entries_of(node: Node | None) -> dict[str, Node]:
     """Return the entries of a block; nothing, and what is not a block, has none."""
-    return node.entries if isinstance(node, Mapping) else {}
+    return node if isinstance(node, Mapping) else {}
 
 
 class BlockReader:
@@ -68,7 +68,7 @@ class BlockReader:
         if not isinstance(node, Mapping):
             self.faults.at(node.place, f"{what} is {_shape(node)}, expected a block of keys")
             return None
-        plain = {key: self._plain(value, key) for key, value in node.entries.items() if key not in apart}
+        plain = {key: self._plain(value, key) for key, value in node.items() if key not in apart}
         try:
             return model.model_validate(plain)
         except ValidationError as error:
@@ -98,9 +98,9 @@ class BlockReader:
     def _plain(self, node: Node, key: str) -> Plain:
         """Return the value of ``key``, or of a key below it, as plain values."""
         if isinstance(node, Mapping):
-            return {child: self._plain(value, key) for child, value in node.entries.items()}
+            return {child: self._plain(value, key) for child, value in node.items()}
         if isinstance(node, Sequence):
-            return [self._plain(item, key) for item in node.items]
+            return [self._plain(item, key) for item in node]
         if node.is_null:
             return Nothing(node.text)
         if "${" not in node.text or key in _VERBATIM:
@@ -202,12 +202,13 @@ def _shape(node: Node) -> str:
 def _node_at(node: Node, location: tuple[int | str, ...]) -> Node:
     """Return the node at ``location``, or the innermost one on the way that is there."""
     for step in location:
-        if isinstance(node, Mapping) and isinstance(step, str) and step in node.entries:
-            node = node.entries[step]
-        elif isinstance(node, Sequence) and isinstance(step, int) and step < len(node.items):
-            node = node.items[step]
+        if isinstance(node, Mapping) and isinstance(step, str):
+            inner = node.get(step)
         else:
+            inner = node[step] if isinstance(node, Sequence) and isinstance(step, int) and step < len(node) else None
+        if inner is None:
             break
+        node = inner
     return node
 
 

@@ -341,12 +341,12 @@ def _said_alone(node: Node) -> _Said | None:
     if not isinstance(node, Mapping):
         return None
     said: list[tuple[str, str | _Said]] = []
-    for key, value in node.entries.items():
+    for key, value in node.items():
         if key not in _MEAN_THE_SAME:
             return None
         if isinstance(value, Mapping) and key == "properties":
             texts = []
-            for name, text in value.entries.items():
+            for name, text in value.items():
                 if not isinstance(text, Scalar) or text.is_null or "${" in text.text:
                     return None
                 texts.append((name, text.text))

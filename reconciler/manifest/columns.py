@@ -20,7 +20,7 @@ def read_columns(faults: Faults, blocks: SequenceOf[ColumnBlock], node: Node, wh
     """Return the columns in ``blocks``, which were read from the list ``node`` of ``what``; faults are noted."""
     columns: list[Column] = []
     first: dict[str, Node] = {}
-    for block, entry in zip(blocks, node.items if isinstance(node, Sequence) else (), strict=True):
+    for block, entry in zip(blocks, node if isinstance(node, Sequence) else (), strict=True):
         name_node = entries_of(entry)["name"]
         there = first.setdefault(block.name, name_node)
         if there is not name_node:

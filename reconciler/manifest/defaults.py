@@ -94,14 +94,14 @@ def _filled(said: _Said, blocks: BlockReader, node: Node, what: str) -> Node:
     if not said or _is_absent(entries) or not (isinstance(own, Mapping) or (isinstance(own, Scalar) and own.is_null)):
         return own
     filled = Mapping(own.place, own.key_place)
-    filled.entries = {**said.keys, **entries}
+    filled.update({**said.keys, **entries})
     properties = entries_of(entries.get(_PROPERTIES))
     inherited = {key: value for key, value in said.properties.items() if key not in unset}
     if inherited and (_PROPERTIES not in entries or isinstance(entries[_PROPERTIES], Mapping) or _is_null(entries)):
         at = entries.get(_PROPERTIES) or said.where or own
         merged = Mapping(at.place, at.key_place)
-        merged.entries = {**inherited, **properties}
-        filled.entries[_PROPERTIES] = merged
+        merged.update({**inherited, **properties})
+        filled[_PROPERTIES] = merged
     return filled
 
 
@@ -119,11 +119,11 @@ def _apart(blocks: BlockReader, node: Node, what: str) -> tuple[Node, set[str]]:
     if not unset or not isinstance(written, Mapping) or not isinstance(node, Mapping):
         return node, unset
     for key in unset:
-        _check_unset(blocks, written.entries[key], key, what)
+        _check_unset(blocks, written[key], key, what)
     kept = Mapping(written.place, written.key_place)
-    kept.entries = {key: value for key, value in written.entries.items() if key not in unset}
+    kept.update({key: value for key, value in written.items() if key not in unset})
     other = Mapping(node.place, node.key_place)
-    other.entries = {**node.entries, _PROPERTIES: kept}
+    other.update({**node, _PROPERTIES: kept})
     return other, unset
 
 

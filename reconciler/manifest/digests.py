@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from reconciler import locations
 from reconciler.manifest.manifest import ManifestCatalog
@@ -14,11 +13,7 @@ from reconciler.names import Identifier, address, join
 from reconciler.redaction import redact_properties, slow_digest
 from reconciler.state import DesiredMirror, DesiredNamespace, DesiredTable, Thresholds
 
-__all__ = ["digest_of", "table_digests"]
-
-_NOTHING_APART: Mapping[str, Mapping[str, str]] = {}
-_NO_PLACES: Mapping[str, str] = {}
-
+__all__ = ["digest_of"]
 
 _MOST_ALIKE = 2**12
 _ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
@@ -29,20 +24,18 @@ def digest_of(
     thresholds: Thresholds,
     catalogs: Sequence[tuple[ManifestCatalog, Mapping[Identifier, str]]],
     folder: str,
-    apart: Mapping[str, Mapping[str, str]] = _NOTHING_APART,
 ) -> str:
     """Return the SHA-256 over what the manifest means.
 
     Beside each catalog stand the tables whose location was written relative: they count as seen from ``folder``. Values
-    that are secrets count by a slow digest, so that this one does not tell whether a guess is right. ``apart`` are, by
-    catalog, the digests of tables (see :func:`table_digests`) that are not in ``catalogs``.
+    that are secrets count by a slow digest, so that this one does not tell whether a guess is right.
     """
     digest = hashlib.sha256()
 
     def add(*parts: object) -> None:
         digest.update(_line(*parts))
 
-    add("manifest", 2, name, thresholds.max_removal_percent, thresholds.min_tables)
+    add("manifest", 3, name, thresholds.max_removal_percent, thresholds.min_tables)
     for catalog, relative in sorted(catalogs, key=lambda pair: pair[0].name):
         desired = catalog.desired
         texts = catalog.config.texts(folder)
@@ -50,9 +43,9 @@ def digest_of(
         add("catalog", catalog.name, catalog.impl, config, desired.prune.value, sorted(desired.scope.patterns))
         for _, namespace in sorted(desired.namespaces.items()):
             add("namespace", *_namespace_parts(catalog.name, namespace))
-        own = table_digests(catalog.name, desired.tables, relative, folder, catalog.places)
-        for outermost, tables in sorted({**own, **apart.get(catalog.name, {})}.items()):
-            add("tables", outermost, tables)
+        add("tables", len(desired.tables))
+        for line in _tables(catalog, relative, folder):
+            digest.update(line)
         if desired.mirror is not None:
             add("mirror", *_mirror_parts(catalog.name, desired.mirror))
         for move in sorted(desired.moves, key=lambda move: (move.to, move.is_table)):
@@ -60,35 +53,23 @@ def digest_of(
     return digest.hexdigest()
 
 
-def table_digests(
-    catalog: str,
-    tables: Mapping[Identifier, DesiredTable],
-    relative: Mapping[Identifier, str],
-    folder: str,
-    places: Mapping[str, str] = _NO_PLACES,
-) -> dict[str, str]:
-    """Return the SHA-256 of the tables below each outermost name, a table in no namespace being below its own.
-
-    ``relative`` are the locations that were written relative, ``places`` those that come from the environment or a
-    file.
-    """
-    found: defaultdict[str, hashlib._Hash] = defaultdict(hashlib.sha256)
+def _tables(catalog: ManifestCatalog, relative: Mapping[Identifier, str], folder: str) -> Iterator[bytes]:
+    """Yield what the digest is taken over for each table; ``relative`` are the locations that were written relative."""
     alike: dict[tuple[object, ...], bytes] = {}
-    for identifier, table in sorted(tables.items()):
+    for identifier, table in sorted(catalog.desired.tables.items()):
         location = table.location
-        if location is not None and location in places:
-            location = slow_digest(location, address(catalog, identifier))
+        if location is not None and location in catalog.places:
+            location = slow_digest(location, address(catalog.name, identifier))
         elif identifier in relative:
             inside = relative[identifier].removeprefix(f"{folder}/")
             location = os.path.relpath(inside, folder) if inside.startswith("/") else inside
         key = _alike(table) if location is None else None
         said = alike.get(key) if key is not None else None
         if said is None:
-            said = _line(*_table_parts(catalog, table, location))
+            said = _line(*_table_parts(catalog.name, table, location))
             if key is not None and len(alike) < _MOST_ALIKE and _shows_all(table):
                 alike[key] = said
-        found[identifier[0]].update(b"%s %s" % (join(identifier).encode(), said))
-    return {outermost: digest.hexdigest() for outermost, digest in found.items()}
+        yield b"%s %s" % (join(identifier).encode(), said)
 
 
 def _alike(table: DesiredTable) -> tuple[object, ...] | None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Collection
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 from glob import has_magic, iglob
 from itertools import islice, takewhile
 from pathlib import Path
 
-from reconciler.manifest.apart import FileApart, outline
 from reconciler.manifest.faults import Faults, SourceFile
 from reconciler.manifest.nodes import Mapping, Node, Place, Scalar, Sequence
 from reconciler.manifest.policy import Policy
@@ -32,36 +30,31 @@ _REPEATABLE = ("version", "name")
 class Content:
     """The merged content of all files. Not ``complete``: a file could not be read, so what is missing may be in it.
 
-    ``folder`` is that of the first path, ``folders`` those of all, links resolved. ``apart`` are the files of
-    which only the outline has been read.
+    ``folder`` is that of the first path, ``folders`` those of all, links resolved.
     """
 
     folder: str
     folders: tuple[str, ...]
     root: Mapping
     complete: bool
-    apart: tuple[FileApart, ...] = ()
 
 
 def read_files(
     paths: SequenceOf[str | os.PathLike[str]],
     faults: Faults,
     policy: Policy,
-    smallest_apart: int | None = None,
-    together: Collection[str] = (),
 ) -> Content:
     """Return the merged content of ``paths`` and all they include; the folder is that of the first path.
 
     A folder stands for the YAML files directly in it, ``-`` for standard input. A file that is reached twice is read
     once. Every fault goes to ``faults``; ``faults.files`` then lists the files in the order they were read. What is
-    included, or is in a folder, lies beneath the folders of ``paths``, unless ``policy`` lets it lie elsewhere. Of a
-    file of ``smallest_apart`` bytes or more that has an outline, only that is read, unless its path is in ``together``.
+    included, or is in a folder, lies beneath the folders of ``paths``, unless ``policy`` lets it lie elsewhere.
     """
     folders = tuple(dict.fromkeys(map(_folder_of, map(Path, paths))))
-    reading = _Reading(folders, faults, policy, smallest_apart, together)
+    reading = _Reading(folders, faults, policy)
     for path in paths:
         reading.add(os.fspath(path))
-    return Content(folders[0], folders, reading.merged, reading.complete, tuple(reading.apart))
+    return Content(folders[0], folders, reading.merged, reading.complete)
 
 
 def _folder_of(path: Path) -> str:
@@ -74,19 +67,14 @@ class _Reading:
         folders: tuple[str, ...],
         faults: Faults,
         policy: Policy,
-        smallest_apart: int | None,
-        together: Collection[str],
     ) -> None:
         self._folders = folders
         self._faults = faults
         self._policy = policy
-        self._smallest_apart = smallest_apart
-        self._together = together
         self._seen: set[str] = set()
         self._open: list[str] = []
         self.merged = Mapping(0, 0)
         self.complete = True
-        self.apart: list[FileApart] = []
 
     def add(self, given: str) -> None:
         """Read one path of the user."""
@@ -121,18 +109,12 @@ class _Reading:
         number = len(self._faults.files)
         name = Path(os.path.relpath(path)).as_posix()
         self._faults.files.append(SourceFile(name, str(Path(path).parent), path))
-        is_apart = self._smallest_apart is not None and len(data) >= self._smallest_apart and path not in self._together
-        outlined = outline(data, number, self._faults) if is_apart else None
-        if outlined is not None:
-            self.apart.append(outlined[1])
-            self._merge(self.merged, outlined[0], ())
-            return
         document = read_document(data, number, self._faults)
         del data
         if document is None:
             self.complete = False
             return
-        include = document.entries.pop("include", None)
+        include = document.pop("include", None)
         self._merge(self.merged, document, ())
         if include is not None:
             self._open.append(path)
@@ -161,7 +143,7 @@ class _Reading:
             if not (isinstance(include, Scalar) and include.is_null):
                 self._faults.at(include.place, "`include` is not a list; expected paths such as [teams/*.yaml]")
             return
-        for item in include.items:
+        for item in include:
             if not isinstance(item, Scalar) or not item.text.strip():
                 self._faults.at(item.place, "an include is not a path; expected text such as teams/*.yaml")
             elif "${" in item.text:
@@ -215,17 +197,17 @@ class _Reading:
     # ---- merging
 
     def _merge(self, into: Mapping, other: Mapping, path: tuple[str, ...]) -> None:
-        for key, node in other.entries.items():
-            there = into.entries.setdefault(key, node)
+        for key, node in other.items():
+            there = into.setdefault(key, node)
             if there is node:
                 continue
             if _is_block(there) and _is_block(node):
                 if isinstance(there, Mapping) and isinstance(node, Mapping):
                     self._merge(there, node, (*path, key))
                 elif isinstance(node, Mapping):
-                    into.entries[key] = node
+                    into[key] = node
             elif _is_listed(path, key) and isinstance(there, Sequence) and isinstance(node, Sequence):
-                there.items += node.items
+                there += node
             elif not (key in _REPEATABLE and not path and _same_text(there, node)):
                 label = "/".join((*path, key))
                 self._faults.at(

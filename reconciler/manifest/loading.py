@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf
-from collections.abc import Sequence as SequenceOf
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import replace
 from difflib import get_close_matches
-from functools import partial
 
 from reconciler.errors import ConfigError, MissingExtraError
-from reconciler.limits import folded
-from reconciler.manifest.apart import ApartReader, CatalogContext, FileApart, not_apart
 from reconciler.manifest.blocks import BlockReader, entries_of
 from reconciler.manifest.catalogs import CatalogReader
 from reconciler.manifest.columns import NamedSchemas
@@ -22,7 +18,7 @@ from reconciler.manifest.config import ConfigEntry, ConfigText
 from reconciler.manifest.defaults import Defaults
 from reconciler.manifest.digests import digest_of
 from reconciler.manifest.faults import Faults
-from reconciler.manifest.files import STDIN, Content, read_files
+from reconciler.manifest.files import Content, read_files
 from reconciler.manifest.manifest import Manifest, ManifestCatalog, service_problems
 from reconciler.manifest.mirrors import check_mirrors, read_mirror
 from reconciler.manifest.models import CatalogBlock, ManifestFile
@@ -30,14 +26,11 @@ from reconciler.manifest.moves import read_moves
 from reconciler.manifest.nodes import Mapping, Node, Scalar, Sequence
 from reconciler.manifest.policy import OPEN, Policy
 from reconciler.manifest.variables import Resolver, TemplateError
-from reconciler.manifest.workers import read_apart
-from reconciler.names import EVERYTHING, Identifier, Scope, check_name
-from reconciler.state import Capabilities, DesiredCatalog, DesiredNamespace, Source, Thresholds
+from reconciler.names import EVERYTHING, Scope, check_name
+from reconciler.state import Capabilities, DesiredCatalog, Thresholds
 
-__all__ = ["ManifestInParts", "collector_paused", "load", "load_in_parts"]
+__all__ = ["collector_paused", "load"]
 
-_LARGE = 2**20
-"""How many bytes a file has at least that is read apart, so that not all are nodes at the same time."""
 _BELOW_CATALOG = ("config", "defaults", "mirror", "namespaces", "tables")
 
 
@@ -56,117 +49,12 @@ def load(
     Raises:
         ManifestError: with every fault of every file.
     """
-    found = _load_in_parts([path, *paths], variables or {}, policy, _LARGE)
-    return found if isinstance(found, Manifest) else found.together()
-
-
-@dataclass(frozen=True)
-class ManifestInParts:
-    """A manifest whose ``files`` are read elsewhere, by ``reader``: they are about namespaces of their own.
-
-    ``manifest`` is what the others say, with the outermost names of those namespaces. Its digest is not that of all.
-    """
-
-    manifest: Manifest
-    files: tuple[FileApart, ...]
-    reader: ApartReader
-    load_whole: Callable[[], Manifest]
-    """Load the manifest as :func:`load` does, and raise what it raises."""
-    _relative: MappingOf[str, MappingOf[Identifier, str]]
-
-    def together(self) -> Manifest:
-        """Return the whole manifest; raises what :func:`load` raises."""
-        catalogs = {name: catalog.desired for name, catalog in self.manifest.catalogs.items()}
-        namespaces = {name: dict(desired.namespaces) for name, desired in catalogs.items()}
-        tables = {name: dict(desired.tables) for name, desired in catalogs.items()}
-        digests: dict[str, dict[str, str]] = {name: {} for name in catalogs}
-        with collector_paused(), closing(read_apart(self.reader, self.files)) as contents:
-            for name, content in contents:
-                if content is None:
-                    return self.load_whole()
-                namespaces[name].update(content.namespaces)
-                tables[name].update(content.tables)
-                digests[name].update(content.digests)
-            catalogs = {name: replace(one, namespaces=namespaces[name]) for name, one in catalogs.items()}
-            digest = self.digest(catalogs, digests)
-        whole = {
-            name: replace(catalog, desired=replace(catalogs[name], tables=tables[name]))
-            for name, catalog in self.manifest.catalogs.items()
-        }
-        return replace(self.manifest, catalogs=whole, digest=digest)
-
-    def digest(self, catalogs: MappingOf[str, DesiredCatalog], apart: MappingOf[str, MappingOf[str, str]]) -> str:
-        """Return the digest of the whole manifest.
-
-        Args:
-            catalogs: all of them, with every namespace, and the tables that ``manifest`` has.
-            apart: the digests of the other tables (see ``ApartContent``), by catalog.
-        """
-        found = [
-            (replace(catalog, desired=catalogs[name]), self._relative[name])
-            for name, catalog in self.manifest.catalogs.items()
-        ]
-        return digest_of(self.manifest.name, self.manifest.thresholds, found, self.manifest.folder, apart)
-
-
-def load_in_parts(
-    path: str | os.PathLike[str],
-    /,
-    *paths: str | os.PathLike[str],
-    variables: MappingOf[str, str] | None = None,
-    policy: Policy = OPEN,
-) -> Manifest | ManifestInParts:
-    """Return the manifest as :func:`load` does; in parts, where it has files that can be read elsewhere.
-
-    Raises:
-        ManifestError: with every fault of every file, as far as they are read here.
-    """
-    return _load_in_parts([path, *paths], variables or {}, policy, 0)
-
-
-def _load_whole(paths: SequenceOf[str | os.PathLike[str]], variables: MappingOf[str, str], policy: Policy) -> Manifest:
     faults = Faults()
     with collector_paused():
-        content = read_files(paths, faults, policy)
-        return _whole(content, faults, variables, policy)
-
-
-def _load_in_parts(
-    paths: SequenceOf[str | os.PathLike[str]], variables: MappingOf[str, str], policy: Policy, smallest: int
-) -> Manifest | ManifestInParts:
-    """Return the manifest; in parts, where it has files of ``smallest`` bytes or more that can be read elsewhere."""
-    load_whole = partial(_load_whole, paths, variables, policy)
-    if STDIN in paths:  # which is read once
-        return load_whole()
-    together: set[str] = set()
-    with collector_paused():
-        while True:
-            faults = Faults()
-            content = read_files(paths, faults, policy, smallest, together)
-            overlapping = not_apart(content.root, content.apart)
-            if not overlapping:
-                break
-            together |= overlapping
-        if not content.apart:
-            return _whole(content, faults, variables, policy)
-        loading = _Loading(faults, Resolver(policy, dict(variables), content.folders), content)
-        manifest = None if faults else loading.manifest()
-    if faults or manifest is None:
-        return load_whole()
-    return ManifestInParts(
-        manifest,
-        content.apart,
-        ApartReader(tuple(faults.files), content.folder, policy, loading.contexts),
-        load_whole,
-        loading.relative,
-    )
-
-
-def _whole(content: Content, faults: Faults, variables: MappingOf[str, str], policy: Policy) -> Manifest:
-    """Return the manifest of what all files say; raises with every fault."""
-    if not faults.files:
-        faults.raise_if_any()
-    manifest = _Loading(faults, Resolver(policy, dict(variables), content.folders), content).manifest()
+        content = read_files([path, *paths], faults, policy)
+        if not faults.files:
+            faults.raise_if_any()
+        manifest = _Loading(faults, Resolver(policy, dict(variables or {}), content.folders), content).manifest()
     faults.raise_if_any()
     if manifest is None:
         raise AssertionError("a manifest without faults has everything")
@@ -193,17 +81,13 @@ class _Loading:
         self._folder = content.folder
         self._blocks = BlockReader(faults, resolver)
         self._schemas = NamedSchemas()
-        self.contexts: dict[str, CatalogContext] = {}
-        """Of each catalog, what files that are read elsewhere are read with."""
-        self.relative: dict[str, MappingOf[Identifier, str]] = {}
-        """Of each catalog, the locations that were written relative."""
 
     def manifest(self) -> Manifest | None:
         root = self._content.root
         top = self._blocks.read(ManifestFile, root, "the manifest", ("catalogs", "defaults"))
         name = self._name(root)
         self._require(root, "version", "the manifest", "expected `version: 1`")
-        self._schemas = NamedSchemas.read(self._faults, top.schemas if top else {}, root.entries.get("schemas"))
+        self._schemas = NamedSchemas.read(self._faults, top.schemas if top else {}, root.get("schemas"))
         catalogs: dict[str, ManifestCatalog] = {}
         children = self._blocks.children(root, "catalogs", "the manifest")
         self._require(root, "catalogs", "the manifest", "expected a block with a name for each catalog")
@@ -214,7 +98,6 @@ class _Loading:
                 catalogs[catalog_name], readers[catalog_name] = read
         catalogs = self._with_mirrors(catalogs, readers, children)
         digests = [(catalog, readers[catalog_name].relative) for catalog_name, catalog in catalogs.items()]
-        self.relative = {name: reader.relative for name, reader in readers.items()}
         for problem in service_problems(catalogs.values()):
             self._faults.add(problem)
         if not self._faults:  # what could not be read may be what uses them
@@ -264,7 +147,7 @@ class _Loading:
 
     def _verbatim(self, node: Mapping, key: str, what: str) -> str | None:
         """Return the text of a key that names something; other shapes are reported where the block is read."""
-        value = node.entries.get(key)
+        value = node.get(key)
         if not isinstance(value, Scalar):
             return None
         if "${" in value.text:
@@ -297,12 +180,10 @@ class _Loading:
             self._scope(block, node, what, capabilities),
             getattr(known, "root", None),
             schemas=self._schemas,
-            has_mirror="mirror" in node.entries,
+            has_mirror="mirror" in node,
         )
         above = Defaults().below(self._blocks, self._content.root, "the manifest", reader.property_fault)
         reader.read(node, above)
-        if self._content.apart:
-            self._add_apart(reader, node, above)
         if block is None or config is None:
             return None
         desired = DesiredCatalog(
@@ -317,19 +198,6 @@ class _Loading:
         )
         return ManifestCatalog(name, config.impl, desired, config, self._resolver, reader.places), reader
 
-    def _add_apart(self, reader: CatalogReader, node: Mapping, above: Defaults) -> None:
-        """Note what files that are read elsewhere are read with, and the outermost namespaces that are theirs."""
-        what = f"catalog {reader.catalog}"
-        defaults = above.below(self._blocks, node, what, reader.property_fault)
-        self.contexts[reader.catalog] = CatalogContext(
-            reader.impl, reader.capabilities, reader.scope, reader.root, reader.schemas, defaults
-        )
-        for file in self._content.apart:
-            source = Source(file.file.name, 1)
-            for name in file.names.get(reader.catalog, ()):
-                identifier = (folded(reader.capabilities, name),)
-                reader.namespaces[identifier] = DesiredNamespace(identifier, source)
-
     def _config(self, name: str, node: Mapping) -> ConfigText | None:
         from reconciler.backends import registry
 
@@ -341,9 +209,9 @@ class _Loading:
         try:
             backend = registry.backend_class(impl)
         except (ConfigError, MissingExtraError) as error:
-            self._faults.at(node.entries["impl"].place, str(error))
+            self._faults.at(node["impl"].place, str(error))
             return None
-        source = self._faults.source(node.entries["config"].key_place if "config" in node.entries else node.key_place)
+        source = self._faults.source(node["config"].key_place if "config" in node else node.key_place)
         config = ConfigText(impl, backend, source, entries)
         for problem in config.problems():
             self._faults.add(problem)
@@ -367,7 +235,7 @@ class _Loading:
     def _config_texts(self, node: Mapping, what: str) -> Iterator[tuple[str, Scalar]]:
         """Yield the keys and values of a ``config``; what is in a block below a key begins with its name."""
         for key, value in self._blocks.children(node, "config", what).items():
-            inner = value.entries if isinstance(value, Mapping) else {"": value}
+            inner = value if isinstance(value, Mapping) else {"": value}
             for name, text in inner.items():
                 full = f"{key}.{name}" if name else key
                 if isinstance(text, Scalar):
@@ -378,8 +246,8 @@ class _Loading:
     def _scope(self, block: CatalogBlock | None, node: Mapping, what: str, capabilities: Capabilities) -> Scope:
         if block is None or block.scope is None:
             return EVERYTHING
-        written = node.entries["scope"]
-        if not all(map(self._blocks.is_known, written.items if isinstance(written, Sequence) else ())):
+        written = node["scope"]
+        if not all(map(self._blocks.is_known, written if isinstance(written, Sequence) else ())):
             return EVERYTHING
         patterns = []
         for pattern in block.scope:

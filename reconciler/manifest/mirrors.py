@@ -76,7 +76,7 @@ class _Reading:
 
     def _select(self, followed: Capabilities) -> Scope:
         node = entries_of(self.written).get("select")
-        items = node.items if isinstance(node, Sequence) else []
+        items = node if isinstance(node, Sequence) else []
         if self.block.select is None or node is None or not all(map(self.reader.blocks.is_known, items)):
             return EVERYTHING
         for pattern in self.block.select:
@@ -90,7 +90,7 @@ class _Reading:
         node = entries_of(self.written).get("into")
         if node is None:
             return ()
-        for name, item in zip(self.block.into, node.items if isinstance(node, Sequence) else [], strict=False):
+        for name, item in zip(self.block.into, node if isinstance(node, Sequence) else [], strict=False):
             reason = name_problem(able, name) if reader.blocks.is_known(item) else None
             if reason is not None:
                 reader.fault(item.place, f"`into` in {self._what} ({reader.impl}): `{name}`: {reason}")

@@ -26,7 +26,7 @@ def read_moves(reader: CatalogReader, moved: list[MovedBlock], node: Node) -> tu
         node: the catalog's block.
     """
     written = entries_of(node).get("moved")
-    items = written.items if moved and isinstance(written, Sequence) else []  # a faulty list is read as none
+    items = written if moved and isinstance(written, Sequence) else []  # a faulty list is read as none
     return tuple(_Moves(reader, dict(_ends(reader, moved, items))).checked())
 
 

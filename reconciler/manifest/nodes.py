@@ -23,47 +23,50 @@ def position(place: Place) -> tuple[int, int, int]:
     return place >> _FILE_SHIFT, place >> LINE_SHIFT & _MASK, place & _MASK
 
 
-class _Node:
-    """``place`` is where the value starts; ``key_place`` is that of its key, or its own where it has none."""
+class _Placed:
+    """``place`` is where the value starts; ``key_place`` where its key does, or the value where it has none."""
 
-    __slots__ = ("key_place", "place")
+    __slots__ = ()
 
-    place: Place
     key_place: Place
+    _offset: int
+    """From the key to the value: mostly so small a number that Python has it already."""
+
+    @property
+    def place(self) -> Place:
+        return self.key_place + self._offset
 
 
-class Scalar(_Node):
+class Scalar(_Placed):
     """Text as written. ``is_null`` tells that it was not text but YAML's nothing, where a block is expected."""
 
-    __slots__ = ("is_null", "text")
+    __slots__ = ("_offset", "is_null", "key_place", "text")
 
     def __init__(self, place: Place, key_place: Place, text: str, is_null: bool) -> None:
-        self.place = place
         self.key_place = key_place
+        self._offset = place - key_place
         self.text = text
         self.is_null = is_null
 
 
-class Sequence(_Node):
+class Sequence(_Placed, list["Node"]):
     """A list."""
 
-    __slots__ = ("items",)
+    __slots__ = ("_offset", "key_place")
 
     def __init__(self, place: Place, key_place: Place) -> None:
-        self.place = place
         self.key_place = key_place
-        self.items: list[Node] = []
+        self._offset = place - key_place
 
 
-class Mapping(_Node):
+class Mapping(_Placed, dict[str, "Node"]):
     """A block of keys in the order they are written."""
 
-    __slots__ = ("entries",)
+    __slots__ = ("_offset", "key_place")
 
     def __init__(self, place: Place, key_place: Place) -> None:
-        self.place = place
         self.key_place = key_place
-        self.entries: dict[str, Node] = {}
+        self._offset = place - key_place
 
 
 Node: TypeAlias = Scalar | Sequence | Mapping

@@ -147,18 +147,18 @@ class _Composer:
                 if isinstance(event, yaml.MappingStartEvent):
                     block = Mapping(place, outer)
                     opened.append((block, key, key_place))
-                    entries, items = block.entries, None
+                    entries, items = block, None
                 else:
                     listed = Sequence(place, outer)
                     opened.append((listed, key, key_place))
-                    entries, items = None, listed.items
+                    entries, items = None, listed
                 key = None
                 continue
             elif isinstance(event, yaml.CollectionEndEvent):
                 node, key, key_place = opened.pop()
                 around = opened[-1][0] if opened else None
-                entries = around.entries if isinstance(around, Mapping) else None
-                items = around.items if isinstance(around, Sequence) else None
+                entries = around if isinstance(around, Mapping) else None
+                items = around if isinstance(around, Sequence) else None
             elif isinstance(event, yaml.AliasEvent):
                 self._stop(place, f"alias `*{event.anchor}`; aliases are not used in manifests, expected the value")
             elif isinstance(event, yaml.DocumentStartEvent) and root is not None:

@@ -28,7 +28,7 @@ def read_variables(path: str) -> dict[str, str]:
     faults = Faults([SourceFile(path, str(Path(path).parent), path)])
     root = read_document(data, 0, faults)
     found = {}
-    for name, node in {} if root is None else root.entries.items():
+    for name, node in {} if root is None else root.items():
         if isinstance(node, Scalar):
             found[name] = "" if node.is_null else node.text
         else:

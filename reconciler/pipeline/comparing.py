@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from reconciler import locations, storage
 from reconciler.errors import CatalogError, ErrorCode
 from reconciler.manifest import collector_paused
-from reconciler.manifest.apart import ApartContent, ApartReader
 from reconciler.names import Identifier, Scope, folded
 from reconciler.operations.connections import CatalogSpec
 from reconciler.operations.facts import ask_held, ask_storage, links_to, missing_blocks, schemas_to_show
@@ -74,9 +73,8 @@ class Compared:
 
     ``schemas`` are those the catalog will be told of; ``counts`` says how many live tables are in each namespace;
     ``missing`` are the wanted tables that no scan found, ``new`` those of them whose data may be elsewhere (see
-    ``facts.new_names``). ``blocks`` are those of the tables that something has to be known of: the others are as they
-    should be. ``aside`` are the tables that may have had another name, ``questions``
-    those that are yet to be compared.
+    ``facts.new_names``). ``aside`` are the tables that may have had another name, ``questions`` those that are yet to
+    be compared.
     """
 
     outcomes: Outcomes = field(default_factory=Outcomes)
@@ -84,7 +82,6 @@ class Compared:
     counts: Counter[Identifier] = field(default_factory=Counter)
     missing: set[Identifier] = field(default_factory=set)
     new: dict[Identifier, Identifier | None] = field(default_factory=dict)
-    blocks: dict[Identifier, DesiredTable] = field(default_factory=dict)
     aside: list[Pair] = field(default_factory=list)
     questions: list[Questions] = field(default_factory=list)
 
@@ -95,7 +92,6 @@ class Compared:
         self.counts.update(other.counts)
         self.missing |= other.missing
         self.new.update(other.new)
-        self.blocks.update(other.blocks)
         self.aside += other.aside
         self.questions += other.questions
 
@@ -152,23 +148,10 @@ class Compared:
 
     def _add(self, comparison: Comparison, pair: Pair, facts: TableFacts | None) -> None:
         self.counts.update(live.id[:-1] for live in (pair.live, pair.origin) if live is not None)
-        before = self._entries
         comparison.add(self.outcomes, pair, facts)
-        desired = pair.desired
-        if desired is None:
-            return
-        is_missing = pair.live is None and not desired.absent
-        if is_missing:
-            self.missing.add(desired.id)
+        if pair.desired is not None and pair.live is None and not pair.desired.absent:
+            self.missing.add(pair.desired.id)
             self.new.update(new_names([pair], comparison.select))
-        # `protect` that no mark can keep is told of in a note, which counts the blocks that say it.
-        unkept = desired.protect and not comparison.context.capabilities.table_markers
-        if is_missing or unkept or self._entries > before:
-            self.blocks[desired.id] = desired
-
-    @property
-    def _entries(self) -> int:
-        return len(self.outcomes.changes) + len(self.outcomes.guards) + len(self.outcomes.blocked)
 
 
 def _questions(found: Iterable[Pair]) -> list[Questions]:
@@ -190,10 +173,6 @@ class Found:
 
     ``late`` are the tables of namespaces that no unit was made for; ``tables`` are all of them, where the driver wants
     them. ``selected`` are the globs that some table is in.
-
-    Of files of the manifest that were read there: ``wanted`` are their namespaces, ``blocks`` is how many tables they
-    have, ``digests`` those of these tables, and ``homeless`` are those that are in no namespace listed. With
-    ``amiss``, the manifest has to be loaded as a whole.
     """
 
     compared: Compared = field(default_factory=Compared)
@@ -204,11 +183,6 @@ class Found:
     selected: set[Scope] = field(default_factory=set)
     failures: list[Failure] = field(default_factory=list)
     count: int = 0
-    wanted: dict[Identifier, DesiredNamespace] = field(default_factory=dict)
-    blocks: int = 0
-    digests: dict[str, str] = field(default_factory=dict)
-    homeless: list[Questions] = field(default_factory=list)
-    amiss: bool = False
 
     def merge(self, other: Found) -> None:
         """Add what was found in other units of the same catalog."""
@@ -220,11 +194,6 @@ class Found:
         self.selected |= other.selected
         self.failures += other.failures
         self.count += other.count
-        self.wanted.update(other.wanted)
-        self.blocks += other.blocks
-        self.digests.update(other.digests)
-        self.homeless += other.homeless
-        self.amiss |= other.amiss
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,14 +205,12 @@ class Reader:
         comparisons: how their tables are compared.
         whole: the catalogs whose tables the driver wants all of.
         globs: of each catalog, the parts of which is to be told whether a table is in them.
-        manifest: reads the files of the manifest that shares have.
     """
 
     specs: Mapping[str, CatalogSpec]
     comparisons: Mapping[str, Comparison]
     whole: Collection[str]
     globs: Mapping[str, Collection[Scope]]
-    manifest: ApartReader | None = None
 
     def __call__(self, share: Share, last_attempt: bool) -> Found:
         """Return what is in a share, compared as far as it can be."""
@@ -255,13 +222,7 @@ class Reader:
         unit, found = share.read_with(self.specs[name]), Found()
         here: dict[Identifier, LiveTable] = {}
         blocks = {block.id: block for block in share.blocks}
-        for content in _contents(self.manifest, share):
-            if content is None:
-                return Found(amiss=True)
-            blocks.update((key, block) for key, block in content.tables.items() if share.has(key))
-            if share.leads:
-                self._lead(share, content, found)
-        for reading in readings_of(unit, last_attempt=last_attempt) if unit.namespaces else ():
+        for reading in readings_of(unit, last_attempt=last_attempt):
             if isinstance(reading.found, CatalogError):
                 found.failures.append(Failure(str(reading.found), reading.found.code, reading.namespaces))
                 continue
@@ -277,24 +238,6 @@ class Reader:
                 found.selected.add(scope)
         found.compared.compare(self.comparisons[name], pairs(NO_MOVES, blocks, here))
         return found
-
-    def _lead(self, share: Share, content: ApartContent, found: Found) -> None:
-        """Take what a file says that is not about the tables of one unit."""
-        found.wanted.update(content.namespaces)
-        found.blocks += len(content.tables)
-        found.digests.update(content.digests)
-        homeless = (block for key, block in content.tables.items() if key[:-1] not in share.listed)
-        found.homeless += _questions(Pair(block, None) for block in homeless)
-        if self.comparisons[share.unit.spec.name].context.capabilities.namespace_kinds:
-            # What kind a namespace is depends on whether it has tables: one block of each tells.
-            homes = {key[:-1]: block for key, block in content.tables.items() if not block.absent}
-            found.compared.blocks.update((block.id, block) for block in homes.values())
-
-
-def _contents(reader: ApartReader | None, share: Share) -> Iterator[ApartContent | None]:
-    """Yield what the files of a share say of its catalog; None where the manifest has to be loaded as a whole."""
-    for file in share.files if reader else ():
-        yield reader.read(file, share.unit.spec.name) if reader else None
 
 
 # ---- asking ----------------------------------------------------------------------------------------------------------
@@ -380,21 +323,13 @@ class Finder:
 
     specs: Mapping[str, CatalogSpec]
     lookups: Mapping[str, Lookup]
-    manifest: ApartReader | None = None
 
-    def __call__(self, share: Share, last_attempt: bool) -> list[Pair] | Failure:
-        """Return the tables of a share that are asked for, or what could not be read.
-
-        Those of them that have a block in its files have it with them.
-        """
+    def __call__(self, share: Share, last_attempt: bool) -> list[LiveTable] | Failure:
+        """Return the tables of a share that are asked for, or what could not be read."""
         name = share.unit.spec.name
-        live: dict[Identifier, LiveTable] = {}
+        live: list[LiveTable] = []
         for reading in readings_of(share.read_with(self.specs[name]), last_attempt=last_attempt):
             if isinstance(reading.found, CatalogError):
                 return Failure(str(reading.found), reading.found.code, reading.namespaces)
-            live.update((table.id, table) for table in self.lookups[name].among(reading.found.tables))
-        blocks: dict[Identifier, DesiredTable] = {}
-        for content in _contents(self.manifest, share) if live else ():
-            if content is not None:
-                blocks.update((key, block) for key, block in content.tables.items() if key in live)
-        return [Pair(blocks.get(key), table) for key, table in live.items()]
+            live += self.lookups[name].among(reading.found.tables)
+        return live

@@ -2,8 +2,7 @@
 
 A task reads its unit of the catalogs, has the blocks of that unit with it, compares at once and returns what has to
 change, and counts; nothing is shuffled. What storage or a catalog has to be asked for is shared out over tasks of its
-own, and where something is to be made, the tables that it may clash with are looked for. Files of the manifest that
-are about namespaces of their own are read by the task that has these namespaces. The driver pairs what is moved
+own, and where something is to be made, the tables that it may clash with are looked for. The driver pairs what is moved
 and mirrored, compares the namespaces, which are few, decides what only the whole catalog can decide and puts it in
 order, with the code of the local engine. So the plan is the same, byte for byte.
 """
@@ -11,15 +10,14 @@ order, with the code of the local engine. So the plan is the same, byte for byte
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain
 from math import ceil
 from typing import TYPE_CHECKING
 
 from reconciler.display import count
-from reconciler.manifest import Manifest, ManifestInParts
+from reconciler.manifest import Manifest
 from reconciler.names import Identifier, Scope
 from reconciler.operations.connections import CatalogSpec, Connection, open_connections, places_of
 from reconciler.operations.facts import (
@@ -33,8 +31,8 @@ from reconciler.operations.unregistered import find_stored
 from reconciler.pipeline.batches import probe_tasks
 from reconciler.pipeline.comparing import Asked, Asker, Compared, Failure, Finder, Found, Lookup, Reader
 from reconciler.pipeline.progress import stage
-from reconciler.pipeline.shares import FileGroup, Share, in_groups, shares_of
-from reconciler.pipeline.tasks import in_tasks, tasks_at_once, unpacked
+from reconciler.pipeline.shares import Share, shares_of
+from reconciler.pipeline.tasks import in_tasks, tasks_at_once
 from reconciler.pipeline.units import Listing, list_catalogs
 from reconciler.planner import assemble
 from reconciler.planner.catalog import CatalogPlan, compare_namespaces, conclude
@@ -50,7 +48,6 @@ from reconciler.planner.safety import check_removals
 from reconciler.state import (
     DEFAULT_PARALLELISM,
     Capabilities,
-    DesiredCatalog,
     DesiredTable,
     LiveTable,
     Snapshot,
@@ -70,7 +67,7 @@ _NOTHING_KEPT: Mapping[str, Mapping[Identifier, Identifier]] = {}
 
 def plan_on_spark(
     spark: SparkSession,
-    manifest: Manifest | ManifestInParts,
+    manifest: Manifest,
     *,
     select: Sequence[str] = (),
     adopt: bool = False,
@@ -82,56 +79,17 @@ def plan_on_spark(
 
     Args:
         spark: the session to work in.
-        manifest: from :func:`reconciler.load`, or from :func:`reconciler.manifest.load_in_parts`, whose files are then
-            read on the executors.
+        manifest: from :func:`reconciler.load`.
         parallelism: how many requests and storage probes each task runs at once.
 
-    The other arguments and the errors raised are those of :func:`reconciler.plan`; what is wrong with a file that the
-    executors read is told by the ManifestError that :func:`reconciler.load` raises.
-    """
-    make = partial(
-        _plan,
-        spark,
-        select=select,
-        adopt=adopt,
-        take_over=take_over,
-        allow_mass_removal=allow_mass_removal,
-        parallelism=parallelism,
-    )
-    if not isinstance(manifest, ManifestInParts):
-        return make(manifest)
-    if not select:  # what globs match, and pull in, is looked for in all blocks
-        with suppress(_AmissError):
-            return make(manifest.manifest, manifest)
-    return make(manifest.load_whole())
-
-
-class _AmissError(Exception):
-    """The manifest has to be loaded as a whole."""
-
-
-def _plan(
-    spark: SparkSession,
-    manifest: Manifest,
-    parts: ManifestInParts | None = None,
-    *,
-    select: Sequence[str],
-    adopt: bool,
-    take_over: bool,
-    allow_mass_removal: bool,
-    parallelism: int,
-) -> Plan:
-    """Return the plan; ``parts`` are what of the manifest is read elsewhere.
-
-    Raises:
-        _AmissError: something of that is not as it looked.
+    The other arguments and the errors raised are those of :func:`reconciler.plan`.
     """
     selection, concerned = selected_catalogs(manifest, select)
     with ExitStack() as stack:
         connections = stack.enter_context(open_connections(manifest, concerned, parallelism=parallelism))
         desired = {name: connection.desired for name, connection in connections.items()}
         mirrored = frozenset(one.mirror.origin for one in desired.values() if one.mirror is not None)
-        fleet = _Fleet(spark, connections, mirrored, select, parts)
+        fleet = _Fleet(spark, connections, mirrored, select)
         planning, sources = Planning(), list[tuple[CatalogInput, LiveTables]]()
         for names in waves(desired):
             group = {
@@ -149,8 +107,6 @@ def _plan(
                 planning.add(source, plan)
                 sources.append((source, tables))
         check_selection(select, sources)
-    if parts is not None:
-        manifest = replace(manifest, digest=parts.digest(fleet.desired, fleet.digests))
     made = assemble(
         reference(manifest),
         manifest.thresholds,
@@ -217,31 +173,18 @@ class _Read:
         planned = [view.location for view in views if view is not None and view.location is not None]
         return [*planned, *chain.from_iterable(self.stored[name].values())]
 
-    def take(self, name: str, blocks: Mapping[Identifier, DesiredTable]) -> None:
-        """Have ``blocks`` in what there is to plan a catalog from; without files read elsewhere they are in it."""
-        source = self.sources[name]
-        if source.blocks_elsewhere and blocks:
-            before = source.desired.tables
-            tables = {**before, **blocks}
-            left = source.blocks_elsewhere - (len(tables) - len(before))
-            self.sources[name] = replace(source, desired=replace(source.desired, tables=tables), blocks_elsewhere=left)
-
 
 @dataclass(frozen=True, slots=True)
 class _Fleet:
     """The catalogs of a manifest, and the session that reads them.
 
-    ``mirrored`` are those that others mirror; ``select`` are the user's globs; ``parts`` are the files of the manifest
-    that tasks read. What the digest of the whole takes of these is in ``desired`` and ``digests`` in the end.
+    ``mirrored`` are those that others mirror; ``select`` are the user's globs.
     """
 
     spark: SparkSession
     connections: Mapping[str, Connection]
     mirrored: frozenset[str]
     select: Sequence[str]
-    parts: ManifestInParts | None = None
-    desired: dict[str, DesiredCatalog] = field(default_factory=dict)
-    digests: dict[str, Mapping[str, str]] = field(default_factory=dict)
     _listings: dict[str, Listing] = field(default_factory=dict)
 
     def planned(
@@ -258,7 +201,6 @@ class _Fleet:
         self._ask(read)
         for name, source in read.sources.items():
             self._compare_aside(source, read.compared(name))
-            read.take(name, read.compared(name).blocks)
             connection, others = self.connections[name], self.connections.values()
             with connection.spec.errors():
                 new = read.compared(name).new
@@ -305,36 +247,20 @@ class _Fleet:
             size = ceil(sum(len(listing.children) for listing in listings) / self._tasks)
             for listing in listings:
                 name = listing.spec.name
-                groups = self._groups(name)
-                own, homeless[name] = shares_of(listing, max(size, 1), sources[name].desired.tables, groups)
+                own, homeless[name] = shares_of(listing, max(size, 1), sources[name].desired.tables)
                 shares += own
-            reader = Reader(specs, comparisons, self.mirrored, globs, self.parts.reader if self.parts else None)
+            reader = Reader(specs, comparisons, self.mirrored, globs)
             for share, one in zip(shares, in_tasks(self.spark, shares, reader), strict=True):
                 found[share.unit.spec.name].merge(one)
             progress.note(count(sum(one.count for one in found.values()), "table"))
-            if any(one.amiss for one in found.values()):
-                raise _AmissError
             failed = [(name, failure) for name, one in found.items() for failure in one.failures]
             if failed:
                 raise min(failed, key=lambda pair: (pair[0], min(pair[1].namespaces)))[1].error
             for name, one in found.items():
-                if one.late:
-                    there = (pair.desired for some in one.homeless for pair in unpacked(some.load))
-                    homeless[name].update((block.id, block) for block in there)
-                else:
-                    one.compared.questions += one.homeless
                 one.compared.compare(comparisons[name], pairs(NO_MOVES, homeless[name], one.late))
             progress.note(count(sum(len(one.compared.outcomes.changes) for one in found.values()), "change"))
         snapshots = {name: Snapshot(one.namespaces, notes=tuple(sorted(one.notes))) for name, one in found.items()}
-        whole = {name: _with_namespaces(source, found[name]) for name, source in sources.items()}
-        if self.parts is not None:
-            # What a mirror asks for is not in the manifest, so its digest leaves it out.
-            self.desired.update(
-                (name, self.connections[name].desired if source.mirrored else source.desired)
-                for name, source in whole.items()
-            )
-            self.digests.update((name, one.digests) for name, one in found.items())
-        return _Read(shares, found, {name: replace(one, live=snapshots[name]) for name, one in whole.items()})
+        return _Read(shares, found, {name: replace(one, live=snapshots[name]) for name, one in sources.items()})
 
     @property
     def _tasks(self) -> int:
@@ -346,16 +272,6 @@ class _Fleet:
         for listing in list_catalogs([spec for spec in asked if spec.name not in self._listings]):
             self._listings[listing.spec.name] = listing
         return [self._listings[spec.name] for spec in asked]
-
-    def _groups(self, name: str) -> list[FileGroup]:
-        """Return the files about a catalog that tasks read, those of each task together, and their outermost names."""
-        if self.parts is None:
-            return []
-        reader, files = self.parts.reader, [file for file in self.parts.files if name in file.names]
-        return [
-            FileGroup(group, frozenset(one for file in group for one in reader.outermost(file, name)))
-            for group in in_groups(files, self._tasks)
-        ]
 
     def _globs(self, source: CatalogInput) -> list[Scope]:
         """Return what each of the user's globs selects in a catalog."""
@@ -415,29 +331,15 @@ class _Fleet:
         tables = {name: dict(read.found[name].tables) for name in read.sources}
         if not asked:
             return tables
-        shares = [
-            replace(share, blocks=())
-            for share in read.shares
-            if share.unit.spec.name in asked and share.unit.namespaces
-        ]
+        shares = [replace(share, blocks=()) for share in read.shares if share.unit.spec.name in asked]
         specs = {name: self.connections[name].spec for name in asked}
-        finder = Finder(specs, asked, self.parts.reader if self.parts else None)
+        finder = Finder(specs, asked)
         with stage(self.spark, f"Looking for what may be in the way in {_catalogs(asked)}"):
             for share, answer in zip(shares, in_tasks(self.spark, shares, finder), strict=True):
                 if isinstance(answer, Failure):
                     raise answer.error
-                name = share.unit.spec.name
-                tables[name].update((pair.live.id, pair.live) for pair in answer if pair.live is not None)
-                read.take(name, {pair.desired.id: pair.desired for pair in answer if pair.desired is not None})
+                tables[share.unit.spec.name].update((table.id, table) for table in answer)
         return tables
-
-
-def _with_namespaces(source: CatalogInput, found: Found) -> CatalogInput:
-    """Return a catalog with what files read elsewhere say of its namespaces."""
-    if not found.wanted:
-        return source
-    desired = replace(source.desired, namespaces={**source.desired.namespaces, **found.wanted})
-    return replace(source, desired=desired, blocks_elsewhere=found.blocks)
 
 
 def _shared_out(name: str, compared: Compared, size: int) -> Iterator[Asked]:
@@ -465,8 +367,6 @@ def _conclude(source: CatalogInput, connection: Connection, compared: Compared, 
         notes = backend.schema_notes(compared.schemas.elements())
         occupants = ask_occupants(backend, source, namespaces.drops, backend.parallelism)
         leftovers = backend.leftovers(source.desired.scope)
-    if source.blocks_elsewhere and any(len(left.id) > 1 for left in leftovers):
-        raise _AmissError  # one of them may have a block
     source = replace(
         source,
         live=replace(source.live, notes=(*source.live.notes, *notes)),

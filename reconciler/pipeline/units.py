@@ -165,23 +165,19 @@ def _tables(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[str]
     return [name for name in sorted(set(names)) if check_name(name) is None and scope.contains((*parent, name))]
 
 
-def grouped(listing: Listing, size: int, among: Collection[Identifier] | None = None) -> Iterator[Unit]:
+def grouped(listing: Listing, size: int) -> Iterator[Unit]:
     """Yield the units of a catalog, ``size`` namespaces each, neighbours together: they have their parents in common.
 
     Args:
         listing: the namespaces.
         size: how many go together; one that is read in parts is alone.
-        among: only these of them, where given.
     """
-    wanted = listing.children.keys() if among is None else listing.children.keys() & among
-    small = sorted(wanted - listing.large.keys())
+    small = sorted(listing.children.keys() - listing.large.keys())
     for start in range(0, len(small), size):
         group = tuple(small[start : start + size])
         known = frozenset(chain.from_iterable(listing.children[parent] for parent in group))
         yield Unit(listing.spec, group, known, selected=listing.selected)
     for parent, names in listing.large.items():
-        if parent not in wanted:
-            continue
         parts = range(0, len(names), listing.split)
         first, *others = (frozenset(names[start : start + listing.split]) for start in parts)
         # The first part is whatever the others do not name, so nothing is left out that was made since.

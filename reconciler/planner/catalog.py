@@ -200,7 +200,7 @@ def _summary(source: CatalogInput, outcomes: Outcomes, comparison: Comparison, s
 
 
 def _blocks(source: CatalogInput) -> int:
-    return len(source.desired.tables) + len(source.desired.namespaces) + source.blocks_elsewhere
+    return len(source.desired.tables) + len(source.desired.namespaces)
 
 
 def _namespace_outcomes(

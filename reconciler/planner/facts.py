@@ -127,8 +127,7 @@ class CatalogInput:
 
     ``impl`` is for display; ``service`` tells the service and its configuration apart from others, so that a plan
     reviewed for one is not carried out on another. ``mirrored`` is what the catalog is to have of another one, which is
-    in ``desired`` already. ``blocks_elsewhere`` is how many blocks of tables are not in it: they are of tables that are
-    as they should be. ``written`` is what the plans of other catalogs write where nothing is yet, by its place.
+    in ``desired`` already. ``written`` is what the plans of other catalogs write where nothing is yet, by its place.
     """
 
     desired: DesiredCatalog
@@ -139,7 +138,6 @@ class CatalogInput:
     options: PlanOptions = PlanOptions()
     service: str = ""
     mirrored: Mirrored | None = None
-    blocks_elsewhere: int = 0
     written: Mapping[str, Storage] = field(default_factory=dict)
 
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from reconciler import apply, load, plan
 from reconciler.backends.dir import DirBackend
-from reconciler.errors import LancensError, ManifestError
-from reconciler.manifest import Manifest, ManifestInParts, load_in_parts
+from reconciler.errors import LancensError
+from reconciler.manifest import Manifest
 from reconciler.names import EVERYTHING, Identifier
 from reconciler.operations.connections import CatalogSpec
 from reconciler.pipeline import engine
@@ -288,55 +288,30 @@ def fleet(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("listing", [list_catalogs, in_small_parts, unlisted])
-def test_files_that_executors_read_make_no_other_plan(
+def test_a_manifest_of_several_files_makes_the_plan_of_the_local_engine(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listing: Callable[..., list[Listing]]
 ) -> None:
     path = fleet(tmp_path)
     monkeypatch.setattr(engine, "list_catalogs", listing)
-    parts = load_in_parts(path)
-    assert isinstance(parts, ManifestInParts)
-    assert [Path(file.file.name).name for file in parts.files] == ["a.yaml", "b.yaml"]  # `shared` is in c and in d
     made = plan(load(path))
     assert {change.action.value for change in made.changes} == {
         *("update-namespace", "update-table", "deregister-table", "create-namespace", "declare-table", "create-table"),
         "drop-namespace",
     }
     assert [one.address for one in made.blocked] == ["lake/b/t9"]
-
-    def not_needed() -> Manifest:
-        pytest.fail("the manifest was loaded as a whole")
-
-    assert plan_on_spark(spark, replace(parts, load_whole=not_needed)).to_json() == made.to_json()
+    assert plan_on_spark(spark, load(path)).to_json() == made.to_json()
 
 
-def test_a_plan_of_a_split_manifest_with_a_mirror_is_applied(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_plan_of_several_files_with_a_mirror_is_applied(spark: SparkSession, tmp_path: Path) -> None:
     path = fleet(tmp_path)
     path.write_text(
         f"{path.read_text()}  home: {{impl: dir, config: {{root: ./home}}, tables: {{t: {{schema: ids}}}}}}\n"
         "  copy: {impl: dir, config: {root: .}, mirror: {from: home, into: [kept]}}\n"
     )
-    parts = load_in_parts(path)
-    assert isinstance(parts, ManifestInParts)
-    made = plan_on_spark(spark, parts)
+    made = plan_on_spark(spark, load(path))
     assert made.to_json() == plan(load(path)).to_json()
     assert "copy/kept/t" in [change.address for change in made.changes]
     assert apply(made, load(path), journal=tmp_path / "journal", skip_blocked=True).ok
-
-
-def test_a_fault_in_a_file_that_executors_read_is_told_as_it_always_is(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    path = fleet(tmp_path)
-    with Path("teams/b.yaml").open("a") as file:
-        file.write("          wrong: {propertys: {}}\n")
-    parts = load_in_parts(path)
-    with pytest.raises(ManifestError) as told:
-        plan_on_spark(spark, parts)
-    with pytest.raises(ManifestError) as expected:
-        load(path)
-    assert str(told.value) == str(expected.value)
-    assert "teams/b.yaml:14:19: unknown key `propertys`" in str(told.value)
 
 
 def test_a_namespace_that_cannot_be_read_is_an_error_without_secrets(
