@@ -24,7 +24,6 @@ __all__ = ["main"]
 _COMMANDS: Mapping[str, str] = {
     "init": "Write a first manifest.",
     "validate": "Check manifests without reading any catalog.",
-    "fmt": "Give manifests their one layout.",
     "plan": "Show what apply would change.",
     "apply": "Make the catalogs what the manifest says.",
     "show": "Show a saved plan, or the journal of an apply.",

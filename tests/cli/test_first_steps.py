@@ -42,7 +42,6 @@ def test_the_first_ten_minutes(folder: Path, capsys: pytest.CaptureFixture[str])
     """Init, import, adopt, edit, plan, apply, drift, remove and bring back; the data is there all the time."""
     manifest = Path("lancens.yaml")
     assert "Wrote lancens.yaml" in done(capsys, "init").err
-    done(capsys, "fmt", "--check")
     assert "2 tables in lake are not managed by shop" in done(capsys, "plan").out
 
     assert "Added to lancens.yaml: 0 namespaces, 2 tables" in done(capsys, "import", "--append", "lancens.yaml").err
@@ -86,12 +85,10 @@ def test_the_first_ten_minutes(folder: Path, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize("impl", registry.names())
-def test_a_first_manifest_is_valid_and_laid_out_for_every_implementation(
+def test_a_first_manifest_is_valid_for_every_implementation(
     folder: Path, capsys: pytest.CaptureFixture[str], impl: str
 ) -> None:
     done(capsys, "init", "--impl", impl, "-o", "first.yaml")
-    done(capsys, "fmt", "--check", "first.yaml")
-
     assert "is valid: 1 catalog, 0 namespaces, 0 tables." in done(capsys, "validate", "first.yaml").out
     [catalog] = reconciler.load("first.yaml").catalogs.values()
     assert catalog.impl == impl
@@ -114,30 +111,6 @@ def test_the_specifications_hive_is_told_which_it_is_here(folder: Path, capsys: 
     told = done(capsys, "init", "--impl", "hive", code=1).err
     assert "unknown impl `hive`: write `hive2` for databases" in told
     assert "or `hive3`" in told
-
-
-# ---- fmt
-
-
-def test_fmt_names_what_it_changed_and_check_writes_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    ugly = "version:   1\nname: shop # ours\ncatalogs: {}\n"
-    Path("lancens.yaml").write_text(ugly)
-
-    assert done(capsys, "fmt", "--check", code=2).out == "lancens.yaml\n"
-    assert Path("lancens.yaml").read_text() == ugly
-    assert done(capsys, "fmt").out == "lancens.yaml\n"
-    assert Path("lancens.yaml").read_text() == "version: 1\nname: shop  # ours\ncatalogs: {}\n"
-    assert done(capsys, "fmt", "--check").out == ""
-    assert "there is no file nothing.yaml" in done(capsys, "fmt", "nothing.yaml", code=1).err
-
-
-def test_every_file_that_cannot_be_laid_out_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("a.yaml").write_text("a: [b\n")
-    Path("b.yaml").write_text("a: 1\na: 2\n")
-
-    said = done(capsys, "fmt", ".", code=1).err
-    assert "a.yaml:2:1: not valid YAML" in said
-    assert "b.yaml:2:1: `a` is a duplicate" in said
 
 
 # ---- standard input and variables

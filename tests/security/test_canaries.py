@@ -75,7 +75,7 @@ def test_no_secret_is_found_anywhere(catalog: str, tour: Tour) -> None:
 
 
 def _plan(tour: Tour) -> None:
-    for command in (["validate"], ["fmt", "--check"], ["init"], ["schema", "manifest"], ["completion", "bash"]):
+    for command in (["validate"], ["init"], ["schema", "manifest"], ["completion", "bash"]):
         tour.run(*command, codes=(0, 1, 2))
     tour.run("doctor", codes=(0, 1))
     tour.run("doctor", "--format", "json", *tour.arguments(), codes=(0, 1))
