@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from reconciler.manifest import Manifest, load
     from reconciler.namespace import connect, register_impls
     from reconciler.operations.apply import apply
-    from reconciler.operations.import_ import import_
     from reconciler.operations.plan import plan
     from reconciler.planner.plan import Plan
+    from reconciler.writing.import_ import import_
 
     __version__: str
 
@@ -73,7 +73,7 @@ _LAZY = {
     "Plan": "reconciler.planner.plan",
     "apply": "reconciler.operations.apply",
     "connect": "reconciler.namespace",
-    "import_": "reconciler.operations.import_",
+    "import_": "reconciler.writing.import_",
     "load": "reconciler.manifest",
     "plan": "reconciler.operations.plan",
     "register_impls": "reconciler.namespace",

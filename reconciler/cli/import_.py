@@ -25,7 +25,7 @@ from reconciler.errors import ManifestError, SelectionError
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
-    from reconciler.operations.import_ import Imported, ImportOptions
+    from reconciler.writing.import_ import Imported, ImportOptions
 
 
 @click.command("import")
@@ -65,7 +65,7 @@ def command(
       lancens import --append lancens.yaml --unmanaged
       lancens import --from-storage -o found.yaml
     """
-    from reconciler.operations.import_ import ImportOptions, imported
+    from reconciler.writing.import_ import ImportOptions, imported
 
     _check_target(out, append)
     check_impl(impl, config, manifests)
@@ -108,8 +108,8 @@ def _append(
     """Put what is live and not said into the file at ``path``; a file that would not load then stays as it was."""
     from dataclasses import replace
 
-    from reconciler.manifest.grafting import graft
-    from reconciler.operations.import_ import imported
+    from reconciler.writing.grafting import graft
+    from reconciler.writing.import_ import imported
 
     named = manifests or (path,)
     manifest = load_manifest(named, variables)

@@ -31,7 +31,7 @@ def command(impl: str, name: str | None, out: str | None) -> None:
       lancens init
       lancens init --impl glue -o prod.yaml
     """
-    from reconciler.manifest.starting import first_manifest
+    from reconciler.writing.starting import first_manifest
 
     check_new_manifest(out, "init")
     write_result(first_manifest(impl, name or Path.cwd().name), out)

@@ -54,7 +54,7 @@ def _path(what: str, journals: Path) -> Path:
 
 
 def _restored(path: Path) -> str:
-    from reconciler.operations.restoring import removed_blocks
+    from reconciler.writing.restoring import removed_blocks
 
     return removed_blocks(path).rstrip("\n")
 

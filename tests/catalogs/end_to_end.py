@@ -20,11 +20,11 @@ import yaml
 import reconciler
 from reconciler.applier import ApplyReport, Status
 from reconciler.backends.base import Backend
-from reconciler.manifest.grafting import graft
 from reconciler.namespace import CatalogNamespace
-from reconciler.operations import import_ as import_module
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
+from reconciler.writing import import_ as import_module
+from reconciler.writing.grafting import graft
 from tests.catalogs.columns import change_columns
 from tests.catalogs.hive.files import digests
 from tests.cli.running import lancens

@@ -27,7 +27,7 @@ LAYERS: list[set[str]] = [
     {"arrow_types", "storage", "backends", "manifest", "planner"},
     {"applier"},
     {"operations"},
-    {"output", "namespace"},
+    {"output", "namespace", "writing"},
     {"server", "conformance", "pipeline"},
     {"cli", "github"},
     {"__init__"},

@@ -9,8 +9,8 @@ import pytest
 
 from reconciler.applier import Journal, describe_journal, read_journal
 from reconciler.errors import ApplyError, PermissionDeniedError, PlanFileError
-from reconciler.operations.restoring import removed_blocks
 from reconciler.state import Capabilities
+from reconciler.writing.restoring import removed_blocks
 from tests.unit.applier.world import Crash, World, capable
 from tests.unit.planner.building import OWNER, claim, desired, live, live_table, marks, table
 

@@ -11,12 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler import ownership
+from reconciler.backends import registry
 from reconciler.manifest import load
-from reconciler.manifest.export import ExportCatalog, to_yaml
 from reconciler.manifest.variables import escape
 from reconciler.names import EVERYTHING, Scope, check_name
 from reconciler.redaction import is_sensitive_key
 from reconciler.state import DesiredCatalog, LiveNamespace, LiveTable, Snapshot
+from reconciler.writing.export import ExportCatalog, to_yaml
 
 
 def snapshot(*live: LiveNamespace | LiveTable, notes: tuple[str, ...] = ()) -> Snapshot:
@@ -123,11 +124,16 @@ def test_what_stands_in_for_a_secret_is_not_written(
     assert desired.tables["unowned",].properties == {"tier": "gold"}
 
 
+def export_of(impl: str, config: dict[str, str], live: Snapshot) -> ExportCatalog:
+    capabilities = registry.backend_class(impl).capabilities
+    return ExportCatalog("lake", impl, config, live, EVERYTHING, capabilities=capabilities)
+
+
 @pytest.mark.parametrize("kind", ["catalog", "database"])
 def test_a_kind_is_written_where_it_would_not_be_guessed(tmp_path: Path, kind: str) -> None:
     live = snapshot(LiveNamespace(("a",), kind=kind))
 
-    text = to_yaml("n", [ExportCatalog("lake", "glue", {"region": "eu"}, live, EVERYTHING)])
+    text = to_yaml("n", [export_of("glue", {"region": "eu-west-1"}, live)])
 
     assert ("kind: catalog" in text) == (kind == "catalog")
     assert "kind: database" not in text
@@ -137,7 +143,9 @@ def test_a_kind_is_written_where_it_would_not_be_guessed(tmp_path: Path, kind: s
 def test_levels_that_a_catalog_has_already_are_paths(tmp_path: Path) -> None:
     live = snapshot(LiveNamespace(("main",), {"comment": "x"}), LiveNamespace(("main", "ml"), {"comment": "y"}))
 
-    desired = read_back(tmp_path, to_yaml("n", [ExportCatalog("lake", "unity", {}, live, EVERYTHING)]))
+    desired = read_back(
+        tmp_path, to_yaml("n", [export_of("unity", {"endpoint": "http://localhost", "catalog": "main"}, live)])
+    )
 
     assert {one.id: dict(one.properties) for one in desired.namespaces.values()} == {
         ("main",): {},

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.errors import ManifestError
-from reconciler.manifest.export import ExportCatalog, to_yaml
-from reconciler.manifest.grafting import graft
 from reconciler.names import EVERYTHING
 from reconciler.state import LiveNamespace, LiveTable, Snapshot
+from reconciler.writing.export import ExportCatalog, to_yaml
+from reconciler.writing.grafting import graft
 
 names = st.sampled_from(["a", "b", "users", "0", "no", "ü"])
 paths = st.lists(names, min_size=1, max_size=3).map(tuple)

@@ -11,7 +11,7 @@ from reconciler.display import printable
 from reconciler.errors import PlanFileError
 from reconciler.names import EVERYTHING, Identifier, address
 from reconciler.planner.entries import Action
-from reconciler.state import Capabilities, LiveNamespace, LiveTable, Snapshot
+from reconciler.state import LiveNamespace, LiveTable, Snapshot
 
 if TYPE_CHECKING:
     from reconciler.applier import JournalRecord
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["removed_blocks"]
 
 _REMOVALS = {Action.DEREGISTER_TABLE.value, Action.DROP_NAMESPACE.value}
-_ANY = Capabilities()
 _HEAD = """\
 # What run {run} removed. Put these blocks back into the manifest, and apply.
 """
@@ -42,7 +41,7 @@ def removed_blocks(path: Path) -> str:
         PlanFileError: the file is no journal, or one of a version that does not say enough; or nothing was removed.
     """
     from reconciler.applier import read_journal
-    from reconciler.manifest.export import ExportCatalog, to_yaml
+    from reconciler.writing.export import ExportCatalog, to_yaml
 
     record = read_journal(path)
     moved = {
@@ -71,10 +70,7 @@ def removed_blocks(path: Path) -> str:
         raise PlanFileError(f"{path}: this run removed nothing")
     text = to_yaml(
         str(record.header.get("manifest")),
-        [
-            ExportCatalog(name, None, {}, Snapshot(namespaces[name], tables[name]), EVERYTHING, capabilities=_ANY)
-            for name in catalogs
-        ],
+        [ExportCatalog(name, None, {}, Snapshot(namespaces[name], tables[name]), EVERYTHING) for name in catalogs],
     )
     above = (
         address(name, identifier[:depth])

@@ -14,7 +14,9 @@ from reconciler.concurrency import in_parallel
 from reconciler.errors import BackendError, ConfigError, SelectionError
 from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.operations.connections import CatalogSpec, missing_root, open_connections, read_all
-from reconciler.operations.importable import (
+from reconciler.operations.unregistered import Found, find_unregistered
+from reconciler.state import DEFAULT_PARALLELISM, DesiredCatalog, Schema, Snapshot, StorageKind
+from reconciler.writing.importable import (
     is_owned_outside,
     manageable,
     names_of,
@@ -23,13 +25,11 @@ from reconciler.operations.importable import (
     unmanaged_name,
     within,
 )
-from reconciler.operations.unregistered import Found, find_unregistered
-from reconciler.state import DEFAULT_PARALLELISM, DesiredCatalog, Schema, Snapshot, StorageKind
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
     from reconciler.manifest import Manifest
-    from reconciler.manifest.export import ExportCatalog
+    from reconciler.writing.export import ExportCatalog
 
 __all__ = ["ImportOptions", "Imported", "import_", "imported"]
 
@@ -199,7 +199,7 @@ def _portable(backend: type[Backend], impl: str, properties: Mapping[str, str], 
 
 
 def _written(name: str, lives: Sequence[_Live], specs: Mapping[str, CatalogSpec], options: ImportOptions) -> Imported:
-    from reconciler.manifest.export import to_yaml
+    from reconciler.writing.export import to_yaml
 
     if options.unmanaged:
         name = unmanaged_name(live.snapshot for live in lives)
@@ -305,7 +305,7 @@ def _export(live: _Live, options: ImportOptions) -> ExportCatalog:
     Raises:
         BackendError: it could not say where a table goes that names no location.
     """
-    from reconciler.manifest.export import ExportCatalog
+    from reconciler.writing.export import ExportCatalog
 
     tables = list(live.chosen.tables.values())
     defaults = in_parallel(partial(_default, live.backend), live.chosen.tables, options.parallelism)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from reconciler.backends.config import BackendConfig, describe_keys
-from reconciler.manifest.export import HEADER, scalar
 from reconciler.names import check_name
 from reconciler.redaction import is_sensitive_key
+from reconciler.writing.export import HEADER, scalar
 
 __all__ = ["first_manifest"]
 

@@ -46,7 +46,7 @@ class ExportCatalog:
         places: what to write as a table's location, instead of where it is: None for nothing at all.
         schemas: the columns to write, of the tables that have some here.
         remarks: a comment to put above a table.
-        capabilities: what the catalog can do; None for what its implementation can.
+        capabilities: what the catalog can do.
     """
 
     name: str
@@ -57,7 +57,7 @@ class ExportCatalog:
     places: Mapping[Identifier, str | None] = field(default_factory=dict, repr=False)
     schemas: Mapping[Identifier, Schema] = field(default_factory=dict, repr=False)
     remarks: Mapping[Identifier, str] = field(default_factory=dict, repr=False)
-    capabilities: Capabilities | None = None
+    capabilities: Capabilities = field(default_factory=Capabilities)
 
 
 def to_yaml(name: str, catalogs: Sequence[ExportCatalog]) -> str:
@@ -66,9 +66,6 @@ def to_yaml(name: str, catalogs: Sequence[ExportCatalog]) -> str:
     Namespaces with properties are claimed, others are paths. Names that no manifest can hold, and values that look
     like secrets, are left out and said so in a comment. A secret in ``config``, or on an object with an owner's mark,
     becomes a placeholder: planning would remove an owned property that is not named.
-
-    Raises:
-        ConfigError, MissingExtraError: a catalog's ``impl`` cannot be loaded.
     """
     lines = [f"name: {scalar(name)}", "catalogs:" if catalogs else "catalogs: {}"]
     variables: set[str] = set()
@@ -97,11 +94,9 @@ class _CatalogWriter:
     """Writes one catalog's block; ``variables`` are the environment variables named so far, and are added to."""
 
     def __init__(self, catalog: ExportCatalog, variables: set[str]) -> None:
-        from reconciler.backends import registry
-
         self._catalog = catalog
         self._variables = variables
-        self._capabilities = catalog.capabilities or registry.backend_class(catalog.impl or "").capabilities
+        self._capabilities = catalog.capabilities
         self._namespaces: defaultdict[Identifier, set[str]] = defaultdict(set)
         self._tables: defaultdict[Identifier, list[str]] = defaultdict(list)
         for identifier in catalog.snapshot.namespaces:

@@ -33,7 +33,7 @@ def graft(name: str, data: bytes, added: str) -> bytes:
     Args:
         name: of the file, for errors.
         data: its content.
-        added: a manifest as :func:`reconciler.manifest.export.to_yaml` writes it.
+        added: a manifest as :func:`reconciler.writing.export.to_yaml` writes it.
 
     Raises:
         ManifestError: the file is none that can be read, or cannot be extended in place.
