@@ -32,9 +32,10 @@ from reconciler.errors import (
 if TYPE_CHECKING:
     from reconciler.applier import ApplyReport
     from reconciler.backends.base import Backend
-    from reconciler.manifest import Manifest, load
+    from reconciler.manifest import Manifest
     from reconciler.namespace import connect, register_impls
     from reconciler.operations.apply import apply
+    from reconciler.operations.manifests import load
     from reconciler.operations.plan import plan
     from reconciler.planner.plan import Plan
     from reconciler.writing.import_ import import_
@@ -74,7 +75,7 @@ _LAZY = {
     "apply": "reconciler.operations.apply",
     "connect": "reconciler.namespace",
     "import_": "reconciler.writing.import_",
-    "load": "reconciler.manifest",
+    "load": "reconciler.operations.manifests",
     "plan": "reconciler.operations.plan",
     "register_impls": "reconciler.namespace",
 }

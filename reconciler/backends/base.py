@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Self, TypeAlias
 
-from reconciler.backends.config import BackendConfig, parse_config
+from reconciler.backend_config import BackendConfig, parse_config
 from reconciler.backends.identifiers import namespace_identifier, table_identifier
 from reconciler.errors import InvalidInputError, UnsupportedOperationError
 from reconciler.names import EVERYTHING, Identifier, Scope, join

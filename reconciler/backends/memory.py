@@ -11,8 +11,8 @@ from urllib.parse import quote
 from pydantic import Field, PrivateAttr
 
 from reconciler import locations
+from reconciler.backend_config import BackendConfig, Root
 from reconciler.backends.base import Backend
-from reconciler.backends.config import BackendConfig, Root
 from reconciler.backends.scoping import snapshot_within
 from reconciler.errors import (
     NamespaceAlreadyExistsError,

@@ -88,7 +88,7 @@ def _manifest_of(plan: Plan, path: Path, flags: PlanFlags) -> Manifest:
 
     A plan names its files as seen from where it was made: that is this folder, or the one the plan lies in.
     """
-    from reconciler.manifest import load
+    from reconciler.operations.manifests import load
 
     for folder in (Path(), path.parent):
         files = [folder / name for name in plan.manifest.files]

@@ -133,7 +133,7 @@ def command(
     applied = [name for name in RULES if (name in rules or not rules) and name not in left_out]
     if not applied:
         raise click.UsageError("every rule is left out; give fewer --skip-rule")
-    from reconciler.manifest import manifest_of_service
+    from reconciler.operations.manifests import manifest_of_service
 
     manifest = load_manifest(manifests, variables) if impl is None else manifest_of_service(impl, config)
     tell_of_missing_roots(manifest, required=impl is not None)

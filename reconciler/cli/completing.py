@@ -28,7 +28,7 @@ def complete_impl(_context: click.Context, _parameter: click.Parameter, incomple
 def complete_address(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return what the manifest names, one level at a time as a path is completed; no catalog is read."""
     from reconciler.errors import LancensError
-    from reconciler.manifest import load
+    from reconciler.operations.manifests import load
 
     paths = context.params.get("manifests") or (DEFAULT_MANIFEST,)
     try:

@@ -52,8 +52,8 @@ def command(
       lancens doctor --impl glue --config region=eu-west-1 --format json
     """
     check_impl(impl, config, manifests)
-    from reconciler.manifest import manifest_of_service
     from reconciler.operations.doctor import diagnose
+    from reconciler.operations.manifests import manifest_of_service
 
     manifest = load_manifest(manifests, variables) if impl is None else manifest_of_service(impl, config)
     checks = diagnose(manifest, parallelism=parallelism)

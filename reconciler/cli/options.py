@@ -281,7 +281,7 @@ def load_manifest(manifests: tuple[str, ...], variables: Mapping[str, str], *, c
         ManifestError: it cannot be used.
         LancensError: no path was given and there is no default manifest.
     """
-    from reconciler.manifest import load
+    from reconciler.operations.manifests import load
 
     return load(*_paths(manifests), variables=variables, policy=policy(checking=checking))
 

@@ -26,7 +26,7 @@ def command(which: Literal["manifest", "plan", "audit"], out: str | None) -> Non
       # yaml-language-server: $schema=manifest.schema.json
     """
     if which == "manifest":
-        from reconciler.manifest import json_schema
+        from reconciler.operations.manifests import json_schema
 
         document = json_schema()
     elif which == "plan":

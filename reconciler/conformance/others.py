@@ -8,8 +8,8 @@ from typing import NoReturn
 import lance_namespace
 from lance_namespace import LanceNamespace
 
+from reconciler.backend_config import BackendConfig
 from reconciler.backends.base import Backend
-from reconciler.backends.config import BackendConfig
 from reconciler.conformance.outcomes import NotAsked
 from reconciler.errors import ConfigError
 from reconciler.names import EVERYTHING, Identifier, Scope

@@ -19,7 +19,8 @@ from reconciler.errors import ManifestError
 from reconciler.github.api import GitHubError
 from reconciler.github.job import Job
 from reconciler.github.pages import fenced
-from reconciler.manifest import UNTRUSTED, Manifest, load, read_variables
+from reconciler.manifest import UNTRUSTED, Manifest, read_variables
+from reconciler.operations.manifests import load
 from reconciler.redaction import is_sensitive_key, redact_value
 
 __all__ = ["config_changes"]

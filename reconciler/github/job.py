@@ -80,7 +80,7 @@ class Job:
             ManifestError: it cannot be used.
             InputError: a link in the checkout leads out of it.
         """
-        from reconciler.manifest import load
+        from reconciler.operations.manifests import load
 
         for path in self.inputs.manifests:
             self._keep_inside(path, "manifest")

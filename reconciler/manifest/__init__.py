@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from reconciler.manifest.adhoc import manifest_of_service
 from reconciler.manifest.config import ResolvedConfig
+from reconciler.manifest.implementations import Implementation, Implementations
 from reconciler.manifest.loading import collector_paused, load
 from reconciler.manifest.manifest import Manifest, ManifestCatalog, check_services
 from reconciler.manifest.policy import CHECKING, OPEN, UNTRUSTED, Policy
@@ -14,6 +15,8 @@ __all__ = [
     "CHECKING",
     "OPEN",
     "UNTRUSTED",
+    "Implementation",
+    "Implementations",
     "Manifest",
     "ManifestCatalog",
     "Policy",

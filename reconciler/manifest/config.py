@@ -5,19 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from reconciler import locations
-from reconciler.backends.config import check_config, known_keys, parse_config
+from reconciler.backend_config import BackendConfig, check_config, known_keys, parse_config
 from reconciler.errors import ManifestError, Problem
 from reconciler.hosts import hosts_in
+from reconciler.manifest.implementations import Implementation
 from reconciler.manifest.variables import Placeholder, Resolver, Template, TemplateError, escape, is_literal
 from reconciler.redaction import is_sensitive
 from reconciler.state import Source
-
-if TYPE_CHECKING:
-    from reconciler.backends.base import Backend
-    from reconciler.backends.config import BackendConfig
 
 __all__ = ["ConfigEntry", "ConfigText", "ResolvedConfig", "literal_texts"]
 
@@ -55,7 +51,7 @@ class ConfigText:
     """A ``config`` as written."""
 
     impl: str
-    backend: type[Backend]
+    implementation: Implementation
     source: Source
     entries: tuple[ConfigEntry, ...]
 
@@ -70,9 +66,9 @@ class ConfigText:
         sources = {entry.key: entry.source for entry in self.entries}
         unknown = {entry.key for entry in self.entries if not is_literal(entry.template)}
         plain = [self.plain_key(entry) for entry in self.entries]
-        known = known_keys(self.backend.config_model)
+        known = known_keys(self.implementation.config_model)
         texts = {entry.key: self._absolute(entry, _literal(entry.template)) for entry in self.entries}
-        for problem in check_config(self.backend.config_model, self.impl, texts):
+        for problem in check_config(self.implementation.config_model, self.impl, texts):
             if problem.key in unknown:
                 name = problem.key.removeprefix(f"{self.impl}.")
                 is_about_key = name not in known and not name.startswith(_STORAGE_PREFIX)
@@ -85,7 +81,7 @@ class ConfigText:
         if not all(is_literal(entry.template) for entry in self.entries) or any(True for _ in self.problems()):
             return None
         texts = {entry.key: self._absolute(entry, _literal(entry.template)) for entry in self.entries}
-        return parse_config(self.backend.config_model, self.impl, texts)
+        return parse_config(self.implementation.config_model, self.impl, texts)
 
     # ---- later
 
@@ -121,7 +117,7 @@ class ConfigText:
             sources = {entry.key: entry.source for entry in self.entries}
             problems = [
                 _problem(sources.get(problem.key or "", self.source), f"config: {problem.message}")
-                for problem in check_config(self.backend.config_model, self.impl, properties)
+                for problem in check_config(self.implementation.config_model, self.impl, properties)
             ]
         if problems:
             raise ManifestError(problems)

@@ -6,6 +6,7 @@ import gc
 import os
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf
+from collections.abc import Sequence as SequenceOf
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
@@ -19,6 +20,7 @@ from reconciler.manifest.defaults import Defaults
 from reconciler.manifest.digests import digest_of
 from reconciler.manifest.faults import Faults
 from reconciler.manifest.files import Content, read_files
+from reconciler.manifest.implementations import Implementations
 from reconciler.manifest.manifest import Manifest, ManifestCatalog, service_problems
 from reconciler.manifest.mirrors import check_mirrors, read_mirror
 from reconciler.manifest.models import CatalogBlock, ManifestFile
@@ -35,9 +37,9 @@ _BELOW_CATALOG = ("config", "defaults", "mirror", "namespaces", "tables")
 
 
 def load(
-    path: str | os.PathLike[str],
-    /,
-    *paths: str | os.PathLike[str],
+    paths: SequenceOf[str | os.PathLike[str]],
+    implementations: Implementations,
+    *,
     variables: MappingOf[str, str] | None = None,
     policy: Policy = OPEN,
 ) -> Manifest:
@@ -51,10 +53,11 @@ def load(
     """
     faults = Faults()
     with collector_paused():
-        content = read_files([path, *paths], faults, policy)
+        content = read_files(paths, faults, policy)
         if not faults.files:
             faults.raise_if_any()
-        manifest = _Loading(faults, Resolver(policy, dict(variables or {}), content.folders), content).manifest()
+        resolver = Resolver(policy, dict(variables or {}), content.folders)
+        manifest = _Loading(faults, resolver, content, implementations).manifest()
     faults.raise_if_any()
     if manifest is None:
         raise AssertionError("a manifest without faults has everything")
@@ -74,10 +77,11 @@ def collector_paused() -> Iterator[None]:
 
 
 class _Loading:
-    def __init__(self, faults: Faults, resolver: Resolver, content: Content) -> None:
+    def __init__(self, faults: Faults, resolver: Resolver, content: Content, implementations: Implementations) -> None:
         self._faults = faults
         self._resolver = resolver
         self._content = content
+        self._implementations = implementations
         self._folder = content.folder
         self._blocks = BlockReader(faults, resolver)
         self._schemas = NamedSchemas()
@@ -166,11 +170,12 @@ class _Loading:
             self._faults.at(node.key_place, f"catalog `{name}`: {reason}")
         block = self._blocks.read(CatalogBlock, node, what, _BELOW_CATALOG)
         if block is not None:
-            self._require(node, "impl", what, _impls())
+            names = ", ".join(f"`{name}`" for name in self._implementations.names())
+            self._require(node, "impl", what, f"expected one of {names}")
         if not isinstance(node, Mapping):
             return None
         config = self._config(name, node)
-        capabilities = config.backend.capabilities if config is not None else Capabilities()
+        capabilities = config.implementation.capabilities if config is not None else Capabilities()
         known = config.known_config() if config is not None else None
         reader = CatalogReader(
             self._blocks,
@@ -199,20 +204,18 @@ class _Loading:
         return ManifestCatalog(name, config.impl, desired, config, self._resolver, reader.places), reader
 
     def _config(self, name: str, node: Mapping) -> ConfigText | None:
-        from reconciler.backends import registry
-
         what = f"catalog {name}"
         entries = tuple(self._config_entries(node, what))
         impl = self._verbatim(node, "impl", what)
         if impl is None:
             return None
         try:
-            backend = registry.backend_class(impl)
+            implementation = self._implementations.find(impl)
         except (ConfigError, MissingExtraError) as error:
             self._faults.at(node["impl"].place, str(error))
             return None
         source = self._faults.source(node["config"].key_place if "config" in node else node.key_place)
-        config = ConfigText(impl, backend, source, entries)
+        config = ConfigText(impl, implementation, source, entries)
         for problem in config.problems():
             self._faults.add(problem)
         return config
@@ -257,9 +260,3 @@ class _Loading:
                 )
             patterns.append(pattern.lower() if capabilities.folds_case else pattern)
         return Scope(tuple(patterns))
-
-
-def _impls() -> str:
-    from reconciler.backends import registry
-
-    return "expected one of " + ", ".join(f"`{name}`" for name in registry.names())

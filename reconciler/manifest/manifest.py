@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from reconciler.backend_config import parse_config
 from reconciler.errors import ManifestError, Problem
 from reconciler.manifest.config import ConfigText, ResolvedConfig
 from reconciler.manifest.variables import Resolver
@@ -67,12 +68,10 @@ def check_services(manifest: Manifest, configs: Mapping[str, ResolvedConfig]) ->
     Raises:
         ManifestError: some do.
     """
-    from reconciler.backends.config import parse_config
-
     catalogs = [manifest.catalogs[name] for name in configs]
     identities = {
         catalog.name: parse_config(
-            catalog.config.backend.config_model, catalog.impl, configs[catalog.name].properties
+            catalog.config.implementation.config_model, catalog.impl, configs[catalog.name].properties
         ).identity()
         for catalog in catalogs
     }

@@ -6,7 +6,8 @@ import json
 import re
 from typing import Any
 
-from reconciler.backends.config import describe_keys
+from reconciler.backend_config import describe_keys
+from reconciler.manifest.implementations import Implementation, Implementations
 from reconciler.manifest.models import TEXT_SCHEMA, ManifestFile, or_placeholder
 
 __all__ = ["json_schema"]
@@ -14,7 +15,7 @@ __all__ = ["json_schema"]
 _DIALECT = "http://json-schema.org/draft-07/schema#"
 
 
-def json_schema() -> dict[str, Any]:
+def json_schema(implementations: Implementations) -> dict[str, Any]:
     """Return the JSON Schema (draft 7, which editors support best) of a manifest file.
 
     It is made for typing: it names keys, values and examples. What needs more than one file or the catalog's own
@@ -39,21 +40,19 @@ def json_schema() -> dict[str, Any]:
             field["description"] = " ".join(field["description"].split())
             if field.get("default") in (None, {}, []):
                 field.pop("default", None)
-    _know_impls(definitions)
+    _know_impls(definitions, implementations)
     _allow_nothing(schema)
     return schema
 
 
-def _know_impls(definitions: dict[str, Any]) -> None:
+def _know_impls(definitions: dict[str, Any], implementations: Implementations) -> None:
     """Let a catalog's block be checked against what the implementations installed here take in ``config``."""
-    from reconciler.backends import registry
-
     catalog = definitions["CatalogBlock"]
-    names = registry.names()
+    names = implementations.names()
     catalog["properties"]["impl"]["enum"] = names
     catalog["allOf"] = []
     for name in names:
-        definitions[f"config of {name}"] = _config_schema(name)
+        definitions[f"config of {name}"] = _config_schema(name, implementations.find(name))
         catalog["allOf"].append(
             {
                 "if": {"properties": {"impl": {"const": name}}, "required": ["impl"]},
@@ -62,13 +61,11 @@ def _know_impls(definitions: dict[str, Any]) -> None:
         )
 
 
-def _config_schema(impl: str) -> dict[str, Any]:
+def _config_schema(impl: str, implementation: Implementation) -> dict[str, Any]:
     """Return what ``config`` may hold; what has to be in it may stand in another file."""
-    from reconciler.backends import registry
-
     keys: dict[str, Any] = {}
     patterns: dict[str, Any] = {f"^{re.escape(impl)}\\.": TEXT_SCHEMA}
-    for one in describe_keys(registry.backend_class(impl).config_model):
+    for one in describe_keys(implementation.config_model):
         value: dict[str, Any] = dict(TEXT_SCHEMA) if not one.schema else or_placeholder(dict(one.schema))
         value["description"] = one.description or f"`{one.key}` of {impl}."
         if one.default is not None:

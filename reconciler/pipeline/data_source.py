@@ -111,7 +111,7 @@ class _Reader(DataSourceReader):
         yield from record_batches(self._view.rows(found, self._schema.names), self._schema)
 
     def _specs(self) -> list[CatalogSpec]:
-        from reconciler.manifest import load
+        from reconciler.operations.manifests import load
 
         manifest = self._options.get("manifest")
         if manifest is None:

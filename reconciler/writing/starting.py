@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from reconciler.backends.config import BackendConfig, describe_keys
+from reconciler.backend_config import BackendConfig, describe_keys
 from reconciler.names import check_name
 from reconciler.redaction import is_sensitive_key
 from reconciler.writing.export import HEADER, scalar

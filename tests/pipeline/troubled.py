@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from reconciler import load
 from reconciler.backends.dir import DirBackend
-from reconciler.manifest import Manifest, load
+from reconciler.manifest import Manifest
 from reconciler.names import Identifier
 from reconciler.operations.connections import CatalogSpec, catalog_specs
 from reconciler.state import Snapshot

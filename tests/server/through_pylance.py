@@ -21,8 +21,8 @@ from lance_namespace import (
 )
 from lance_namespace.errors import LanceNamespaceError
 
+from reconciler.backend_config import BackendConfig
 from reconciler.backends.base import Backend
-from reconciler.backends.config import BackendConfig
 from reconciler.errors import NamespaceNotFoundError, error_type
 from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.state import LiveNamespace, LiveTable, PropertyChanges, Snapshot

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.backend_config import check_config, known_keys, parse_config
 from reconciler.backends import registry
-from reconciler.backends.config import check_config, known_keys, parse_config
 from reconciler.backends.dir import DirConfig
 from reconciler.backends.memory import MemoryConfig
 from reconciler.errors import InvalidInputError

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from reconciler import load
 from reconciler.backends.memory import MemoryBackend
 from reconciler.errors import CatalogError, InternalError
-from reconciler.manifest import load
 from reconciler.operations.connections import CatalogSpec, catalog_specs, open_connections
 
 SECRET = "hunter2-correct-horse"

@@ -11,6 +11,7 @@ from graphlib import TopologicalSorter
 from tests.size import PACKAGE, sources
 
 VOCABULARY = {
+    "backend_config",
     "concurrency",
     "display",
     "errors",
@@ -88,6 +89,11 @@ def test_the_planner_and_what_lies_below_it_do_no_input_or_output() -> None:
     forbidden = {"backends", "storage", "manifest", "operations", "applier"}
     reached = {room(target) for module, tree in modules() if room(module) == "planner" for target in imports(tree)}
     assert reached & forbidden == set()
+
+
+def test_manifests_are_read_without_backends() -> None:
+    reached = {room(target) for module, tree in modules() if room(module) == "manifest" for target in imports(tree)}
+    assert reached - VOCABULARY - {"manifest"} == {"arrow_types"}
 
 
 def test_only_the_rooms_that_offer_namespaces_import_lance_namespace() -> None:

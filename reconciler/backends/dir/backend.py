@@ -21,8 +21,8 @@ from typing import ClassVar, Self, TypeVar
 from pydantic import AliasChoices, Field, field_validator
 
 from reconciler import locations, storage
+from reconciler.backend_config import BackendConfig, Root
 from reconciler.backends.base import Backend, Check
-from reconciler.backends.config import BackendConfig, Root
 from reconciler.backends.dir.contents import NAMESPACE, TABLE, Contents, Row, metadata_of
 from reconciler.backends.dir.listing import SUFFIX, Directory, Taken
 from reconciler.backends.dir.manifest import Manifest

@@ -8,7 +8,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 
-from reconciler.backends.config import BackendConfig, Root
+from reconciler.backend_config import BackendConfig, Root
 from reconciler.backends.http.address import endpoint_problem, is_loopback
 from reconciler.backends.http.limits import ServiceLimits
 from reconciler.backends.http.login import bearer_token

@@ -17,7 +17,7 @@ import pytest
 from thrift.Thrift import TApplicationException
 from thrift.transport.TTransport import TTransportException
 
-from reconciler.backends.config import check_config, parse_config
+from reconciler.backend_config import check_config, parse_config
 from reconciler.backends.hive.config import HiveConfig
 from reconciler.backends.hive.gen import ttypes
 from reconciler.backends.hive.hive2 import Hive2Backend

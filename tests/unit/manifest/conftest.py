@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from reconciler import load
+from reconciler.backend_config import BackendConfig
 from reconciler.backends import registry
 from reconciler.backends.base import Backend
-from reconciler.backends.config import BackendConfig
-from reconciler.manifest import Manifest, load
+from reconciler.manifest import Manifest
 from reconciler.state import Capabilities, NameRule
 
 Write = Callable[..., Path]

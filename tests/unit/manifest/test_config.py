@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from reconciler import load
 from reconciler.errors import ManifestError
-from reconciler.manifest import check_services, load
+from reconciler.manifest import check_services
 from tests.unit.manifest.conftest import Load, Write, manifest
 
 SECRET = "hunter2-hunter2"

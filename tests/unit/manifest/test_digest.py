@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.manifest import load
+from reconciler import load
 from tests.unit.manifest.conftest import Load, Write, manifest
 
 ONE = """\

@@ -12,8 +12,8 @@ import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from reconciler import load
 from reconciler.errors import ManifestError
-from reconciler.manifest import load
 from reconciler.manifest.reader import MAX_FILE_BYTES
 from tests.unit.manifest.conftest import Write, manifest
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from reconciler import load
 from reconciler.errors import ManifestError
-from reconciler.manifest import load
 from reconciler.state import Column, DesiredNamespace, DesiredTable, Evolve, Prune, Source, Thresholds
 from tests.unit.manifest.conftest import Load, Write, manifest
 

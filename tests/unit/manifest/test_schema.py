@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 import yaml
 
-from reconciler.manifest import json_schema
+from reconciler.operations.manifests import json_schema
 from tests.unit.manifest.conftest import manifest
 from tests.unit.manifest.test_digest import ONE
 from tests.unit.manifest.test_hostile import SAMPLE

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler import load
 from reconciler.backends.memory import MemoryBackend
 from reconciler.errors import CatalogError, ConfigError, InternalError, LancensError, PermissionDeniedError
-from reconciler.manifest import load
 from reconciler.names import EVERYTHING, ChildrenOf, Identifier, Only, Scope
 from reconciler.operations.connections import CatalogSpec, catalog_specs
 from reconciler.pipeline.reading import read_unit, rows_in

@@ -11,8 +11,8 @@ import lance
 import pyarrow as pa
 import pytest
 
+from reconciler import load
 from reconciler.arrow_types import from_arrow_schema, make_column, to_arrow_schema
-from reconciler.manifest import load
 from reconciler.planner.mending import remedy
 from reconciler.planner.schemas import SchemaDifference, compare
 from reconciler.state import Column, Evolve, ExtraColumns, Schema

@@ -10,9 +10,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reconciler import ownership
+from reconciler import load, ownership
 from reconciler.backends import registry
-from reconciler.manifest import load
 from reconciler.manifest.variables import escape
 from reconciler.names import EVERYTHING, Scope, check_name
 from reconciler.redaction import is_sensitive_key

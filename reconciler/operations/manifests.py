@@ -1,0 +1,54 @@
+"""Manifests loaded with the backends that are installed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from reconciler import manifest
+from reconciler.backends import registry
+from reconciler.manifest import OPEN, Implementation, Implementations, Manifest, Policy
+
+__all__ = ["json_schema", "load", "manifest_of_service"]
+
+
+def load(
+    path: str | os.PathLike[str],
+    /,
+    *paths: str | os.PathLike[str],
+    variables: Mapping[str, str] | None = None,
+    policy: Policy = OPEN,
+) -> Manifest:
+    """Return the manifest in the given files and folders, all that they include merged in.
+
+    Placeholders in a catalog's ``config`` are checked for their form and left unresolved; all others are resolved
+    with the environment, ``variables`` and files of now, as far as ``policy`` lets them.
+
+    Raises:
+        ManifestError: with every fault of every file.
+    """
+    return manifest.load([path, *paths], _installed(), variables=variables, policy=policy)
+
+
+def manifest_of_service(impl: str, properties: Mapping[str, str]) -> Manifest:
+    """Return a manifest whose only catalog is the service that ``impl`` and ``properties`` reach.
+
+    Raises:
+        ConfigError, MissingExtraError: ``impl`` cannot be loaded, or ``properties`` cannot be used.
+    """
+    return manifest.manifest_of_service(impl, _find(impl), properties)
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a manifest, with the ``config`` of every implementation that is installed."""
+    return manifest.json_schema(_installed())
+
+
+def _installed() -> Implementations:
+    return Implementations(registry.names, _find)
+
+
+def _find(impl: str) -> Implementation:
+    backend = registry.backend_class(impl)
+    return Implementation(backend.capabilities, backend.config_model)
