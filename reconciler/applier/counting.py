@@ -54,7 +54,7 @@ def with_true_count(
 
     if percent:
         needed = -(-going * 100 // percent) - going
-        asked = islice(_staying(source, comparison, removed), 2 * needed)
+        asked = islice(_staying(source, comparison), 2 * needed)
         found = in_parallel(lambda identifier: load_table(backend, identifier), asked, parallelism)
         staying = counted(table for table in found if table is not None)
         if staying >= needed:
@@ -64,8 +64,8 @@ def with_true_count(
     return summary.model_copy(update={"removable_tables": going + staying})
 
 
-def _staying(source: CatalogInput, comparison: Comparison, removed: Collection[Identifier]) -> Iterator[Identifier]:
+def _staying(source: CatalogInput, comparison: Comparison) -> Iterator[Identifier]:
     """Yield the tables that the manifest wants and that were seen when the plan was made."""
     for identifier, table in source.desired.tables.items():
-        if not table.absent and identifier not in removed and comparison.select.contains(identifier):
+        if not table.absent and comparison.select.contains(identifier):
             yield identifier

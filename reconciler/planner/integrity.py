@@ -130,18 +130,9 @@ def _summary_faults(
 
 
 def _recorded(plan: Plan, source: CatalogInput, leftovers: Collection[Identifier]) -> Recorded:
-    """Return what ``plan`` recorded of the catalog of ``source``.
-
-    Raises:
-        PlanFileError: a fingerprint is not that of the state beside it.
-    """
+    """Return what ``plan`` recorded of the catalog of ``source``."""
     desired = source.desired
     own = [one for one in plan.fingerprints if one.catalog == desired.name]
-    for one in own:
-        if not one.is_of(one.view):
-            raise _edited(
-                f"the fingerprint of {address(one.catalog, one.identifier)} is not that of the state beside it"
-            )
     aside = [one for one in own if one.identifier in leftovers]
     tables = {one.identifier: one for one in own if one.kind == "table" and one not in aside}
     namespaces = {one.identifier: one for one in own if one.kind == "namespace" and one not in aside}
@@ -192,7 +183,7 @@ def follow(
         places_of: tells where the tables in question are or would be.
 
     Raises:
-        PlanFileError: other changes follow, none can, or a fingerprint is not that of the state beside it.
+        PlanFileError: other changes or fingerprints follow, or none can.
     """
     entries: list[Change | Blocked] = [*plan.changes, *plan.waiting, *plan.blocked]
     seen = {one.key: one for one in entries}

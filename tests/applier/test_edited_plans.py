@@ -136,6 +136,12 @@ def a_removal_as_that_of_a_leftover(document: Document) -> None:
     change_of(document, "clicks")["reason"] = LEFTOVER
 
 
+def a_removal_said_to_be_prevented(document: Document) -> None:
+    subject = {key: change_of(document, "clicks")[key] for key in ("catalog", "kind", "identifier", "reason")}
+    document["guards"] = [{**subject, "would": "deregister-table"}]
+    document["summary"]["protected"] = 1
+
+
 def live_view(document: Document, name: str) -> Document:
     root = change_of(document, "clicks")["before"]["location"].rpartition("/")[0]
     hashed = hashlib.sha256(f"features${name}".encode()).hexdigest()[:8]
@@ -170,6 +176,7 @@ EDITS: list[Edit] = [
     deregistering_what_is_wanted,
     what_is_wanted_as_a_leftover,
     a_removal_as_that_of_a_leftover,
+    a_removal_said_to_be_prevented,
     without_a_change,
     digest_of_zeros,
 ]
@@ -480,9 +487,20 @@ def fewer_removed(document: Document) -> None:
 def test_no_count_in_a_plan_lifts_the_limit_on_removals(
     tmp_path: Path, edit: Edit, refusal: type[reconciler.LancensError]
 ) -> None:
-    fleet = Fleet(tmp_path, 12, 6)
+    fleet = Fleet(tmp_path, 12, 5)  # were they counted as staying, 5 of 17 would be within the limit
     with pytest.raises(refusal, match=r"Nothing was changed\."):
         fleet.apply(edit)
+    assert fleet.there() == 12
+
+
+def test_a_plan_that_hides_how_much_it_removes_is_refused_although_that_is_allowed(tmp_path: Path) -> None:
+    fleet = Fleet(tmp_path, 12, 6)
+    document = json.loads(fleet.saved)
+    del document["options"]["mass_removal"]
+    with pytest.raises(PlanFileError, match="mass_removal"):
+        reconciler.apply(
+            Plan.from_json(resealed(document)), fleet.wanted, journal=tmp_path / "journal", allow_mass_removal=True
+        )
     assert fleet.there() == 12
 
 

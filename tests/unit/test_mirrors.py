@@ -212,6 +212,12 @@ namespaces:
     assert [one.address for one in plan.changes if one.action.removes] == ["prod/analytics/features/events"]
 
 
+def test_nothing_is_mirrored_into_a_namespace_that_is_to_be_absent(world: World) -> None:
+    own = f"{PROD}\nnamespaces: {{analytics: {{namespaces: {{features: {{absent: true}}}}}}}}"
+    world.settle(lake=LAKE, prod=own)
+    assert list(world.catalog("prod").scan().tables) == []
+
+
 def test_an_entry_stays_when_the_line_is_gone_and_a_block_takes_the_mark_off(world: World) -> None:
     world.settle(lake=LAKE, prod=PROD)
     manifest = world.manifest(lake=LAKE, prod="prune: owned")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from reconciler.planner.plan import Plan
-from reconciler.state import Capabilities, Prune, StorageKind
+from reconciler.state import Capabilities, Fault, Origin, Prune, StorageKind
 from tests.unit.planner.building import (
     OTHER,
     OWNER,
@@ -65,6 +67,17 @@ def test_a_removal_waits_with_what_would_take_its_name() -> None:
     plan = plan_of(wanted, there, capabilities=capabilities)
     assert names(plan) == ["a"]
     assert waits(plan) == ["deregister-table a", "create-namespace a/b", "declare-table a/b/t"]
+
+
+def test_a_removal_waits_with_what_the_service_keeps_under_its_name() -> None:
+    fault = Fault("the service keeps `Orders` as `orders`", "write a line", kept_as=("orders",))
+    asked = replace(table("Orders", location="/new"), mirrors=Origin("source", ("Orders",)), refused=fault)
+    plan = plan_of(desired(asked), live(live_table("orders", owner=OWNER), live_table("other", owner=OWNER)))
+    assert (names(plan), waits(plan), steps(plan)) == (
+        ["Orders"],
+        ["deregister-table orders"],
+        ["deregister-table other"],
+    )
 
 
 def test_a_removal_waits_with_what_waits_itself() -> None:

@@ -424,3 +424,11 @@ def test_a_new_table_under_the_old_name_does_not_show_the_data_of_the_one_that_m
         "deregister-table features/customers",
         "register-table features/users",
     ]
+
+
+def test_of_two_lines_about_a_table_its_own_alone_moves_it() -> None:
+    wanted = moving(table("b/x"), table("b/z"), table("c/y"), lines={"a": "b", "a_x": "c/y"})
+    there = live(live_table("a/x", owner=OWNER), live_table("a/z", owner=OWNER))
+    plan = plan_of(wanted, there, capabilities=IN_PLACE)
+    moves = {change.identifier: change.moved_from for change in plan.changes if change.kind == "table"}
+    assert moves == {("b", "x"): None, ("b", "z"): ("a", "z"), ("c", "y"): ("a", "x")}

@@ -38,6 +38,13 @@ def test_every_table_that_leaves_a_location_goes_first() -> None:
     assert plan.changes[3].depends_on == (0, 1, 2)
 
 
+def test_a_relocation_waits_for_the_removal_at_its_place() -> None:
+    there = live(live_table("old", owner=OWNER, location="/data/x"), live_table("a", owner=OWNER, location="/data/y"))
+    plan = plan_of(desired(table("a", location="/data/x")), there)
+    assert steps(plan) == ["deregister-table old", "relocate-table a"]
+    assert plan.changes[1].depends_on == (0,)
+
+
 def test_two_tables_swap_their_places() -> None:
     there = live(live_table("a", owner=OWNER, location="/x"), live_table("b", owner=OWNER, location="/y"))
     plan = plan_of(desired(table("a", location="/y"), table("b", location="/x")), there)

@@ -1,0 +1,50 @@
+"""A table that gets another name where that takes a new entry, on a service that puts entries elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from reconciler import ownership
+from reconciler.applier import Status
+from reconciler.planner.entries import Action
+from reconciler.planner.plan import Plan
+from reconciler.state import Capabilities, DesiredMove
+from tests.unit.applier.world import World
+from tests.unit.planner.building import OWNER, at, desired, live, live_table, table
+
+OLD, NEW = ("users",), ("customers",)
+
+
+@pytest.fixture
+def world(make_world: Callable[[Capabilities], World]) -> World:
+    world = make_world(Capabilities(ignores_location=True))
+    return world.has(live(live_table("users", owner=OWNER, location="/data/users.lance")))
+
+
+def planned(world: World) -> Plan:
+    plan = world.plan(replace(desired(table("customers")), moves=(DesiredMove(OLD, NEW, at(), is_table=True),)))
+    assert [change.action for change in plan.changes] == [Action.MOVE_TABLE]
+    return plan
+
+
+def test_a_new_entry_at_another_place_is_taken_back_and_the_old_one_stays(world: World) -> None:
+    before = world.state()
+    [result] = world.apply(planned(world)).results
+    assert result.status is Status.FAILED
+    assert world.writes == ["insert_table customers", "remove_table customers"]
+    assert world.state() == before
+
+
+def test_the_old_entry_stays_while_the_new_one_shows_other_data(world: World) -> None:
+    """It says of itself that the service chose its place, which other changes take for what was asked for."""
+    plan = planned(world)
+    place = "/elsewhere/customers"
+    request = {ownership.REQUESTED_LOCATION: "/data/users.lance", ownership.CHOSEN_LOCATION: place}
+    world.has(live(live_table("customers", owner=OWNER, location=place, extra=request)))
+    before = world.state()
+    [result] = world.apply(plan, check=False).results
+    assert result.status is Status.FAILED
+    assert (world.writes, world.state()) == ([], before)
