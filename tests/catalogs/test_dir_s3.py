@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from reconciler.backends.dir import DirBackend
 from reconciler.conformance import Check, checks, verify
 from reconciler.errors import BackendError
 from reconciler.state import StorageKind
+from tests.servers.listening import http_server
 from tests.soak import count
 
 BUCKET = "lake"
@@ -163,25 +163,17 @@ class _Credentials(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    def log_message(self, *_: object) -> None:
-        pass
-
 
 @pytest.fixture
 def credentials(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Have storage ask a container's credentials endpoint, and give what it was asked."""
     asked: list[str] = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Credentials,), {"asked": asked}))
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"http://127.0.0.1:{server.server_address[1]}/keys")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    yield asked
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with http_server(_Credentials, asked=asked) as url:
+        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{url}/keys")
+        yield asked
 
 
 def test_a_scan_does_not_fetch_credentials_for_each_table(endpoint: str, s3: Any, credentials: list[str]) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import lance
@@ -17,6 +16,7 @@ from reconciler.backends.memory import MemoryBackend
 from reconciler.errors import PermissionDeniedError
 from reconciler.state import LiveTable
 from tests.cli.running import lancens
+from tests.servers.listening import http_server
 
 
 @pytest.fixture
@@ -99,16 +99,8 @@ def late() -> Iterator[str]:
             self.send_response(401)
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Late)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with http_server(Late) as url:
+        yield url
 
 
 def test_a_clock_that_differs_is_said(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import random
 import socket
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from tests.security.corpus import mutated, mutated_json
 from tests.security.hostile import EVIL_NAME
+from tests.servers.listening import socket_server
 
 __all__ = ["spoiled_metastore"]
 
@@ -143,13 +143,12 @@ def spoiled_metastore(dice: random.Random) -> Iterator[tuple[int, list[bytes]]]:
 
     said: list[bytes] = []
     processor = Processor(_Answers(dice))
-    listener = socket.create_server(("127.0.0.1", 0))
 
     def one(connection: socket.socket) -> None:
         carrier = TSocket()
         carrier.setHandle(connection)
         asked = TBinaryProtocol(TBufferedTransport(carrier))
-        with connection, suppress(OSError, EOFError, TException):
+        with suppress(EOFError, TException):
             while len(said) < _MOST_CALLS:
                 answer = TMemoryBuffer()
                 processor.process(asked, TBinaryProtocol(answer))
@@ -161,16 +160,5 @@ def spoiled_metastore(dice: random.Random) -> Iterator[tuple[int, list[bytes]]]:
                 if not dice.randrange(40):
                     return
 
-    def serve() -> None:
-        with suppress(OSError):
-            while True:
-                threading.Thread(target=one, args=(listener.accept()[0],), daemon=True).start()
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    try:
-        yield listener.getsockname()[1], said
-    finally:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        thread.join()
+    with socket_server(one) as port:
+        yield port, said

@@ -13,7 +13,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from reconciler.backends.http.scans import Scans
 from reconciler.errors import BackendError, InternalError, ServiceUnavailableError
 from reconciler.state import StorageKind
 from tests.servers.lance_rest import Request, scripted
+from tests.servers.listening import socket_server
 from tests.servers.process import free_port, running, status_of
 
 Answer = Callable[[socket.socket], None]
@@ -34,32 +35,13 @@ Answer = Callable[[socket.socket], None]
 @contextmanager
 def service(answer: Answer) -> Iterator[str]:
     """Run a server that writes to each connection what ``answer`` does; yields its address."""
-    listener = socket.create_server(("127.0.0.1", 0))
 
     def one(connection: socket.socket) -> None:
-        with connection:
-            try:
-                connection.recv(65536)
-                answer(connection)
-            except OSError:
-                pass
+        connection.recv(65536)
+        answer(connection)
 
-    def serve() -> None:
-        while True:
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=one, args=(connection,), daemon=True).start()
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
-        thread.join()
+    with socket_server(one) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 def _head(length: int, *more: str) -> bytes:
@@ -259,25 +241,13 @@ def _reply(asked: bytes, success: bytes) -> bytes:
 @contextmanager
 def _metastore(answer: Callable[[socket.socket, bytes], None]) -> Iterator[str]:
     """Run a metastore that answers calls with what ``answer`` does; yields its address."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
 
-        def one(connection: socket.socket) -> None:
-            with connection, suppress(OSError):
-                while asked := connection.recv(65536):
-                    answer(connection, asked)
+    def one(connection: socket.socket) -> None:
+        while asked := connection.recv(65536):
+            answer(connection, asked)
 
-        def serve() -> None:
-            with suppress(OSError):
-                while True:
-                    threading.Thread(target=one, args=(listener.accept()[0],), daemon=True).start()
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        try:
-            yield f"thrift://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            listener.shutdown(socket.SHUT_RDWR)
-            thread.join()
+    with socket_server(one) as port:
+        yield f"thrift://127.0.0.1:{port}"
 
 
 def _wide(connection: socket.socket, asked: bytes) -> None:

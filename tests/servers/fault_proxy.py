@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
 
+from tests.servers.listening import socket_server
+
 __all__ = ["HTTP_FAULTS", "THRIFT_FAULTS", "Call", "Decide", "Fault", "FaultProxy", "fault_proxy"]
 
 Speaks = Literal["http", "thrift"]
@@ -131,6 +133,7 @@ class FaultProxy:
 
     def relay(self, client: socket.socket) -> None:
         """Pass on one call after the other until either side ends, or a fault does."""
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with contextlib.suppress(OSError), client, contextlib.ExitStack() as stack:
             server: socket.socket | None = None
             while request := self._read(client, _request_is_whole[self.speaks]):
@@ -241,22 +244,8 @@ _request_is_whole: dict[Speaks, Callable[[bytes], bool]] = {"http": _http_is_who
 def fault_proxy(target: int, speaks: Speaks, edit: Callable[[bytes], bytes] = bytes) -> Iterator[FaultProxy]:
     """Run a proxy in front of the server on port ``target``; it passes all on until it is told what goes wrong."""
     proxy = FaultProxy(target, speaks, edit=edit)
-    with socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG) as listener:
-        proxy.port = listener.getsockname()[1]
-        accepting = threading.Thread(target=_accept, args=(listener, proxy), daemon=True)
-        accepting.start()
+    with socket_server(proxy.relay) as proxy.port:
         try:
             yield proxy
         finally:
             proxy.close()
-            with contextlib.suppress(OSError):
-                listener.shutdown(socket.SHUT_RDWR)
-            accepting.join()
-
-
-def _accept(listener: socket.socket, proxy: FaultProxy) -> None:
-    with contextlib.suppress(OSError):
-        while True:
-            client, _ = listener.accept()
-            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            threading.Thread(target=proxy.relay, args=(client,), daemon=True).start()

@@ -15,9 +15,11 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from tests.servers.listening import http_server
 
 __all__ = ["BASE", "BOT", "REPOSITORY", "TOKEN", "GitHubApi", "github_api"]
 
@@ -272,17 +274,5 @@ def github_api() -> Iterator[GitHubApi]:
 
         do_GET = do_POST = do_PATCH = _respond  # noqa: N815 - the names http.server calls
 
-        def log_message(self, *_: Any) -> None:
-            """Keep quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    state.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
+    with http_server(Handler) as state.url:
         yield state
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

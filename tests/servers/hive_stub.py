@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.servers.listening import socket_server
+
 __all__ = ["Stub", "stub"]
 
 
@@ -55,42 +57,17 @@ class Stub:
 @contextmanager
 def stub(served: Stub, *, framed: bool = False, tls: ssl.SSLContext | None = None) -> Iterator[Stub]:
     """Serve until the block ends; ``served.port`` says where."""
-    with socket.create_server(("127.0.0.1", served.port)) as listener:
-        served.port = listener.getsockname()[1]
-        open_connections: list[socket.socket] = []
-        accepting = threading.Thread(target=_accept, args=(listener, served, framed, tls, open_connections))
-        accepting.start()
-        try:
-            yield served
-        finally:
-            with suppress(OSError):
-                listener.shutdown(socket.SHUT_RDWR)
-            listener.close()
-            for connection in open_connections:
-                with suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)
-                connection.close()
-            accepting.join()
 
-
-def _accept(
-    listener: socket.socket, served: Stub, framed: bool, tls: ssl.SSLContext | None, kept: list[socket.socket]
-) -> None:
-    threads = []
-    while True:
-        try:
-            connection, _ = listener.accept()
-        except OSError:
-            break
-        with suppress(OSError):
-            if tls is not None:
-                connection = tls.wrap_socket(connection, server_side=True)
-            kept.append(connection)
+    def one(connection: socket.socket) -> None:
+        if tls is not None:
+            connection = tls.wrap_socket(connection, server_side=True)
+        with served._lock:
             served.connections += 1
-            threads.append(threading.Thread(target=_serve, args=(connection, served, framed)))
-            threads[-1].start()
-    for thread in threads:
-        thread.join()
+        with connection:
+            _serve(connection, served, framed)
+
+    with socket_server(one, served.port) as served.port:
+        yield served
 
 
 def _serve(connection: socket.socket, served: Stub, framed: bool) -> None:

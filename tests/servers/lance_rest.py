@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,6 +18,7 @@ import uvicorn
 
 from reconciler.server import Catalogs, Settings, make_app
 from reconciler.server.running import listener_config
+from tests.servers.listening import http_server
 
 __all__ = ["Request", "Scripted", "adapter", "scripted", "served"]
 
@@ -112,19 +113,5 @@ def scripted(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Scri
 
         do_GET = do_POST = _answer  # noqa: N815 - the names http.server looks for
 
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - http.server's own
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    if tls is not None:
-        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    found.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_port}"
-    try:
+    with http_server(Handler, tls=tls) as found.url:
         yield found
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ from reconciler.errors import (
     UnauthenticatedError,
     UnsupportedOperationError,
 )
+from tests.servers.listening import http_server
 
 TOKEN = "tok-3f9ab2c4d5"
 NOW = 1_700_000_000.0
@@ -111,25 +112,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_GET = do_POST = do_DELETE = do_HEAD = do_PATCH = _answer  # noqa: N815 - the names http.server asks for
 
-    def log_message(self, *_args: object) -> None:
-        pass
-
 
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
     for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
     script = Script()
-    handler = type("Handler", (_Handler,), {"script": script})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    script.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield script
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with http_server(_Handler, script=script) as script.url:
+        yield script
 
 
 def answer(status: int, body: object = None, **headers: str) -> tuple[int, dict[str, str], bytes]:

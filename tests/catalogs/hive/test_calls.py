@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.backends.hive.metastore import Metastore
 from reconciler.errors import BackendError, ErrorCode, InvalidInputError, ServiceUnavailableError
 from tests.servers.hive_stub import Stub, stub
+from tests.servers.listening import silent, socket_server
 from tests.servers.process import free_port
 
 if TYPE_CHECKING:
@@ -190,41 +191,13 @@ def test_a_metastore_that_never_answers_is_given_up(served: Stub) -> None:
 # ---- several metastores of one installation --------------------------------------------------------------------------
 
 
-def _closing(connection: socket.socket) -> None:
-    connection.close()
+def _closing(_: socket.socket) -> None:
+    """Say nothing, so that the connection is closed."""
 
 
-def _silent(_: socket.socket) -> None:
-    """Keep the connection open and say nothing."""
-
-
-@contextmanager
-def _broken(handle: Callable[[socket.socket], None]) -> Iterator[int]:
-    """Accept connections and do nothing but ``handle`` each; the port is given."""
-    accepted: list[socket.socket] = []
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def accept() -> None:
-            with suppress(OSError):
-                while True:
-                    accepted.append(listener.accept()[0])
-                    handle(accepted[-1])
-
-        accepting = threading.Thread(target=accept)
-        accepting.start()
-        try:
-            yield listener.getsockname()[1]
-        finally:
-            with suppress(OSError):
-                listener.shutdown(socket.SHUT_RDWR)
-            for connection in accepted:
-                connection.close()
-            accepting.join()
-
-
-@pytest.mark.parametrize("handle", [_closing, _silent])
+@pytest.mark.parametrize("handle", [_closing, silent])
 def test_the_next_takes_over_from_one_that_only_accepts(served: Stub, handle: Callable[[socket.socket], None]) -> None:
-    with _broken(handle) as port:
+    with socket_server(handle) as port:
         uris = f"thrift://127.0.0.1:{port},thrift://127.0.0.1:{served.port}"
         for call in (_list, _drop):
             backend = Hive2Backend(uri=uris, **{"client.connect-timeout": "0.2"})
@@ -309,7 +282,7 @@ def test_a_reply_that_is_cut_or_damaged_is_an_error_of_ours() -> None:
     def answer_next(connection: socket.socket) -> None:
         _replies(replies.pop())(connection)
 
-    with _broken(answer_next) as port:
+    with socket_server(answer_next) as port:
         calls = _connect(port, **{"client.timeout": "5"})
         while replies:
             with suppress(BackendError, TApplicationException):
@@ -322,7 +295,7 @@ def test_a_reply_of_the_wrong_shape_says_so() -> None:
 
     reply = _reply(get_databases_result(["a"]), "get_databases").replace(b"a", b"\xff")
     with (
-        _broken(_replies(reply)) as port,
+        socket_server(_replies(reply)) as port,
         pytest.raises(ServiceUnavailableError, match=r"no metastore answers at .*: its reply makes no sense \("),
     ):
         _connect(port).read(_list)

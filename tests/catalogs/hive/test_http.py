@@ -8,9 +8,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key, pkcs12
@@ -33,6 +32,7 @@ from reconciler.errors import (
 from reconciler.names import Identifier
 from tests.catalogs.hive.raw import drop, plain_table, put
 from tests.servers.hive import Metastore, metastore
+from tests.servers.listening import http_server
 from tests.servers.process import free_port
 
 _PASSWORD = "changeit"
@@ -123,19 +123,8 @@ def _answering(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str
         def do_GET(self) -> None:
             answer(self)
 
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - http.server's own
-            pass
-
-    running = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    running.daemon_threads = True
-    thread = threading.Thread(target=running.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{running.server_port}"
-    finally:
-        running.shutdown()
-        running.server_close()
-        thread.join()
+    with http_server(Handler) as url:
+        yield url
 
 
 def _send(handler: BaseHTTPRequestHandler, status: int, content: bytes) -> None:

@@ -7,8 +7,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, TypeAlias
+
+from tests.servers.listening import http_server
 
 __all__ = ["Answer", "Request", "Scripted", "error", "scripted", "table"]
 
@@ -103,22 +105,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_GET = do_POST = do_DELETE = do_HEAD = _answer  # noqa: N815 - the names http.server asks for
 
-    def log_message(self, *_arguments: object) -> None:
-        pass
-
 
 @contextmanager
 def scripted() -> Iterator[Scripted]:
     script = Scripted()
-    handler = type("Handler", (_Handler,), {"script": script})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    script.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
+    with http_server(_Handler, script=script) as script.url:
         yield script
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

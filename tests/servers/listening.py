@@ -1,0 +1,76 @@
+"""Servers in the threads of a test: one that gets bare connections, and one that speaks HTTP."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+__all__ = ["http_server", "silent", "socket_server"]
+
+_BACKLOG = 128
+_POLL_SECONDS = 0.01
+
+
+@contextmanager
+def socket_server(each: Callable[[socket.socket], None], port: int = 0) -> Iterator[int]:
+    """Call ``each`` with every connection, in a thread of its own, and close it after that; yields the port.
+
+    Connections that are still open at the end of the block are shut down.
+    """
+    opened: set[socket.socket] = set()
+
+    def one(connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            each(connection)
+        opened.discard(connection)
+
+    with socket.create_server(("127.0.0.1", port), backlog=_BACKLOG) as listener:
+
+        def accept() -> None:
+            with suppress(OSError):
+                while True:
+                    connection, _ = listener.accept()
+                    opened.add(connection)
+                    threading.Thread(target=one, args=(connection,), daemon=True).start()
+
+        accepting = threading.Thread(target=accept, daemon=True)
+        accepting.start()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            with suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
+            accepting.join()
+            for connection in list(opened):
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+
+
+def silent(connection: socket.socket) -> None:
+    """Say nothing for as long as the other side keeps the connection."""
+    while connection.recv(65536):
+        pass
+
+
+@contextmanager
+def http_server(
+    handler: type[BaseHTTPRequestHandler], *, tls: ssl.SSLContext | None = None, **attributes: object
+) -> Iterator[str]:
+    """Serve HTTP with ``handler``, which gets ``attributes`` and prints no log; yields the address."""
+    quiet = {"log_message": lambda *_: None, **attributes}
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (handler,), quiet))
+    server.daemon_threads = True
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    thread = threading.Thread(target=server.serve_forever, args=(_POLL_SECONDS,), daemon=True)
+    thread.start()
+    try:
+        yield f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
