@@ -9,7 +9,7 @@ from typing import TypeAlias
 from lance_namespace.errors import LanceNamespaceError, UnsupportedOperationError
 
 from reconciler.conformance.context import CheckContext
-from reconciler.conformance.outcomes import FaultError, NotApplicable
+from reconciler.conformance.outcomes import FaultError, NotApplicable, NotAsked
 from reconciler.errors import BackendError
 
 __all__ = ["Check", "check", "equal", "need", "raises", "registered"]
@@ -34,12 +34,20 @@ CheckFunction = Callable[[CheckContext], None]
 _Coded: TypeAlias = type[LanceNamespaceError] | type[BackendError]
 
 
-def check(operation: str) -> Callable[[CheckFunction], CheckFunction]:
-    """Register the decorated function as a check of ``operation``; its docstring is the title."""
+def check(operation: str, *, promised: bool = False) -> Callable[[CheckFunction], CheckFunction]:
+    """Register the decorated function as a check of ``operation``; its docstring is the title.
+
+    What is ``promised`` by lancens of its backends, and not by the specification, is not asked of namespaces of others.
+    """
 
     def register(function: CheckFunction) -> CheckFunction:
+        def run(context: CheckContext) -> None:
+            if promised and not context.is_ours:
+                raise NotAsked("lancens promises this of its backends, the specification does not")
+            function(context)
+
         title = (function.__doc__ or "").strip()
-        _registered.append(Check(function.__name__, operation, title, function))
+        _registered.append(Check(function.__name__, operation, title, run))
         return function
 
     return register

@@ -4,31 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack
 
-from lance_namespace import (
-    CreateNamespaceRequest,
-    DeclareTableRequest,
-    DeregisterTableRequest,
-    DescribeNamespaceRequest,
-    DescribeTableRequest,
-    DescribeTableResponse,
-    DropNamespaceRequest,
-    DropTableRequest,
-    LanceNamespace,
-    ListNamespacesRequest,
-    ListTablesRequest,
-    RegisterTableRequest,
-    RenameTableRequest,
-)
+import lance_namespace
+from lance_namespace import DescribeTableResponse, LanceNamespace
 from lance_namespace.errors import InvalidInputError, NamespaceNotFoundError, UnsupportedOperationError
 
 from reconciler import locations, storage
 from reconciler.conformance.others import OthersNamespace
-from reconciler.conformance.outcomes import NotApplicable, NotAsked
+from reconciler.conformance.outcomes import FaultError, NotApplicable
 from reconciler.names import Identifier
 from reconciler.namespace import CatalogNamespace
 from reconciler.state import LocationPolicy
@@ -38,7 +25,7 @@ if TYPE_CHECKING:
 
     from reconciler.backends.base import Backend
 
-__all__ = ["AddForeign", "CheckContext", "Offer", "prepared"]
+__all__ = ["AddForeign", "CheckContext", "Offer", "Where", "prepared"]
 
 AddForeign = Callable[["Backend", Identifier], Callable[[], None]]
 """Puts an object that is not a Lance table at an identifier, past the backend, and returns what takes it away again."""
@@ -92,11 +79,6 @@ class CheckContext:
         """Whether it is a backend, which promises more than the specification, and not a namespace of others."""
         return not isinstance(self.backend, OthersNamespace)
 
-    def need_promise(self) -> None:
-        """End the check for namespaces of others: the specification does not say what it looks at."""
-        if not self.is_ours:
-            raise NotAsked("lancens promises this of its backends, the specification does not")
-
     def gives_place(self, table: Identifier) -> bool:
         """Whether a table that names no location gets one."""
         return not self.is_ours or self.backend.default_location(table) is not None
@@ -143,15 +125,8 @@ class CheckContext:
         self.take_out(table)
         return location.rstrip("/").rpartition("/")[0]
 
-    def write(self, location: str, rows: int = 3) -> None:
-        """Write a real dataset with ``rows`` rows."""
-        self._write(location, rows, "create")
-
-    def append(self, location: str, rows: int) -> None:
-        """Append ``rows`` rows to a real dataset: its next version."""
-        self._write(location, rows, "append")
-
-    def _write(self, location: str, rows: int, mode: str) -> None:
+    def write(self, location: str, rows: int = 3, mode: str = "create") -> None:
+        """Write a real dataset with ``rows`` rows, or, in mode ``append``, its next version."""
         import lance
         import pyarrow as pa
 
@@ -189,43 +164,54 @@ class CheckContext:
             if path.is_file() and not path.name.startswith(".lance-")
         }
 
+    @contextmanager
+    def untouched(self, *places: str) -> Iterator[None]:
+        """Find fault unless the datasets at ``places`` are afterwards, to the byte, what they were."""
+        before = [self.data(place) for place in places]
+        yield
+        after = [self.data(place) for place in places]
+        if after != before:
+            raise FaultError(f"the data files: expected {before!r}, got {after!r}")
+
     # ---- operations ----------------------------------------------------------------------------------------------
+
+    def call(self, operation: str, identifier: Sequence[str], **fields: Any) -> Any:
+        """Return the response to an operation of the specification, such as ``describe_table``."""
+        return getattr(self.namespace, operation)(_request(operation, identifier, fields))
 
     def create(
         self, identifier: Sequence[str], properties: Mapping[str, str] | None = None, mode: str | None = None
-    ) -> dict[str, str]:
-        """CreateNamespace; returns the properties."""
-        request = CreateNamespaceRequest(
-            id=list(identifier), properties=None if properties is None else dict(properties), mode=mode
-        )
-        return self.namespace.create_namespace(request).properties or {}
+    ) -> None:
+        """CreateNamespace."""
+        self.call("create_namespace", identifier, properties=properties, mode=mode)
 
-    def drop(self, identifier: Sequence[str], mode: str | None = None, behavior: str | None = None) -> object:
+    def drop(self, identifier: Sequence[str], mode: str | None = None, behavior: str | None = None) -> None:
         """DropNamespace."""
-        return self.namespace.drop_namespace(DropNamespaceRequest(id=list(identifier), mode=mode, behavior=behavior))
+        self.call("drop_namespace", identifier, mode=mode, behavior=behavior)
 
     def namespace_properties(self, identifier: Sequence[str]) -> dict[str, str]:
         """DescribeNamespace; returns the properties."""
-        return self.namespace.describe_namespace(DescribeNamespaceRequest(id=list(identifier))).properties or {}
+        return self.call("describe_namespace", identifier).properties or {}
+
+    def kept(self, identifier: Sequence[str], keys: Iterable[str]) -> dict[str, str | None]:
+        """Return the properties of a namespace that ``keys`` names; services add others."""
+        found = self.namespace_properties(identifier)
+        return {key: found.get(key) for key in keys}
 
     def namespaces(self, parent: Sequence[str]) -> list[str]:
         """ListNamespaces; returns the names of all pages."""
-        return self.namespace.list_namespaces(ListNamespacesRequest(id=list(parent))).namespaces
+        return list(self.call("list_namespaces", parent).namespaces)
 
     def tables(self, parent: Sequence[str]) -> list[str]:
         """ListTables; returns the names of all pages."""
-        return self.namespace.list_tables(ListTablesRequest(id=list(parent))).tables
+        return list(self.call("list_tables", parent).tables)
 
     def declare(
         self, identifier: Sequence[str], properties: Mapping[str, str] | None = None, location: str | None = None
     ) -> str:
         """DeclareTable, at a place the catalog takes when none is given; returns the location in force."""
-        request = DeclareTableRequest(
-            id=list(identifier),
-            location=location or self._needed_location(identifier),
-            properties=None if properties is None else dict(properties),
-        )
-        return self.namespace.declare_table(request).location or ""
+        place = location or self._needed_location(identifier)
+        return self.call("declare_table", identifier, location=place, properties=properties).location or ""
 
     def register(
         self,
@@ -233,33 +219,27 @@ class CheckContext:
         location: str,
         properties: Mapping[str, str] | None = None,
         mode: str | None = None,
-    ) -> str:
-        """RegisterTable; returns the location in force."""
-        request = RegisterTableRequest(
-            id=list(identifier),
-            location=location,
-            mode=mode,
-            properties=None if properties is None else dict(properties),
-        )
+    ) -> None:
+        """RegisterTable."""
+        fields = {"mode": mode, "properties": properties}
         try:
-            return self.namespace.register_table(request).location or ""
+            self.call("register_table", identifier, location=location, **fields)
         except InvalidInputError:
             if self.is_ours:
                 raise
             # Directories take what lies in them by its path there.
-            request.location = location.rpartition("/")[2]
-            return self.namespace.register_table(request).location or ""
+            self.call("register_table", identifier, location=location.rpartition("/")[2], **fields)
 
     def deregister(self, identifier: Sequence[str]) -> Any:
         """DeregisterTable."""
-        return self.namespace.deregister_table(DeregisterTableRequest(id=list(identifier)))
+        return self.call("deregister_table", identifier)
 
     def take_out(self, identifier: Sequence[str]) -> None:
         """Take a table out of the catalog: by DeregisterTable, or by DropTable where there is no such operation."""
         try:
             self.deregister(identifier)
         except (NotImplementedError, UnsupportedOperationError):
-            self.namespace.drop_table(DropTableRequest(id=list(identifier)))
+            self.call("drop_table", identifier)
 
     def clear(self, identifier: Identifier) -> None:
         """Drop a namespace with what is in it, one by one: CASCADE may take more than a check has made."""
@@ -282,18 +262,72 @@ class CheckContext:
     def rename(self, identifier: Sequence[str], to: Sequence[str]) -> None:
         """RenameTable."""
         above = None if list(to[:-1]) == list(identifier[:-1]) else list(to[:-1])
-        self.namespace.rename_table(
-            RenameTableRequest(id=list(identifier), new_table_name=to[-1], new_namespace_id=above)
-        )
+        self.call("rename_table", identifier, new_table_name=to[-1], new_namespace_id=above)
 
-    def describe(self, identifier: Sequence[str], **request: Any) -> DescribeTableResponse:
+    def describe(self, identifier: Sequence[str], **fields: Any) -> DescribeTableResponse:
         """DescribeTable."""
-        return self.namespace.describe_table(DescribeTableRequest(id=list(identifier), **request))
+        found: DescribeTableResponse = self.call("describe_table", identifier, **fields)
+        return found
 
-    def properties(self, identifier: Sequence[str], keys: Mapping[str, str]) -> dict[str, str]:
+    def properties(self, identifier: Sequence[str], keys: Iterable[str]) -> dict[str, str]:
         """Return those of a table's properties that ``keys`` names; engines add others."""
         found = self.describe(identifier).properties or {}
         return {key: found[key] for key in keys if key in found}
+
+    def is_at(self, identifier: Sequence[str], location: str | None) -> None:
+        """Find fault unless a table's entry has ``location``."""
+        self.same("the location", self.describe(identifier).location, location)
+
+    def same(self, what: str, actual: str | None, wanted: str | None) -> None:
+        """Find fault unless two locations are one."""
+        if not locations.same(actual, wanted):
+            raise FaultError(f"{what}: expected {wanted!r}, got {actual!r}")
+
+    def pages(self, operation: str, names: Sequence[str]) -> None:
+        """Find fault unless the pages of a list, of any size, together hold ``names`` in their order."""
+        kind = operation.removeprefix("list_")
+        for limit in (1, 2, 5, 100):
+            found: list[str] = []
+            token: str | None = ""
+            while token is not None:
+                page = self.call(operation, self.base, limit=limit, page_token=token or None)
+                listed = getattr(page, kind)
+                if len(listed) > limit:
+                    raise FaultError(f"a page of {len(listed)} names where {limit} were asked for")
+                found += listed
+                token = page.page_token or None
+            if found != list(names):
+                raise FaultError(f"the {kind} in pages of {limit}: expected {names!r}, got {found!r}")
+
+    # ---- what is there for a while -------------------------------------------------------------------------------
+
+    def beside(self, suffix: str) -> Identifier:
+        """Return the identifier of a namespace beside ``base``: every catalog can hold that one."""
+        return (*self.base[:-1], self.base[-1] + suffix)
+
+    @contextmanager
+    def second(self, properties: Mapping[str, str] | None = None, *, is_made: bool = True) -> Iterator[Identifier]:
+        """Give the identifier of another namespace, and clear it in the end; it is made here if ``is_made``."""
+        other = self.beside("_second")
+        try:
+            if is_made:
+                self.create(other, properties)
+            yield other
+        finally:
+            with suppress(NamespaceNotFoundError):
+                self.clear(other)
+
+    @contextmanager
+    def foreign(self) -> Iterator[Identifier]:
+        """Give the identifier of an object in ``base`` that is not a Lance table."""
+        if self.add_foreign is None:
+            raise NotApplicable("no way was given to make a foreign object")
+        identifier = (*self.base, "theirs")
+        take_away = self.add_foreign(self.backend, identifier)
+        try:
+            yield identifier
+        finally:
+            take_away()
 
     def _needed_location(self, identifier: Sequence[str]) -> str | None:
         """Return a location where the catalog has no default; identifiers that cannot be are left to the backend."""
@@ -309,23 +343,38 @@ class CheckContext:
         return None if default is not None else locations.join(self.scratch, *names[:-1], f"{names[-1]}.lance")
 
 
+class Where(TypedDict, total=False):
+    """Where checks work, and on what.
+
+    ``namespace``: below which each makes its own; ``scratch``: a directory or URI for real datasets where the catalog
+    has no default location; ``add_foreign`` makes objects that are not Lance tables; ``offer`` returns the namespace
+    whose operations are checked.
+    """
+
+    namespace: Sequence[str]
+    scratch: Required[str]
+    add_foreign: AddForeign | None
+    offer: Offer
+
+
+def _request(operation: str, identifier: Sequence[str], fields: Mapping[str, Any]) -> Any:
+    model = "".join(part.title() for part in operation.split("_"))
+    given = {key: dict(value) if isinstance(value, Mapping) else value for key, value in fields.items()}
+    return getattr(lance_namespace, f"{model}Request")(id=list(identifier), **given)
+
+
 @contextmanager
-def prepared(
-    backend: Backend,
-    connect: Callable[[], Backend],
-    namespace: Identifier,
-    scratch: str,
-    add_foreign: AddForeign | None = None,
-    offer: Offer = CatalogNamespace,
-) -> Iterator[CheckContext]:
-    """Give a check a new namespace below ``namespace`` and take away all entries it left there.
+def prepared(backend: Backend, connect: Callable[[], Backend], **where: Unpack[Where]) -> Iterator[CheckContext]:
+    """Give a check a new namespace and take away all entries that it left there.
 
     Data is never deleted, so what a check writes under the catalog's own root stays.
     """
+    namespace = tuple(where.get("namespace", ()))
     fewest = backend.capabilities.table_depths[0]
     levels = max(1, fewest - len(namespace), backend.capabilities.fixed_levels + 1 - len(namespace))
     base = (*namespace, *(f"lancens_check_{uuid.uuid4().hex[:12]}" for _ in range(levels)))
-    context = CheckContext(backend, connect, base, scratch, add_foreign, offer)
+    offer = where.get("offer", CatalogNamespace)
+    context = CheckContext(backend, connect, base, where["scratch"], where.get("add_foreign"), offer)
     for depth in range(len(namespace) + 1, len(base) + 1):
         context.create(base[:depth])
     try:

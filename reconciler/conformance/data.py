@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING
 from lance_namespace import (
     CreateTableRequest,
     CreateTableResponse,
-    DeclareTableRequest,
-    DropTableRequest,
-    TableExistsRequest,
 )
 from lance_namespace.errors import (
     InvalidInputError,
@@ -55,11 +52,10 @@ def real_data_is_registered(context: CheckContext) -> None:
     table = (*context.base, "real")
     place = context.place(table)
     context.write(place)
-    before = context.data(place)
-    context.register(table, place)
+    with context.untouched(place):
+        context.register(table, place)
     if not context.backend.capabilities.ignores_location:
-        equal("the location", locations.same(context.describe(table).location, place), wanted=True)
-    equal("the data files", context.data(place), before)
+        context.is_at(table, place)
 
 
 @check("RegisterTable")
@@ -74,10 +70,9 @@ def a_second_register_is_refused(context: CheckContext) -> None:
     raises(TableAlreadyExistsError, lambda: context.register(table, context.place(table, "b"), mode="CREATE"))
 
 
-@check("RegisterTable")
+@check("RegisterTable", promised=True)
 def overwrite_moves_the_entry(context: CheckContext) -> None:
     """Mode overwrite points the entry at the new location; the data stays at both."""
-    context.need_promise()
     able = context.backend.capabilities
     need(able.alter_table and able.relocate_table, "the location of a table cannot be changed")
     need(not able.ignores_location, "the catalog chooses the location itself")
@@ -85,13 +80,12 @@ def overwrite_moves_the_entry(context: CheckContext) -> None:
     old, new = context.place(table, "old"), context.place(table, "new")
     context.write(old)
     context.write(new)
-    before = context.data(old), context.data(new)
-    context.register(table, old, {"kept": "no"})
-    context.register(table, new, {"tier": "gold"}, mode="Overwrite")
-    equal("the location", locations.same(context.describe(table).location, new), wanted=True)
+    with context.untouched(old, new):
+        context.register(table, old, {"kept": "no"})
+        context.register(table, new, {"tier": "gold"}, mode="Overwrite")
+    context.is_at(table, new)
     if able.table_markers:
         equal("the properties", context.properties(table, {"kept": "", "tier": ""}), {"tier": "gold"})
-    equal("the data files", (context.data(old), context.data(new)), before)
 
 
 @check("DescribeTable")
@@ -106,10 +100,9 @@ def metadata_comes_from_the_dataset(context: CheckContext) -> None:
     raises(TableVersionNotFoundError, lambda: context.describe(table, version=99))
 
 
-@check("DescribeTable")
+@check("DescribeTable", promised=True)
 def metadata_of_no_dataset_is_an_error(context: CheckContext) -> None:
     """Where a table's location holds no dataset, its entry is described and its metadata is InvalidTableState."""
-    context.need_promise()
     table = (*context.base, "declared")
     context.declare(table)
     context.describe(table)
@@ -121,12 +114,11 @@ def deregistering_keeps_the_data(context: CheckContext) -> None:
     """Every data file is byte for byte what it was, and can be registered again."""
     table = (*context.base, "real")
     place = context.real_table(table)
-    before = context.data(place)
-    context.deregister(table)
-    equal("the data files", context.data(place), before)
-    if context.registers:
-        context.register(table, place)
-    equal("the data files after another register", context.data(place), before)
+    with context.untouched(place):
+        context.deregister(table)
+    with context.untouched(place):
+        if context.registers:
+            context.register(table, place)
 
 
 @check("DescribeTable")
@@ -138,7 +130,7 @@ def a_tag_and_a_branch_are_resolved(context: CheckContext) -> None:
     dataset = storage.open_dataset(place, options)
     dataset.tags.create("first", dataset.version)
     dataset.create_branch("dev", dataset.version)
-    context.append(place, rows=2)
+    context.write(place, rows=2, mode="append")
     equal("the latest version", context.describe(table, load_detailed_metadata=True).version, 2)
     equal("the version of the tag", context.describe(table, tag="first").version, 1)
     equal("the version of the branch", context.describe(table, branch="dev").version, 1)
@@ -153,9 +145,8 @@ def a_version_exists_or_not(context: CheckContext) -> None:
     """Asked for a version, TableExists answers for that version."""
     table = (*context.base, "versioned")
     context.real_table(table)
-    context.namespace.table_exists(TableExistsRequest(id=list(table), version=1))
-    missing = TableExistsRequest(id=list(table), version=99)
-    raises(TableVersionNotFoundError, lambda: context.namespace.table_exists(missing))
+    context.call("table_exists", table, version=1)
+    raises(TableVersionNotFoundError, lambda: context.call("table_exists", table, version=99))
 
 
 @check("CreateTable")
@@ -172,63 +163,55 @@ def creating_what_exists(context: CheckContext) -> None:
     """A taken name raises TableAlreadyExists; mode exist_ok leaves what is there."""
     table = (*context.base, "created")
     place = _create(context, table, rows=4).location or ""
-    before = context.data(place)
-    raises(TableAlreadyExistsError, lambda: _create(context, table, rows=1))
-    _create(context, table, rows=1, mode="exist_ok")
-    equal("the data files", context.data(place), before)
+    with context.untouched(place):
+        raises(TableAlreadyExistsError, lambda: _create(context, table, rows=1))
+        _create(context, table, rows=1, mode="exist_ok")
 
 
-@check("CreateTable")
+@check("CreateTable", promised=True)
 def data_in_the_way_is_left_alone(context: CheckContext) -> None:
     """Where data is already at the default place, the table goes to another one, and the data stays as it is."""
-    context.need_promise()
     need(not context.backend.capabilities.ignores_location, "the catalog chooses the location itself")
     table = (*context.base, "created")
     place = context.backend.default_location(table)
     need(place is not None, "the catalog has no default location to create at")
     context.write(place or "")
-    before = context.data(place or "")
-    location = _create(context, table, rows=1).location or ""
-    equal("the data files", context.data(place or ""), before)
+    with context.untouched(place or ""):
+        location = _create(context, table, rows=1).location or ""
     equal("the rows of the new table", context.rows(location), 1)
-    equal("the location", locations.same(context.describe(table).location, location), wanted=True)
+    context.is_at(table, location)
 
 
-@check("DeclareTable")
+@check("DeclareTable", promised=True)
 def a_table_made_again_has_no_old_rows(context: CheckContext) -> None:
     """A table that is deregistered and declared again under its name does not show the rows it had."""
-    context.need_promise()
     need(not context.backend.capabilities.ignores_location, "the catalog chooses the location itself")
     table = (*context.base, "again")
     need(context.backend.default_location(table) is not None, "the catalog has no default location to declare at")
     old = _create(context, table, rows=3).location or ""
     context.deregister(table)
-    new = context.namespace.declare_table(DeclareTableRequest(id=list(table))).location or ""
+    new = context.call("declare_table", table).location
     equal("the new table is at the old place", locations.same(new, old), wanted=False)
     equal("the old rows", context.rows(old), 3)
     equal("the table is only declared", context.describe(table, check_declared=True).is_only_declared, wanted=True)
 
 
-@check("CreateTable")
+@check("CreateTable", promised=True)
 def creating_never_overwrites(context: CheckContext) -> None:
     """Mode overwrite would delete data: Unsupported, and the data stays."""
-    context.need_promise()
     table = (*context.base, "created")
     place = _create(context, table, rows=4).location or ""
-    before = context.data(place)
-    raises(UnsupportedOperationError, lambda: _create(context, table, rows=1, mode="Overwrite"))
-    equal("the data files", context.data(place), before)
+    with context.untouched(place):
+        raises(UnsupportedOperationError, lambda: _create(context, table, rows=1, mode="Overwrite"))
 
 
-@check("DropTable")
+@check("DropTable", promised=True)
 def tables_are_never_dropped(context: CheckContext) -> None:
     """DropTable would delete data: Unsupported, and data and entry stay."""
-    context.need_promise()
     table = (*context.base, "real")
     place = context.real_table(table)
-    before = context.data(place)
-    raises(UnsupportedOperationError, lambda: context.namespace.drop_table(DropTableRequest(id=list(table))))
-    equal("the data files", context.data(place), before)
+    with context.untouched(place):
+        raises(UnsupportedOperationError, lambda: context.call("drop_table", table))
     context.describe(table)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from lance_namespace import ListNamespacesRequest, NamespaceExistsRequest
 from lance_namespace.errors import (
     InvalidInputError,
     LanceNamespaceError,
@@ -16,8 +15,6 @@ from lance_namespace.errors import (
 from reconciler import errors as ours
 from reconciler.conformance.check import check, equal, need, raises
 from reconciler.conformance.context import CheckContext
-from reconciler.conformance.outcomes import FaultError
-from reconciler.names import Identifier
 from reconciler.state import PropertyChanges
 
 _LONG = 1500
@@ -29,17 +26,12 @@ def awkward_properties(context: CheckContext) -> dict[str, str]:
     return {**_PROPERTIES, "long": "x" * (context.backend.capabilities.longest_property or _LONG)}
 
 
-def _sibling(context: CheckContext, suffix: str = "_second") -> Identifier:
-    """Return the identifier of a namespace beside ``base``: every catalog can hold that one."""
-    return (*context.base[:-1], context.base[-1] + suffix)
-
-
 @check("CreateNamespace")
 def a_namespace_is_created_and_found(context: CheckContext) -> None:
     """A created namespace exists, is described and listed."""
     listed = context.namespaces(context.base[:-1])
     equal("the new namespace in the list of its parent", context.base[-1] in listed, wanted=True)
-    context.namespace.namespace_exists(NamespaceExistsRequest(id=list(context.base)))
+    context.call("namespace_exists", context.base)
     context.namespace_properties(context.base)
 
 
@@ -47,14 +39,9 @@ def a_namespace_is_created_and_found(context: CheckContext) -> None:
 def namespace_properties_round_trip(context: CheckContext) -> None:
     """Properties come back as given: unicode, quotes and long values."""
     need(context.backend.capabilities.namespace_markers, "namespaces keep no properties")
-    other = _sibling(context)
-    try:
-        given = awkward_properties(context)
-        context.create(other, given)
-        found = context.namespace_properties(other)
-        equal("the properties", {key: found.get(key) for key in given}, given)
-    finally:
-        context.drop(other, mode="skip")
+    given = awkward_properties(context)
+    with context.second(given) as other:
+        equal("the properties", context.kept(other, given), given)
 
 
 @check("CreateNamespace")
@@ -72,22 +59,16 @@ def exist_ok_leaves_what_exists(context: CheckContext) -> None:
     equal("the properties", context.namespace_properties(context.base), before)
 
 
-@check("CreateNamespace")
+@check("CreateNamespace", promised=True)
 def overwrite_replaces_properties_and_drops_nothing(context: CheckContext) -> None:
     """Mode overwrite replaces the properties; the tables inside stay."""
-    context.need_promise()
     able = context.backend.capabilities
     need(able.namespace_markers and able.alter_namespace, "the properties of a namespace cannot be changed")
-    other = _sibling(context)
-    try:
-        context.create(other, {"old": "1", "kept": "1"})
+    with context.second({"old": "1", "kept": "1"}) as other:
         context.declare((*other, "inside"))
         context.create(other, {"kept": "2"}, mode="overwrite")
-        found = context.namespace_properties(other)
-        equal("the properties", {key: found.get(key) for key in ("old", "kept")}, {"old": None, "kept": "2"})
+        equal("the properties", context.kept(other, ("old", "kept")), {"old": None, "kept": "2"})
         equal("the tables", context.tables(other), ["inside"])
-    finally:
-        context.clear(other)
 
 
 @check("CreateNamespace")
@@ -99,11 +80,10 @@ def a_missing_parent_is_named(context: CheckContext) -> None:
     raises(NamespaceNotFoundError, lambda: context.create((*inner, "child")))
 
 
-@check("CreateNamespace")
+@check("CreateNamespace", promised=True)
 def an_unknown_mode_is_refused(context: CheckContext) -> None:
     """A mode that does not exist raises InvalidInput."""
-    context.need_promise()
-    raises(InvalidInputError, lambda: context.create(_sibling(context), mode="sometimes"))
+    raises(InvalidInputError, lambda: context.create(context.beside("_second"), mode="sometimes"))
 
 
 @check("CreateNamespace")
@@ -116,10 +96,9 @@ def the_root_cannot_be_created_or_dropped(context: CheckContext) -> None:
     raises(refusals, lambda: context.drop([]))
 
 
-@check("CreateNamespace")
+@check("CreateNamespace", promised=True)
 def fixed_levels_stay(context: CheckContext) -> None:
     """The outermost levels that a catalog keeps itself are never created or dropped."""
-    context.need_promise()
     fixed = context.backend.capabilities.fixed_levels
     need(fixed > 0, "every level can be created")
     need(len(context.base) > fixed, "no fixed level is above")
@@ -132,7 +111,7 @@ def fixed_levels_stay(context: CheckContext) -> None:
 @check("DescribeNamespace")
 def the_root_is_described(context: CheckContext) -> None:
     """The root namespace exists and is described."""
-    context.namespace.namespace_exists(NamespaceExistsRequest(id=[]))
+    context.call("namespace_exists", [])
     found = context.namespace_properties([])
     if context.is_ours:
         equal("the properties of the root", found, {})
@@ -141,15 +120,14 @@ def the_root_is_described(context: CheckContext) -> None:
 @check("DescribeNamespace")
 def a_missing_namespace_is_not_found(context: CheckContext) -> None:
     """Describing, and asking for, a missing namespace raises NamespaceNotFound."""
-    missing = _sibling(context, "_missing")
+    missing = context.beside("_missing")
     raises(NamespaceNotFoundError, lambda: context.namespace_properties(missing))
-    raises(NamespaceNotFoundError, lambda: context.namespace.namespace_exists(NamespaceExistsRequest(id=list(missing))))
+    raises(NamespaceNotFoundError, lambda: context.call("namespace_exists", missing))
 
 
-@check("DescribeNamespace")
+@check("DescribeNamespace", promised=True)
 def a_namespace_too_deep_is_refused(context: CheckContext) -> None:
     """An identifier deeper than the catalog nests raises InvalidInput."""
-    context.need_promise()
     most = context.backend.capabilities.max_depth
     need(most is not None, "namespaces nest without limit")
     deep = (*context.base, *("deeper",) * ((most or 0) + 1 - len(context.base)))
@@ -163,26 +141,13 @@ def namespaces_are_listed_in_pages(context: CheckContext) -> None:
     names = [f"n{number}" for number in range(5)]
     for name in names:
         context.create(context.nested(name))
-    for limit in (1, 2, 5, 100):
-        found: list[str] = []
-        token = None
-        while True:
-            page = context.namespace.list_namespaces(
-                ListNamespacesRequest(id=list(context.base), limit=limit, page_token=token)
-            )
-            if len(page.namespaces) > limit:
-                raise FaultError(f"a page of {len(page.namespaces)} names where {limit} were asked for")
-            found += page.namespaces
-            token = page.page_token
-            if not token:
-                break
-        equal(f"the children in pages of {limit}", found, names)
+    context.pages("list_namespaces", names)
 
 
 @check("ListNamespaces")
 def listing_a_missing_namespace_is_an_error(context: CheckContext) -> None:
     """The children of a missing namespace are not an empty list but NamespaceNotFound."""
-    missing = _sibling(context, "_missing")
+    missing = context.beside("_missing")
     if context.is_ours:
         raises(ours.NamespaceNotFoundError, lambda: list(context.backend.child_tables(missing)))
     raises(NamespaceNotFoundError, lambda: context.tables(missing))
@@ -190,40 +155,33 @@ def listing_a_missing_namespace_is_an_error(context: CheckContext) -> None:
         raises(NamespaceNotFoundError, lambda: context.namespaces(missing))
 
 
-@check("AlterNamespace")
+@check("AlterNamespace", promised=True)
 def altering_a_namespace_merges(context: CheckContext) -> None:
     """Keys that are set or removed change; every other key stays."""
-    context.need_promise()
     able = context.backend.capabilities
     need(able.namespace_markers and able.alter_namespace, "the properties of a namespace cannot be changed")
-    other = _sibling(context)
-    try:
-        context.create(other, {"unknown": "stays", "old": "1", "both": "1"})
+    with context.second({"unknown": "stays", "old": "1", "both": "1"}) as other:
         changes = PropertyChanges({"both": "2", "new": "3"}, frozenset({"old", "never there"}))
         answer = context.backend.alter_namespace(other, changes)
         wanted = {"unknown": "stays", "both": "2", "new": "3", "old": None}
-        for what, found in (("the answer", answer.properties), ("the properties", context.namespace_properties(other))):
-            equal(what, {key: found.get(key) for key in wanted}, wanted)
-    finally:
-        context.drop(other, mode="skip")
+        equal("the answer", {key: answer.properties.get(key) for key in wanted}, wanted)
+        equal("the properties", context.kept(other, wanted), wanted)
 
 
-@check("AlterNamespace")
+@check("AlterNamespace", promised=True)
 def altering_a_missing_namespace_is_not_found(context: CheckContext) -> None:
     """A missing namespace cannot be altered: NamespaceNotFound."""
-    context.need_promise()
     need(context.backend.capabilities.alter_namespace, "the properties of a namespace cannot be changed")
-    missing = _sibling(context, "_missing")
+    missing = context.beside("_missing")
     raises(ours.NamespaceNotFoundError, lambda: context.backend.alter_namespace(missing, PropertyChanges({"a": "b"})))
 
 
 @check("DropNamespace")
 def an_empty_namespace_is_dropped(context: CheckContext) -> None:
     """Dropping an empty namespace removes it; its parent stays."""
-    other = _sibling(context)
-    context.create(other)
-    context.drop(other)
-    raises(NamespaceNotFoundError, lambda: context.namespace_properties(other))
+    with context.second() as other:
+        context.drop(other)
+        raises(NamespaceNotFoundError, lambda: context.namespace_properties(other))
     context.namespace_properties(context.base)
 
 
@@ -231,7 +189,7 @@ def an_empty_namespace_is_dropped(context: CheckContext) -> None:
 def dropping_a_missing_namespace(context: CheckContext) -> None:
     """A missing namespace is NamespaceNotFound in mode fail and nothing in mode skip."""
     # What no mode means differs: the Iceberg REST specification counts a missing namespace as dropped.
-    missing = _sibling(context, "_missing")
+    missing = context.beside("_missing")
     raises(NamespaceNotFoundError, lambda: context.drop(missing, mode="Fail"))
     context.drop(missing, mode="SKIP")
 
@@ -253,27 +211,20 @@ def restrict_keeps_a_parent(context: CheckContext) -> None:
     context.namespace_properties(context.nested())
 
 
-@check("DropNamespace")
+@check("DropNamespace", promised=True)
 def cascade_deregisters_and_keeps_data(context: CheckContext) -> None:
     """Behaviour cascade removes the entries of a namespace; every data file stays as it was."""
-    context.need_promise()
-    other = _sibling(context)
-    try:
-        context.create(other)
+    with context.second() as other:
         place = context.real_table((*other, "real"))
-        before = context.data(place)
         context.declare((*other, "declared"))
-        context.drop(other, behavior="Cascade")
+        with context.untouched(place):
+            context.drop(other, behavior="Cascade")
         raises(NamespaceNotFoundError, lambda: context.namespace_properties(other))
-        equal("the data files", context.data(place), before)
-    finally:
-        context.clear(other)
 
 
-@check("DropNamespace")
+@check("DropNamespace", promised=True)
 def cascade_goes_deepest_first(context: CheckContext) -> None:
     """Behaviour cascade empties namespaces within namespaces."""
-    context.need_promise()
     inner = context.nested(with_tables=True)
     context.create(inner)
     context.declare((*context.base, "outside"))
@@ -283,19 +234,13 @@ def cascade_goes_deepest_first(context: CheckContext) -> None:
     raises((NamespaceNotFoundError, TableNotFoundError), lambda: context.describe((*inner, "inside")))
 
 
-@check("DropNamespace")
+@check("DropNamespace", promised=True)
 def foreign_objects_keep_a_namespace(context: CheckContext) -> None:
     """A namespace that holds a view or another format's table is kept, by cascade too, with all that is in it."""
-    context.need_promise()
-    need(context.add_foreign is not None, "no way was given to make a foreign object")
-    assert context.add_foreign is not None
-    context.declare((*context.base, "ours"))
-    take_away = context.add_foreign(context.backend, (*context.base, "theirs"))
-    try:
+    with context.foreign():
+        context.declare((*context.base, "ours"))
         raises(NamespaceNotEmptyError, lambda: context.drop(context.base, behavior="cascade"))
         equal("the Lance tables", context.tables(context.base), ["ours"])
         context.deregister((*context.base, "ours"))
         raises(NamespaceNotEmptyError, lambda: context.drop(context.base))
         raises(ours.NamespaceNotEmptyError, lambda: context.backend.remove_namespace(context.base))
-    finally:
-        take_away()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import NoReturn
 
 import lance_namespace
@@ -12,9 +12,8 @@ from reconciler.backend_config import BackendConfig
 from reconciler.backends.base import Backend
 from reconciler.conformance.outcomes import NotAsked
 from reconciler.errors import ConfigError
-from reconciler.names import EVERYTHING, Identifier, Scope
 from reconciler.redaction import is_sensitive, scrub
-from reconciler.state import Capabilities, LiveNamespace, LiveTable, Snapshot
+from reconciler.state import Capabilities
 
 __all__ = ["OthersNamespace", "connect"]
 
@@ -49,43 +48,8 @@ class OthersNamespace(Backend):
         """Return the name of the implementation: nobody says what is secret in its configuration."""
         return self._name
 
-    def scan(self, scope: Scope = EVERYTHING) -> Snapshot:
-        """Not in the interface."""
-        _not_of_the_interface()
-
-    def load_namespace(self, identifier: Identifier) -> LiveNamespace:
-        """Not in the interface."""
-        _not_of_the_interface()
-
-    def load_table(self, identifier: Identifier) -> LiveTable:
-        """Not in the interface."""
-        _not_of_the_interface()
-
-    def child_namespaces(self, parent: Identifier) -> Sequence[str]:
-        """Not in the interface."""
-        _not_of_the_interface()
-
-    def child_tables(self, parent: Identifier) -> Sequence[str]:
-        """Not in the interface."""
-        _not_of_the_interface()
-
-    def insert_namespace(
-        self, identifier: Identifier, properties: Mapping[str, str], *, kind: str | None = None
-    ) -> LiveNamespace:
-        """Not in the interface."""
-        _not_of_the_interface()
-
-    def remove_namespace(self, identifier: Identifier) -> None:
-        """Not in the interface."""
-        _not_of_the_interface()
-
-    def insert_table(self, identifier: Identifier, location: str, properties: Mapping[str, str]) -> LiveTable:
-        """Not in the interface."""
-        _not_of_the_interface()
-
-    def remove_table(self, identifier: Identifier) -> LiveTable:
-        """Not in the interface."""
-        _not_of_the_interface()
+    scan = load_namespace = load_table = child_namespaces = child_tables = _not_of_the_interface
+    insert_namespace = remove_namespace = insert_table = remove_table = _not_of_the_interface
 
 
 def connect(impl: str, config: Mapping[str, str]) -> Callable[[], OthersNamespace]:

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from lance_namespace import LanceNamespace, ListNamespacesRequest
 from lance_namespace.errors import UnsupportedOperationError
 
 from reconciler import display
-from reconciler.conformance.check import Check
-from reconciler.conformance.context import AddForeign, Offer, prepared
+from reconciler.conformance.check import Check, registered
+from reconciler.conformance.context import Offer, Where, prepared
 from reconciler.conformance.others import OthersNamespace
 from reconciler.conformance.others import connect as connect_others
 from reconciler.conformance.outcomes import NotApplicable, NotAsked
 from reconciler.errors import ConfigError
-from reconciler.names import Identifier, join
+from reconciler.names import join
 from reconciler.namespace import CatalogNamespace
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
 
-__all__ = ["Outcome", "Report", "Result", "run", "run_check"]
+__all__ = ["Outcome", "Report", "Result", "checks", "run", "run_check"]
 
 
 class Outcome(Enum):
@@ -92,24 +92,20 @@ class Report:
         return "\n".join(lines)
 
 
-def run_check(
-    check: Check,
-    backend: Backend,
-    connect: Callable[[], Backend],
-    *,
-    namespace: Sequence[str] = (),
-    scratch: str,
-    add_foreign: AddForeign | None = None,
-    offer: Offer = CatalogNamespace,
-) -> Result:
-    """Run one check in a namespace of its own below ``namespace`` and return its result.
+def checks() -> tuple[Check, ...]:
+    """Return every check, in order."""
+    from reconciler.conformance import data, namespaces, tables, whole  # noqa: F401 - importing them registers
 
-    ``connect`` returns another connection to the same catalog. ``scratch`` is a directory or URI for real datasets
-    where the catalog has no default location. ``add_foreign`` makes objects that are not Lance tables, ``offer`` the
-    namespace whose operations are checked.
+    return registered()
+
+
+def run_check(check: Check, backend: Backend, connect: Callable[[], Backend], **where: Unpack[Where]) -> Result:
+    """Run one check in a namespace of its own and return its result.
+
+    ``connect`` returns another connection to the same catalog; ``where`` is what :class:`Where` describes.
     """
     try:
-        with prepared(backend, connect, tuple(namespace), scratch, add_foreign, offer) as context:
+        with prepared(backend, connect, **where) as context:
             check.run(context)
     except NotAsked:
         raise
@@ -129,26 +125,37 @@ def run_check(
 def run(
     impl: str,
     config: Mapping[str, str],
-    checks: Iterable[Check],
     *,
     namespace: Sequence[str] = (),
     scratch: str | None = None,
     starting: Callable[[Check], None] | None = None,
     progress: Callable[[Result], None] | None = None,
 ) -> Report:
-    """Run ``checks`` against the catalog that ``impl`` and ``config`` name."""
+    """Run every check against the catalog that ``impl`` and ``config`` name.
+
+    Each check works in a namespace of its own below ``namespace`` and removes the entries it made. Datasets go to the
+    catalog's default locations and stay there, or under ``scratch`` (a temporary directory when left out).
+    ``starting`` is called with each check before it runs, ``progress`` with each result as it comes.
+
+    ``impl`` is a backend, or the class path of any ``LanceNamespace``: of that the operations of the specification are
+    asked only, and what it answers with Unsupported does not apply.
+
+    Raises:
+        ConfigError: the namespace cannot be reached, or nothing can be made where it is to be checked.
+        MissingExtraError, InvalidInputError: see ``reconciler.backends.registry.connect``.
+    """
     connect, offer = _connection(impl, config)
     backend = connect()
     results = []
     try:
         with tempfile.TemporaryDirectory(prefix="lancens-conformance-") as folder:
-            place = scratch or folder
-            _require_working_place(backend, connect, tuple(namespace), place, offer)
-            for check in checks:
+            where: Where = {"namespace": namespace, "scratch": scratch or folder, "offer": offer}
+            _require_working_place(backend, connect, where)
+            for check in checks():
                 if starting is not None:
                     starting(check)
                 try:
-                    result = run_check(check, backend, connect, namespace=namespace, scratch=place, offer=offer)
+                    result = run_check(check, backend, connect, **where)
                 except NotAsked:
                     continue
                 results.append(result)
@@ -175,13 +182,12 @@ def _client(backend: Backend) -> LanceNamespace:
     return backend.client
 
 
-def _require_working_place(
-    backend: Backend, connect: Callable[[], Backend], namespace: Identifier, scratch: str, offer: Offer
-) -> None:
+def _require_working_place(backend: Backend, connect: Callable[[], Backend], where: Where) -> None:
     """Raise ConfigError where no check could run: the catalog cannot be reached, or no namespace be made there."""
+    namespace = where.get("namespace", ())
     shown = f"namespace `{join(namespace)}`" if namespace else "the root"
     try:
-        offer(backend).list_namespaces(ListNamespacesRequest(id=list(namespace), limit=1))
+        where["offer"](backend).list_namespaces(ListNamespacesRequest(id=list(namespace), limit=1))
     except UnsupportedOperationError:
         pass
     except Exception as error:
@@ -190,7 +196,7 @@ def _require_working_place(
             f"{error}; check `--config` and `--namespace`"
         ) from error
     try:
-        with prepared(backend, connect, namespace, scratch, None, offer):
+        with prepared(backend, connect, **where):
             pass
     except Exception as error:
         raise ConfigError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from lance_namespace import ListTablesRequest, TableExistsRequest
+from lance_namespace import ListTablesRequest
 from lance_namespace.errors import (
     InvalidInputError,
     NamespaceNotFoundError,
@@ -17,7 +17,6 @@ from reconciler import locations
 from reconciler.conformance.check import check, equal, need, raises
 from reconciler.conformance.context import CheckContext
 from reconciler.conformance.namespaces import awkward_properties
-from reconciler.conformance.outcomes import FaultError
 from reconciler.state import LocationPolicy, PropertyChanges
 
 _MISSING = (TableNotFoundError, NamespaceNotFoundError)
@@ -29,24 +28,21 @@ def a_table_is_declared_and_found(context: CheckContext) -> None:
     """A declared table exists, is listed, and is described with the location the answer named."""
     table = (*context.base, "declared")
     location = context.declare(table)
-    context.namespace.table_exists(TableExistsRequest(id=list(table)))
+    context.call("table_exists", table)
     equal("the tables", context.tables(context.base), ["declared"])
     found = context.describe(table, with_table_uri=True)
-    equal("the location is the one of the answer", locations.same(found.location, location), wanted=True)
+    context.same("the location", found.location, location)
     equal("name and namespace", (found.table, found.namespace), ("declared", list(context.base)))
 
 
-@check("DeclareTable")
+@check("DeclareTable", promised=True)
 def a_given_location_is_kept(context: CheckContext) -> None:
     """The location asked for is the one in force."""
-    context.need_promise()
     need(not context.backend.capabilities.ignores_location, "the catalog chooses the location itself")
     table = (*context.base, "placed")
     place = context.place(table, "here")
-    equal(
-        "the answered location", locations.normalise(context.declare(table, location=place)), locations.normalise(place)
-    )
-    equal("the location", locations.normalise(context.describe(table).location or ""), locations.normalise(place))
+    context.same("the answered location", context.declare(table, location=place), place)
+    context.is_at(table, place)
 
 
 @check("DeclareTable")
@@ -66,7 +62,7 @@ def a_second_declare_is_refused(context: CheckContext) -> None:
     location = context.declare(table, {"first": "yes"})
     place = context.place(table, "b") if context.is_ours else None
     raises(TableAlreadyExistsError, lambda: context.declare(table, {"first": "no"}, location=place))
-    equal("the location", locations.same(context.describe(table).location, location), wanted=True)
+    context.is_at(table, location)
     if context.backend.capabilities.table_markers:
         equal("the properties", context.properties(table, {"first": ""}), {"first": "yes"})
 
@@ -74,26 +70,24 @@ def a_second_declare_is_refused(context: CheckContext) -> None:
 @check("DeclareTable")
 def a_table_needs_its_namespace(context: CheckContext) -> None:
     """Declaring in a namespace that does not exist raises NamespaceNotFound and creates nothing."""
-    missing = (*context.base[:-1], context.base[-1] + "_missing")
+    missing = context.beside("_missing")
     place = context.place((*context.base, "elsewhere")) if context.is_ours else None
     raises(NamespaceNotFoundError, lambda: context.declare((*missing, "table"), location=place))
     raises(NamespaceNotFoundError, lambda: context.namespace_properties(missing))
 
 
-@check("DeclareTable")
+@check("DeclareTable", promised=True)
 def names_that_cannot_be_are_refused(context: CheckContext) -> None:
     """Empty names, and names with a separator or control character, raise InvalidInput."""
-    context.need_promise()
     for name in ("", "a$b", "a/b", "..", "tab\tbed", "x" * 300):
         raises(InvalidInputError, partial(context.declare, (*context.base, name)))
     raises(InvalidInputError, lambda: context.declare([]))
     equal("the tables", context.tables(context.base), [])
 
 
-@check("DeclareTable")
+@check("DeclareTable", promised=True)
 def names_the_rule_excludes_are_refused(context: CheckContext) -> None:
     """Names the catalog's rule excludes raise InvalidInput before anything is sent."""
-    context.need_promise()
     rule = context.backend.capabilities.name_rule
     need(rule is not None, "the catalog has no rule of its own for names")
     assert rule is not None
@@ -104,10 +98,9 @@ def names_the_rule_excludes_are_refused(context: CheckContext) -> None:
         raises(InvalidInputError, partial(context.declare, (*context.base, name)))
 
 
-@check("DeclareTable")
+@check("DeclareTable", promised=True)
 def case_is_folded_or_kept(context: CheckContext) -> None:
     """Where names fold case, both spellings are one table; elsewhere they are two."""
-    context.need_promise()
     context.declare((*context.base, "mixedcase"))
     spelled = (*context.base, "MixedCase")
     if context.backend.capabilities.folds_case:
@@ -119,10 +112,9 @@ def case_is_folded_or_kept(context: CheckContext) -> None:
         raises(TableNotFoundError, lambda: context.describe(spelled))
 
 
-@check("DeclareTable")
+@check("DeclareTable", promised=True)
 def depths_that_cannot_be_are_refused(context: CheckContext) -> None:
     """Identifiers with too few or too many namespaces for a table raise InvalidInput."""
-    context.need_promise()
     fewest, most = context.backend.capabilities.table_depths
     need(fewest > 0 or most is not None, "tables stand at every depth")
     if fewest > 0:
@@ -131,23 +123,21 @@ def depths_that_cannot_be_are_refused(context: CheckContext) -> None:
         raises(InvalidInputError, lambda: context.describe([*["level"] * (most + 1), "table"]))
 
 
-@check("DeclareTable")
+@check("DeclareTable", promised=True)
 def default_locations_differ(context: CheckContext) -> None:
     """Each table has a default location of its own, and it stays the same."""
-    context.need_promise()
     first, second = ((*context.base, name) for name in ("first", "second"))
     places = [context.backend.default_location(table) for table in (first, second)]
     need(None not in places, "the catalog has no default location")
     equal("two tables in one place", locations.same(places[0], places[1]), wanted=False)
     equal("the default location asked again", context.backend.default_location(first), places[0])
     if not context.backend.capabilities.ignores_location:
-        equal("the location in force", locations.same(context.declare(first), places[0]), wanted=True)
+        context.same("the location in force", context.declare(first), places[0])
 
 
-@check("DeclareTable")
+@check("DeclareTable", promised=True)
 def locations_outside_the_root_are_refused(context: CheckContext) -> None:
     """Where tables stay under a root, a location elsewhere, or one that climbs out, raises InvalidInput."""
-    context.need_promise()
     need(context.backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT, "every location is taken")
     table = (*context.base, "outside")
     inside = context.place(table)
@@ -161,8 +151,8 @@ def a_missing_table_is_not_found(context: CheckContext) -> None:
     """A missing table is TableNotFound; in a missing namespace NamespaceNotFound does as well."""
     missing = (*context.base, "missing")
     raises(TableNotFoundError, lambda: context.describe(missing))
-    raises(TableNotFoundError, lambda: context.namespace.table_exists(TableExistsRequest(id=list(missing))))
-    nowhere = (*context.base[:-1], context.base[-1] + "_missing", "table")
+    raises(TableNotFoundError, lambda: context.call("table_exists", missing))
+    nowhere = (*context.beside("_missing"), "table")
     raises(_MISSING, lambda: context.describe(nowhere))
 
 
@@ -172,23 +162,9 @@ def tables_are_listed_in_pages(context: CheckContext) -> None:
     names = [f"t{number}" for number in range(5)]
     for name in reversed(names):
         context.declare((*context.base, name))
-    for limit in (1, 2, 5, 100):
-        found: list[str] = []
-        token = None
-        while True:
-            page = context.namespace.list_tables(
-                ListTablesRequest(id=list(context.base), limit=limit, page_token=token)
-            )
-            if len(page.tables) > limit:
-                raise FaultError(f"a page of {len(page.tables)} names where {limit} were asked for")
-            found += page.tables
-            token = page.page_token
-            if not token:
-                break
-        equal(f"the tables in pages of {limit}", found, names)
+    context.pages("list_tables", names)
     if context.is_ours:
-        less = ListTablesRequest(id=list(context.base), limit=-1)
-        raises(InvalidInputError, lambda: context.namespace.list_tables(less))
+        raises(InvalidInputError, lambda: context.call("list_tables", context.base, limit=-1))
 
 
 @check("ListTables")
@@ -196,19 +172,12 @@ def declared_tables_can_be_left_out(context: CheckContext) -> None:
     """With include_declared false, only tables with data are listed."""
     context.real_table((*context.base, "real"))
     context.declare((*context.base, "declared"))
-    request = ListTablesRequest(id=list(context.base), include_declared=False)
-    equal("the tables with data", context.namespace.list_tables(request).tables, ["real"])
+    with_data = context.call("list_tables", context.base, include_declared=False)
+    equal("the tables with data", with_data.tables, ["real"])
     equal("all tables", context.tables(context.base), ["declared", "real"])
-    equal(
-        "real is only declared",
-        context.describe((*context.base, "real"), check_declared=True).is_only_declared,
-        wanted=False,
-    )
-    equal(
-        "declared is only declared",
-        context.describe((*context.base, "declared"), check_declared=True).is_only_declared,
-        wanted=True,
-    )
+    for name, is_declared in (("real", False), ("declared", True)):
+        found = context.describe((*context.base, name), check_declared=True)
+        equal(f"{name} is only declared", found.is_only_declared, is_declared)
 
 
 @check("ListAllTables")
@@ -224,10 +193,9 @@ def all_tables_are_listed(context: CheckContext) -> None:
     equal("what is missing", {"$".join(table) for table in tables} - found, set())
 
 
-@check("AlterTable")
+@check("AlterTable", promised=True)
 def altering_a_table_merges(context: CheckContext) -> None:
     """Keys that are set or removed change; every other key and the location stay."""
-    context.need_promise()
     able = context.backend.capabilities
     need(able.alter_table and able.table_markers, "the properties of a table cannot be changed")
     table = (*context.base, "altered")
@@ -237,13 +205,12 @@ def altering_a_table_merges(context: CheckContext) -> None:
     wanted = {"unknown": "stays", "both": "2", "new": "größer"}
     equal("the properties", context.properties(table, {**wanted, "old": ""}), wanted)
     equal("the answer", {key: answer.properties.get(key) for key in wanted}, wanted)
-    equal("the location", locations.same(context.describe(table).location, location), wanted=True)
+    context.is_at(table, location)
 
 
-@check("AlterTable")
+@check("AlterTable", promised=True)
 def a_table_is_relocated(context: CheckContext) -> None:
     """The entry moves to the new location; properties stay, and the data at both places does too."""
-    context.need_promise()
     able = context.backend.capabilities
     need(able.relocate_table, "the location of a table cannot be changed")
     need(not able.ignores_location, "the catalog chooses the location itself")
@@ -251,20 +218,18 @@ def a_table_is_relocated(context: CheckContext) -> None:
     old, new = context.place(table, "old"), context.place(table, "new")
     context.write(old)
     context.write(new, rows=5)
-    before = context.data(old), context.data(new)
-    context.register(table, old, {"kept": "yes"})
-    answer = context.backend.alter_table(table, PropertyChanges(), new)
-    equal("the answered location", locations.normalise(answer.location), locations.normalise(new))
-    equal("the location", locations.same(context.describe(table).location, new), wanted=True)
+    with context.untouched(old, new):
+        context.register(table, old, {"kept": "yes"})
+        answer = context.backend.alter_table(table, PropertyChanges(), new)
+    context.same("the answered location", answer.location, new)
+    context.is_at(table, new)
     if able.table_markers:
         equal("the properties", context.properties(table, {"kept": ""}), {"kept": "yes"})
-    equal("the data files", (context.data(old), context.data(new)), before)
 
 
-@check("AlterTable")
+@check("AlterTable", promised=True)
 def altering_a_missing_table_is_not_found(context: CheckContext) -> None:
     """A missing table cannot be altered: TableNotFound, and it is not created."""
-    context.need_promise()
     need(context.backend.capabilities.alter_table, "the properties of a table cannot be changed")
     raises(
         (ours.TableNotFoundError, ours.NamespaceNotFoundError),
@@ -282,14 +247,13 @@ def a_table_is_renamed_in_place(context: CheckContext) -> None:
     place = context.real_table(old)
     if able.alter_table and able.table_markers:
         context.backend.alter_table(old, PropertyChanges({"kept": "größer"}))
-    before = context.data(place)
-    context.rename(old, new)
+    with context.untouched(place):
+        context.rename(old, new)
     equal("the tables", context.tables(context.base), ["new"])
     raises(TableNotFoundError, lambda: context.describe(old))
-    equal("the location", locations.same(context.describe(new).location, place), wanted=True)
+    context.is_at(new, place)
     if able.alter_table and able.table_markers:
         equal("the properties", context.properties(new, {"kept": ""}), {"kept": "größer"})
-    equal("the data files", context.data(place), before)
     equal("the rows", context.rows(place), 3)
 
 
@@ -297,18 +261,15 @@ def a_table_is_renamed_in_place(context: CheckContext) -> None:
 def a_table_is_renamed_into_another_namespace(context: CheckContext) -> None:
     """The namespace may be another one; it has to exist."""
     need(context.renames, "tables are not renamed in place")
-    other = (*context.base[:-1], context.base[-1] + "_other")
     place = context.real_table((*context.base, "table"))
-    raises(NamespaceNotFoundError, lambda: context.rename((*context.base, "table"), (*other, "table")))
+    missing = (*context.beside("_second"), "table")
+    raises(NamespaceNotFoundError, lambda: context.rename((*context.base, "table"), missing))
     equal("the tables", context.tables(context.base), ["table"])
-    context.create(other)
-    try:
+    with context.second() as other:
         context.rename((*context.base, "table"), (*other, "renamed"))
         equal("the tables there and here", (context.tables(other), context.tables(context.base)), (["renamed"], []))
-        equal("the location", locations.same(context.describe((*other, "renamed")).location, place), wanted=True)
+        context.is_at((*other, "renamed"), place)
         equal("the rows", context.rows(place), 3)
-    finally:
-        context.clear(other)
 
 
 @check("RenameTable")
@@ -321,7 +282,7 @@ def a_name_that_is_taken_is_refused(context: CheckContext) -> None:
     raises(TableNotFoundError, lambda: context.rename((*context.base, "missing"), (*context.base, "third")))
     equal("the tables", context.tables(context.base), ["first", "second"])
     for table, place in zip((first, second), places, strict=True):
-        equal("the location", locations.same(context.describe(table).location, place), wanted=True)
+        context.is_at(table, place)
 
 
 @check("DeregisterTable")
@@ -330,7 +291,7 @@ def a_table_is_deregistered(context: CheckContext) -> None:
     table = (*context.base, "gone")
     location = context.declare(table)
     answer = context.deregister(table)
-    equal("the answered location", locations.same(answer.location, location), wanted=True)
+    context.same("the answered location", answer.location, location)
     raises(TableNotFoundError, lambda: context.describe(table))
     raises(TableNotFoundError, lambda: context.deregister(table))
     equal("the tables", context.tables(context.base), [])
@@ -338,19 +299,12 @@ def a_table_is_deregistered(context: CheckContext) -> None:
     equal("the tables after another declare", context.tables(context.base), ["gone"])
 
 
-@check("DeregisterTable")
+@check("DeregisterTable", promised=True)
 def only_lance_tables_are_deregistered(context: CheckContext) -> None:
     """A foreign object is not listed, not described and not deregistered, and its name is taken."""
-    context.need_promise()
-    need(context.add_foreign is not None, "no way was given to make a foreign object")
-    assert context.add_foreign is not None
-    foreign = (*context.base, "theirs")
-    take_away = context.add_foreign(context.backend, foreign)
-    try:
+    with context.foreign() as foreign:
         equal("the tables", context.tables(context.base), [])
         raises((TableNotFoundError, InvalidInputError), lambda: context.describe(foreign))
         raises((TableNotFoundError, InvalidInputError), lambda: context.deregister(foreign))
         raises(TableAlreadyExistsError, lambda: context.declare(foreign, location=context.place((*context.base, "x"))))
         equal("the tables of a scan", [table for table in context.backend.scan().tables if table == foreign], [])
-    finally:
-        take_away()

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from lance_namespace.errors import NamespaceAlreadyExistsError, TableAlreadyExistsError
 
-from reconciler import locations
 from reconciler.backends.scoping import snapshot_within
 from reconciler.conformance.check import check, equal, need
 from reconciler.conformance.context import CheckContext
@@ -53,11 +52,7 @@ def a_scan_is_what_a_walk_finds(context: CheckContext) -> None:
             if scanned is None:
                 raise FaultError(f"the scan lacks the table {(*parent, name)}")
             equal(f"the properties of {name}", dict(scanned.properties), found.properties)
-            equal(
-                f"the location of {name}",
-                locations.normalise(scanned.location),
-                locations.normalise(found.location or ""),
-            )
+            context.same(f"the location of {name}", scanned.location, found.location)
         if len(parent) < (context.backend.capabilities.max_depth or len(parent) + 1):
             todo += [(*parent, name) for name in context.namespaces(parent)]
     depth = len(context.base)
@@ -69,23 +64,19 @@ def a_scan_is_what_a_walk_finds(context: CheckContext) -> None:
 def a_scan_keeps_to_its_scope(context: CheckContext) -> None:
     """A scope selects tables; the namespaces above them are part of the answer, others are not."""
     _furnish(context)
-    other = (*context.base[:-1], context.base[-1] + "_other")
-    context.create(other)
-    try:
+    with context.second() as other:
         context.declare((*other, "alpha"))
         seen = context.backend.scan(Scope(("/".join((*context.base, "al*")),)))
         equal("the tables", set(seen.tables), {(*context.base, "alpha")})
         equal("the table's namespace is there", context.base in seen.namespaces, wanted=True)
         equal("the other namespace is there", other in seen.namespaces, wanted=False)
-    finally:
-        context.clear(other)
 
 
 @check("scan")
 def a_scan_of_literal_names_is_its_part_of_the_whole(context: CheckContext) -> None:
     """A scope of literal names is answered with just what it selects of a full scan, and the namespaces above that."""
     _furnish(context)
-    sibling = (*context.base[:-1], context.base[-1] + "_other")
+    sibling = context.beside("_second")
     inner, missing = (*context.base, "inner"), (*context.base, "lancens_check_never_made")
     scopes = (
         ChildrenOf([context.base]),
@@ -94,37 +85,29 @@ def a_scan_of_literal_names_is_its_part_of_the_whole(context: CheckContext) -> N
         Only([(*context.base, "alpha"), missing]),
         Only([(*inner, "gamma"), (*sibling, "alpha")]),
     )
-    context.create(sibling)
-    try:
+    with context.second():
         context.declare((*sibling, "alpha"), {"named": "the other's"})
         parts = [context.backend.scan(scope) for scope in scopes]
         whole = context.backend.scan()
-    finally:
-        context.clear(sibling)
     for scope, part in zip(scopes, parts, strict=True):
         wanted = snapshot_within(scope, whole.namespaces.values(), whole.tables.values())
         equal(f"the tables of {scope.patterns}", part.tables, wanted.tables)
         equal(f"the namespaces of {scope.patterns}", part.namespaces, wanted.namespaces)
 
 
-@check("scan")
+@check("scan", promised=True)
 def foreign_tables_are_told_apart(context: CheckContext) -> None:
     """A table of another format is among the foreign tables of its namespace, each of which is in that itself."""
-    context.need_promise()
     need(context.add_foreign is not None, "no way was given to make a foreign object")
-    assert context.add_foreign is not None
     context.declare((*context.base, "ours"))
     equal("the foreign tables before", [found.id for found in context.backend.foreign_tables(context.base)], [])
-    take_away = context.add_foreign(context.backend, (*context.base, "theirs"))
-    try:
+    with context.foreign():
         found = [foreign.id for foreign in context.backend.foreign_tables(context.base)]
         need(bool(found), "the backend does not tell of foreign tables")
         equal("the foreign tables", found, [(*context.base, "theirs")])
         for asked, expected in ((["ours", "theirs"], ["theirs"]), (["ours", "nobodys"], [])):
             named = [foreign.id[-1] for foreign in context.backend.foreign_tables(context.base, asked)]
             equal(f"the foreign tables named {asked}", named, expected)
-    finally:
-        take_away()
 
 
 @check("scan")
@@ -134,20 +117,18 @@ def a_scan_of_nothing_is_empty(context: CheckContext) -> None:
     equal("the tables", dict(seen.tables), {})
 
 
-@check("concurrency")
+@check("concurrency", promised=True)
 def threads_declare_tables_of_their_own(context: CheckContext) -> None:
     """Eight threads on one backend declare tables of different names: all are there."""
-    context.need_promise()
     names = [f"t{number}" for number in range(_THREADS * 2)]
     with ThreadPoolExecutor(_THREADS) as pool:
         list(pool.map(lambda name: context.declare((*context.base, name)), names))
     equal("the tables", context.tables(context.base), sorted(names))
 
 
-@check("concurrency")
+@check("concurrency", promised=True)
 def threads_declare_the_same_table(context: CheckContext) -> None:
     """Eight threads declare one table: one succeeds, the others get TableAlreadyExists, one entry is there."""
-    context.need_promise()
     table = (*context.base, "contended")
     won = _winners(TableAlreadyExistsError, lambda number: context.declare(table, {"winner": str(number)}))
     equal("how many succeeded", len(won), 1)
@@ -156,16 +137,12 @@ def threads_declare_the_same_table(context: CheckContext) -> None:
         equal("the properties", context.properties(table, {"winner": ""}), {"winner": str(won[0])})
 
 
-@check("concurrency")
+@check("concurrency", promised=True)
 def threads_create_the_same_namespace(context: CheckContext) -> None:
     """Eight threads create one namespace: one succeeds, the others get NamespaceAlreadyExists."""
-    context.need_promise()
-    other = (*context.base[:-1], context.base[-1] + "_contended")
-    try:
+    with context.second(is_made=False) as other:
         won = _winners(NamespaceAlreadyExistsError, lambda number: context.create(other, {"winner": str(number)}))
         equal("how many succeeded", len(won), 1)
-    finally:
-        context.drop(other, mode="skip")
 
 
 def _winners(loses: type[Exception], attempt: Callable[[int], object]) -> list[int]:
@@ -198,10 +175,9 @@ def a_second_connection_sees_the_same(context: CheckContext) -> None:
             other.close()
 
 
-@check("connection")
+@check("connection", promised=True)
 def the_connections_name_holds_no_secret(context: CheckContext) -> None:
     """The text that names a connection starts with the implementation and holds no storage option's value."""
-    context.need_promise()
     text = context.backend.namespace_id()
     equal("the implementation is named", text.startswith(f"{context.backend.impl}: "), wanted=True)
     shown = [key for key, value in context.backend.config.storage.items() if len(value) > 3 and value in text]
