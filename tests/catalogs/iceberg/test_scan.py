@@ -14,8 +14,8 @@ import pytest
 import reconciler
 from reconciler.backends import paging
 from reconciler.backends.doubles import DoubledNameError
-from reconciler.backends.http import RetryPolicy
-from reconciler.backends.iceberg import IcebergBackend, server
+from reconciler.backends.http import RetryPolicy, oauth
+from reconciler.backends.iceberg import IcebergBackend
 from reconciler.errors import (
     BackendError,
     CatalogError,
@@ -188,7 +188,7 @@ def _run_faulty(catalog: Catalog, runs: int, monkeypatch: pytest.MonkeyPatch) ->
     backend.close()
     assert len(whole.tables) == 27
 
-    monkeypatch.setattr(server, "RetryPolicy", partial(RetryPolicy, sleep=lambda _: None))
+    monkeypatch.setattr(oauth, "RetryPolicy", partial(RetryPolicy, sleep=lambda _: None))
     dice = random.Random(7)
     happened: set[Fault] = set()
     complete, failures = 0, []

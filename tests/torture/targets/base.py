@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 from unittest import mock
 
-from reconciler.backends.http import RetryPolicy
+from reconciler.backends.http import RetryPolicy, oauth
 from tests.catalogs.hive.files import digests, write_dataset
 from tests.servers.fault_proxy import HTTP_FAULTS, Fault, FaultProxy, Speaks, fault_proxy
 
@@ -76,8 +76,6 @@ class Target(ABC):
     abilities: ClassVar[Abilities]
     writes: ClassVar[re.Pattern[str]]
     """What the calls that change something are named."""
-    retries_in: ClassVar[str | None] = None
-    """The module that says how often requests are sent again."""
     limits: ClassVar[Mapping[str, str]] = {}
     """Limits that are documented: what an error of them says, and their name."""
 
@@ -189,11 +187,8 @@ class Target(ABC):
     @contextmanager
     def impatient(self) -> Iterator[None]:
         """Within this process, let lancens not wait before it sends a request again."""
-        if self.retries_in is None:
+        with mock.patch.object(oauth, "RetryPolicy", partial(RetryPolicy, sleep=lambda _: None)):
             yield
-        else:
-            with mock.patch(f"{self.retries_in}.RetryPolicy", partial(RetryPolicy, sleep=lambda _: None)):
-                yield
 
     def is_write(self, name: str) -> bool:
         return self.writes.search(name) is not None

@@ -28,7 +28,6 @@ _UNIQUE = re.compile(r"_[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]
 
 class _Iceberg(Target):
     impl = "iceberg"
-    retries_in = "reconciler.backends.iceberg.server"
     writes = re.compile(r"^(POST|DELETE) (?!.*/oauth/)")
 
     def _plain(self, room: Room) -> Plain:

@@ -28,7 +28,6 @@ class Serve(Directory):
     name = "serve + rest"
     impl = "rest"
     faults = HTTP_FAULTS
-    retries_in = "reconciler.backends.rest.backend"
     writes = re.compile(r"^POST .*(/create|/declare|/register|/deregister|/drop|/alter|Alter\w+)($|\?)", re.IGNORECASE)
 
     def __init__(self, folder: Path, root: Path, url: str) -> None:

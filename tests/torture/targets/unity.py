@@ -23,7 +23,6 @@ class Unity(Target):
     name = "unity"
     impl = "unity"
     abilities = Abilities(updates=False, relocates=False)
-    retries_in = "reconciler.backends.unity.backend"
     writes = re.compile(r"^(POST|PATCH|DELETE) ")
     limits: ClassVar[Mapping[str, str]] = {
         "is there twice": "two creates of one name at once both succeed (docs/catalogs/unity.md)"
