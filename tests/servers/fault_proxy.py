@@ -19,7 +19,7 @@ from typing import Literal
 
 from tests.servers.listening import socket_server
 
-__all__ = ["HTTP_FAULTS", "THRIFT_FAULTS", "Call", "Decide", "Fault", "FaultProxy", "fault_proxy"]
+__all__ = ["BODY_FAULTS", "HTTP_FAULTS", "THRIFT_FAULTS", "Call", "Decide", "Fault", "FaultProxy", "fault_proxy"]
 
 Speaks = Literal["http", "thrift"]
 
@@ -43,6 +43,14 @@ class Fault(Enum):
     """Half of the answer comes, then the connection is closed."""
     SLOW = "slow"
     """The answer comes late."""
+    BROKEN_OFF = "reply broken off"
+    """Half of the answer comes, then the connection is reset."""
+    STALLED = "reply stalled"
+    """Half of the answer comes, and the client waits for the rest until it gives up."""
+    DAMAGED = "reply damaged"
+    """The answer has the length it says, and the middle of its content is lost."""
+    PAGE = "web page"
+    """The server is not asked: somebody on the way answers 200, with a web page."""
     THROTTLED = "429"
     UNAVAILABLE = "503"
     LATER = "503 with Retry-After"
@@ -54,14 +62,18 @@ class Fault(Enum):
         return self in (Fault.LOST, Fault.SILENT, Fault.CUT)
 
 
+BODY_FAULTS = (Fault.BROKEN_OFF, Fault.STALLED, Fault.DAMAGED, Fault.PAGE)
+"""Of JSON services whose answers say their length."""
 THRIFT_FAULTS = (Fault.RESET, Fault.TIME_OUT, Fault.LOST, Fault.SILENT, Fault.CUT, Fault.SLOW)
-HTTP_FAULTS = tuple(Fault)
+HTTP_FAULTS = tuple(fault for fault in Fault if fault not in BODY_FAULTS)
 
+# What the proxy answers by itself.
 _REFUSALS = {
     Fault.THROTTLED: b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 0\r\n",
     Fault.UNAVAILABLE: b"HTTP/1.1 503 Service Unavailable\r\n",
     Fault.LATER: b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 0\r\n",
     Fault.BAD_GATEWAY: b"HTTP/1.1 502 Bad Gateway\r\n",
+    Fault.PAGE: b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 22\r\n\r\n<html>Sign in!</html>\n",
 }
 _REFUSED = b"Content-Type: text/plain\r\nContent-Length: 9\r\n\r\ntry again"
 
@@ -139,7 +151,7 @@ class FaultProxy:
             while request := self._read(client, _request_is_whole[self.speaks]):
                 fault = self.came(request)
                 if fault in _REFUSALS:
-                    client.sendall(_REFUSALS[fault] + _REFUSED)
+                    client.sendall(_REFUSALS[fault] + (b"" if fault is Fault.PAGE else _REFUSED))
                     continue
                 if fault is Fault.RESET:
                     _abort(client)
@@ -160,9 +172,25 @@ class FaultProxy:
                     return
                 if fault is Fault.SLOW:
                     self._closing.wait(_SLOW_SECONDS)
-                client.sendall(reply[: len(reply) // 2] if fault is Fault.CUT else reply)
-                if fault is Fault.CUT or not self._reply_is_whole(reply, head_only=asks_head_only):
+                is_whole = self._reply_is_whole(reply, head_only=asks_head_only)
+                if not self._pass_on(client, reply, fault) or not is_whole:
                     return
+
+    def _pass_on(self, client: socket.socket, reply: bytes, fault: Fault | None) -> bool:
+        """Send an answer, or what ``fault`` leaves of it; return whether the connection goes on."""
+        if fault is Fault.DAMAGED:
+            reply = _half(reply).ljust(len(reply) - 1) + reply[-1:]
+        if fault is Fault.CUT:
+            reply = reply[: len(reply) // 2]
+        if fault not in (Fault.BROKEN_OFF, Fault.STALLED):
+            client.sendall(reply)
+            return fault is not Fault.CUT
+        client.sendall(_half(reply))
+        if fault is Fault.STALLED:
+            self._wait_for_the_end_of(client)
+        else:
+            _abort(client)
+        return False
 
     def _reply_is_whole(self, reply: bytes, *, head_only: bool) -> bool:
         return _http_is_whole(reply, head_only=head_only) if self.speaks == "http" else _thrift_is_whole(reply)
@@ -185,6 +213,12 @@ class FaultProxy:
     def close(self) -> None:
         """Let every connection end."""
         self._closing.set()
+
+
+def _half(reply: bytes) -> bytes:
+    """Return the head of an answer, and the first half of its content."""
+    head, end, content = reply.partition(b"\r\n\r\n")
+    return head + end + content[: len(content) // 2]
 
 
 def _abort(connection: socket.socket) -> None:

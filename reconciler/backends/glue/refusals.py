@@ -26,7 +26,7 @@ from reconciler.redaction import scrub
 if TYPE_CHECKING:
     from botocore.exceptions import BotoCoreError, ClientError
 
-__all__ = ["NoAnswerError", "RepeatedError", "translated"]
+__all__ = ["NoAnswerError", "RepeatedError", "UnansweredError", "translated"]
 
 _POLICIES = "the least policy is in docs/catalogs/glue.md"
 _LONGEST_DETAIL = 300
@@ -53,6 +53,10 @@ class NoAnswerError(Exception):
     def __init__(self, shown: str, *, is_page: bool) -> None:
         super().__init__(shown)
         self.is_page = is_page
+
+
+class UnansweredError(Exception):
+    """No answer came, or none that is whole; the text says why."""
 
 
 # Error codes of Glue and STS. What stands for credentials gets a text of our own: AWS's may quote the signed request.
@@ -149,36 +153,17 @@ def translated(
         if done is not None and _code(error) == done and _tries(error) > 1:
             raise RepeatedError(refusal) from None
         raise refusal from None
-    except BotoCoreError as error:
-        raise _failure(operation, subject, error, secrets) from None
+    except (BotoCoreError, NoAnswerError, UnansweredError) as error:
+        raise _failure(f"glue: {operation} on {subject}", error, secrets) from None
     except TooMuchError as error:
         raise InternalError(f"glue: {operation} on {subject}: {error}") from None
     except OSError as error:
-        raise _fault_of_system(operation, subject, error) from None
-    except NoAnswerError as error:
-        shown = _detail(str(error), secrets)
-        if error.is_page:
-            raise ServiceUnavailableError(
-                f"glue: {operation} on {subject}: {shown} came, which is not Glue's; a proxy or a login page answers: "
-                "check `endpoint` and the proxy settings"
-            ) from None
-        raise InternalError(
-            f"glue: {operation} on {subject}: the answer cannot be read; is the endpoint a Glue service? "
-            f"It says: {shown}"
-        ) from None
+        if not error.filename:
+            raise
+        raise unreadable_file("glue", error) from None  # one with a token, read again to renew the credentials
     except _unreadable():
         where = f"glue: {operation} on {subject}"
         raise InternalError(f"{where}: the answer cannot be read; is the endpoint a Glue service?") from None
-
-
-def _fault_of_system(operation: str, subject: str, error: OSError) -> BackendError:
-    """Return the error for an answer that does not come in time, or for a file that cannot be read.
-
-    Such a file is one with a token, which is read again whenever the credentials are renewed.
-    """
-    if error.filename:
-        return unreadable_file("glue", error)
-    return ServiceUnavailableError(f"glue: {operation} on {subject}: {error}")
 
 
 def _unreadable() -> tuple[type[Exception], ...]:
@@ -244,13 +229,26 @@ def _lacking(message: str, operation: str, secrets: Collection[str]) -> str:
     return f"{lacking}, {policy[0]}{' it' if policy[0].endswith('allows') else ''}; change that policy"
 
 
-def _failure(operation: str, subject: str, error: BotoCoreError, secrets: Collection[str]) -> BackendError:
+def _failure(
+    where: str, raised: BotoCoreError | NoAnswerError | UnansweredError, secrets: Collection[str]
+) -> BackendError:
     """Return the error for a request that got no answer, or none that can be read."""
     from botocore import exceptions
 
-    where = f"glue: {operation} on {subject}"
+    error = raised.kwargs.get("error", raised) if isinstance(raised, exceptions.HTTPClientError) else raised
     detail = _detail(str(error), secrets)
     match error:
+        case UnansweredError():
+            return ServiceUnavailableError(f"{where}: {detail}; check `region`, `endpoint` and the network")
+        case NoAnswerError(is_page=True):
+            return ServiceUnavailableError(
+                f"{where}: {detail} came, which is not Glue's; a proxy or a login page answers: check `endpoint` and "
+                "the proxy settings"
+            )
+        case NoAnswerError():
+            return InternalError(
+                f"{where}: the answer cannot be read; is the endpoint a Glue service? It says: {detail}"
+            )
         case exceptions.NoCredentialsError():
             hint = "no credentials; set `access_key_id` and `secret_access_key`, a profile, or a role"
             return UnauthenticatedError(f"{where}: {hint}")
@@ -280,9 +278,6 @@ def _failure(operation: str, subject: str, error: BotoCoreError, secrets: Collec
             | exceptions.ParamValidationError()
         ):
             return InvalidInputError(f"{where}: {detail}")
-        case exceptions.ConnectionError() | exceptions.HTTPClientError():
-            hint = "check `region`, `endpoint` and the network"
-            return ServiceUnavailableError(f"{where}: {detail}; {hint}")
         case _:
             return InternalError(f"{where}: {detail}")
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from reconciler.backends.glue.config import GlueConfig
     from reconciler.backends.glue.places import Place
+    from reconciler.backends.glue.sending import Sender
 
 __all__ = ["Service"]
 
@@ -136,7 +137,7 @@ class Service:
         self._config = config
         self._lock = threading.Lock()
         self._lock_of_account = threading.Lock()
-        self._connected: GlueClient | None = None
+        self._connected: tuple[GlueClient, Sender] | None = None
         self._account: str | None = None
         self.without_catalogs: BackendError | None = None
         """Why catalogs inside the account's own cannot be asked for, once that is known."""
@@ -154,7 +155,8 @@ class Service:
         """Give back the connections."""
         with self._lock:
             if self._connected is not None:
-                self._connected.close()
+                for one in self._connected:
+                    one.close()
                 self._connected = None
 
     def account(self) -> str | None:
@@ -344,7 +346,7 @@ class Service:
         with self._lock:
             if self._connected is None:
                 self._connected = client.connect(self._config, self._scans)
-            return self._connected
+            return self._connected[0]
 
     def _require_login(self, operation: str, subject: str) -> None:
         """Connect, so that no refusal of a role is taken for one of what it is needed for."""
