@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.backends.http.retry import RetryPolicy
 from reconciler.github.api import GitHub, GitHubError
 from reconciler.github.comments import put_comment
 from tests.servers.github_api import REPOSITORY, TOKEN, GitHubApi
@@ -19,8 +18,8 @@ def pauses() -> list[float]:
 
 @pytest.fixture
 def github(api: GitHubApi, pauses: list[float]) -> GitHub:
-    retry = RetryPolicy(sleep=pauses.append, uniform=lambda low, _: low)
-    return GitHub(api_url=api.url, graphql_url=f"{api.url}/graphql", repository=REPOSITORY, token=TOKEN, retry=retry)
+    graphql = f"{api.url}/graphql"
+    return GitHub(api_url=api.url, graphql_url=graphql, repository=REPOSITORY, token=TOKEN, sleep=pauses.append)
 
 
 @pytest.mark.parametrize("number", [0, 1, 99, 100, 101, 250])
@@ -34,6 +33,12 @@ def test_lists_are_read_to_their_end(api: GitHubApi, github: GitHub, number: int
 def test_a_page_that_failed_for_good_is_an_error(api: GitHubApi, github: GitHub) -> None:
     api.fail("GET", "/comments", 502, times=9)
     with pytest.raises(GitHubError, match="502"):
+        list(github.pages("/issues/7/comments"))
+
+
+def test_a_page_that_is_no_list_is_an_error(api: GitHubApi, github: GitHub) -> None:
+    api.fail("GET", "/comments", 200)
+    with pytest.raises(GitHubError, match="no JSON list"):
         list(github.pages("/issues/7/comments"))
 
 
@@ -78,9 +83,8 @@ def test_a_redirect_is_not_followed(api: GitHubApi, github: GitHub) -> None:
 
 
 def test_no_answer_is_one_clear_error_without_the_token(pauses: list[float]) -> None:
-    retry = RetryPolicy(sleep=pauses.append)
     dead = "http://127.0.0.1:9"
-    github = GitHub(api_url=dead, graphql_url=dead, repository=REPOSITORY, token=TOKEN, retry=retry)
+    github = GitHub(api_url=dead, graphql_url=dead, repository=REPOSITORY, token=TOKEN, sleep=pauses.append)
     with pytest.raises(GitHubError) as error:
         github.get("/pulls/7")
     assert "no answer" in str(error.value)

@@ -224,25 +224,6 @@ def listed(*items: object, link: str = "") -> tuple[int, dict[str, str], bytes]:
     return 200, {"Content-Type": "application/json", "Link": link}, json.dumps(items).encode()
 
 
-def test_a_list_is_read_until_no_next_page_is_named(script: Script) -> None:
-    more = '<http://127.0.0.1:9/elsewhere>; rel="next", <x>; rel="last"'
-    script.answers = [listed(1, 2, link=more), listed(link=more), listed(3, link='<x>; rel="prev"')]
-    found = list(script.client().pages("/items", doing="list", query={"per_page": "2"}))
-    assert found == [[1, 2], [], [3]]
-    assert [seen.path for seen in script.seen] == [f"/items?per_page=2&page={page}" for page in (1, 2, 3)]
-
-
-def test_a_page_that_is_no_list_is_an_error(script: Script) -> None:
-    with pytest.raises(InternalError, match="no JSON list but"):
-        list(script.client().pages("/items", doing="list"))
-
-
-def test_a_client_may_give_its_own_advice(script: Script) -> None:
-    script.answers = [answer(401, {"message": "no"})]
-    with pytest.raises(UnauthenticatedError, match=r"; ask 401$"):
-        script.client(remedy=lambda refusal: f"ask {refusal.status}").json("GET", "/", doing="list")
-
-
 def test_a_login_without_a_key_to_look_at_leaves_the_remedy_to_the_translator(script: Script) -> None:
     script.answers = [answer(401, {"said": "no"})]
     client = script.client(token_key=None, translate=lambda _: VendorError("look at `credential`"))
@@ -411,15 +392,6 @@ def test_what_may_have_been_done_is_sent_again_only_when_it_changes_nothing(
 def test_a_call_may_say_that_it_can_be_sent_again(script: Script, failure: tuple[int, dict[str, str], bytes]) -> None:
     script.answers = [failure, OK]
     assert script.client().json("PATCH", "/", doing="set", repeatable=True) == {"ok": True}
-
-
-def test_a_policy_may_name_other_statuses(script: Script) -> None:
-    retry = script.retry(not_begun=frozenset({403}), may_pass=frozenset({500}))
-    script.answers = [answer(403, Retry_After="0"), answer(500), OK]
-    assert script.client(retry=retry).json("GET", "/", doing="list") == {"ok": True}
-    script.answers = [answer(403, Retry_After="0"), answer(503, Retry_After="0")]
-    with pytest.raises(ServiceUnavailableError):
-        script.client(retry=retry).json("POST", "/", doing="make")
 
 
 def test_a_server_error_is_not_repeated(script: Script) -> None:

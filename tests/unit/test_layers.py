@@ -96,6 +96,11 @@ def test_manifests_are_read_without_backends() -> None:
     assert reached - VOCABULARY - {"manifest"} == {"arrow_types"}
 
 
+def test_the_action_speaks_to_github_without_a_backend() -> None:
+    reached = {room(target) for module, tree in modules() if room(module) == "github" for target in imports(tree)}
+    assert "backends" not in reached
+
+
 def test_only_the_rooms_that_offer_namespaces_import_lance_namespace() -> None:
     users = {
         room(module)

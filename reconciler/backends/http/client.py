@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
@@ -82,14 +82,12 @@ class HttpClient:
         retry: how often and after which pause a request is sent again. That happens only where nothing can be done
             twice: the service said so (429, 503 with ``Retry-After``), no connection came about, or the request is a
             GET or HEAD, or said to be ``repeatable``, and the connection broke or a gateway failed (502, 503, 504).
-            The policy may name other statuses.
         tokens: gives the bearer token; asked for another one once when a request is answered with 401 or 419.
         headers: sent with every request.
         certificates: whom to trust beside the environment's, and what to show the service.
         sign: adds to each request what shows who sends it, after everything else; returns what no error may show.
         secrets: texts that no error may show, beside the token.
         translate: reads the vendor's error bodies; None from it means that it does not know this one.
-        remedy: what to do about a refusal, instead of what this client would advise.
         endpoint_key, token_key: the configuration keys that errors tell the user to look at; no ``token_key`` where
             the translator says what to do about a refused login.
         pool_size: how many connections there are at most; they are opened when needed, and a request waits for one.
@@ -113,7 +111,6 @@ class HttpClient:
         sign: Callable[[PreparedRequest], Collection[str]] | None = None,
         secrets: Iterable[str] = (),
         translate: Callable[[Refusal], VendorError | None] | None = None,
-        remedy: Callable[[Refusal], str] | None = None,
         endpoint_key: str = "endpoint",
         token_key: str | None = "auth_token",  # noqa: S107 - the name of a configuration key
         pool_size: int = DEFAULT_POOL_SIZE,
@@ -132,7 +129,6 @@ class HttpClient:
         self._limits = limits or Limits()
         self._scans = Scans(self._limits)
         self._translate = translate
-        self._advise = remedy
         self._endpoint_key = endpoint_key
         self._token_key = token_key
         self._session = Session()
@@ -203,20 +199,7 @@ class HttpClient:
         answer, where = self._answer(
             method, path, doing, query, body, form, errors or {}, headers, repeatable=repeatable
         )
-        return self._value(answer, where, dict)
-
-    def pages(self, path: str, *, doing: str, query: Mapping[str, str] | None = None) -> Iterator[list[Any]]:
-        """GET a JSON list page after page, until the ``Link`` header of one names no next (RFC 8288).
-
-        Pages are asked for by number, in the parameter ``page``; everything else is as in :meth:`json`.
-        """
-        number = 0
-        while True:
-            number += 1
-            answer, where = self._answer("GET", path, doing, {**(query or {}), "page": str(number)}, None, None, {})
-            yield self._value(answer, where, list)
-            if "next" not in answer.links:
-                return
+        return self._value(answer, where)
 
     def reread(
         self,
@@ -237,21 +220,20 @@ class HttpClient:
         answer, where = self._answer("GET", path, doing, query, None, None, errors or {}, headers)
         if answer.status_code == _NOT_MODIFIED and known is not None:
             return known
-        return Tagged(parse(self._value(answer, where, dict)), answer.headers.get("ETag"))
+        return Tagged(parse(self._value(answer, where)), answer.headers.get("ETag"))
 
-    def _value(self, answer: Response, where: str, kind: type[ValueT]) -> ValueT:
-        """Return the JSON object or list an answer holds, or say what it holds instead."""
+    def _value(self, answer: Response, where: str) -> dict[str, Any]:
+        """Return the JSON object an answer holds, or say what it holds instead."""
         if holds_too_much(answer.content):
             raise self._error(InternalError, f"{where}: the answer holds more objects than any list that is read here")
         value = decode(answer.content)
-        if isinstance(value, kind):
+        if isinstance(value, dict):
             return value
         self._refuse_page(answer, where)
         got = self._excerpt(answer) or "an empty answer"
-        wanted = "list" if kind is list else "object"
         raise self._error(
             InternalError,
-            f"{where}: {answer.status_code} with no JSON {wanted} but: {got}; check that `{self._endpoint_key}` "
+            f"{where}: {answer.status_code} with no JSON object but: {got}; check that `{self._endpoint_key}` "
             f"({self._endpoint}) is such a service",
         )
 
@@ -420,8 +402,6 @@ class HttpClient:
         return self._error(kind, f"{text}; {remedy}" if remedy else text)
 
     def _remedy(self, kind: type[BackendError], refusal: Refusal, token: str | None) -> str:
-        if self._advise:
-            return self._advise(refusal)
         if 300 <= refusal.status < 400:
             return "check " + " and ".join(f"`{key}`" for key in (self._endpoint_key, self._token_key) if key)
         if issubclass(kind, UnauthenticatedError) and self._token_key:

@@ -11,6 +11,10 @@ from email.utils import parsedate_to_datetime
 __all__ = ["RetryPolicy", "is_repeatable"]
 
 _REPEATABLE_METHODS = frozenset({"GET", "HEAD"})
+_UNAVAILABLE = 503
+"""With a ``Retry-After`` it says that nothing was done, as 429 does without one."""
+_MAY_PASS = frozenset({502, 503, 504})
+"""The statuses of a failure that may pass, and that leaves open whether anything was done."""
 
 
 def is_repeatable(method: str) -> bool:
@@ -25,8 +29,6 @@ class RetryPolicy:
     ``max_retries``: how often a request is sent again at most; 0 for never.
     ``base``, ``cap``: the first and the longest backoff a wait is drawn from.
     ``longest_retry_after``: a service that asks for a longer pause than this is reported instead of waited for.
-    ``not_begun``: the statuses which, with a ``Retry-After``, say that nothing was done, as 429 does without one.
-    ``may_pass``: the statuses of a failure that may pass, and that leaves open whether anything was done.
     ``sleep``, ``uniform``, ``now``: the clock and the dice, replaced in tests. ``now`` is seconds since the epoch.
     """
 
@@ -34,8 +36,6 @@ class RetryPolicy:
     base: float = 0.5
     cap: float = 20.0
     longest_retry_after: float = 120.0
-    not_begun: frozenset[int] = frozenset({503})
-    may_pass: frozenset[int] = frozenset({502, 503, 504})
     sleep: Callable[[float], None] = time.sleep
     uniform: Callable[[float, float], float] = random.uniform
     now: Callable[[], float] = time.time
@@ -45,9 +45,9 @@ class RetryPolicy:
 
         ``repeatable`` is whether that holds for the request whatever became of it.
         """
-        if status == 429 or (status in self.not_begun and retry_after is not None):
+        if status == 429 or (status == _UNAVAILABLE and retry_after is not None):
             return True
-        return repeatable and status in self.may_pass
+        return repeatable and status in _MAY_PASS
 
     def wait(self, attempt: int, retry_after: str | None = None) -> float | None:
         """Return the pause after failed attempt number ``attempt`` (from 0); None when it is time to give up.
