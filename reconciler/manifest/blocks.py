@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from collections.abc import Mapping as MappingOf
+from collections.abc import Sequence as SequenceOf
 from typing import TypeAlias, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from reconciler.limits import folded, name_problem
 from reconciler.manifest.faults import Faults, expected_keys
 from reconciler.manifest.models import Block, ColumnBlock, ColumnError, ExpectBlock, MovedBlock, Nothing
 from reconciler.manifest.nodes import Mapping, Node, Place, Scalar, Sequence
@@ -20,6 +22,8 @@ from reconciler.manifest.variables import (
     is_from_outside,
     parse_template,
 )
+from reconciler.names import EVERYTHING, Identifier, Scope
+from reconciler.state import Capabilities
 
 __all__ = ["BlockReader", "entries_of"]
 
@@ -86,6 +90,28 @@ class BlockReader:
     def is_known(self, node: Node) -> bool:
         """Return whether what stands at ``node`` is known: its placeholders may be looked up and stand for a text."""
         return node.place not in self._unresolved
+
+    def scope(self, patterns: SequenceOf[str] | None, node: Node | None, what: str, able: Capabilities) -> Scope:
+        """Return the globs at ``node``, called ``what`` in errors; everything where they are not given or not known."""
+        items = node if isinstance(node, Sequence) else []
+        if patterns is None or node is None or not all(map(self.is_known, items)):
+            return EVERYTHING
+        for pattern in patterns:
+            if "" in pattern.split("/"):
+                self.faults.at(node.place, f"{what}: `{pattern}` has an empty name; expected such as analytics/**")
+        return Scope(tuple(folded(able, pattern) for pattern in patterns))
+
+    def path(self, text: str, place: Place, what: str, able: Capabilities) -> Identifier | None:
+        """Return the names that ``text`` joins by slashes; None, and a fault at ``place``, where one cannot be."""
+        names = text.split("/")
+        if "" in names:
+            expected = "expected names joined by a slash, such as features/users"
+            self.faults.at(place, f"{what}: `{text}`; {expected}")
+            return None
+        reasons = [(name, reason) for name in names if (reason := name_problem(able, name)) is not None]
+        for name, reason in reasons:
+            self.faults.at(place, f"{what}: `{name}` in `{text}`: {reason}")
+        return None if reasons else tuple(folded(able, name) for name in names)
 
     def children(self, node: Node, key: str, what: str) -> dict[str, Node]:
         """Return the blocks below ``key``, by name; a fault when there is something else."""

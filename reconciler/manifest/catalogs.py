@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from reconciler import locations, ownership
 from reconciler.hosts import hosts_in
 from reconciler.limits import folded, name_problem, property_problem, table_depth_problem
 from reconciler.manifest.blocks import BlockReader, entries_of
 from reconciler.manifest.columns import NamedSchemas, read_columns
-from reconciler.manifest.defaults import Defaults
+from reconciler.manifest.defaults import Defaults, Said
 from reconciler.manifest.models import NamespaceBlock, TableBlock
 from reconciler.manifest.nodes import Mapping, Node, Place, Scalar
 from reconciler.manifest.variables import is_from_outside
@@ -32,8 +31,6 @@ _BELOW_NAMESPACE = ("defaults", "tables", "namespaces")
 _NO_PROPERTIES: MappingOf[str, str] = {}
 _MEAN_THE_SAME = frozenset({"properties", "evolve", "extra_columns", "probe", "protect"})
 _MOST_ALIKE = 2**12
-
-_Said: TypeAlias = "tuple[tuple[str, str | _Said], ...]"
 
 
 @dataclass
@@ -59,7 +56,6 @@ class CatalogReader:
     has_mirror: bool = False
     mirror_defaults: dict[Identifier, DesiredTable] = field(default_factory=dict)
     _places: dict[tuple[str, Identifier], tuple[Place, str]] = field(default_factory=dict)
-    _alike: dict[_Said | None, DesiredTable] = field(default_factory=dict)
 
     def read(self, node: Node, defaults: Defaults) -> None:
         """Read everything below the catalog's block; ``defaults`` are what the manifest says for all catalogs."""
@@ -187,12 +183,11 @@ class CatalogReader:
 
     def _table(self, identifier: Identifier, node: Node, parent_absent: bool, defaults: Defaults) -> None:
         what = f"table {address(self.catalog, identifier)}"
-        node = defaults.table(self.blocks, node, what)
         if not self.scope.contains(identifier):
             self._outside(node, what)
         source = self.blocks.faults.source(node.key_place)
         said = None if parent_absent else _said_alone(node)
-        alike = self._alike.get(said)
+        alike = defaults.alike.get(said)
         if alike is not None:
             self.tables[identifier] = DesiredTable(
                 identifier,
@@ -205,6 +200,7 @@ class CatalogReader:
             )
             return
         faults = len(self.blocks.faults)
+        node = defaults.table(self.blocks, node, what)
         written = entries_of(node).get("schema")
         named = written if isinstance(written, Scalar) and not written.is_null else None
         block = self.blocks.read(TableBlock, node, what, () if named is None else ("schema",))
@@ -228,8 +224,9 @@ class CatalogReader:
             protect=block.protect,
             secret_keys=self._secret_keys(node, block.properties),
         )
-        if said is not None and len(self._alike) < _MOST_ALIKE and len(self.blocks.faults) == faults:
-            self._alike[said] = self.tables[identifier]
+        is_alike = said is not None and _said_alone(node) is not None and len(self.blocks.faults) == faults
+        if is_alike and len(defaults.alike) < _MOST_ALIKE:
+            defaults.alike[said] = self.tables[identifier]
 
     def _note_defaults(self, namespace: Identifier, node: Node, what: str, defaults: Defaults) -> None:
         """Keep what a table in ``namespace`` says that has no block."""
@@ -330,7 +327,7 @@ class CatalogReader:
         return None if problem is None else f"property `{key}` in {what} ({self.impl}): {problem}"
 
 
-def _said_alone(node: Node) -> _Said | None:
+def _said_alone(node: Node) -> Said | None:
     """Return what a table's block says where that means the same in every table, as a key to find it again by.
 
     Many tables say the same, and it is checked and kept once. None where it depends on the table, on its file or on the
@@ -340,7 +337,7 @@ def _said_alone(node: Node) -> _Said | None:
         return () if node.is_null else None
     if not isinstance(node, Mapping):
         return None
-    said: list[tuple[str, str | _Said]] = []
+    said: list[tuple[str, str | Said]] = []
     for key, value in node.items():
         if key not in _MEAN_THE_SAME:
             return None

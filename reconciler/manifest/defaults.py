@@ -15,12 +15,15 @@ from typing import TypeAlias
 from reconciler.manifest.blocks import BlockReader, entries_of
 from reconciler.manifest.models import Block, DefaultsBlock, NamespaceDefaults, TableDefaults
 from reconciler.manifest.nodes import Mapping, Node, Scalar
+from reconciler.state import DesiredTable
 
-__all__ = ["Defaults"]
+__all__ = ["Defaults", "Said"]
 
 _KINDS: MappingOf[str, type[Block]] = {"tables": TableDefaults, "namespaces": NamespaceDefaults}
 _PROPERTIES = "properties"
 
+Said: TypeAlias = "tuple[tuple[str, str | Said], ...]"
+"""What a table's block says."""
 Fault: TypeAlias = Callable[[str, str, str], str | None]
 
 
@@ -42,6 +45,8 @@ class Defaults:
 
     tables: _Said = field(default_factory=_Said)
     namespaces: _Said = field(default_factory=_Said)
+    alike: dict[Said | None, DesiredTable] = field(default_factory=dict, compare=False)
+    """Tables that took these defaults, by what their blocks say: blocks that say the same ask for the same."""
 
     def below(self, blocks: BlockReader, node: Node, what: str, fault: Fault) -> Defaults:
         """Return what holds below the block at ``node``, which is called ``what`` in errors.

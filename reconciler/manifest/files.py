@@ -30,10 +30,9 @@ _REPEATABLE = ("version", "name")
 class Content:
     """The merged content of all files. Not ``complete``: a file could not be read, so what is missing may be in it.
 
-    ``folder`` is that of the first path, ``folders`` those of all, links resolved.
+    ``folders`` are those of the paths, links resolved.
     """
 
-    folder: str
     folders: tuple[str, ...]
     root: Mapping
     complete: bool
@@ -44,7 +43,7 @@ def read_files(
     faults: Faults,
     policy: Policy,
 ) -> Content:
-    """Return the merged content of ``paths`` and all they include; the folder is that of the first path.
+    """Return the merged content of ``paths`` and all they include.
 
     A folder stands for the YAML files directly in it, ``-`` for standard input. A file that is reached twice is read
     once. Every fault goes to ``faults``; ``faults.files`` then lists the files in the order they were read. What is
@@ -54,7 +53,7 @@ def read_files(
     reading = _Reading(folders, faults, policy)
     for path in paths:
         reading.add(os.fspath(path))
-    return Content(folders[0], folders, reading.merged, reading.complete)
+    return Content(folders, reading.merged, reading.complete)
 
 
 def _folder_of(path: Path) -> str:

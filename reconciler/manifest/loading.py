@@ -25,10 +25,10 @@ from reconciler.manifest.manifest import Manifest, ManifestCatalog, service_prob
 from reconciler.manifest.mirrors import check_mirrors, read_mirror
 from reconciler.manifest.models import CatalogBlock, ManifestFile
 from reconciler.manifest.moves import read_moves
-from reconciler.manifest.nodes import Mapping, Node, Scalar, Sequence
+from reconciler.manifest.nodes import Mapping, Node, Scalar
 from reconciler.manifest.policy import OPEN, Policy
 from reconciler.manifest.variables import Resolver, TemplateError
-from reconciler.names import EVERYTHING, Scope, check_name
+from reconciler.names import check_name
 from reconciler.state import Capabilities, DesiredCatalog, Thresholds
 
 __all__ = ["collector_paused", "load"]
@@ -82,7 +82,7 @@ class _Loading:
         self._resolver = resolver
         self._content = content
         self._implementations = implementations
-        self._folder = content.folder
+        self._folder = content.folders[0]
         self._blocks = BlockReader(faults, resolver)
         self._schemas = NamedSchemas()
 
@@ -182,7 +182,7 @@ class _Loading:
             name,
             config.impl if config is not None else "this impl",
             capabilities,
-            self._scope(block, node, what, capabilities),
+            self._blocks.scope(block.scope if block else None, node.get("scope"), f"`scope` in {what}", capabilities),
             getattr(known, "root", None),
             schemas=self._schemas,
             has_mirror="mirror" in node,
@@ -245,18 +245,3 @@ class _Loading:
                     yield full, text
                 else:
                     self._faults.at(text.place, f"`{full}` in the config of {what} is not text; dots join nested names")
-
-    def _scope(self, block: CatalogBlock | None, node: Mapping, what: str, capabilities: Capabilities) -> Scope:
-        if block is None or block.scope is None:
-            return EVERYTHING
-        written = node["scope"]
-        if not all(map(self._blocks.is_known, written if isinstance(written, Sequence) else ())):
-            return EVERYTHING
-        patterns = []
-        for pattern in block.scope:
-            if "" in pattern.split("/"):
-                self._faults.at(
-                    written.place, f"scope `{pattern}` in {what} has an empty name; expected such as analytics/**"
-                )
-            patterns.append(pattern.lower() if capabilities.folds_case else pattern)
-        return Scope(tuple(patterns))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from reconciler.limits import folded, name_problem, table_depth_problem
 from reconciler.manifest.blocks import entries_of
 from reconciler.manifest.catalogs import CatalogReader
-from reconciler.manifest.faults import Faults
+from reconciler.manifest.faults import Faults, expected_keys
 from reconciler.manifest.models import MirrorBlock
 from reconciler.manifest.nodes import Node, Place, Sequence
-from reconciler.names import EVERYTHING, Identifier, Scope
+from reconciler.names import Identifier
 from reconciler.state import Capabilities, DesiredMirror
 
 __all__ = ["check_mirrors", "read_mirror"]
@@ -46,11 +45,12 @@ class _Reading:
         origin = self._origin()
         if origin is None:
             return None
-        followed = self.readers[origin].capabilities
+        blocks, followed = self.reader.blocks, self.readers[origin].capabilities
+        select = entries_of(self.written).get("select")
         return DesiredMirror(
             origin,
-            self.reader.blocks.faults.source(self.written.key_place),
-            self._select(followed),
+            blocks.faults.source(self.written.key_place),
+            blocks.scope(self.block.select, select, f"`select` in {self._what}", followed),
             self._into(),
             dict(self._names(followed)),
             self.reader.mirror_defaults,
@@ -60,30 +60,18 @@ class _Reading:
         """Return the catalog to follow, None where there is none of the name."""
         reader, name = self.reader, self.block.origin
         node = entries_of(self.written).get("from")
+        others = [other for other in self.readers if other != reader.catalog]
         if node is None or name is None:
-            known = ", ".join(f"`{other}`" for other in self.readers if other != reader.catalog)
+            known = ", ".join(f"`{other}`" for other in others)
             reader.fault(self.written.place, f"{self._what} has no `from`; expected the catalog to follow: {known}")
             return None
         if not reader.blocks.is_known(node):
             return None
         if name in self.readers:
             return name
-        nearest = get_close_matches(name, self.readers, n=1)
-        known = ", ".join(f"`{other}`" for other in self.readers if other != reader.catalog)
-        hint = f"did you mean `{nearest[0]}`?" if nearest else f"expected {known}"
+        hint = expected_keys(name, others)
         reader.fault(node.place, f"`from` in {self._what} is `{name}`, which is not a catalog of this manifest; {hint}")
         return None
-
-    def _select(self, followed: Capabilities) -> Scope:
-        node = entries_of(self.written).get("select")
-        items = node if isinstance(node, Sequence) else []
-        if self.block.select is None or node is None or not all(map(self.reader.blocks.is_known, items)):
-            return EVERYTHING
-        for pattern in self.block.select:
-            if "" in pattern.split("/"):
-                expected = "expected such as features/**"
-                self.reader.fault(node.place, f"`select` in {self._what}: `{pattern}` has an empty name; {expected}")
-        return Scope(tuple(pattern.lower() if followed.folds_case else pattern for pattern in self.block.select))
 
     def _into(self) -> Identifier:
         reader, able = self.reader, self.reader.capabilities
@@ -108,30 +96,20 @@ class _Reading:
         """Yield what has another name here, and that name."""
         reader, able = self.reader, self.reader.capabilities
         first: dict[Identifier, Place] = {}
+        what = f"`names` in {self._what}"
         for key, node in entries_of(entries_of(self.written).get("names")).items():
             value = self.block.names.get(key)
             if value is None or not reader.blocks.is_known(node):
                 continue
-            origin = self._path(key, followed, node.key_place)
-            to = self._path(value, able, node.place)
+            origin = reader.blocks.path(key, node.key_place, what, followed)
+            to = reader.blocks.path(value, node.place, what, able)
             if origin is None or to is None:
                 continue
             where = first.setdefault(to, node.place)
             if where != node.place:
                 said = reader.blocks.faults.shown(where)
-                reader.fault(node.place, f"`names` in {self._what}: `{value}` is a duplicate, first at {said}")
+                reader.fault(node.place, f"{what}: `{value}` is a duplicate, first at {said}")
             yield origin, to
-
-    def _path(self, text: str, able: Capabilities, place: Place) -> Identifier | None:
-        names = text.split("/")
-        if "" in names:
-            expected = "expected names joined by a slash, such as features/users"
-            self.reader.fault(place, f"`names` in {self._what}: `{text}`; {expected}")
-            return None
-        reasons = [(name, reason) for name in names if (reason := name_problem(able, name)) is not None]
-        for name, reason in reasons:
-            self.reader.fault(place, f"`names` in {self._what}: `{name}` in `{text}`: {reason}")
-        return None if reasons else tuple(folded(able, name) for name in names)
 
     @property
     def _what(self) -> str:

@@ -173,14 +173,9 @@ class ExpectBlock(Block):
 _Expect: TypeAlias = Annotated[ExpectBlock, BeforeValidator(_block)]
 
 
-class TableBlock(Block):
-    """A table. An empty block names it and leaves location and schema to what is there."""
+class TableDefaults(Block):
+    """Defaults for all tables below; tables that are absent take none."""
 
-    schema_: Annotated[Columns, _OrName()] | None = Field(default=None, alias="schema")
-    """The columns, or the name of a list of them in `schemas`. Where no dataset exists yet, an empty one with these
-    columns is written."""
-    location: Text | None = Field(default=None, examples=["s3://lake/features/users.lance", "./users.lance"])
-    """Where the dataset is. Left out: the catalog's default for a new table, the live one otherwise."""
     properties: Properties = Field(default={}, examples=[{"owner": "ml-platform", "tier": "gold"}])
     """Properties to keep on the table; those that are not named here are left alone. `{unset: true}` in the place of a
     value takes away what `defaults` say."""
@@ -196,30 +191,21 @@ class TableBlock(Block):
     """Whether the location must be opened before planning; false where the planner has no access to storage."""
     expect: _Expect = ExpectBlock()
     """What `lancens audit` expects of the data; it changes no plan."""
-    absent: Boolean = False
-    """True asks for the entry's removal from the catalog. The data stays."""
     protect: Boolean | None = None
     """True forbids every plan that would remove or replace the table, and stays in force after the block is gone;
     false lifts it."""
 
 
-class TableDefaults(Block):
-    """What every table below says that does not say it itself; tables that are absent say nothing."""
+class TableBlock(TableDefaults):
+    """A table. An empty block names it and leaves location and schema to what is there."""
 
-    properties: Properties = Field(default={}, examples=[{"owner": "ml-platform"}])
-    """Properties, merged key by key with those of the table."""
-    evolve: Annotated[Evolve, WithJsonSchema(or_placeholder({"enum": ["never", "additive"]}))] = Evolve.NEVER
-    """As in a table."""
-    extra_columns: Annotated[ExtraColumns, WithJsonSchema(or_placeholder({"enum": ["keep", "conflict"]}))] = (
-        ExtraColumns.KEEP
-    )
-    """As in a table."""
-    probe: Boolean = True
-    """As in a table."""
-    expect: _Expect = ExpectBlock()
-    """As in a table."""
-    protect: Boolean | None = None
-    """As in a table."""
+    schema_: Annotated[Columns, _OrName()] | None = Field(default=None, alias="schema")
+    """The columns, or the name of a list of them in `schemas`. Where no dataset exists yet, an empty one with these
+    columns is written."""
+    location: Text | None = Field(default=None, examples=["s3://lake/features/users.lance", "./users.lance"])
+    """Where the dataset is. Left out: the catalog's default for a new table, the live one otherwise."""
+    absent: Boolean = False
+    """True asks for the entry's removal from the catalog. The data stays."""
 
 
 class NamespaceDefaults(Block):

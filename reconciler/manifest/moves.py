@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from reconciler.limits import folded, name_problem, table_depth_problem
+from reconciler.limits import table_depth_problem
 from reconciler.manifest.blocks import entries_of
 from reconciler.manifest.catalogs import CatalogReader
 from reconciler.manifest.models import MovedBlock
@@ -46,23 +46,11 @@ def _ends(reader: CatalogReader, moved: list[MovedBlock], items: list[Node]) -> 
     for number, (block, item) in enumerate(zip(moved, items, strict=True)):
         entries = entries_of(item)
         origin_place, to_place = entries["from"].place, entries["to"].place
-        origin = _identifier(reader, "from", block.origin, origin_place)
-        to = _identifier(reader, "to", block.to, to_place)
+        where, able = f"in `moved` ({reader.impl})", reader.capabilities
+        origin = reader.blocks.path(block.origin, origin_place, f"`from` {where}", able)
+        to = reader.blocks.path(block.to, to_place, f"`to` {where}", able)
         if origin is not None and to is not None:
             yield number, _Ends(origin, to, origin_place, to_place, item.place)
-
-
-def _identifier(reader: CatalogReader, key: str, path: str, place: Place) -> Identifier | None:
-    names = path.split("/")
-    if "" in names:
-        reader.fault(place, f"`{key}` in `moved` is `{path}`, expected names joined by a slash, such as features/users")
-        return None
-    for name in names:
-        reason = name_problem(reader.capabilities, name)
-        if reason is not None:
-            reader.fault(place, f"`{key}` in `moved` is `{path}`: `{name}` ({reader.impl}): {reason}")
-            return None
-    return tuple(folded(reader.capabilities, name) for name in names)
 
 
 @dataclass

@@ -111,8 +111,8 @@ class _Composer:
         next_event, texts = self._loader.get_event, dict[str, str]()
         file = place_of(self._file, 0, 0)
         opened: list[tuple[Mapping | Sequence, str | None, Place]] = []  # the collections around, and their open keys
-        entries: dict[str, Node] | None = None  # of the innermost collection, when it is a mapping
-        items: list[Node] | None = None  # of the innermost collection, when it is a sequence
+        entries: Mapping | None = None  # the innermost collection, when it is a mapping
+        items: Sequence | None = None  # the innermost collection, when it is a sequence
         key: str | None = None  # the one that waits for its value
         key_place: Place = 0
         root: Node | None = None
@@ -123,47 +123,27 @@ class _Composer:
             if isinstance(event, yaml.ScalarEvent):
                 if event.anchor is not None or event.tag is not None:
                     self._refuse_features(event, place)
-                text, style = event.value, event.style
-                if style == '"' and UNPRINTABLE.search(text):
-                    self._stop(place, "an escaped control character; expected printable text")
-                if text in texts:
-                    text = texts[text]
-                elif len(texts) < _MOST_SHARED:
-                    texts[text] = text
+                text = texts.get(event.value) or self._new_text(event, place, texts)
                 if entries is not None and key is None:
-                    if text == "<<" and not style:
+                    if text == "<<" and not event.style:
                         self._stop(place, "a merge key `<<`; expected the keys themselves, or `include`")
                     key, key_place = text, place
                     continue
-                node = Scalar(place, place if key is None else key_place, text, not style and text in NULLS)
+                node = Scalar(place, place if key is None else key_place, text, not event.style and text in NULLS)
             elif isinstance(event, yaml.CollectionStartEvent):
-                if event.anchor is not None or event.tag is not None:
-                    self._refuse_features(event, place)
                 if entries is not None and key is None:
                     self._stop(place, "a list or block as a key; expected text")
-                if len(opened) == MAX_DEPTH:
-                    self._stop(place, f"nested more than {MAX_DEPTH} levels deep")
-                outer = place if key is None else key_place
-                if isinstance(event, yaml.MappingStartEvent):
-                    block = Mapping(place, outer)
-                    opened.append((block, key, key_place))
-                    entries, items = block, None
-                else:
-                    listed = Sequence(place, outer)
-                    opened.append((listed, key, key_place))
-                    entries, items = None, listed
+                around = self._collection(event, place, place if key is None else key_place, len(opened))
+                opened.append((around, key, key_place))
+                entries, items = (around, None) if isinstance(around, Mapping) else (None, around)
                 key = None
                 continue
             elif isinstance(event, yaml.CollectionEndEvent):
                 node, key, key_place = opened.pop()
-                around = opened[-1][0] if opened else None
-                entries = around if isinstance(around, Mapping) else None
-                items = around if isinstance(around, Sequence) else None
-            elif isinstance(event, yaml.AliasEvent):
-                self._stop(place, f"alias `*{event.anchor}`; aliases are not used in manifests, expected the value")
-            elif isinstance(event, yaml.DocumentStartEvent) and root is not None:
-                self._stop(place, "a second document; a manifest file holds one")
+                outer = opened[-1][0] if opened else None
+                entries, items = (outer, None) if isinstance(outer, Mapping) else (None, outer)
             else:
+                self._check_other(event, place, root)
                 continue
             # A complete node is put where it belongs; of two with one key the first is kept.
             if items is not None:
@@ -177,6 +157,30 @@ class _Composer:
                     self._faults.at(node.key_place, f"`{key}` is a duplicate, first at {shown}")
                 key = None
         return root
+
+    def _new_text(self, event: yaml.ScalarEvent, place: Place, texts: dict[str, str]) -> str:
+        """Return a text that is not in ``texts`` yet, and keep it there while there is room."""
+        text: str = event.value
+        if event.style == '"' and UNPRINTABLE.search(text):
+            self._stop(place, "an escaped control character; expected printable text")
+        if len(texts) < _MOST_SHARED:
+            texts[text] = text
+        return text
+
+    def _collection(
+        self, event: yaml.CollectionStartEvent, place: Place, key_place: Place, depth: int
+    ) -> Mapping | Sequence:
+        if event.anchor is not None or event.tag is not None:
+            self._refuse_features(event, place)
+        if depth == MAX_DEPTH:
+            self._stop(place, f"nested more than {MAX_DEPTH} levels deep")
+        return (Mapping if isinstance(event, yaml.MappingStartEvent) else Sequence)(place, key_place)
+
+    def _check_other(self, event: yaml.Event, place: Place, root: Node | None) -> None:
+        if isinstance(event, yaml.AliasEvent):
+            self._stop(place, f"alias `*{event.anchor}`; aliases are not used in manifests, expected the value")
+        if isinstance(event, yaml.DocumentStartEvent) and root is not None:
+            self._stop(place, "a second document; a manifest file holds one")
 
     def _refuse_features(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, place: Place) -> None:
         if event.anchor is not None:

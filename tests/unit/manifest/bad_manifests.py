@@ -198,7 +198,7 @@ BAD: list[tuple[str, str, list[str]]] = [
         "scope",
         manifest('scope: ["/a", b]\ntables: {c: {}}\nnamespaces: {b: {properties: {x: y}, tables: {t: {}}}, d: {}}'),
         [
-            f"{L}:7:12: scope `/a` in catalog lake has an empty name; expected such as analytics/**",
+            f"{L}:7:12: `scope` in catalog lake: `/a` has an empty name; expected such as analytics/**",
             f"{L}:8:14: table lake/c is outside of the catalog's scope: /a, b",
             f"{L}:9:51: table lake/b/t is outside of the catalog's scope: /a, b",
             f"{L}:9:60: namespace lake/d is outside of the catalog's scope: /a, b",

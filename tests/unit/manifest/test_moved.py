@@ -80,10 +80,10 @@ AT = "lancens.yaml:7:"
             f"{AT}53: `to` in `moved`: `new/a` is a duplicate, first at {AT}29",
         ),
         (lines("{from: new/a, to: new/a}"), f"{AT}31: `from` and `to` in `moved` are one name: `new/a`"),
-        (lines("{from: x//y, to: new/a}"), f"{AT}20: `from` in `moved` is `x//y`, expected names joined by a slash"),
+        (lines("{from: x//y, to: new/a}"), f"{AT}20: `from` in `moved` (memory): `x//y`; expected names joined"),
         (
             lines("{from: x$y/z, to: new/a}"),
-            f"{AT}20: `from` in `moved` is `x$y/z`: `x$y` (memory): a name cannot contain",
+            f"{AT}20: `from` in `moved` (memory): `x$y` in `x$y/z`: a name cannot",
         ),
         (
             lines("{from: x/y}"),
@@ -114,4 +114,4 @@ def test_names_are_compared_as_the_catalog_compares_them(write: Write) -> None:
     said = str(caught.value)
     assert "8:30: `from` and `to` in `moved` are one name: `db/users` (glue folds case)" in said
     assert "9:16: `from` in `moved`: `one` (glue) would be a table below 0 levels of namespaces" in said
-    assert "10:16: `from` in `moved` is `a-b/c`: `a-b` (glue): names consist of" in said
+    assert "10:16: `from` in `moved` (glue): `a-b` in `a-b/c`: names consist of" in said
