@@ -220,10 +220,6 @@ def test_an_unchanged_answer_nobody_asked_for_is_an_error(script: Script) -> Non
         script.client().reread("/t", Tagged(1, None), number, doing="read it")
 
 
-def listed(*items: object, link: str = "") -> tuple[int, dict[str, str], bytes]:
-    return 200, {"Content-Type": "application/json", "Link": link}, json.dumps(items).encode()
-
-
 def test_a_login_without_a_key_to_look_at_leaves_the_remedy_to_the_translator(script: Script) -> None:
     script.answers = [answer(401, {"said": "no"})]
     client = script.client(token_key=None, translate=lambda _: VendorError("look at `credential`"))
