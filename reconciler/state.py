@@ -13,6 +13,7 @@ from enum import Enum
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
+from reconciler.auto_cleanup import AutoCleanup
 from reconciler.names import EVERYTHING, Identifier, Scope
 
 __all__ = [
@@ -356,11 +357,12 @@ class StorageKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """The answer of one storage probe; ``schema`` is there when ``kind`` is DATASET, ``detail`` otherwise may be."""
+    """The answer of one storage probe: ``schema`` and ``cleanup`` are of a DATASET, ``detail`` is of the others."""
 
     kind: StorageKind
     schema: Schema | None = None
     detail: str = ""
+    cleanup: AutoCleanup | None = None
 
 
 @dataclass(frozen=True, slots=True)

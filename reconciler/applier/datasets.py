@@ -93,6 +93,7 @@ def evolve_dataset(
     Raises:
         StaleError: the dataset differs in more than the plan was to change.
         UnsupportedOperationError: it would have to be written to, and is ``managed`` (see :func:`ensure_dataset`).
+        InvalidTableStateError: a commit that is to be made would set off the dataset's auto clean-up.
     """
     found = storage.probe(location, options)
     if found.schema is None:
@@ -109,6 +110,7 @@ def evolve_dataset(
     )
     if difference:
         _expect_unmanaged(managed)
+        storage.expect_no_cleanup(location, found.cleanup, bool(difference.missing) + bool(difference.relaxed))
     if difference.missing:
         storage.add_columns(location, difference.missing, options)
     if difference.relaxed:

@@ -7,7 +7,8 @@ with the version of its columns, so that nothing else is taken for a history, no
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -26,7 +27,7 @@ __all__ = ["FORMAT_VERSION", "append", "fragments", "read", "rows", "schema", "w
 
 FORMAT_VERSION = 1
 _MARK = b"lancens.history"
-_TRIES = 10
+_TRIES = 30
 _RUNS_SHOWN = 200
 _ADDED_TOTALS = ("bytes_on_disk", "reclaimable")
 """What the first histories did not keep."""
@@ -45,11 +46,14 @@ def append(uri: str, document: AuditDocument, options: Mapping[str, str]) -> Non
     Raises:
         LancensError: the place holds something else, a history of a later lancens, or cannot be written.
     """
-    rows = _table([document.summary()])
+    run = document.summary()
+    rows = _table([run])
     with _errors(uri):
         for _ in range(_TRIES):
-            if _commit(rows, uri, options, _open(uri, options)):
+            dataset = _open(uri, options)
+            if dataset is not None and _has(dataset, run.run_id, uri, options):
                 return
+            _commit(rows, uri, options, dataset)
     raise _unusable(uri, f"others committed to it each of {_TRIES} times; append the run again")
 
 
@@ -61,12 +65,8 @@ def read(uri: str, options: Mapping[str, str]) -> list[RunSummary]:
     """
     from reconciler import storage
 
-    with _errors(uri):
-        dataset = _open(uri, options)
-        if dataset is None:
-            return []
-        with storage.translated(uri, options):
-            rows = dataset.to_table(columns=schema().names).to_pylist()
+    with _errors(uri), storage.translated(uri, options):
+        rows = storage.read_latest(partial(_open, uri, options), _rows_of)
     try:
         runs = [RunSummary.model_validate(row) for row in rows]
     except ValidationError as error:
@@ -180,25 +180,38 @@ def _is_cut_off(uri: str, options: Mapping[str, str]) -> bool:
         return _CUT_OFF.issuperset(storage.list_directory(uri, options))
 
 
-def _commit(rows: pa.Table, uri: str, options: Mapping[str, str], dataset: Any | None) -> bool:
-    """Write ``rows``, or return False when somebody else made the dataset or committed to it in the meantime.
+def _rows_of(dataset: Any | None) -> list[Row]:
+    rows: list[Row] = [] if dataset is None else dataset.to_table(columns=schema().names).to_pylist()
+    return rows
+
+
+def _has(dataset: Any, run_id: str, uri: str, options: Mapping[str, str]) -> bool:
+    """Return whether a run is in the history: its commit may be in no version that led to the latest."""
+    from reconciler import storage
+
+    with storage.translated(uri, options):
+        return bool(dataset.count_rows(filter="run_id = '" + run_id.replace("'", "''") + "'"))
+
+
+def _commit(rows: pa.Table, uri: str, options: Mapping[str, str], dataset: Any | None) -> None:
+    """Write ``rows``, unless somebody else makes the dataset or commits to it in the meantime.
 
     ``dataset`` is the history, None where there is none yet; one of the first gets the columns that it lacks.
     """
     import lance
 
     from reconciler import storage
-    from reconciler.errors import ConcurrentModificationError, TableAlreadyExistsError
+    from reconciler.errors import ConcurrentModificationError
 
-    try:
+    if dataset is None:
         with storage.translated(uri, options):
-            if dataset is not None and (lacking := _lacking(dataset.schema)):
-                dataset.add_columns(lacking)
-            mode = "create" if dataset is None else "append"
-            lance.write_dataset(rows, storage.pylance_uri(uri), mode=mode, storage_options=dict(options) or None)
-    except (ConcurrentModificationError, TableAlreadyExistsError):
-        return False
-    return True
+            storage.commit_first(uri, rows, options)
+        return
+    lacking = _lacking(dataset.schema)
+    with suppress(ConcurrentModificationError), storage.next_versions(uri, options, 2 if lacking else 1) as latest:
+        if lacking:
+            latest.add_columns(lacking)
+        lance.write_dataset(rows, latest, mode="append")
 
 
 def _lacking(schema: pa.Schema) -> pa.Schema | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
+from reconciler.auto_cleanup import AutoCleanup
 from reconciler.names import Identifier, address
 from reconciler.ownership import owner_of
 from reconciler.planner.facts import EntryColumns
@@ -50,7 +51,7 @@ class Stored:
     ``bytes`` counts the data files of the latest version; ``committed`` is when that was written, in UTC. All but
     ``kind`` are None where no dataset could be opened; ``detail`` then says why. ``reserved``: the place is marked as a
     declared table's, without data yet. ``unversioned``: files of data are there, and no version of a dataset. ``files``
-    is None where they were not listed.
+    is None where they were not listed, ``cleanup`` where the dataset does not clean itself up.
     """
 
     kind: StorageKind
@@ -66,6 +67,7 @@ class Stored:
     indices: tuple[Index, ...] | None = None
     unversioned: bool = False
     files: Files | None = None
+    cleanup: AutoCleanup | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,16 +201,17 @@ def _write_fragments(place: str, schema: pa.Schema, rows: Iterable[Row]) -> str:
 
 
 def _commit(place: str, schema: pa.Schema, version: int | None, parts: Sequence[str]) -> None:
-    import lance
     from lance.fragment import FragmentMetadata
 
-    from reconciler.errors import BackendError
+    from reconciler.errors import BackendError, ConcurrentModificationError
 
     fragments = [FragmentMetadata.from_json(json.dumps(one)) for part in parts for one in json.loads(part)]
-    whole = lance.LanceOperation.Overwrite(_marked(schema), fragments)
     try:
         with storage.translated(place, {}):
-            lance.LanceDataset.commit(storage.pylance_uri(place), whole, read_version=version)
+            there = None if version is None else storage.open_dataset(place, {})
+            is_next = there is None or there.version == version
+            if not (is_next and storage.commit_whole(place, there, _marked(schema), fragments, {})):
+                raise ConcurrentModificationError("somebody else wrote to it meanwhile; make the inventory again")
     except BackendError as error:
         raise LancensError(f"{locations.redact(place)} cannot be written: {error}") from None
 

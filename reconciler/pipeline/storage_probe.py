@@ -57,6 +57,7 @@ def _measured(dataset: Any, location: str, options: Mapping[str, str], depth: De
         fragments=int(summary["total_fragments"]),
         schema=from_arrow_schema(dataset.schema),
         committed=latest["timestamp"].astimezone(UTC),
+        cleanup=storage.cleanup_of(dataset),
         small_fragments=storage.small_fragments_of(dataset),
         indices=storage.indices_of(dataset),
         files=storage.files_of(dataset, location, options) if depth is Depth.FILES else None,

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, overload
 from pydantic import Field, SerializerFunctionWrapHandler, field_serializer
 
 from reconciler import locations
+from reconciler.auto_cleanup import AutoCleanup
 from reconciler.names import Identifier, address
 from reconciler.planner.views import Columns, Document, FieldChange, ObjectView, concealed_columns
 from reconciler.state import Origin, Schema, Source, StorageKind
@@ -206,6 +207,7 @@ class Blocked(Entry, _Shown):
         default=None, description="Where a dataset is that may be the table's data, and that no entry has."
     )
     detail: str = Field(default="", description="What storage answered, where it did not say what is there.")
+    cleanup: AutoCleanup | None = Field(default=None, description="When the dataset found there cleans itself up.")
     held_by: str = Field(default="", description="The table of another kind that has its name in the catalog.")
     kept_as: tuple[str, ...] | None = Field(
         default=None, description="The name that the service keeps it under, where that is another one."

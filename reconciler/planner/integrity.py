@@ -242,9 +242,9 @@ def _facts(
     So did the data of a table that the plan says nothing of. Which of two places was looked at, the entry tells.
     """
     kind = entry.storage or StorageKind.UNKNOWN if entry else StorageKind.DATASET
-    detail = ""
+    detail, cleanup = "", None
     if isinstance(entry, Blocked):
-        columns, detail = entry.columns or columns, entry.detail
+        columns, detail, cleanup = entry.columns or columns, entry.detail, entry.cleanup
     elif entry is not None and entry.action is Action.REGISTER_TABLE and entry.after is not None:
         columns = entry.after.columns
     schema = None
@@ -254,7 +254,7 @@ def _facts(
     shown = entry_columns(entry) if isinstance(entry, Change) else None
     if question.otherwise is not None and not _is_to_move(entry, question):
         place = Place(question.otherwise)
-    return TableFacts(place.location, Storage(kind, schema, detail), place.problem, shown)
+    return TableFacts(place.location, Storage(kind, schema, detail, cleanup), place.problem, shown)
 
 
 def _is_to_move(entry: Change | Blocked | None, question: StorageQuestion) -> bool:

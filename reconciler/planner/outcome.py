@@ -120,6 +120,7 @@ class Context:
             storage=storage.kind if storage else None,
             columns=storage.schema if storage else None,
             detail=storage.detail if storage else "",
+            cleanup=storage.cleanup if storage else None,
             kept_as=fault.kept_as,
             secret_keys=_secret_keys(desired, before),
         )

@@ -127,6 +127,11 @@ def existing_fault(
     without_data = desired.schema is not None and facts is not None and facts.storage.kind is StorageKind.NOTHING
     if served_as is not None and not moved and (without_data or difference.missing or difference.relaxed):
         return _written_by_service(served_as, difference)
+    cleanup = facts.storage.cleanup if facts else None
+    # Columns are added in one commit, and may be null after another.
+    due = cleanup.due_within(bool(difference.missing) + bool(difference.relaxed)) if cleanup else None
+    if facts and cleanup and due is not None:
+        return Fault(f"{_place(facts)}: {cleanup.reason(due)}", cleanup.remedy)
     return None
 
 

@@ -7,12 +7,13 @@ nullable columns, or lets columns be null.
 from __future__ import annotations
 
 from reconciler.locations import pylance_uri
+from reconciler.storage.commits import commit_first, commit_whole, expect_no_cleanup, is_latest, next_versions
 from reconciler.storage.contents import Contents, contents_of
 from reconciler.storage.files import list_directory, list_entries, local_path, place_of, real_places
 from reconciler.storage.inspection import Files, Index, files_of, indices_of, small_fragments_of
 from reconciler.storage.metadata import Metadata, Reference, describe, manifests, opened, require_version
-from reconciler.storage.probing import DEREGISTERED_MARKER, RESERVED_MARKER, examine, probe
-from reconciler.storage.pylance import SCHEMES, open_dataset, reason_of_clients_fault, translated
+from reconciler.storage.probing import DEREGISTERED_MARKER, RESERVED_MARKER, cleanup_of, examine, probe
+from reconciler.storage.pylance import SCHEMES, open_dataset, read_latest, reason_of_clients_fault, translated
 from reconciler.storage.searching import DEEPEST, Looked, as_plain_path, holds_data_files, look_into
 from reconciler.storage.writing import (
     MANAGED,
@@ -38,25 +39,32 @@ __all__ = [
     "Reference",
     "add_columns",
     "as_plain_path",
+    "cleanup_of",
+    "commit_first",
+    "commit_whole",
     "compute_columns",
     "contents_of",
     "create_empty",
     "describe",
     "examine",
+    "expect_no_cleanup",
     "files_of",
     "holds_data_files",
     "indices_of",
     "is_fresh",
+    "is_latest",
     "list_directory",
     "list_entries",
     "local_path",
     "look_into",
     "manifests",
+    "next_versions",
     "open_dataset",
     "opened",
     "place_of",
     "probe",
     "pylance_uri",
+    "read_latest",
     "real_places",
     "reason_of_clients_fault",
     "relax_columns",

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from reconciler import locations
+from reconciler.auto_cleanup import AutoCleanup
 from reconciler.state import Storage, StorageKind
 from reconciler.storage.files import content_of, list_directory, local_path
 from reconciler.storage.pylance import is_denied, is_storage_error, message_of, open_dataset
 
-__all__ = ["DEREGISTERED_MARKER", "RESERVED_MARKER", "examine", "probe"]
+__all__ = ["DEREGISTERED_MARKER", "RESERVED_MARKER", "cleanup_of", "examine", "probe"]
 
 ReadT = TypeVar("ReadT")
 
@@ -52,7 +53,15 @@ def probe(location: str, options: Mapping[str, str]) -> Storage:
     """
     from reconciler.arrow_types import from_arrow_schema
 
-    return examine(location, options, lambda dataset: Storage(StorageKind.DATASET, from_arrow_schema(dataset.schema)))
+    def read(dataset: Any) -> Storage:
+        return Storage(StorageKind.DATASET, from_arrow_schema(dataset.schema), cleanup=cleanup_of(dataset))
+
+    return examine(location, options, read)
+
+
+def cleanup_of(dataset: Any) -> AutoCleanup | None:
+    """Return how a ``lance.LanceDataset`` cleans itself up; None where it does not."""
+    return AutoCleanup.of(dataset.config(), int(dataset.version))
 
 
 def examine(location: str, options: Mapping[str, str], read: Callable[[Any], ReadT]) -> ReadT | Storage:

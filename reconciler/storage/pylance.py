@@ -6,10 +6,10 @@ Errors name the location without credentials and never hold the value of a stora
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from reconciler import locations
 from reconciler.errors import (
@@ -29,9 +29,12 @@ __all__ = [
     "is_storage_error",
     "message_of",
     "open_dataset",
+    "read_latest",
     "reason_of_clients_fault",
     "translated",
 ]
+
+ReadT = TypeVar("ReadT")
 
 SCHEMES = frozenset(
     {"abfss", "az", "cos", "file", "file+uring", "file-object-store", "goosefs", "gs", "hf", "memory", "oss"}
@@ -41,7 +44,7 @@ SCHEMES = frozenset(
 
 # A writer that commits and cleans up between the list of versions and the opening of the latest takes that away.
 _VERSION_GONE = re.compile(r"not found\b.*/_versions/\S+\.manifest", re.IGNORECASE)
-_TRIES = 5
+_TRIES = 10
 
 _CLIENTS_FAULT = "Invalid user input: "
 
@@ -71,7 +74,7 @@ _XML_ERROR = re.compile(r"<\?xml.*?<Code>(.*?)</Code>\s*<Message>(.*?)</Message>
 # How long a request took: what storage says is to be the same each time that it says the same.
 _DURATION = re.compile(r",? in \d[\d.]*(?:ns|[uµ]s|ms|s)\b")
 
-_RUST_PLACE = re.compile(r",?\s*\S*/rust/\S+\.rs:\d+:\d+")
+_RUST_PLACE = re.compile(r",?\s*(?:\bat\s+)?[^\s,]+\.rs:\d+(?::\d+)?")
 
 
 def open_dataset(location: str, options: Mapping[str, str]) -> Any:
@@ -89,6 +92,18 @@ def open_dataset(location: str, options: Mapping[str, str]) -> Any:
             if not _VERSION_GONE.search(str(error)):
                 raise
     return opened()
+
+
+def read_latest(opened: Callable[[], Any], read: Callable[[Any], ReadT]) -> ReadT:
+    """Return what ``read`` says of the dataset that ``opened`` gives; once more where a clean-up took its files."""
+    for _ in range(_TRIES - 1):
+        dataset = opened()
+        try:
+            return read(dataset)
+        except (OSError, ValueError):
+            if dataset is None or dataset.latest_version == dataset.version:
+                raise
+    return read(opened())
 
 
 @contextmanager

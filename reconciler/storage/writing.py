@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import wraps
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from reconciler import locations
 from reconciler.errors import (
@@ -14,6 +16,7 @@ from reconciler.errors import (
     TableSchemaValidationError,
 )
 from reconciler.state import Column, Schema, Storage, StorageKind
+from reconciler.storage.commits import commit_first, is_latest, next_versions
 from reconciler.storage.probing import probe
 from reconciler.storage.pylance import open_dataset, reason_of_clients_fault, translated
 
@@ -22,6 +25,11 @@ if TYPE_CHECKING:
 
 __all__ = ["MANAGED", "add_columns", "compute_columns", "create_empty", "is_fresh", "relax_columns", "write_stream"]
 
+
+GivenT = ParamSpec("GivenT")
+ReturnedT = TypeVar("ReturnedT")
+
+_TRIES = 5
 
 MANAGED = (
     "the service keeps the versions of its data itself (`managed_versioning`), so that nothing is written to storage "
@@ -78,8 +86,6 @@ def write_stream(location: str, ipc_stream: bytes, options: Mapping[str, str]) -
 
 
 def _write_new(location: str, table: pa.Table, options: Mapping[str, str]) -> int:
-    import lance
-
     with translated(location, options):
         found = probe(location, options)
         shown = locations.redact(location)
@@ -87,24 +93,30 @@ def _write_new(location: str, table: pa.Table, options: Mapping[str, str]) -> in
             raise TableAlreadyExistsError(f"{shown} already holds a Lance dataset")
         if found.kind is StorageKind.NOT_LANCE:
             raise InvalidTableStateError(f"{shown} is taken: {found.detail}")
-        uri, given = locations.pylance_uri(location), dict(options) or None
-        fragments = lance.fragment.write_fragments(table, uri, storage_options=given) if table.num_rows else []
-        operation = lance.LanceOperation.Overwrite(table.schema, fragments)
-        try:
-            # `write_dataset(mode="create")` looks whether a dataset is there and then overwrites what has come since:
-            # of two at once, the slower one hides the rows of the faster. This commits as the first version or not.
-            dataset = lance.LanceDataset.commit(uri, operation, read_version=0, max_retries=0, storage_options=given)
-        except OSError:
-            if probe(location, options).kind is not StorageKind.DATASET:
-                raise
-            raise TableAlreadyExistsError(f"{shown} holds a Lance dataset that somebody made just now") from None
-    return int(dataset.version)
+        if not commit_first(location, table, options) or not is_latest(location, 1, options):
+            raise TableAlreadyExistsError(f"{shown} holds a Lance dataset that somebody made just now")
+    return 1
 
 
-def add_columns(location: str, fields: Iterable[Column], options: Mapping[str, str]) -> None:
+def _repeated(write: Callable[GivenT, ReturnedT]) -> Callable[GivenT, ReturnedT]:
+    """Return ``write``, which looks at the dataset again and starts anew where somebody else has committed."""
+
+    @wraps(write)
+    def write_again(*given: GivenT.args, **named: GivenT.kwargs) -> ReturnedT:
+        for _ in range(_TRIES - 1):
+            with suppress(ConcurrentModificationError):
+                return write(*given, **named)
+        return write(*given, **named)
+
+    return write_again
+
+
+@_repeated
+def add_columns(location: str, fields: Sequence[Column], options: Mapping[str, str]) -> None:
     """Add nullable columns to a dataset without rewriting data; columns it already has as wanted are left alone.
 
     Raises:
+        ConcurrentModificationError: somebody else committed at each try.
         InvalidInputError: a field is not nullable, so that existing rows could not have it.
         TableSchemaValidationError: a column of this name is there with another type.
         InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: see :func:`describe`.
@@ -113,8 +125,7 @@ def add_columns(location: str, fields: Iterable[Column], options: Mapping[str, s
 
     from reconciler.arrow_types import from_arrow_schema, to_arrow_schema
 
-    with translated(location, options):
-        dataset = open_dataset(location, options)
+    with next_versions(location, options) as dataset:
         present = {field.name: field for field in from_arrow_schema(dataset.schema)}
         missing = []
         for field in fields:
@@ -132,17 +143,18 @@ def add_columns(location: str, fields: Iterable[Column], options: Mapping[str, s
             dataset.add_columns(pa.schema(list(to_arrow_schema(tuple(missing)))))
 
 
+@_repeated
 def compute_columns(location: str, expressions: Mapping[str, str], options: Mapping[str, str]) -> int:
     """Add columns whose values SQL ``expressions`` over the others give, and return the version that has them.
 
     No row is written anew: the values go into files of their own.
 
     Raises:
+        ConcurrentModificationError: somebody else committed at each try.
         InvalidInputError: a column is there already, or is no expression on the columns of the dataset.
         InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: see :func:`describe`.
     """
-    with translated(location, options):
-        dataset = open_dataset(location, options)
+    with next_versions(location, options) as dataset:
         there = {name.casefold() for name in dataset.schema.names}
         taken = [name for name in expressions if name.casefold() in there]
         if taken:
@@ -157,29 +169,20 @@ def compute_columns(location: str, expressions: Mapping[str, str], options: Mapp
         return int(dataset.version)
 
 
-def relax_columns(location: str, names: Iterable[str], options: Mapping[str, str]) -> None:
+@_repeated
+def relax_columns(location: str, names: Sequence[str], options: Mapping[str, str]) -> None:
     """Let columns of a dataset be null, without rewriting data; those that may be null already are left alone.
 
     Raises:
+        ConcurrentModificationError: somebody else committed at each try.
         TableSchemaValidationError: a column is not there.
-        ConcurrentModificationError: another writer has changed the dataset meanwhile.
         InvalidTableStateError, PermissionDeniedError, ServiceUnavailableError: see :func:`describe`.
     """
-    with translated(location, options):
-        dataset = open_dataset(location, options)
+    with next_versions(location, options) as dataset:
         nullable = {field.name: field.nullable for field in dataset.schema}
-        wanted = list(names)
-        gone = [name for name in wanted if name not in nullable]
+        gone = [name for name in names if name not in nullable]
         if gone:
             raise TableSchemaValidationError(f"{locations.redact(location)} has no column `{gone[0]}`")
-        required = [name for name in wanted if not nullable[name]]
+        required = [name for name in names if not nullable[name]]
         if required:
-            try:
-                dataset.alter_columns(*({"path": name, "nullable": True} for name in required))
-            except OSError:
-                # pylance 14 reports a conflict of `alter_columns`, unlike one of `add_columns`, without a type.
-                if open_dataset(location, options).version == dataset.version:
-                    raise
-                raise ConcurrentModificationError(
-                    f"{locations.redact(location)}: another writer has changed the dataset meanwhile"
-                ) from None
+            dataset.alter_columns(*({"path": name, "nullable": True} for name in required))

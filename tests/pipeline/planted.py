@@ -75,6 +75,7 @@ class Prototypes:
         lance.dataset(indexed).create_scalar_index("id", "BTREE")
         lance.write_dataset(pa.table({"id": ["one"]}), str(folder / "other"))
         self.sound = ("plain", "empty", "grown", "indexed")
+        lance.dataset(self._write("cleaning", 10)).update_config({"lance.auto_cleanup.interval": "1000"})
         crumbs = self._write("crumbs", 10)
         for _ in range(LIMITS["small_fragments"]):
             lance.write_dataset(_rows(1), crumbs, mode="append")
@@ -331,6 +332,9 @@ class Catalog:
     def wasteful(self) -> None:
         self._of_kind("reclaimable", "wasteful")
 
+    def cleaning(self) -> None:
+        self._of_kind("auto-cleanup", "cleaning")
+
     def vectors(self) -> None:
         self._of_kind("unindexed-vectors", "vectors")
 
@@ -461,6 +465,7 @@ DEFECTS: tuple[Callable[[Catalog], None], ...] = (
     Catalog.crumbs,
     Catalog.rewritten,
     Catalog.wasteful,
+    Catalog.cleaning,
     Catalog.vectors,
     Catalog.outdated,
     Catalog.unexpected_fragments,

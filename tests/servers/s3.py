@@ -25,10 +25,14 @@ _DENIED = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Er
 
 @dataclass
 class GuardedS3:
-    """``seen`` are the access key and the session token of each request, refused ones included."""
+    """``seen`` are the access key and the session token of each request, refused ones included.
+
+    ``before`` is called before each request is answered, until it returns False; not for those that it makes itself.
+    """
 
     endpoint: str
     seen: list[tuple[str, str]] = field(default_factory=list)
+    before: Callable[[], bool] | None = None
 
     @property
     def where(self) -> dict[str, str]:
@@ -54,11 +58,15 @@ class GuardedS3:
 def guarded_s3() -> Iterator[GuardedS3]:
     """Run the server, with :data:`BUCKET` in it, until the block ends."""
     inner: Any = DomainDispatcherApplication(create_backend_app)
-    seen: list[tuple[str, str]] = []
+    found = GuardedS3("")
+    seen = found.seen
 
     def guarded(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         signed = _CREDENTIAL.search(environ.get("HTTP_AUTHORIZATION", ""))
         seen.append((signed[1] if signed else "", environ.get("HTTP_X_AMZ_SECURITY_TOKEN", "")))
+        act, found.before = found.before, None
+        if act is not None and act():
+            found.before = act
         if seen[-1] != (KEY, TOKEN):
             environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
             start("403 Forbidden", [("Content-Type", "application/xml"), ("Content-Length", str(len(_DENIED)))])
@@ -69,7 +77,7 @@ def guarded_s3() -> Iterator[GuardedS3]:
     server = make_server("127.0.0.1", 0, guarded, threaded=True, request_handler=MotoRequestHandler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    found = GuardedS3(f"http://127.0.0.1:{server.server_port}", seen)
+    found.endpoint = f"http://127.0.0.1:{server.server_port}"
     try:
         _make_bucket(found.endpoint)
         yield found

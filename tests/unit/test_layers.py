@@ -11,6 +11,7 @@ from graphlib import TopologicalSorter
 from tests.size import PACKAGE, sources
 
 VOCABULARY = {
+    "auto_cleanup",
     "backend_config",
     "concurrency",
     "display",
@@ -63,6 +64,30 @@ def test_no_import_goes_up_a_layer() -> None:
     found = {(room(module), room(target)) for module, tree in modules() for target in imports(tree)}
     assert {one for pair in found for one in pair} <= layer.keys()
     assert [pair for pair in sorted(found) if layer[pair[1]] > layer[pair[0]]] == []
+
+
+def test_datasets_are_committed_to_in_one_place() -> None:
+    """pylance's own create overwrites what has come since it looked, and its commits may clean up old versions."""
+    found = {
+        (name, node.attr)
+        for name, tree in modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and room(name) != "conformance"
+        and node.attr in ("LanceDataset", "write_dataset", "merge_insert", "update_config", "delete_config_keys")
+    }
+    assert found == {("reconciler.storage.commits", "LanceDataset"), ("reconciler.pipeline.history", "write_dataset")}
+    modes = {
+        ast.unparse(keyword.value)
+        for name, tree in modules()
+        for node in ast.walk(tree)
+        if room(name) != "conformance"
+        and isinstance(node, ast.Call)
+        and ast.unparse(node.func).endswith("write_dataset")
+        for keyword in node.keywords
+        if keyword.arg == "mode"
+    }
+    assert modes == {"'append'"}
 
 
 def test_no_two_rooms_import_each_other() -> None:

@@ -64,19 +64,21 @@ class Manifest:
         Raises:
             BackendError: it is there and cannot be read.
         """
-        with storage.translated(self._location, self._options):
-            dataset = self._open()
+
+        def contents_of(dataset: Any) -> Contents:
             if dataset is None:
                 return Contents(self._places, _schema().empty_table())
-            key = _identity(dataset)
-            latest = self._latest
+            latest, key = self._latest, _identity(dataset)
             if latest is not None and latest[0] == key:
                 return latest[1]
-            contents = Contents(self._places, dataset.to_table(filter=row_filter), dataset, row_filter is None)
-        self._expect_columns(contents)
-        if contents.is_whole:
-            self._latest = (key, contents)
-        return contents
+            found = Contents(self._places, dataset.to_table(filter=row_filter), dataset, row_filter is None)
+            self._expect_columns(found)
+            if found.is_whole:
+                self._latest = (key, found)
+            return found
+
+        with storage.translated(self._location, self._options):
+            return storage.read_latest(self._open, contents_of)
 
     def _expect_columns(self, contents: Contents) -> None:
         missing = set(COLUMNS) - set(contents.rows.column_names)
@@ -172,36 +174,22 @@ class Manifest:
                 one.error = error
 
     def _commit(self, before: Contents, after: Contents) -> bool:
-        """Return whether ``after`` became the version right after ``before``."""
-        import lance
-        from lance.commit import CommitConflictError
+        """Return whether ``after`` became the version right after ``before``, and is in the latest one."""
         from lance.fragment import write_fragments
 
-        options = self._options or None
-        with storage.translated(self._location, self._options):
-            if before.dataset is None:
-                try:
-                    lance.write_dataset(
-                        after.rows, storage.pylance_uri(self._location), mode="create", storage_options=options
-                    )
-                except (OSError, ValueError):
-                    if storage.probe(self._location, self._options).kind is StorageKind.NOTHING:
-                        raise
-                    return False  # somebody else is making it, or has
-                return True
-            kept, loose = kept_and_loose(before, after)
-            written = write_fragments(loose, before.dataset, storage_options=options) if loose.num_rows else []
-            try:
-                lance.LanceDataset.commit(
-                    before.dataset,
-                    lance.LanceOperation.Overwrite(before.dataset.lance_schema, [*kept, *written]),
-                    read_version=before.dataset.version,
-                    max_retries=0,
-                    storage_options=options,
-                )
-            except CommitConflictError:
-                return False
-            return True
+        place, options, dataset = self._location, self._options, before.dataset
+        with storage.translated(place, options):
+            if dataset is None:
+                is_made = storage.commit_first(place, after.rows, options)
+            else:
+                kept, loose = kept_and_loose(before, after)
+                written = write_fragments(loose, dataset, storage_options=options or None) if loose.num_rows else []
+                is_made = storage.commit_whole(place, dataset, dataset.lance_schema, [*kept, *written], options)
+            version = 1 if dataset is None else dataset.version + 1
+            if not is_made or storage.is_latest(place, version, options):
+                return is_made
+        there, wanted, had = set(self.read()), set(after), set(before)
+        return wanted - had <= there and there.isdisjoint(had - wanted)
 
 
 def _pause(attempt: int) -> None:

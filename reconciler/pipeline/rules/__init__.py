@@ -32,6 +32,7 @@ from reconciler.pipeline.rules.stored import (
     UNVERSIONED_DATA,
 )
 from reconciler.pipeline.rules.upkeep import (
+    AUTO_CLEANUP,
     MANY_FRAGMENTS,
     MANY_VERSIONS,
     MISSING_INDEX,
@@ -71,6 +72,7 @@ RULES: Mapping[str, Rule] = {
         SMALL_FRAGMENTS,
         MANY_VERSIONS,
         RECLAIMABLE,
+        AUTO_CLEANUP,
         MISSING_INDEX,
         UNINDEXED_VECTORS,
         STALE_INDEX,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from reconciler.auto_cleanup import INTERVAL
 from reconciler.display import count
 from reconciler.pipeline.records import Severity, Stored, TableRecord
 from reconciler.pipeline.report import figures
 from reconciler.pipeline.rules.rule import Limits, Rule, Verdict
 
 __all__ = [
+    "AUTO_CLEANUP",
     "MANY_FRAGMENTS",
     "MANY_VERSIONS",
     "MISSING_INDEX",
@@ -23,6 +25,7 @@ __all__ = [
 _VECTOR = re.compile(r"fixed_size_list<(?:float|double|halffloat|bfloat)")
 _UNINDEXED_SHARE = 0.1
 _MIB = 1 << 20
+_SHOWN = 40
 _COMPACT = (
     "Put them together with `lance.dataset(…).optimize.compact_files()`, at best each time after the table is written"
 )
@@ -126,6 +129,34 @@ RECLAIMABLE = Rule(
     "indices and versions. A table with branches is left out, since their files are not told apart. Not known with "
     "`--depth quick`.",
     _reclaimable,
+)
+
+
+def _auto_cleanup(record: TableRecord, _: Limits) -> Iterator[Verdict]:
+    stored = _kept(record)
+    cleanup = stored.cleanup if stored is not None else None
+    if cleanup is None:
+        return
+    kept = [f"younger than {cleanup.older_than[:_SHOWN]}"] if cleanup.older_than is not None else []
+    kept += [f"the latest {cleanup.retain_versions[:_SHOWN]}"] if cleanup.retain_versions is not None else []
+    when = f"version {cleanup.next_due:,}, then every {cleanup.each:,}" if cleanup.each > 0 else "any version"
+    yield Verdict(
+        f"Lance deletes its old versions with the commit of {when}, whoever commits; it keeps "
+        f"{' and '.join(kept) or 'the latest'}, and tagged ones",
+        f"Nothing is to be done where that is wanted. Otherwise delete the key: `lance.dataset(…).delete_config_keys(["
+        f"'{INTERVAL}'])`. Tag the versions that have to stay.",
+        details={"version": f"{cleanup.version:,}", "interval": cleanup.interval[:_SHOWN]},
+    )
+
+
+AUTO_CLEANUP = Rule(
+    "auto-cleanup",
+    Severity.NOTE,
+    "The table deletes its old versions by itself",
+    "The configuration of the dataset has `lance.auto_cleanup.interval`, which LanceDB set on new tables for long: "
+    "each commit whose version it divides deletes old versions and what only they need. lancens never makes such a "
+    "commit; it blocks a table that needs one.",
+    _auto_cleanup,
 )
 
 

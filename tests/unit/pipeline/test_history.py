@@ -7,6 +7,7 @@ from datetime import timedelta
 from itertools import count
 from multiprocessing.synchronize import Barrier, Semaphore
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,6 +80,34 @@ def test_a_history_from_before_files_were_listed_goes_on(uri: Path) -> None:
         ("old", None, None),
         ("new", 9, 4),
     ]
+
+
+def test_the_first_run_of_somebody_else_that_comes_meanwhile_stays(uri: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import lance
+
+    genuine: Any = lance.fragment.write_fragments
+
+    def meanwhile(*given: object, **named: object) -> object:
+        monkeypatch.setattr(lance.fragment, "write_fragments", genuine)
+        history.append(str(uri), document("theirs"), {})
+        return genuine(*given, **named)
+
+    monkeypatch.setattr(lance.fragment, "write_fragments", meanwhile)
+    history.append(str(uri), document("ours", 1), {})
+    assert ids(uri) == ["theirs", "ours"]
+
+
+def test_a_history_that_would_clean_itself_up_is_left_alone(uri: Path) -> None:
+    import lance
+
+    history.append(str(uri), document("a"), {})
+    lance.dataset(str(uri)).update_config({"lance.auto_cleanup.interval": "3"})
+    with pytest.raises(LancensError, match=r"lance\.auto_cleanup\.interval"):
+        history.append(str(uri), document("b", 1), {})
+    assert [known["version"] for known in lance.dataset(str(uri)).versions()] == [1, 2]
+    lance.dataset(str(uri)).delete_config_keys(["lance.auto_cleanup.interval"])
+    history.append(str(uri), document("b", 1), {})
+    assert ids(uri) == ["a", "b"]
 
 
 def _append_at_once(uri: str, name: str, start: Barrier) -> None:

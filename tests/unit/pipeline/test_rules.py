@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.auto_cleanup import AutoCleanup
 from reconciler.ownership import CHOSEN_LOCATION, KEYS, MANAGED_BY, MIRROR, PROTECT, REQUESTED_LOCATION
 from reconciler.pipeline.records import EntryColumns, Severity, Stored, TableRecord
 from reconciler.pipeline.report.document import Finding
@@ -311,6 +312,22 @@ def test_nothing_is_expected_of_data_that_is_not_there() -> None:
     everything = Expectations(("embedding",), 0, 0, 1)
     record = replace(SOUND, stored=Stored(StorageKind.DENIED), expect=everything)
     assert [finding.rule for finding in found_in(record)] == ["unreadable"]
+
+
+@pytest.mark.parametrize(
+    ("cleanup", "when", "kept"),
+    [
+        (AutoCleanup("20", 3, "14d"), "version 20, then every 20,", "keeps younger than 14d, and"),
+        (AutoCleanup("2", 4, None, "3"), "version 6, then every 2,", "keeps the latest 3, and"),
+        (AutoCleanup("0", 3, "1d", "3"), "any version,", "younger than 1d and the latest 3,"),
+        (AutoCleanup("often", 3), "any version,", "keeps the latest, and"),
+    ],
+)
+def test_what_a_table_cleans_up_and_when_is_a_note(cleanup: AutoCleanup, when: str, kept: str) -> None:
+    finding = only(stored(cleanup=cleanup), "auto-cleanup")
+    assert finding.severity is Severity.NOTE
+    assert when in finding.reason
+    assert kept in finding.reason
 
 
 # ---- where tables are ------------------------------------------------------------------------------------------------

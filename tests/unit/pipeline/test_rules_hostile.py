@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.auto_cleanup import AutoCleanup
 from reconciler.ownership import KEYS, MANAGED_BY, PROTECT, REQUESTED_LOCATION, encode_keys
 from reconciler.pipeline.records import Severity, Stored, TableRecord
 from reconciler.pipeline.rules import RULES, Limits, check
@@ -67,6 +68,7 @@ _stored = st.builds(
     small_fragments=_numbers,
     indices=st.none() | st.lists(st.builds(Index, hostile_text, hostile_text, _texts, _numbers), max_size=2).map(tuple),
     unversioned=st.booleans(),
+    cleanup=st.none() | st.builds(AutoCleanup, hostile_text, st.integers(1, 2**63), hostile_text, hostile_text),
     files=st.none()
     | st.builds(
         Files,

@@ -1,0 +1,69 @@
+"""When Lance deletes old versions of a dataset by itself, and what to do about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["INTERVAL", "AutoCleanup"]
+
+INTERVAL = "lance.auto_cleanup.interval"
+"""The key of a dataset's configuration without which nothing is cleaned up."""
+
+_OLDER_THAN, _RETAIN = "lance.auto_cleanup.older_than", "lance.auto_cleanup.retain_versions"
+
+_NUMBER = re.compile(r"\+?[0-9]{1,20}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class AutoCleanup:
+    """The :data:`INTERVAL` of a dataset at ``version``: each commit whose version it divides cleans up.
+
+    Versions younger than ``older_than`` are kept, and the latest ``retain_versions``, where they are given.
+    """
+
+    interval: str
+    version: int
+    older_than: str | None = None
+    retain_versions: str | None = None
+
+    @classmethod
+    def of(cls, config: Mapping[str, str], version: int) -> AutoCleanup | None:
+        """Return what the configuration of a dataset says, None where it is not to clean up."""
+        if INTERVAL not in config:
+            return None
+        return cls(config[INTERVAL], version, config.get(_OLDER_THAN), config.get(_RETAIN))
+
+    @property
+    def each(self) -> int:
+        """The interval; 0 where any commit may clean up.
+
+        pylance 14 cleans up at every commit for 0, and at none for what is no number; a later one may read more.
+        """
+        return int(self.interval) if _NUMBER.fullmatch(self.interval) else 0
+
+    def due_within(self, commits: int) -> int | None:
+        """Return the first of the next ``commits`` versions whose commit may clean up, None where none does."""
+        return self.next_due if self.next_due <= self.version + commits else None
+
+    @property
+    def next_due(self) -> int:
+        """The first version after this one whose commit may clean up."""
+        each = self.each or 1
+        return (self.version // each + 1) * each
+
+    def reason(self, due: int) -> str:
+        """Return why nothing is committed that would make version ``due``."""
+        return (
+            f"the commit of version {due} may delete old versions of the dataset, whose "
+            f"`{INTERVAL}` is {self.interval[:40]!r}; lancens never sets that off"
+        )
+
+    @property
+    def remedy(self) -> str:
+        """What to do so that it can be committed."""
+        return (
+            f"delete the key (`lance.dataset(...).delete_config_keys(['{INTERVAL}'])`), make the change yourself with "
+            "pylance, which cleans up, or let another writer commit that version, and plan again"
+        )
