@@ -43,7 +43,7 @@ CHOSEN_LOCATION = "lancens.chosen-location"
 
 _CACHED = 2**12
 """How many lists of keys are remembered: the tables of a catalog have few different ones."""
-_RESERVED = frozenset({"table_type", "external", "gc.enabled"})
+_RESERVED = frozenset({"table_type", "external", "external.table.purge", "gc.enabled"})
 
 
 def is_reserved_key(key: str) -> bool:

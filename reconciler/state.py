@@ -190,8 +190,7 @@ class DesiredTable:
     leaves it to the data.
 
     The values of ``secret_keys`` in ``properties`` come from the environment or a file. ``mirrors`` is what a table
-    without a block follows; ``refused`` says why it cannot. ``carried``: it has no block, and goes where its namespace
-    goes; whatever nothing asks to change stays.
+    without a block follows; ``refused`` says why it cannot.
     """
 
     id: Identifier
@@ -207,7 +206,6 @@ class DesiredTable:
     secret_keys: frozenset[str] = frozenset()
     mirrors: Origin | None = None
     refused: Fault | None = None
-    carried: bool = False
     expect: Expectations = NOTHING_EXPECTED
 
     def __reduce__(self) -> tuple[type[DesiredTable], tuple[Any, ...]]:
@@ -412,22 +410,32 @@ class NameRule:
 class Safeguard:
     """The property of a table's entry that keeps a catalog, and the engines that work through it, from deleting data.
 
-    ``danger`` says what can happen to a table without it, as a clause with no full stop.
+    ``danger`` says what can happen to a table without it, as a clause with no full stop. ``hazard`` is a property that
+    brings the same danger where it is ``true``; an entry without it is safe.
     """
 
     key: str
     value: str
     danger: str
+    hazard: str | None = None
 
-    def holds(self, properties: Mapping[str, str]) -> bool:
-        """Return whether an entry with ``properties`` has it, in any case of letters."""
-        return properties.get(self.key, "").lower() == self.value.lower()
+    def missing(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """Return what to set on an entry with ``properties`` to make it safe; letters count in any case."""
+        missing = {}
+        if properties.get(self.key, "").lower() != self.value.lower():
+            missing[self.key] = self.value
+        if self.hazard is not None and properties.get(self.hazard, "").lower() == "true":
+            missing[self.hazard] = "false"
+        return missing
+
+    def applied_to(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """Return what an entry with ``properties`` says once it is safe; a hazard that is not set stays so."""
+        return {self.key: self.value} | ({self.hazard: "false"} if self.hazard and self.hazard in properties else {})
 
     def state(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return what ``properties`` say of it, in one form where it holds; nothing where it is not set."""
-        if self.holds(properties):
-            return {self.key: self.value}
-        return {self.key: properties[self.key]} if self.key in properties else {}
+        """Return what ``properties`` say of it, in one form where it is safe; nothing where it is not set."""
+        missing, safe = self.missing(properties), self.applied_to(properties)
+        return {key: properties[key] if key in missing else safe[key] for key in safe if key in properties}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

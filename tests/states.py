@@ -43,7 +43,7 @@ properties = st.dictionaries(st.sampled_from(["tier", "team"]), st.sampled_from(
 owners = st.sampled_from([None, OWNER, OTHER])
 places = st.sampled_from([f"shared-memory://shelf/{number}" for number in range(4)])
 protections = st.sampled_from([None, None, None, True, False])
-SAFEGUARD = Safeguard("gc.enabled", "false", "a clean-up would delete the data")
+SAFEGUARD = Safeguard("gc.enabled", "false", "a clean-up would delete the data", hazard="purge")
 safeguards = st.sampled_from([None, SAFEGUARD])
 option_sets = st.builds(PlanOptions, adopt=st.booleans(), take_over=st.booleans())
 
@@ -105,6 +105,7 @@ def catalogs(draw: st.DrawFn) -> Snapshot:
     def noted() -> dict[str, str]:
         asked, chosen, said = draw(st.none() | places), draw(st.none() | places), draw(st.sampled_from([None, "false"]))
         found = {ownership.REQUESTED_LOCATION: asked, ownership.CHOSEN_LOCATION: chosen, SAFEGUARD.key: said}
+        found["purge"] = draw(st.sampled_from([None, None, "TRUE", "false"]))
         return {key: value for key, value in found.items() if value is not None} if draw(st.booleans()) else {}
 
     return Snapshot(

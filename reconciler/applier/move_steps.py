@@ -85,11 +85,16 @@ class Move:
         return live
 
     def _renamed(self, origin: LiveTable) -> LiveTable:
-        """Rename in place. An entry of others is marked first: cut off after the rename, it would never be."""
-        able, owner = self.backend.capabilities, self._owner
+        """Rename in place. Mark and safeguards come first: cut off after the rename, no plan might write them."""
+        able, before, after = self.backend.capabilities, self.change.before, self.change.after
+        first: dict[str, str] = {}
+        if before is not None and after is not None:
+            first = dict(after.safeguards.items() - before.safeguards.items())
+        if self._owner is not None and owner_of(origin.properties) != self._owner and able.table_markers:
+            first[MANAGED_BY] = self._owner
         try:
-            if owner is not None and owner_of(origin.properties) != owner and able.alter_table and able.table_markers:
-                self._from.alter_table(self.origin_id, PropertyChanges({MANAGED_BY: owner}))
+            if first and able.alter_table:
+                self._from.alter_table(self.origin_id, PropertyChanges(first))
             return self._from.rename_table(self.origin_id, self.identifier)
         except TableNotFoundError:
             raise StaleError(

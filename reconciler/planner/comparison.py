@@ -13,7 +13,7 @@ from reconciler.planner.live_tables import LiveTables
 from reconciler.planner.moves import NO_MOVES, Moves, Pair, moves_of, pairs
 from reconciler.planner.moving import diff_moved
 from reconciler.planner.outcome import Context, Outcome, Remark, Tally
-from reconciler.planner.remarks import UNSAFE
+from reconciler.planner.remarks import HAZARDOUS, UNSAFE
 from reconciler.planner.tables import diff_table, remarks_on
 from reconciler.state import DesiredMove, Prune
 
@@ -103,9 +103,10 @@ class Comparison:
             outcome = diff_table(self.context, pair.desired, pair.live, facts, pair.held)
         else:
             outcome = diff_moved(self.context, pair, facts)
-        for live in there:
-            if not isinstance(outcome, Change) and not self.context.is_safe(live.properties):
-                outcomes.add(Remark(UNSAFE, live.id))
+        safeguard = self.context.capabilities.safeguard
+        for live in there if safeguard is not None and not isinstance(outcome, Change) else ():
+            for key in safeguard.missing(live.properties):
+                outcomes.add(Remark(UNSAFE if key == safeguard.key else HAZARDOUS, live.id))
         outcomes.add(outcome)
         for remark in remarks_on(self.context, pair.desired, pair.live, facts, outcome):
             outcomes.add(remark)

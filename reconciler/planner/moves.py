@@ -67,7 +67,7 @@ class Moves:
         if line is None or line.is_table or target is None or target in self.listed or target[:-1] not in self.homes:
             return None
         properties = {key: table.properties[key] for key in recorded_keys(table.properties) if key in table.properties}
-        return DesiredTable(target, line.source, properties, carried=True)
+        return DesiredTable(target, line.source, properties)
 
     def concerns(self, table: Identifier) -> bool:
         """Return whether a table may have another name now, or have had one."""

@@ -25,7 +25,10 @@ def notes_on(source: CatalogInput, remarks: Mapping[tuple[str, Identifier], Tall
     for message in source.live.notes:
         yield Note(catalog=catalog, message=message)
     safeguard = source.capabilities.safeguard
-    guarded = {"safeguard": f"{safeguard.key}={safeguard.value}", "danger": safeguard.danger} if safeguard else {}
+    guarded = {}
+    if safeguard is not None:
+        guarded = {"safeguard": f"{safeguard.key}={safeguard.value}", "danger": safeguard.danger}
+        guarded["hazard"] = f"{safeguard.hazard}=true"
     for topic, where, tally in _counted(catalog, remarks):
         one, several = SENTENCES[topic]
         about = {

@@ -145,13 +145,12 @@ class Context:
     def is_safe(self, properties: Mapping[str, str]) -> bool:
         """Return whether a table's entry has the property that keeps its data from being deleted."""
         safeguard = self.capabilities.safeguard
-        return safeguard is None or safeguard.holds(properties)
+        return safeguard is None or not safeguard.missing(properties)
 
-    @property
-    def safeguards(self) -> dict[str, str]:
-        """That property as every table's entry is to have it, where the catalog needs one."""
+    def safeguards(self, before: Mapping[str, str]) -> dict[str, str]:
+        """Return what an entry is to say to be safe that says ``before`` (``ObjectView.safeguards``)."""
         safeguard = self.capabilities.safeguard
-        return {} if safeguard is None else {safeguard.key: safeguard.value}
+        return {} if safeguard is None else safeguard.applied_to(before)
 
     def marks(self, desired: DesiredNamespace | DesiredTable, live: Mapping[str, str], kept: bool) -> ObjectView:
         """Return the marks and managed properties that ``desired`` asks for; ``kept``: can the catalog keep marks?

@@ -8,6 +8,7 @@ __all__ = [
     "ADOPTABLE",
     "CANNOT_FOLLOW",
     "EXTRA_COLUMNS",
+    "HAZARDOUS",
     "HIDDEN",
     "MIRRORED_BEFORE",
     "SENTENCES",
@@ -20,6 +21,7 @@ __all__ = [
 UNMANAGED = "unmanaged"
 ADOPTABLE = "adoptable"
 UNSAFE = "unsafe"
+HAZARDOUS = "hazardous"
 EXTRA_COLUMNS = "extra-columns"
 STALE_COLUMNS = "stale-columns"
 CANNOT_FOLLOW = "cannot-follow"
@@ -31,7 +33,7 @@ STAYS_PROTECTED = "stays-protected"
 STAYS_MARKED = "stays-marked"
 
 # For one object and for several; {where}, {count}, {name} and {detail} of the first one, {owner}, {catalog},
-# {safeguard} and {danger} are filled in.
+# {safeguard}, {hazard} and {danger} are filled in.
 SENTENCES = {
     UNMANAGED: (
         "1 table in {where} is not managed by {owner}; `lancens import --catalog {catalog}` shows it.",
@@ -47,6 +49,10 @@ SENTENCES = {
     UNSAFE: (
         "1 table in {where} lacks `{safeguard}`, and this plan does not set it: {danger}.",
         "{count} tables in {where} lack `{safeguard}`, and this plan does not set it: {danger}.",
+    ),
+    HAZARDOUS: (
+        "1 table in {where} has `{hazard}`, and this plan does not change it: {danger}.",
+        "{count} tables in {where} have `{hazard}`, and this plan does not change it: {danger}.",
     ),
     EXTRA_COLUMNS: (
         "{where}/{name} has columns that its block does not name, and keeps them: {detail}.",

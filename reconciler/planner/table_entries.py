@@ -26,8 +26,7 @@ def entry_after(
             "location": desired.location if moved else live.location,
             "requested_location": requested,
             "chosen_location": chosen,
-            # Cut off after its move, a table without a block is one that no plan changes.
-            "safeguards": context.safeguards if renewed and not desired.carried else before.safeguards,
+            "safeguards": context.safeguards(before.safeguards) if renewed else before.safeguards,
         }
     )
 

@@ -130,7 +130,7 @@ def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> O
     if fault:
         return context.blocked(fault, desired, None, facts)
     after = context.marks(desired, {}, context.capabilities.table_markers).model_copy(
-        update={"location": facts.location, "safeguards": context.safeguards}
+        update={"location": facts.location, "safeguards": context.safeguards({})}
     )
     storage = facts.storage
     if storage.kind is StorageKind.DATASET:

@@ -34,6 +34,7 @@ def test_reserved_keys_are_never_recorded_as_ours() -> None:
         ("EXTERNAL", True),
         ("gc.enabled", True),
         ("GC.Enabled", True),
+        ("external.table.purge", True),
         ("lancens.anything", True),
         ("tier", False),
         ("lancens", False),

@@ -74,8 +74,10 @@ EXTERNAL_TABLE: Final = "EXTERNAL_TABLE"
 _INPUT_FORMAT: Final = "org.apache.hadoop.mapred.FileInputFormat"
 _OUTPUT_FORMAT: Final = "org.apache.hadoop.mapred.FileOutputFormat"
 """Formats that no engine can read or write."""
-SAFEGUARD: Final = Safeguard("EXTERNAL", "TRUE", "`DROP TABLE` in Hive or Spark would delete the data")
-"""Servers make a managed table of one without this parameter, in upper case, whatever type it is said to be of."""
+SAFEGUARD: Final = Safeguard(
+    "EXTERNAL", "TRUE", "`DROP TABLE` in Hive or Spark would delete the data", hazard="external.table.purge"
+)
+"""Servers make a managed table of one without `EXTERNAL`, in upper case, whatever type it is said to be of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,4 +348,4 @@ def set_table_parameters(table: Table, properties: Mapping[str, str]) -> None:
     said = properties.get(_TABLE_TYPE, _LANCE)
     table.tableType = EXTERNAL_TABLE
     mark = said if said.lower() == _LANCE else _LANCE
-    table.parameters = {**properties, _TABLE_TYPE: mark, SAFEGUARD.key: SAFEGUARD.value}
+    table.parameters = {**properties, _TABLE_TYPE: mark, **SAFEGUARD.applied_to(properties)}

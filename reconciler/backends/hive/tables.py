@@ -282,7 +282,7 @@ class Tables:
             ConcurrentModificationError: somebody has changed it meanwhile, where the server tells.
         """
         table = self.find(database, name)
-        if not SAFEGUARD.holds(table.parameters) or table.tableType != EXTERNAL_TABLE:
+        if SAFEGUARD.missing(table.parameters) or table.tableType != EXTERNAL_TABLE:
             table = self.alter(database, name, PropertyChanges(), None)
         with suppress(TableNotFoundError):
             self.fetch(to, new_name)

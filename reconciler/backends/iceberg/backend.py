@@ -377,11 +377,11 @@ def _live(identifier: Identifier, entry: TableEntry) -> LiveTable:
 
 def _pending(entry: TableEntry, changes: PropertyChanges, location: str | None) -> tuple[PropertyChanges, str | None]:
     """Return what of a change is not so yet."""
-    fixed, safe = {TABLE_TYPE, SAFEGUARD.key}, SAFEGUARD.holds(entry.properties)
+    fixed = {TABLE_TYPE, SAFEGUARD.key}
     merge = replace(
         changes,
         set={k: v for k, v in changes.set.items() if k not in fixed and entry.properties.get(k) != v}
-        | ({} if safe else {SAFEGUARD.key: SAFEGUARD.value}),
+        | SAFEGUARD.missing(entry.properties),
         remove=frozenset(key for key in changes.remove if key not in fixed and key in entry.properties),
     )
     return merge, None if location == entry.location else location

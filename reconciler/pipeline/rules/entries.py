@@ -16,12 +16,14 @@ __all__ = ["MISSING", "STALE_COLUMNS", "STILL_THERE", "UNMANAGED", "WRONG_TABLE_
 
 def _wrong_table_type(record: TableRecord, _: Limits) -> Iterator[Verdict]:
     guard = record.safeguard
-    if record.live is not None and guard is not None and not guard.holds(record.properties):
+    missing = guard.missing(record.properties) if record.live is not None and guard is not None else {}
+    if missing and guard is not None:
+        lacking = ", ".join(f"`{key}={value}`" for key, value in missing.items())
+        set_them = ", ".join(f"'{key}'='{value}'" for key, value in missing.items())
         yield Verdict(
-            f"the entry lacks `{guard.key}={guard.value}`: {guard.danger}",
+            f"the entry lacks {lacking}: {guard.danger}",
             "`lancens apply` sets it where the manifest manages the table. Otherwise an engine does, with "
-            f"`ALTER TABLE … SET TBLPROPERTIES ('{guard.key}'='{guard.value}')`; until then nobody should drop the "
-            "table or clean up.",
+            f"`ALTER TABLE … SET TBLPROPERTIES ({set_them})`; until then nobody should drop the table or clean up.",
         )
         return
     if record.foreign is None:
@@ -51,9 +53,10 @@ WRONG_TABLE_TYPE = Rule(
     "wrong-table-type",
     Severity.ERROR,
     "The catalog has the table as something else than an external Lance table",
-    "Marked as a Lance table but managed, or without the property that keeps the catalog's own clean-up away from its "
-    "files (`gc.enabled=false` in an Iceberg catalog): dropping it, or cleaning up, deletes the data. Not marked as a "
-    "Lance table at all: engines read its files as another format, and no Lance tool finds it.",
+    "Marked as a Lance table but managed, without the property that keeps the catalog's own clean-up away from its "
+    "files (`gc.enabled=false` in an Iceberg catalog), or with one that lets a drop delete them "
+    "(`external.table.purge=true` in Hive): dropping it, or cleaning up, deletes the data. Not marked as a Lance table "
+    "at all: engines read its files as another format, and no Lance tool finds it.",
     _wrong_table_type,
 )
 

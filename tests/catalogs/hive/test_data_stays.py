@@ -19,7 +19,7 @@ from reconciler.backends.hive.backend import HiveBackend
 from reconciler.backends.hive.catalogs import Catalogs
 from reconciler.backends.hive.databases import Databases
 from reconciler.backends.hive.entries import DatabaseName
-from reconciler.backends.hive.gen.ttypes import AlterCatalogRequest, Catalog, CreateCatalogRequest
+from reconciler.backends.hive.gen.ttypes import AlterCatalogRequest, Catalog, CreateCatalogRequest, EnvironmentContext
 from reconciler.backends.hive.hive3 import Hive3Backend
 from reconciler.errors import (
     ConcurrentModificationError,
@@ -95,6 +95,20 @@ def test_a_managed_table_of_a_peer_is_read(
     assert "EXTERNAL" not in backend.scan().tables[table].properties
 
 
+def _manifest_of(
+    server: Metastore, config: Mapping[str, str], database: Identifier, folder: Path, *tables: str
+) -> reconciler.Manifest:
+    """Return the manifest `store` with ``tables`` in a database."""
+    blocks: Mapping[str, object] = {"tables": {name: {} for name in tables}}
+    for name in reversed(database):
+        blocks = {"namespaces": {name: blocks}}
+    scope = ["/".join(database), f"{'/'.join(database)}/**"]
+    catalog = {"impl": server.impl, "config": dict(config), "scope": scope, **blocks}
+    path = folder / "lancens.yaml"
+    path.write_text(json.dumps({"version": 1, "name": "store", "catalogs": {"lake": catalog}}), "utf-8")
+    return reconciler.load(path)
+
+
 def test_a_managed_table_that_is_owned_is_made_external_and_any_other_is_noted(
     server: Metastore, config: Mapping[str, str], database: Identifier, lake: str, tmp_path: Path
 ) -> None:
@@ -102,14 +116,7 @@ def test_a_managed_table_that_is_owned_is_made_external_and_any_other_is_noted(
     for name, properties in (("ours", marks), ("equal", {}), ("unnamed", {})):
         _put_managed(server, (*database, name), Path(lake, f"{name}.lance"), properties)
     before = digests(Path(lake))
-    blocks: Mapping[str, object] = {"tables": {"ours": {}, "equal": {}}}
-    for name in reversed(database):
-        blocks = {"namespaces": {name: blocks}}
-    scope = ["/".join(database), f"{'/'.join(database)}/**"]
-    catalog = {"impl": server.impl, "config": dict(config), "scope": scope, **blocks}
-    path = tmp_path / "lancens.yaml"
-    path.write_text(json.dumps({"version": 1, "name": "store", "catalogs": {"lake": catalog}}), "utf-8")
-    manifest = reconciler.load(path)
+    manifest = _manifest_of(server, config, database, tmp_path, "ours", "equal")
 
     plan = reconciler.plan(manifest)
     [change] = plan.changes
@@ -128,6 +135,60 @@ def test_a_managed_table_that_is_owned_is_made_external_and_any_other_is_noted(
     with raw(server.uri) as client:  # what an engine's DROP TABLE sends
         client.drop_table(database_name(database).wire, "ours", True)
     assert digests(Path(lake)) == before
+
+
+def test_a_table_that_a_drop_would_purge_is_mended_where_it_is_owned_and_noted_elsewhere(
+    server: Metastore, backend: HiveBackend, config: Mapping[str, str], database: Identifier, lake: str, tmp_path: Path
+) -> None:
+    places = {name: Path(lake, f"{name}.lance") for name in ("ours", "theirs")}
+    for name, owner in (("ours", "store/lake"), ("theirs", "other/lake")):
+        write_dataset(places[name])
+        marks = {"lancens.managed-by": owner, "lancens.keys": "[]"}
+        backend.insert_table((*database, name), str(places[name]), marks)
+        _set_purge(server, (*database, name))
+    before = {name: digests(place) for name, place in places.items()}
+    manifest = _manifest_of(server, config, database, tmp_path, "ours")
+
+    plan = reconciler.plan(manifest)
+    [change] = plan.changes
+    assert (change.identifier, change.action.value) == ((*database, "ours"), "update-table")
+    assert [(field.path, field.before, field.after) for field in change.fields] == [
+        ("safeguards.external.table.purge", "True", "false")
+    ]
+    [note] = [note.message for note in plan.notes if "external.table.purge" in note.message]
+    assert note.startswith("1 table in ")
+
+    assert reconciler.apply(plan, manifest, journal=tmp_path).ok
+    assert reconciler.plan(manifest).is_empty
+    with raw(server.uri) as client:  # what an engine's DROP TABLE sends
+        for name in places:
+            client.drop_table(database_name(database).wire, name, True)
+    assert digests(places["ours"]) == before["ours"]
+    assert places["theirs"].exists() is (server.version != "4.1")  # what "ours" would have lost as well
+
+
+def _set_purge(server: Metastore, table: Identifier) -> None:
+    """Let Hive 4 delete a table's data when it is dropped, as a client of its own does."""
+    struct = fetch(server.uri, table)
+    struct.parameters["external.table.purge"] = "True"
+    with raw(server.uri) as client:
+        client.alter_table_with_environment_context(
+            database_name(table[:-1]).wire, table[-1], struct, EnvironmentContext()
+        )
+
+
+def test_no_write_leaves_a_table_that_a_drop_would_purge(
+    server: Metastore, backend: HiveBackend, database: Identifier
+) -> None:
+    table, renamed = (*database, "events"), (*database, "later")
+    backend.insert_table(table, backend.default_location(table) or "", {"external.table.purge": "TRUE"})
+    assert fetch(server.uri, table).parameters["external.table.purge"] == "false"
+    _set_purge(server, table)
+    backend.alter_table(table, PropertyChanges({"a": "b"}))
+    assert fetch(server.uri, table).parameters["external.table.purge"] == "false"
+    _set_purge(server, table)
+    backend.rename_table(table, renamed)
+    assert fetch(server.uri, renamed).parameters["external.table.purge"] == "false"
 
 
 def test_a_managed_table_of_a_peer_is_deregistered_without_its_data(

@@ -27,11 +27,10 @@ from reconciler.state import (
     LiveNamespace,
     LiveTable,
     Prune,
-    Safeguard,
     Schema,
     Snapshot,
 )
-from tests.states import moves
+from tests.states import SAFEGUARD, moves
 from tests.unit.applier.world import Crash, World, capable
 from tests.unit.planner.building import CATALOG, OWNER, USERS, at, marks
 
@@ -43,8 +42,8 @@ CAPABILITIES = (
     capable(alter_table=False, relocate_table=False, replace_table=True),
     capable(ignores_location=True, relocate_table=False, rename_within=0),
     capable(ignores_location=True, rename_within=0),
-    Capabilities(safeguard=Safeguard("gc.enabled", "false", "a clean-up would delete the data")),
-    Capabilities(safeguard=Safeguard("gc.enabled", "false", "a clean-up would delete the data"), rename_within=0),
+    Capabilities(safeguard=SAFEGUARD),
+    Capabilities(safeguard=SAFEGUARD, rename_within=0),
     capable(rename_within=0, alter_table=False, relocate_table=False),
     capable(rename_within=1),
     capable(alter_table=False, relocate_table=False),
@@ -221,12 +220,12 @@ def test_a_table_carried_by_its_namespace_gets_nothing_that_the_next_plan_would_
     """Cut off right after its move, it is a table without a block, which `prune: never` leaves alone."""
     live = Snapshot(
         {("c",): LiveNamespace(("c",), marks({}, OWNER))},
-        {("c", "t1"): LiveTable(("c", "t1"), "/data/t1.lance", marks({}, OWNER))},
+        {("c", "t1"): LiveTable(("c", "t1"), "/data/t1.lance", {**marks({}, OWNER), "purge": "TRUE"})},
     )
     namespaces: dict[Identifier, DesiredNamespace] = {("a",): DesiredNamespace(("a",), at(), claimed=True)}
     moved = (DesiredMove(("c",), ("a",), at(), is_table=False),)
     wanted = DesiredCatalog(CATALOG, OWNER, at(), Prune.NEVER, namespaces=namespaces, moves=moved)
-    guarded = Capabilities(safeguard=Safeguard("gc.enabled", "false", "a clean-up would delete"), rename_within=0)
+    guarded = Capabilities(safeguard=SAFEGUARD, rename_within=0)
     case = Case(guarded, live, wanted, {}, adopt=False)
     with case.world() as world:
         assert world.apply(case.plan(world)).ok

@@ -441,6 +441,19 @@ def test_a_table_whose_data_a_clean_up_would_take_is_of_the_wrong_type(live: boo
     assert found_in(replace(SOUND, safeguard=guard, live=safe)) == []
 
 
+@pytest.mark.parametrize("said", ["true", "TRUE"])
+def test_a_table_that_a_drop_would_purge_is_of_the_wrong_type(said: str) -> None:
+    guard = Safeguard("EXTERNAL", "TRUE", "a drop would delete the data", hazard="purge")
+    external = {**OWNED, "EXTERNAL": "TRUE"}
+    for desired in (SOUND.desired, None):
+        live = replace(LIVE, properties={**external, "purge": said})
+        finding = only(replace(SOUND, desired=desired, safeguard=guard, live=live), "wrong-table-type")
+        assert finding.severity is Severity.ERROR
+        assert "('purge'='false')" in finding.remedy
+    for safe in (external, {**external, "purge": "False"}):
+        assert found_in(replace(SOUND, safeguard=guard, live=replace(LIVE, properties=safe))) == []
+
+
 FOREIGN = replace(SOUND, desired=None, live=None, foreign=ForeignTable(ID, PLACE, "parquet"))
 
 

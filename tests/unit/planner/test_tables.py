@@ -267,6 +267,8 @@ class TestExisting:
 class TestSafeguard:
     guarded = Capabilities(safeguard=Safeguard("gc.enabled", "false", "a clean-up would delete the data"))
 
+    hazardous = Capabilities(safeguard=Safeguard("external", "yes", "a drop would delete the data", hazard="purge"))
+
     def of(self, wanted: DesiredCatalog, *tables: LiveTable, **options: Any) -> Plan:
         return plan_of(wanted, live(*tables), capabilities=self.guarded, **options)
 
@@ -318,6 +320,35 @@ class TestSafeguard:
         [change] = self.of(desired(table("t"))).changes
         assert change.after is not None
         assert change.after.safeguards == {"gc.enabled": "false"}
+
+    @pytest.mark.parametrize("said", ["true", "TRUE", "True"])
+    def test_an_owned_entry_with_the_hazard_loses_it(self, said: str) -> None:
+        there = live_table("t", owner=OWNER, extra={"purge": said})
+        [change] = plan_of(desired(table("t")), live(there), capabilities=self.hazardous).changes
+        assert (change.action, change.reason) == (Action.UPDATE_TABLE, "a drop would delete the data")
+        assert [(field.path, field.before, field.after) for field in change.fields] == [
+            ("safeguards.external", None, "yes"),
+            ("safeguards.purge", said, "false"),
+        ]
+
+    @pytest.mark.parametrize("extra", [{}, {"purge": "false"}, {"purge": "FALSE"}, {"purge": "no"}])
+    def test_an_entry_without_the_hazard_is_no_change(self, extra: dict[str, str]) -> None:
+        there = live_table("t", owner=OWNER, extra={"external": "yes", **extra})
+        plan = plan_of(desired(table("t")), live(there), capabilities=self.hazardous)
+        assert (plan.changes, plan.notes) == ((), ())
+
+    @pytest.mark.parametrize("owner", [None, OTHER])
+    def test_a_hazard_on_an_entry_of_others_is_noted(self, owner: str | None) -> None:
+        there = live_table("t", owner=owner, extra={"external": "yes", "purge": "TRUE"})
+        plan = plan_of(desired(), live(there), capabilities=self.hazardous)
+        assert plan.is_empty
+        [said] = [note.message for note in plan.notes if "purge" in note.message]
+        assert said.startswith("1 table in lake has `purge=true`")
+
+    def test_a_new_table_does_not_name_the_hazard(self) -> None:
+        [change] = plan_of(desired(table("t")), live(), capabilities=self.hazardous).changes
+        assert change.after is not None
+        assert change.after.safeguards == {"external": "yes"}
 
     def test_a_fingerprint_holds_it(self) -> None:
         states = [live_table("t", {"a": "b"}, owner=OWNER, extra={"gc.enabled": said}) for said in ("false", "true")]
