@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from reconciler import locations
 from reconciler.backend_config import BackendConfig, check_config, known_keys, parse_config
 from reconciler.errors import ManifestError, Problem
 from reconciler.manifest.implementations import Implementation
-from reconciler.manifest.reach import bucket_refusal, refusals
+from reconciler.manifest.reach import bucket_refusal, is_file_option, refusals
 from reconciler.manifest.variables import Placeholder, Resolver, Template, TemplateError, escape, is_literal
 from reconciler.redaction import is_sensitive
 from reconciler.state import Source
 
-__all__ = ["ConfigEntry", "ConfigText", "ResolvedConfig", "literal_texts"]
+__all__ = ["ConfigEntry", "ConfigText", "ResolvedConfig", "files_read_by", "literal_texts"]
 
 _PATH_KEYS = ("root", "path")
 _STORAGE_PREFIX = "storage."
@@ -137,6 +137,15 @@ class ConfigText:
     def texts(self, folder: str) -> dict[str, str]:
         """Return the templates as text, with relative paths as seen from ``folder``, so that no machine is in them."""
         return {entry.key: _text(self.plain_key(entry), entry.template, entry.folder, folder) for entry in self.entries}
+
+
+def files_read_by(config: ConfigText) -> Iterator[tuple[str, str]]:
+    """Yield the keys whose values are read from files, or name one that pylance reads, each with the path."""
+    for entry in config.entries:
+        named = [part.name for part in entry.template if isinstance(part, Placeholder) and part.scheme == "file"]
+        yield from ((entry.key, os.path.normpath(os.path.join(entry.folder, name))) for name in named)  # noqa: PTH118
+        if is_file_option(config.plain_key(entry)) and is_literal(entry.template):
+            yield entry.key, os.path.abspath(_literal(entry.template))  # noqa: PTH100 - links are not followed
 
 
 def literal_texts(impl: str, properties: Mapping[str, str], start: str, folder: str) -> dict[str, str]:

@@ -11,7 +11,7 @@ from reconciler.hosts import bucket_of, hosts_in, texts_in
 from reconciler.manifest.policy import Policy
 from reconciler.manifest.variables import Resolver
 
-__all__ = ["bucket_refusal", "refusals"]
+__all__ = ["bucket_refusal", "is_file_option", "refusals"]
 
 _LARGEST_FILE_BYTES = 1024 * 1024
 _STORAGE = "storage."
@@ -48,13 +48,18 @@ def bucket_refusal(location: str, policy: Policy) -> str | None:
     return "takes a value of the environment or a file to a bucket that is not allowed; --allow-host names those, too"
 
 
+def is_file_option(key: str) -> bool:
+    """Return whether the value of a ``config``'s ``key`` names a file that pylance reads."""
+    return key.startswith(_STORAGE) and _FILE_OPTION.fullmatch(key) is not None
+
+
 def _texts(key: str, text: str, resolver: Resolver) -> Iterator[tuple[str, str | None]]:
     """Yield what is looked at, by its key; None for a file that may not be read."""
     if not key.startswith(_STORAGE):
         yield key, text
         return
     found = [*texts_in(key, text)]
-    if _FILE_OPTION.fullmatch(key):
+    if is_file_option(key):
         content = _content(text, resolver)
         if content is None:
             yield key, None
