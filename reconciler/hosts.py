@@ -6,19 +6,27 @@ storage library is left out. What a service's own library goes to by itself, suc
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from urllib.parse import urlsplit
 
-__all__ = ["hosts_in"]
+__all__ = ["bucket_of", "hosts_in", "is_admitted", "texts_in"]
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#,\s]*)")
-_ADDRESS_KEY = re.compile(r"(?:.*[._-])?(?:endpoint|host|hostname|proxy|server|uri|url|urls)", re.IGNORECASE)
+_ADDRESS_KEY = re.compile(
+    r"(?!.*(?:fabric_endpoint|per_host)$)"  # a switch and a number
+    r"(?:.*[._-])?(?:addr|endpoint|host|hostname|proxy|server|uri|url|urls)(?:_(?:s3|sts))?",
+    re.IGNORECASE,
+)
 _ACCOUNT_KEY = re.compile(r"(?:.*[._-])?account[._-]?name", re.IGNORECASE)
 _REGION_KEY = re.compile(r"(?:.*[._-])?region", re.IGNORECASE)
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9-]*")
 # What stands where others have a host is a bucket here, and a request to it is signed: no secret is in it.
-_BUCKETS = frozenset({"file", "gs", "memory", "oss", "s3", "s3a", "s3n", "az", "cos", "obs", "tos"})
+_LOCAL = frozenset({"file", "file-object-store", "file+uring", "memory", "shared-memory"})
+_BUCKETS = _LOCAL | {"gs", "hf", "oss", "s3", "s3a", "s3n", "s3+ddb", "az", "cos", "obs", "tos"}
 
 
 def hosts_in(key: str, value: str) -> Iterator[str]:
@@ -37,6 +45,43 @@ def hosts_in(key: str, value: str) -> Iterator[str]:
         yield f"{value.lower()}.blob.core.windows.net" if _PLAIN_NAME.fullmatch(value) else value.lower()
     elif _REGION_KEY.fullmatch(key) and not _PLAIN_NAME.fullmatch(value):
         yield value.lower()  # it would become a part of an address
+
+
+def is_admitted(host: str, allowed: Collection[str] | None) -> bool:
+    """Return whether ``host`` is one of ``allowed``, of which ``.example.com`` is all below one; None allows any."""
+    name = host.lower().rstrip(".")
+    return allowed is None or any(
+        name == one or (one.startswith(".") and name.endswith(one)) for one in map(str.lower, allowed)
+    )
+
+
+def bucket_of(location: str) -> str | None:
+    """Return the bucket of ``location``, whose owner sees the names that are asked for; None where it has none."""
+    url = _URL.match(location.strip())
+    return url[2].lower() if url is not None and url[1].lower() in _BUCKETS - _LOCAL else None
+
+
+def texts_in(key: str, value: str) -> Iterator[tuple[str, str]]:
+    """Yield ``key`` and ``value``, and those in it where it is a JSON object, in base64 or not."""
+    yield key, value
+    found: list[tuple[str, object]] = []
+
+    def keep(pairs: list[tuple[str, object]]) -> None:
+        found.extend(pairs)  # of a key that stands there twice, both
+
+    for text in (value, _unpacked(value)):
+        try:
+            json.loads(text, object_pairs_hook=keep)
+        except (ValueError, RecursionError):
+            continue
+    yield from ((name, text) for name, text in found if isinstance(text, str))
+
+
+def _unpacked(value: str) -> str:
+    try:
+        return base64.b64decode(value, validate=True).decode()
+    except (binascii.Error, ValueError):
+        return ""
 
 
 def _host(authority: str) -> str:

@@ -24,6 +24,7 @@ __all__ = [
     "names_in",
     "new_place_in",
     "normalise",
+    "path_of",
     "place",
     "pylance_uri",
     "redact",
@@ -37,11 +38,15 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _NEW_PLACE = ".lancens_"
 _NEW_PLACE_NAME = re.compile(r"\.lancens_[0-9a-f]{32}")
 _S3_SCHEMES = {"s3", "s3a", "s3n"}
+# All that pylance takes for this machine's disk.
+_LOCAL_SCHEMES = {"", "file", "file+uring", "file-object-store"}
+_OUTER_BLANKS = "".join(map(chr, range(0x21)))
+_INNER_BREAKS = re.compile(r"[\t\n\r]")
 
 
 def _split(location: str) -> tuple[str, str]:
-    """Return scheme (lower case, empty for a plain path) and the rest."""
-    match = _SCHEME.fullmatch(location)
+    """Return scheme (lower case, empty for a plain path) and the rest, as pylance parses a URL."""
+    match = _SCHEME.fullmatch(_INNER_BREAKS.sub("", location.strip(_OUTER_BLANKS)))
     if match is None or _WINDOWS_DRIVE.match(location):
         return "", location
     return match[1].lower(), match[2]
@@ -55,13 +60,32 @@ def normalise(location: str) -> str:
     ('/data/a.lance', 's3://bucket/a')
     """
     scheme, rest = _split(location)
-    if scheme in ("", "file"):
-        path = rest.removeprefix("//localhost") if rest.startswith("//localhost/") else rest
-        path = unquote(path) if scheme else path
+    if scheme in _LOCAL_SCHEMES:
+        path = _local(scheme, rest) if scheme else rest
         return _collapsed(path) or ("/" if path.startswith("/") else path and ".")
     authority, slash, path = rest.removeprefix("//").partition("/")
     path = _collapsed(slash + unquote(path))
     return f"{'s3' if scheme in _S3_SCHEMES else scheme}://{authority}{path}"
+
+
+def _local(scheme: str, rest: str) -> str:
+    """Return the path of a URL on this machine; its host, query and fragment are not looked at."""
+    path = re.split(r"[?#]", rest.replace("\\", "/") if scheme == "file" else rest, maxsplit=1)[0]
+    if path.startswith("//"):
+        path = "/" + path[2:].partition("/")[2]
+    return unquote(path)
+
+
+def path_of(location: str) -> str | None:
+    """Return the path of a location that pylance reads on this machine's disk; None for one elsewhere.
+
+    >>> path_of("File+URing:/data/a.lance"), path_of("s3://bucket/a")
+    ('/data/a.lance', None)
+    """
+    scheme, _ = _split(location)
+    if scheme not in _LOCAL_SCHEMES:
+        return None
+    return normalise(location) if scheme else location
 
 
 def _collapsed(path: str) -> str:
@@ -166,7 +190,7 @@ def redact(location: str | None) -> str | None:
     if location is None:
         return None
     scheme, rest = _split(location)
-    if scheme in ("", "file"):
+    if scheme in _LOCAL_SCHEMES:
         return location
     rest = re.sub(r"[?#].*", "?(redacted)", rest, count=1, flags=re.DOTALL)
     if rest.startswith("//"):

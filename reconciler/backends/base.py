@@ -15,7 +15,8 @@ from typing import ClassVar, Self, TypeAlias
 
 from reconciler.backend_config import BackendConfig, parse_config
 from reconciler.backends.identifiers import namespace_identifier, table_identifier
-from reconciler.errors import InvalidInputError, UnsupportedOperationError
+from reconciler.errors import InvalidInputError, PermissionDeniedError, UnsupportedOperationError
+from reconciler.hosts import hosts_in, is_admitted
 from reconciler.names import EVERYTHING, Identifier, Scope, join
 from reconciler.state import (
     DEFAULT_PARALLELISM,
@@ -78,6 +79,9 @@ class Backend(ABC):
     parallelism: int = DEFAULT_PARALLELISM
     """How many requests a scan or a list has in flight; whoever connects may set another number."""
 
+    hosts: Collection[str] | None = None
+    """The only hosts that the service may name, as ``--allow-host`` does; None for any."""
+
     commits_together: ClassVar[int] = 1
     """How many changes at once count as one against the parallelism of an apply, as the catalog takes all that come
     while it commits into its next commit."""
@@ -92,7 +96,7 @@ class Backend(ABC):
     def __reduce__(self) -> tuple[object, ...]:
         if self.in_process:
             raise TypeError(f"{self.impl}: the catalog is in the memory of this process, no other one can reach it")
-        return _connected, (type(self), self._properties.values, self.parallelism)
+        return _connected, (type(self), self._properties.values, self.parallelism, self.hosts)
 
     # ---- what a subclass implements ------------------------------------------------------------------------------
 
@@ -428,10 +432,24 @@ class Backend(ABC):
         return self.storage_options()
 
     def table_storage_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
+        """Return the options for opening one table's dataset, right before it is opened.
+
+        ``writes`` says that something will be written to the dataset.
+
+        Raises:
+            PermissionDeniedError: the table's location names a host that is not one of ``hosts``.
+        """
+        if not all(is_admitted(host, self.hosts) for host in hosts_in("location", table.location)):
+            raise PermissionDeniedError(
+                f"{self.impl}: the location of table `{join(table.id)}` names a host that is not allowed; --allow-host "
+                "names those that are"
+            )
+        return self.handed_out_options(table, writes=writes)
+
+    def handed_out_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
         """Return the options for opening one table's dataset, where its entry or the service has a say (optional).
 
-        What a service hands out is asked for here and runs out after a while, so this is called right before a dataset
-        is opened; it is never shown, saved or logged. ``writes`` says that something will be written to the dataset.
+        What a service hands out is asked for here and runs out after a while; it is never shown, saved or logged.
         """
         return self.own_storage_options(table)
 
@@ -488,8 +506,10 @@ class Backend(ABC):
         return table_identifier(self.impl, self.capabilities, names)
 
 
-def _connected(cls: type[Backend], properties: Mapping[str, str], parallelism: int) -> Backend:
+def _connected(
+    cls: type[Backend], properties: Mapping[str, str], parallelism: int, hosts: Collection[str] | None
+) -> Backend:
     """Return what a pickled connection becomes."""
     backend = cls(**properties)
-    backend.parallelism = parallelism
+    backend.parallelism, backend.hosts = parallelism, hosts
     return backend

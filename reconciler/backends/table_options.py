@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from pydantic import BaseModel
 
 from reconciler import storage
+from reconciler.backends.service_options import options_of_service
 from reconciler.errors import (
     BackendError,
     InternalError,
@@ -17,7 +18,6 @@ from reconciler.errors import (
     ThrottlingError,
     UnauthenticatedError,
 )
-from reconciler.hosts import hosts_in
 from reconciler.names import join
 from reconciler.redaction import is_sensitive_key
 from reconciler.state import LiveTable
@@ -27,7 +27,6 @@ __all__ = ["VendsCredentials", "own_options", "with_vended"]
 _log = logging.getLogger(__name__)
 _STORAGE = "storage."
 _INSTEAD = "Those of the environment are tried; `vend_credentials: false` asks for none"
-_UNPROTECTED = re.compile(r"(.*_)?(allow_(http|invalid_certificates)|proxy_.*)", re.IGNORECASE)
 _WHO_OPENS = re.compile(
     r"(.*_)?(client_id|profile|role_arn|service_account(_path)?|skip_signature|use_azure_cli|web_identity_token_file)",
     re.IGNORECASE,
@@ -42,25 +41,31 @@ class VendsCredentials(BaseModel):
     """Whether the service is asked for credentials for the storage of a table, where `storage.*` holds none."""
 
 
-def own_options(configured: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the ``configured`` options, with what a table's ``storage.*`` properties say about opening it.
+def own_options(
+    configured: Mapping[str, str], table: LiveTable, hosts: Collection[str] | None = None
+) -> dict[str, str]:
+    """Return the ``configured`` options, with what the ``storage.*`` properties of ``table`` say about opening it.
 
-    Whoever writes to the catalog says those, and the configured secrets go where they say: no host is taken from them
-    that the configuration does not name, and nothing that protects the way there less.
+    Whoever writes to the catalog says those: see :func:`options_of_service`.
     """
-    said = {key.removeprefix(_STORAGE): value for key, value in properties.items() if key.startswith(_STORAGE)}
-    return {**configured, **dict(_harmless(configured, said))}
+    said = {key.removeprefix(_STORAGE): value for key, value in table.properties.items() if key.startswith(_STORAGE)}
+    taken = options_of_service(said, table.location, configured, hosts, brings_hosts=False)
+    return {**configured, **taken}
 
 
 def with_vended(
-    config: VendsCredentials, configured: Mapping[str, str], table: LiveTable, ask: Callable[[], Mapping[str, str]]
+    config: VendsCredentials,
+    configured: Mapping[str, str],
+    table: LiveTable,
+    ask: Callable[[], Mapping[str, str]],
+    hosts: Collection[str] | None = None,
 ) -> dict[str, str]:
     """Return the options for opening the dataset of ``table``: what ``ask`` hands out for it, below those configured.
 
     Nothing is asked where ``config`` says so, for a table on this machine, nor where the ``configured`` options say who
     opens: credentials of two kinds are not mixed. Where the service hands out none, for whatever reason of its own,
-    those of the environment are left to open it, with a warning where it refused; they go to no host that the service
-    names.
+    those of the environment are left to open it, with a warning where it refused. What it names beside credentials is
+    taken as :func:`options_of_service` says.
 
     Raises:
         UnauthenticatedError, ThrottlingError, ServiceUnavailableError: the service did not come to an answer.
@@ -78,18 +83,8 @@ def with_vended(
             said = str(error) if isinstance(error, PermissionDeniedError) else "its answer makes no sense"
             _log.warning("no credentials are handed out for table `%s`: %s. %s", join(table.id), said, _INSTEAD)
         return dict(configured)
-    if not _says_who_opens(vended):
-        vended = dict(_harmless(configured, vended))
-    return {**vended, **configured}
+    return {**options_of_service(vended, table.location, configured, hosts, brings_hosts=True), **configured}
 
 
 def _says_who_opens(options: Mapping[str, str]) -> bool:
     return any(is_sensitive_key(key) or _WHO_OPENS.fullmatch(key) for key in options)
-
-
-def _harmless(configured: Mapping[str, str], said: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield what may be taken of what is ``said``, so that secrets go nowhere but where they are ``configured`` to."""
-    hosts = {host for key, value in configured.items() for host in hosts_in(key, value)}
-    for key, value in said.items():
-        if hosts.issuperset(hosts_in(key, value)) and not _UNPROTECTED.fullmatch(key):
-            yield key, value

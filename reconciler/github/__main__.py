@@ -62,8 +62,8 @@ def _run(job: Job) -> Outcome:
     except Exception as error:  # noqa: BLE001 - the edge: a traceback could show what must not be shown
         text = f"lancens failed: {type(error).__name__}. This is a fault of lancens: run the command line with --debug."
         outcome = _failed(error, text)
-    if outcome.failure and not outcome.page.startswith(job.first):
-        outcome.page = job.first + outcome.page
+    if outcome.failure and not outcome.page.startswith(job.first.text):
+        outcome.page = job.first.text + outcome.page
     if outcome.plan is None and job.planned is not None:
         outcome.plan = job.planned
         outcome.appendix = plan_summary(job.planned)

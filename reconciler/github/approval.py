@@ -22,6 +22,7 @@ from reconciler.planner.plan import Plan
 
 __all__ = [
     "Approval",
+    "ConfigChanges",
     "Shown",
     "approval_in",
     "approval_line",
@@ -52,6 +53,14 @@ class Shown:
 
     commit: str
     run: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChanges:
+    """What is shown before a plan, as Markdown: how catalogs are reached; not ``whole`` where some of it was cut."""
+
+    text: str = ""
+    whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)

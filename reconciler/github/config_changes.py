@@ -11,30 +11,35 @@ import hashlib
 import os
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from reconciler import display
 from reconciler.errors import ManifestError
 from reconciler.github.api import GitHubError
+from reconciler.github.approval import ConfigChanges
 from reconciler.github.job import Job
 from reconciler.github.pages import fenced
-from reconciler.manifest import UNTRUSTED, Manifest, read_variables
+from reconciler.manifest import UNTRUSTED, Manifest, ManifestCatalog, files_read_by, read_variables
 from reconciler.operations.manifests import load
+from reconciler.output.markdown_text import length_of
 from reconciler.redaction import is_sensitive_key, redact_value
 
 __all__ = ["config_changes"]
 
 _SUFFIXES = (".yaml", ".yml")
 _MOST_FETCHED = 200
+_LONGEST_LINE = 400
+_LONGEST_BLOCK = 20_000
 _INTRODUCTION = (
     "### ! How catalogs are reached changes\n\nCredentials go where `config` says. Check these lines before anything "
     "else:\n\n"
 )
 
 
-def config_changes(job: Job) -> str:
-    """Return, as Markdown, every ``config`` that differs from the base of the pull request; empty where none does.
+def config_changes(job: Job) -> ConfigChanges:
+    """Return every ``config`` that differs from the base of the pull request; no text where none does.
 
     What cannot be compared is said, and stops nothing.
 
@@ -43,33 +48,56 @@ def config_changes(job: Job) -> str:
     """
     pull_request = job.context.pull_request
     if pull_request is None:
-        return ""
+        return ConfigChanges()
     manifest = job.manifest
     try:
-        lines = list(_compared(job, manifest, pull_request.base_commit))
+        groups = list(_compared(job, manifest, pull_request.base_commit))
     except (GitHubError, OSError) as error:
-        lines = [f"! the base of the pull request could not be read, so every `config` may be new: {error}"]
-    return f"{_INTRODUCTION}{fenced(lines, 'diff')}\n\n" if lines else ""
+        why = f"! the base of the pull request could not be read, so every `config` may be new: {error}"
+        return ConfigChanges(_block([display.message(why)]), whole=False)
+    if not groups:
+        return ConfigChanges()
+    shown = [_cut(group, _LONGEST_BLOCK // len(groups)) for group in groups]  # so that none pushes another one out
+    lines = [*chain.from_iterable(shown)]
+    return ConfigChanges(_block(lines), whole=shown == groups and length_of("\n".join(lines)) < 2 * _LONGEST_BLOCK)
 
 
-def _compared(job: Job, manifest: Manifest, commit: str) -> Iterator[str]:
+def _block(lines: Iterable[str]) -> str:
+    return f"{_INTRODUCTION}{fenced(lines, 'diff', 2 * _LONGEST_BLOCK)}\n\n"
+
+
+def _cut(group: Sequence[str], room: int) -> Sequence[str]:
+    """Return the first lines of ``group``, each without its middle where it is long; of the others their number."""
+    kept: list[str] = []
+    for line in group:
+        short = display.shorten(line, _LONGEST_LINE)
+        room -= length_of(short) + 1
+        if room < 0 and kept:
+            return [*kept, f"… {len(group) - len(kept):,} more lines"]
+        kept.append(short)
+    return kept
+
+
+def _compared(job: Job, manifest: Manifest, commit: str) -> Iterator[Sequence[str]]:
+    """Yield the lines of each catalog, and of each file of variables, under one that names it."""
     answer = job.github.get(f"/git/trees/{commit}?recursive=1")
     tree = {str(one["path"]): str(one["sha"]) for one in answer.get("tree", []) if one.get("type") == "blob"}
     with tempfile.TemporaryDirectory() as folder:
         base = "it has too many files" if answer.get("truncated") else _base(job, tree, Path(folder))
         if isinstance(base, str):
-            yield f"! the manifest of the base could not be read, so every `config` counts as new: {base}"
+            yield [f"! the manifest of the base could not be read, so every `config` counts as new: {base}"]
         before = {} if isinstance(base, str) else _texts(base)
         for name, now in sorted(_texts(manifest).items()):
-            lines = [*_differing(before.get(name, {}), now)]
+            lines = [*_differing(before.get(name, {}), now), *_files_differing(job, manifest.catalogs[name], tree)]
             if lines:
-                yield f"! catalog {name}" + ("" if name in before else ", which is new")
-                yield from lines
+                yield [f"! catalog {display.printable(name)}" + ("" if name in before else ", which is new"), *lines]
         for path in job.key.files:
             lines = [*_variables_differing(job, manifest, tree, path, Path(folder, "variables"))]
             if lines:
-                yield f"! the variables in {display.printable(path)}" + ("" if path in tree else ", which is new")
-                yield from lines
+                yield [
+                    f"! the variables in {display.printable(path)}" + ("" if path in tree else ", which is new"),
+                    *lines,
+                ]
 
 
 def _variables_differing(
@@ -108,10 +136,32 @@ def _differing(was: Mapping[str, str], now: Mapping[str, str], stands_in: str = 
     """Yield the lines of what differs; a value is redacted by its key, or by that in whose place it ``stands_in``."""
     for key in sorted({*was, *now}):
         if was.get(key) != now.get(key):
-            if key in was:
-                yield f"-   {key}: {redact_value(stands_in or key, was[key])}"
-            if key in now:
-                yield f"+   {key}: {redact_value(stands_in or key, now[key])}"
+            for sign, texts in (("-", was), ("+", now)):
+                if key in texts:
+                    yield f"{sign}   {display.key(key)}: {display.value(redact_value(stands_in or key, texts[key]))}"
+
+
+def _files_differing(job: Job, catalog: ManifestCatalog, tree: Mapping[str, str]) -> Iterator[str]:
+    """Yield which files that a ``config`` reads are other ones than in the base; what is in them is not shown."""
+    workspace = os.path.realpath(job.context.workspace)
+    for key, path in files_read_by(catalog.config):
+        passed = [os.path.relpath(one, workspace) for one in _passed(path)]
+        inside = [Path(workspace, one) for one in passed if not one.startswith("..")]
+        if any(_blob_of(one) != tree.get(os.path.relpath(one, workspace)) for one in inside):
+            shown = display.printable(os.path.relpath(path, workspace))
+            yield f"!   {display.key(key)}: the content of the file `{shown}` changes"
+
+
+def _passed(path: str) -> Iterator[str]:
+    """Yield the symbolic links on the way to ``path``, and where they lead."""
+    yield from (str(one) for one in (*reversed(Path(path).parents), Path(path)) if one.is_symlink())
+    yield os.path.realpath(path)
+
+
+def _blob_of(path: Path) -> str | None:
+    if path.is_symlink():
+        return _blob(os.fsencode(path.readlink()))
+    return _blob(path.read_bytes()) if path.is_file() else None
 
 
 def _base(job: Job, tree: Mapping[str, str], folder: Path) -> Manifest | str:

@@ -15,7 +15,7 @@ from reconciler import display
 from reconciler.errors import LancensError, ManifestError
 from reconciler.github.annotations import annotate_plan
 from reconciler.github.api import GitHub
-from reconciler.github.approval import marker
+from reconciler.github.approval import ConfigChanges, marker
 from reconciler.github.comments import put_comment
 from reconciler.github.context import Context, PullRequest
 from reconciler.github.events import Trust
@@ -48,7 +48,7 @@ class Job:
         self.key = PlanKey.of(inputs, context.workspace)
         self.secrets = Secrets(environment)
         self._begun = _seconds(environment.get("LANCENS_STARTED", ""))
-        self.first = ""
+        self.first = ConfigChanges()
         """What is shown before anything else, as Markdown, whatever becomes of the plan."""
         self.planned: Plan | None = None
         """The plan of now, once it was made."""

@@ -7,7 +7,7 @@ from difflib import unified_diff
 
 from reconciler import display
 from reconciler.applier import ApplyReport, Status, result_line
-from reconciler.github.approval import Shown, approval_line, essence, packed, shown_line
+from reconciler.github.approval import ConfigChanges, Shown, approval_line, essence, packed, shown_line
 from reconciler.github.inputs import DEFAULT_LABEL
 from reconciler.github.keys import PlanKey
 from reconciler.output import markdown_text, render
@@ -26,12 +26,13 @@ _COMPARED_LINES = 2_000
 _LONGEST_MARKER = 200
 _MANIFESTS_NAMED = 3
 _NO_LIMIT = 2**31
+_NO_CHANGES = ConfigChanges()
 
 
-def fenced(lines: Iterable[str], language: str = "") -> str:
+def fenced(lines: Iterable[str], language: str = "", longest: int = _LONGEST_BLOCK) -> str:
     """Return ``lines`` as a block of code, in which Markdown and mentions mean nothing; what is too long is counted."""
     kept: list[str] = []
-    room, left_out = _LONGEST_BLOCK, 0
+    room, left_out = longest, 0
     for line in lines:
         room -= length_of(line) + 1
         if room > 0:
@@ -50,27 +51,29 @@ def plan_comment(
     shown: Shown,
     run_url: str,
     removed: Mapping[Key, str] | None = None,
-    first: str = "",
+    first: ConfigChanges = _NO_CHANGES,
 ) -> str:
     """Return the comment, without its marker, for a pull request that would apply ``plan`` when merged.
 
     ``shown`` is whose plan it is, ``removed`` what to say of the data of tables that are deregistered, ``first`` what
     stands before the plan. A plan too long for a comment is cut: the comment then says what was left out and approves
-    nothing.
+    nothing, as it does where ``first`` is not whole.
     """
     tail = f"\n<sub>{called(key)}[the whole plan is an artifact of this run]({run_url})</sub>\n"
     said = shown_line(shown) + "\n"
-    used = _LONGEST_MARKER + len(said) + length_of(tail) + length_of(first)
+    used = _LONGEST_MARKER + len(said) + length_of(tail) + length_of(first.text)
     head = approval_line(plan) + "\n\n"
     held, commit = removed or {}, shown.commit
-    whole = pull_request_comment(plan, commit=commit, limit=_NO_LIMIT, removed=held)
+    whole = pull_request_comment(plan, commit=commit, limit=_NO_LIMIT, removed=held, approves=first.whole)
     room = COMMENT_LIMIT - used - len(head) - length_of(whole)
+    if room >= 0 and not first.whole:
+        return said + "\n" + first.text + whole + tail
     if room < 0:
         # Shorter than the whole in any case: only a cut comment says that it approves nothing.
         limit = min(COMMENT_LIMIT - used - 1, length_of(whole) - 1)
-        return said + "\n" + first + pull_request_comment(plan, commit=commit, limit=limit, removed=held) + tail
+        return said + "\n" + first.text + pull_request_comment(plan, commit=commit, limit=limit, removed=held) + tail
     kept = packed(plan)
-    return said + head + first + whole + tail + (f"\n{kept}" if len(kept) < room else "")
+    return said + head + first.text + whole + tail + (f"\n{kept}" if len(kept) < room else "")
 
 
 def called(key: PlanKey) -> str:

@@ -37,7 +37,7 @@ def plan(job: Job) -> Outcome:
     made = job.plan()
     if not job.inputs.allow_mass_removal:
         check_removals(made)
-    outcome = Outcome(page=first + plan_summary(made), plan=made, exit_code=_exit_code(made))
+    outcome = Outcome(page=first.text + plan_summary(made), plan=made, exit_code=_exit_code(made))
     if pull_request is not None:
         text = plan_comment(
             made,
@@ -47,7 +47,7 @@ def plan(job: Job) -> Outcome:
             removed=job.removed,
             first=first,
         )
-        worth = bool(first or made.blocked) or not made.is_empty
+        worth = bool(first.text or made.blocked) or not made.is_empty
         outcome.comment_url = comment_plan(job, text, worth=worth)
         if outcome.comment_url:
             withdraw_one_of_two(job)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler.manifest.adhoc import manifest_of_service
-from reconciler.manifest.config import ResolvedConfig
+from reconciler.manifest.config import ResolvedConfig, files_read_by
 from reconciler.manifest.implementations import Implementation, Implementations
 from reconciler.manifest.loading import collector_paused, load
 from reconciler.manifest.manifest import Manifest, ManifestCatalog, check_services
@@ -23,6 +23,7 @@ __all__ = [
     "ResolvedConfig",
     "check_services",
     "collector_paused",
+    "files_read_by",
     "json_schema",
     "load",
     "manifest_of_service",

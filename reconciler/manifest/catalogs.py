@@ -13,6 +13,7 @@ from reconciler.manifest.columns import NamedSchemas, read_columns
 from reconciler.manifest.defaults import Defaults, Said
 from reconciler.manifest.models import NamespaceBlock, TableBlock
 from reconciler.manifest.nodes import Mapping, Node, Place, Scalar
+from reconciler.manifest.reach import bucket_refusal
 from reconciler.manifest.variables import is_from_outside
 from reconciler.names import EVERYTHING, Identifier, Scope, address
 from reconciler.redaction import is_sensitive, is_stand_in
@@ -264,22 +265,23 @@ class CatalogReader:
         if reason is not None:
             self._at(value.place, f"`location` in {what}: {reason}")
             return None
-        strange = [host for host in hosts_in("location", block.location) if not self.blocks.policy.admits(host)]
-        if strange:
-            self._at(
-                value.place,
-                f"`location` in {what} names a host that is not allowed; --allow-host names those that are",
-            )
+        written = value.text if isinstance(value, Scalar) else ""
+        from_outside = is_from_outside(written)
+        policy = self.blocks.policy
+        reason = bucket_refusal(block.location, policy) if from_outside else None
+        if not all(map(policy.admits, hosts_in("location", block.location))):
+            reason = "names a host that is not allowed; --allow-host names those that are"
+        if reason is not None:
+            self._at(value.place, f"`location` in {what} {reason}")
             return None
         location = locations.absolute(block.location, self.blocks.faults.folder(value.place))
         if location != block.location:
             self.relative[identifier] = location
-        if isinstance(value, Scalar) and is_from_outside(value.text):
-            self.places[location] = value.text
+        if from_outside:
+            self.places[location] = written
         under_root = self.capabilities.location_policy is LocationPolicy.UNDER_ROOT
         if under_root and self.root is not None and not locations.is_under(self.root, location):
-            written = value.text if isinstance(value, Scalar) else ""
-            shown = written if is_from_outside(written) else locations.redact(location)
+            shown = written if from_outside else locations.redact(location)
             self._at(value.place, f"`location` in {what} is {shown}, expected a place under {self.catalog}'s root")
         return location
 
@@ -306,9 +308,13 @@ class CatalogReader:
             return _NO_PROPERTIES
         written = entries_of(entries_of(node)["properties"])
         for key, value in properties.items():
-            fault = self.property_fault(key, value, what)
+            fault, there = self.property_fault(key, value, what), written[key]
+            if fault is None and isinstance(there, Scalar) and is_from_outside(there.text):
+                # A namespace's may say where its tables go.
+                reason = bucket_refusal(value, self.blocks.policy)
+                fault = None if reason is None else f"property `{key}` in {what} {reason}"
             if fault is not None:
-                self._at(written[key], fault)
+                self._at(there, fault)
         return properties
 
     def property_fault(self, key: str, value: str, what: str) -> str | None:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from reconciler import locations
 from reconciler.backend_config import BackendConfig, check_config, known_keys, parse_config
 from reconciler.errors import ManifestError, Problem
-from reconciler.hosts import hosts_in
 from reconciler.manifest.implementations import Implementation
+from reconciler.manifest.reach import bucket_refusal, is_file_option, refusals
 from reconciler.manifest.variables import Placeholder, Resolver, Template, TemplateError, escape, is_literal
 from reconciler.redaction import is_sensitive
 from reconciler.state import Source
 
-__all__ = ["ConfigEntry", "ConfigText", "ResolvedConfig", "literal_texts"]
+__all__ = ["ConfigEntry", "ConfigText", "ResolvedConfig", "files_read_by", "literal_texts"]
 
 _PATH_KEYS = ("root", "path")
 _STORAGE_PREFIX = "storage."
@@ -27,13 +27,14 @@ class ResolvedConfig:
 
     ``secrets`` are the values that no output may hold: what environment and files gave, and what sensitive keys say.
     ``places`` are locations of which a part comes from there, and what the manifest says in their place. ``relative``
-    are those that are written relative, absolute.
+    are those that are written relative, absolute. ``hosts`` are the only ones that the service may name; None for any.
     """
 
     properties: dict[str, str] = field(repr=False)
     secrets: frozenset[str] = field(repr=False)
     places: Mapping[str, str] = field(default_factory=dict, repr=False)
     relative: frozenset[str] = frozenset()
+    hosts: Collection[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +103,15 @@ class ConfigText:
             except TemplateError as error:
                 problems.append(_problem(entry.source, f"config `{entry.key}`: {error}"))
                 continue
-            strange = [host for host in hosts_in(self.plain_key(entry), text) if not resolver.policy.admits(host)]
-            if strange:
-                problems.append(_problem(entry.source, _not_allowed(entry, strange[0])))
+            refused = refusals(self.plain_key(entry), text, resolver, is_literal=is_literal(entry.template))
+            reason = next(refused, None)
+            is_hidden_place = bool(hidden) and self.plain_key(entry) in _PATH_KEYS
+            if reason is None and is_hidden_place:
+                reason = bucket_refusal(text, resolver.policy)
+            if reason is not None:
+                problems.append(_problem(entry.source, f"config `{entry.key}` {reason}"))
             properties[entry.key] = self._absolute(entry, text)
-            if hidden and self.plain_key(entry) in _PATH_KEYS:
+            if is_hidden_place:
                 places[properties[entry.key]] = _literal(entry.template)
             elif properties[entry.key] != text:
                 relative.add(properties[entry.key])
@@ -121,7 +126,7 @@ class ConfigText:
             ]
         if problems:
             raise ManifestError(problems)
-        return ResolvedConfig(properties, frozenset(secrets - {""}), places, frozenset(relative))
+        return ResolvedConfig(properties, frozenset(secrets - {""}), places, frozenset(relative), resolver.policy.hosts)
 
     def _absolute(self, entry: ConfigEntry, text: str) -> str:
         is_path = self.plain_key(entry) in _PATH_KEYS
@@ -132,6 +137,15 @@ class ConfigText:
     def texts(self, folder: str) -> dict[str, str]:
         """Return the templates as text, with relative paths as seen from ``folder``, so that no machine is in them."""
         return {entry.key: _text(self.plain_key(entry), entry.template, entry.folder, folder) for entry in self.entries}
+
+
+def files_read_by(config: ConfigText) -> Iterator[tuple[str, str]]:
+    """Yield the keys whose values are read from files, or name one that pylance reads, each with the path."""
+    for entry in config.entries:
+        named = [part.name for part in entry.template if isinstance(part, Placeholder) and part.scheme == "file"]
+        yield from ((entry.key, os.path.normpath(os.path.join(entry.folder, name))) for name in named)  # noqa: PTH118
+        if is_file_option(config.plain_key(entry)) and is_literal(entry.template):
+            yield entry.key, os.path.abspath(_literal(entry.template))  # noqa: PTH100 - links are not followed
 
 
 def literal_texts(impl: str, properties: Mapping[str, str], start: str, folder: str) -> dict[str, str]:
@@ -180,12 +194,6 @@ def _filled(entry: ConfigEntry, resolver: Resolver) -> tuple[str, set[str]]:
             hidden.add(value)
         text += value
     return text, hidden
-
-
-def _not_allowed(entry: ConfigEntry, host: str) -> str:
-    # A host that comes from the environment or a file is as secret as anything else from there.
-    named = f"the host `{host}`" if is_literal(entry.template) else "a host"
-    return f"config `{entry.key}` names {named} that is not allowed; --allow-host names those that are"
 
 
 def _problem(source: Source, message: str) -> Problem:

@@ -10,6 +10,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from reconciler.hosts import is_admitted
+
 __all__ = ["CHECKING", "OPEN", "UNTRUSTED", "Policy"]
 
 
@@ -32,11 +34,7 @@ class Policy:
 
     def admits(self, host: str) -> bool:
         """Return whether a configuration may name ``host``."""
-        name = host.lower().rstrip(".")
-        return self.hosts is None or any(
-            name == allowed or (allowed.startswith(".") and name.endswith(allowed))
-            for allowed in map(str.lower, self.hosts)
-        )
+        return is_admitted(host, self.hosts)
 
     def may_read(self, path: str, folders: Collection[str]) -> bool:
         """Return whether the file at ``path`` may be read by a manifest in ``folders``; there are no links in them."""

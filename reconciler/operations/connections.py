@@ -53,6 +53,7 @@ class CatalogSpec:
         places: locations that a plan shows as the manifest says them, and that.
         portable: locations that another copy of the manifest's folder has as well, and how they are seen from it.
         is_whole: whether a table that cannot be read is an error, as what else is to be done depends on it.
+        hosts: the only hosts that its service may name; None for any.
     """
 
     name: str
@@ -65,6 +66,7 @@ class CatalogSpec:
     places: Mapping[str, str] = field(default_factory=dict, repr=False)
     portable: Mapping[str, str] = field(default_factory=dict, repr=False)
     is_whole: bool = False
+    hosts: Collection[str] | None = None
 
     def errors(self) -> AbstractContextManager[None]:
         """Raise whatever the backend raises in the block as a CatalogError with the catalog's name and no secrets."""
@@ -80,7 +82,7 @@ class CatalogSpec:
 
         with self.errors():
             backend = registry.connect(self.impl, self.properties)
-            backend.parallelism = self.parallelism
+            backend.parallelism, backend.hosts = self.parallelism, self.hosts
             backend.set_outermost_names(self.outermost_names)
             return backend
 
@@ -152,6 +154,7 @@ def catalog_specs(
             scope=manifest.catalogs[name].desired.scope,
             outermost_names=_outermost_names(manifest.catalogs[name].desired),
             parallelism=parallelism,
+            hosts=config.hosts,
             is_whole=name in followed or bool(manifest.catalogs[name].desired.moves),
         )
         for name, config in configs.items()

@@ -35,7 +35,12 @@ def render_markdown(plan: Plan, *, removed: Mapping[Key, str] = _NOTHING) -> str
 
 
 def pull_request_comment(
-    plan: Plan, *, commit: str | None = None, limit: int = COMMENT_LIMIT, removed: Mapping[Key, str] = _NOTHING
+    plan: Plan,
+    *,
+    commit: str | None = None,
+    limit: int = COMMENT_LIMIT,
+    removed: Mapping[Key, str] = _NOTHING,
+    approves: bool = True,
 ) -> str:
     """Return the comment for a pull request that would apply ``plan`` when merged.
 
@@ -45,8 +50,10 @@ def pull_request_comment(
         limit: the most characters the comment may have; at least 2,000. What does not fit is left out, counted, and
             the comment then says that it approves nothing.
         removed: what to say of the data of tables that are deregistered.
+        approves: whether what stands before it could be shown, so that the comment approves the plan.
     """
-    return _Comment(plan, limit, commit, "Merging applies exactly this plan.", removed=removed).text()
+    promise = "Merging applies exactly this plan." if approves else "What is above was cut: this approves nothing."
+    return _Comment(plan, limit, commit, promise, removed=removed).text()
 
 
 # ---- the parts -------------------------------------------------------------------------------------------------------

@@ -104,8 +104,9 @@ def _read(spec: CatalogSpec, desired: DesiredCatalog) -> CatalogInfo:
             has_foreign=type(backend).foreign_tables is not Backend.foreign_tables,
             safeguard=backend.capabilities.safeguard,
             shows_columns=type(backend).shown_columns is not Backend.shown_columns,
-            opens_tables=type(backend).own_storage_options is not Backend.own_storage_options
-            or type(backend).table_storage_options is not Backend.table_storage_options,
+            opens_tables=backend.hosts is not None
+            or type(backend).own_storage_options is not Backend.own_storage_options
+            or type(backend).handed_out_options is not Backend.handed_out_options,
             root_keys=backend.root_keys(),
             mirror=desired.mirror,
         )

@@ -20,12 +20,17 @@ from reconciler.state import LiveTable, LocationPolicy
 
 __all__ = ["ServedNamespace"]
 
+_NO_PLACE = (
+    "{} is no place for a table of this server: name one below the catalog's root; who runs the server can admit "
+    "others with --location"
+)
+
 
 class ServedNamespace(CatalogNamespace):
     """A catalog for clients that are somewhere else.
 
     Locations are below the catalog's roots or below one of ``beside``. Without either, any in an object store will do:
-    who may write there is decided by the store.
+    who may write there is decided by the store. The disk of the server is none.
     """
 
     def __init__(self, backend: Backend, beside: Sequence[str] = ()) -> None:
@@ -62,10 +67,7 @@ class ServedNamespace(CatalogNamespace):
                 return None
         elif not relative and self._is_admitted(location, _stays_below):
             return None
-        return (
-            f"{locations.redact(location)} is no place for a table of this server: name one below the catalog's root; "
-            "who runs the server can admit others with --location"
-        )
+        return _NO_PLACE.format(locations.redact(location))
 
     def _has_data(self, table: LiveTable) -> bool:
         """Return whether a table has data; one that is not opened is not said to have none."""
@@ -78,7 +80,12 @@ class ServedNamespace(CatalogNamespace):
         places = (*self.backend.roots(), *self._beside)
         if any(is_under(place, location) for place in places):
             return True
-        return not places and locations.scheme(location) != "file"
+        return not places and self._is_elsewhere(location)
+
+    def _is_elsewhere(self, location: str) -> bool:
+        """Return whether ``location`` is in an object store, or in the memory that the whole catalog is in."""
+        scheme = locations.scheme(locations.pylance_uri(location))
+        return scheme in storage.OBJECT_STORES or (self.backend.in_process and scheme == "shared-memory")
 
     def _location_to_open(self, table: LiveTable) -> str:
         """Return where the dataset of ``table`` is; what others entered is looked into within the same bounds.
@@ -86,7 +93,7 @@ class ServedNamespace(CatalogNamespace):
         Raises:
             PermissionDeniedError: it is a path of the server's disk that is none of the catalog's.
         """
-        if locations.scheme(table.location) == "file" and not self._is_admitted(table.location):
+        if not self._is_elsewhere(table.location) and not self._is_admitted(table.location):
             raise PermissionDeniedError("the table is at a place that this server does not open")
         return table.location
 
@@ -97,7 +104,11 @@ class ServedNamespace(CatalogNamespace):
 
     def _direct_location(self, identifier: Identifier) -> str | None:
         """Return the catalog's own default: the directory that the server was started in is none of the client's."""
-        return self.backend.default_location(identifier)
+        location = self.backend.default_location(identifier)
+        # A client may have said where the namespace is.
+        if location is not None and not self._is_elsewhere(location) and not self._is_admitted(location):
+            raise InvalidInputError(_NO_PLACE.format(locations.redact(location)))
+        return location
 
 
 def _stays_below(place: str, location: str) -> bool:

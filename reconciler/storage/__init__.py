@@ -13,7 +13,14 @@ from reconciler.storage.files import list_directory, list_entries, local_path, p
 from reconciler.storage.inspection import Files, Index, files_of, indices_of, small_fragments_of
 from reconciler.storage.metadata import Metadata, Reference, describe, manifests, opened, require_version
 from reconciler.storage.probing import DEREGISTERED_MARKER, RESERVED_MARKER, cleanup_of, examine, probe
-from reconciler.storage.pylance import SCHEMES, open_dataset, read_latest, reason_of_clients_fault, translated
+from reconciler.storage.pylance import (
+    OBJECT_STORES,
+    SCHEMES,
+    open_dataset,
+    read_latest,
+    reason_of_clients_fault,
+    translated,
+)
 from reconciler.storage.searching import DEEPEST, Looked, as_plain_path, holds_data_files, look_into
 from reconciler.storage.writing import (
     MANAGED,
@@ -29,6 +36,7 @@ __all__ = [
     "DEEPEST",
     "DEREGISTERED_MARKER",
     "MANAGED",
+    "OBJECT_STORES",
     "RESERVED_MARKER",
     "SCHEMES",
     "Contents",

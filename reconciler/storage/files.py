@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -17,11 +16,8 @@ __all__ = ["content_of", "list_directory", "list_entries", "local_path", "place_
 
 def local_path(location: str) -> Path | None:
     """Return the path of a location on this machine, None for one elsewhere."""
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", location) is None:
-        return Path(location)
-    if location[:5].lower() != "file:":
-        return None
-    return Path(locations.normalise(location))
+    path = locations.path_of(location)
+    return None if path is None else Path(path)
 
 
 def real_places(found: Iterable[str]) -> dict[str, str]:

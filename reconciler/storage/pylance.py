@@ -24,6 +24,7 @@ from reconciler.errors import (
 from reconciler.redaction import scrub
 
 __all__ = [
+    "OBJECT_STORES",
     "SCHEMES",
     "is_denied",
     "is_storage_error",
@@ -41,6 +42,9 @@ SCHEMES = frozenset(
     | {"s3", "s3+ddb", "shared-memory", "tos"}
 )
 """The schemes of which pylance has a driver."""
+
+OBJECT_STORES = frozenset({"abfss", "az", "cos", "gs", "hf", "oss", "s3", "tos"})
+"""Those of them that are neither on this machine nor name a host that requests go to as they are."""
 
 # A writer that commits and cleans up between the list of versions and the opening of the latest takes that away.
 _VERSION_GONE = re.compile(r"not found\b.*/_versions/\S+\.manifest", re.IGNORECASE)

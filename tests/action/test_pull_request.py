@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -284,6 +285,94 @@ def test_a_base_that_cannot_be_read_makes_every_config_new(workspace: Workspace,
     assert planned.code == 0
     assert "the base of the pull request could not be read" in planned.summary
     assert "+   root: ./lake" not in planned.summary
+
+
+def test_a_value_forges_no_line_and_hides_nothing(workspace: Workspace, api: GitHubApi) -> None:
+    forged = "x\n-   root: s3://safe\n+   root: ./lake\u202e"
+    config = {"root": "./lake", "storage.user_agent": forged, "storage.a\n! catalog safe": "y"}
+    workspace.edit("{root: ./lake}", json.dumps(config))
+    for page in (workspace.pull_request().summary, api.comments_on(7)[0]):
+        block = page.partition("```diff")[2].partition("```")[0]
+        assert "storage.user_agent" in block
+        assert "\\n" in block
+        assert "\u202e" not in block
+        assert not re.search(r"^[-+] +root:|^! catalog safe", block, re.MULTILINE)
+
+
+def test_a_long_value_hides_no_other_catalog_and_nothing_is_approved(workspace: Workspace, api: GitHubApi) -> None:
+    more = {"catalogs": {"other": {"impl": "memory", "config": {"name": "elsewhere"}}}}
+    (workspace.path / "more.yaml").write_text(json.dumps(more))
+    workspace.edit("{root: ./lake}", "{root: ./lake, storage.user_agent: " + "x" * 21_000 + "}")
+    workspace.edit("name: store", "name: store\ninclude: [more.yaml]")
+    planned = workspace.pull_request()
+    assert planned.code == 0
+    [comment] = api.comments_on(7)
+    for page in (comment, planned.summary):
+        assert "! catalog other, which is new\n+   impl: memory\n+   name: elsewhere\n" in page
+        assert "! catalog lake\n+   storage.user_agent: xxx" in page
+    assert "approves nothing" in comment
+    assert "lancens approves" not in comment
+    assert "Merging applies" not in comment
+
+
+def test_many_changes_of_one_catalog_push_no_other_one_out(workspace: Workspace, api: GitHubApi) -> None:
+    options = {f"storage.headers.x{number:04}": "y" * 200 for number in range(500)}
+    more = {"catalogs": {name: {"impl": "memory", "config": {"name": name}} for name in ("other", "zoo")}}
+    (workspace.path / "more.yaml").write_text(json.dumps(more))
+    workspace.edit("{root: ./lake}", json.dumps({"root": "./elsewhere", **options}))
+    workspace.edit("name: store", "name: store\ninclude: [more.yaml]")
+    assert workspace.pull_request().code == 0
+    [comment] = api.comments_on(7)
+    for name in ("other", "zoo"):
+        assert f"! catalog {name}, which is new\n+   impl: memory\n+   name: {name}\n" in comment
+    assert "-   root: ./lake\n+   root: ./elsewhere\n" in comment
+    assert "lancens approves" not in comment
+
+
+def test_more_catalogs_than_can_be_named_approve_nothing(
+    workspace: Workspace, api: GitHubApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reconciler.github.config_changes._LONGEST_BLOCK", 100)
+    more = {"catalogs": {f"other{number}": {"impl": "memory", "config": {"name": str(number)}} for number in range(9)}}
+    (workspace.path / "more.yaml").write_text(json.dumps(more))
+    workspace.edit("name: store", "name: store\ninclude: [more.yaml]")
+    assert workspace.pull_request().code == 0
+    [comment] = api.comments_on(7)
+    assert "more lines" in comment
+    assert "lancens approves" not in comment
+
+
+def test_a_file_behind_a_placeholder_that_changes_is_shown(workspace: Workspace, api: GitHubApi) -> None:
+    workspace.edit("{root: ./lake}", "{root: ./lake, storage.user_agent: '${file:keys/agent}'}")
+    (workspace.path / "keys").mkdir()
+    agent = workspace.path / "keys/agent"
+    agent.write_text("hunter2-hunter2\n")
+    api.files = {"lancens.yaml": (workspace.path / "lancens.yaml").read_bytes(), "keys/agent": agent.read_bytes()}
+    assert "How catalogs are reached" not in workspace.pull_request().summary
+    agent.write_text("swordfish-swordfish\n")
+    shown = workspace.pull_request().summary + api.comments_on(7)[0]
+    assert "! catalog lake\n!   storage.user_agent: the content of the file `keys/agent` changes\n" in shown
+    assert "swordfish" not in shown
+    assert "hunter2" not in shown
+    agent.unlink()
+    (workspace.path / "keys/other").write_text("swordfish-swordfish\n")
+    agent.symlink_to("other")
+    assert "the content of the file `keys/agent` changes" in workspace.pull_request().summary
+    del api.files["keys/agent"]
+    assert "the content of the file `keys/agent` changes" in workspace.pull_request().summary
+
+
+def test_so_is_a_file_that_an_option_of_storage_names(
+    workspace: Workspace, api: GitHubApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(workspace.path)
+    workspace.edit("{root: ./lake}", "{root: ./lake, storage.google_application_credentials: key.json}")
+    key = workspace.path / "key.json"
+    key.write_text("{}")
+    api.files = {"lancens.yaml": (workspace.path / "lancens.yaml").read_bytes(), "key.json": b"{}"}
+    assert "How catalogs are reached" not in workspace.pull_request().summary
+    key.write_text('{"token_url": "https://evil.example.net"}')
+    assert "the content of the file `key.json` changes" in workspace.pull_request().summary
 
 
 # ---- forks ----------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from reconciler import load, plan
 from reconciler.pipeline import plan_on_spark
 from reconciler.pipeline.audit import AuditOptions, audit
 from tests.catalogs.vending import wrong_environment
+from tests.security.baits import NOWHERE, hostile, thief
 from tests.servers.s3 import BUCKET, KEY, SECRET, TOKEN, GuardedS3, guarded_s3
 
 if TYPE_CHECKING:
@@ -91,3 +92,12 @@ def test_data_that_nobody_may_open_is_said_to_be_unreadable(
     refusing = {**config, "vend_credentials": "false", "storage.skip_signature": "true"}
     document = audit(spark, load(manifest(tmp_path, refusing)), AuditOptions(datetime.now(UTC), rules=("unreadable",)))
     assert [(one.rule, one.name) for one in document.findings] == [("unreadable", "broken"), ("unreadable", "sound")]
+
+
+def test_a_hostile_service_has_nothing_sent_anywhere(spark: SparkSession, tmp_path: Path) -> None:
+    with thief() as server, hostile("environment", server) as service:
+        config = {"uri": service.url, **{f"storage.{key}": value for key, value in NOWHERE.items()}}
+        document = audit(spark, load(manifest(tmp_path, config)), AuditOptions(datetime.now(UTC)))
+        assert [table.name for table in document.tables] == ["t"]
+        assert [one for one in service.requests if one.body and one.body.get("vend_credentials")]
+        assert server.requests == []

@@ -10,15 +10,20 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import lance
+import pyarrow as pa
 import pytest
 
 from reconciler.backends.dir import DirBackend
+from reconciler.backends.glue import GlueBackend
 from reconciler.backends.memory import MemoryBackend
+from reconciler.backends.rest import RestBackend
 from reconciler.names import Identifier
 from reconciler.server import OneCatalog, Settings, Tokens
 from tests.server.client import Api
 from tests.server.command import started
-from tests.servers.lance_rest import served
+from tests.servers.glue import glue_server
+from tests.servers.lance_rest import scripted, served
 
 READER, WRITER = "reader-0123456789ab", "writer-0123456789ab"
 QUICK = Settings(timeout_seconds=1)
@@ -190,6 +195,49 @@ def test_a_link_below_the_root_leads_no_client_out_of_it(tmp_path: Path) -> None
                 assert api("POST", f"/v1/table/a%24t/{what}", {"location": location}).error == (400, 13), location
         assert api("POST", "/v1/table/a%24t/declare", {"location": "inside/t"}).status == 200
     assert list((tmp_path / "other").rglob("*")) == [tmp_path / "other/t"]
+
+
+DISK = ["file-object-store://{}", "file+uring://{}", "FILE+URING:{}", "File-Object-Store:{}", " file://{}", "file:{}"]
+NOWHERE = ["memory://x{}", "goosefs://127.0.0.1:9{}", "s3+ddb://b{}", "http://127.0.0.1:9{}"]
+
+
+@pytest.mark.parametrize("form", [*DISK, "file-object-\tstore://{}", *NOWHERE])
+def test_without_a_root_no_client_points_the_server_at_its_disk(form: str, tmp_path: Path) -> None:
+    """Two names of pylance's for it passed for object stores."""
+    kept = str(tmp_path / "kept.lance")
+    lance.write_dataset(pa.table({"id": [1]}), kept)
+    entry = {"location": kept, "properties": {}}
+    with scripted(lambda _: (200, entry)) as behind, served(OneCatalog(RestBackend(uri=behind.url)), QUICK) as url:
+        api = Api(url)
+        for what in ("declare", "register"):
+            asked = api("POST", f"/v1/table/a%24t/{what}", {"location": form.format(kept)})
+            assert asked.error == (400, 13)
+        entry["location"] = form.format(kept)
+        for body in ({"load_detailed_metadata": True}, {"version": 1}):
+            assert api("POST", "/v1/table/a%24t/describe", body).error == (403, 15)
+        columns = {"new_columns": [{"name": "x", "expression": "1"}]}
+        assert api("POST", "/v1/table/a%24t/add_columns", columns).error == (403, 15)
+    assert lance.dataset(kept).version == 1
+
+
+def test_nor_by_where_a_namespace_is(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    place = f"file-object-store://{tmp_path}/x"
+    with (
+        glue_server(tmp_path_factory.mktemp("glue")) as glue,
+        served(OneCatalog(GlueBackend(**glue.config())), QUICK) as url,
+    ):
+        api = Api(url)
+        created = api("POST", "/v1/namespace/web_disk/create", {"properties": {"location": place}})
+        assert created.status == 200
+        rows = pa.BufferOutputStream()
+        with pa.ipc.new_stream(rows, pa.schema([("id", pa.int64())])) as stream:
+            stream.write_table(pa.table({"id": [1]}))
+        data = rows.getvalue().to_pybytes()
+        kind = "application/vnd.apache.arrow.stream"
+        refused = api("POST", "/v1/table/web_disk%24t/create", data=data, content_type=kind)
+        assert refused.error == (400, 13)
+        assert api("POST", "/v1/table/web_disk%24t/declare", {}).error == (400, 13)
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_reader_sees_no_directory_of_the_servers_disk(memory: MemoryBackend) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from urllib.parse import quote
 
+import lance
+import pyarrow as pa
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from reconciler import locations
+from reconciler import locations, storage
 
 PATHS = st.lists(st.text("ab é%#+.", min_size=1, max_size=4), min_size=1, max_size=3).map("/".join)
 
@@ -166,3 +169,20 @@ def test_a_new_place_is_told_from_others_and_leads_home() -> None:
     assert locations.home_of(one) == "s3://b/lake"
     assert not locations.is_new_place(".lancens_reports")
     assert locations.home_of("s3://b/lake/.hidden") == "s3://b/lake/.hidden"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "{}", "file:{}", "FILE://{}", "File-Object-Store://{}", "file-object-store:{}", "file+uring://host{}",
+        "FILE+URING:{}", "file://host{}", "file://localhost{}", "fi\tle://{}", " file://{}", "\x01file-object-store://{}",
+        "file-object-store\r\n://{}", "file:\\\\{}", "file://{}?x", "file-object-store://{}#x", "file://{}\x1f",
+    ],
+)  # fmt: skip
+def test_a_place_on_this_machine_is_known_in_every_form_that_pylance_takes(form: str, tmp_path: Path) -> None:
+    place = str(tmp_path / "t.lance")
+    lance.write_dataset(pa.table({"id": [1]}), place)
+    location = form.format(place)
+    assert lance.dataset(location).count_rows() == 1
+    assert locations.normalise(location) == place
+    assert str(storage.local_path(location)) == place

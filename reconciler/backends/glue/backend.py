@@ -187,9 +187,9 @@ class GlueBackend(Backend):
     def own_storage_options(self, table: LiveTable) -> dict[str, str]:
         """Return the configured options, with what the table's ``storage.*`` parameters say about opening it.
 
-        They name no host (see :func:`own_options`).
+        They name no strange host (see :func:`own_options`).
         """
-        return own_options(self.storage_options(), table.properties)
+        return own_options(self.storage_options(), table, self.hosts)
 
     # ---- namespaces ----------------------------------------------------------------------------------------------
 

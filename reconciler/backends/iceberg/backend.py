@@ -183,16 +183,16 @@ class IcebergBackend(Backend):
     def own_storage_options(self, table: LiveTable) -> dict[str, str]:
         """Return the configured options, with what the table's ``storage.*`` properties say about opening it.
 
-        They name no host (see :func:`own_options`).
+        They name no strange host (see :func:`own_options`).
         """
-        return own_options(self.storage_options(), table.properties)
+        return own_options(self.storage_options(), table, self.hosts)
 
-    def table_storage_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
+    def handed_out_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
         """Return the same, above what the service hands out for the table (see `with_vended`)."""
         own = self.own_storage_options(table)
         warehouse, *levels, name = table.id
         return with_vended(
-            self.config, own, table, lambda: self._server.warehouse(warehouse).vended_options(levels, name)
+            self.config, own, table, lambda: self._server.warehouse(warehouse).vended_options(levels, name), self.hosts
         )
 
     # ---- namespaces ----------------------------------------------------------------------------------------------

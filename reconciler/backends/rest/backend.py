@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
+from functools import partial
 
 from reconciler import locations
 from reconciler.backends.base import Backend
@@ -253,9 +254,10 @@ class RestBackend(Backend):
             self._server.require_namespace(parent)
         return names
 
-    def table_storage_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
+    def handed_out_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
         """Return the configured options, above those that the server hands out for the table (see `with_vended`)."""
-        return with_vended(self.config, self.storage_options(), table, lambda: self._server.storage_options(table.id))
+        ask = partial(self._server.storage_options, table.id)
+        return with_vended(self.config, self.storage_options(), table, ask, self.hosts)
 
     # ---- writing -------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from threading import Lock
 
@@ -297,11 +298,10 @@ class UnityBackend(Backend):
         del identifier
         return problem_of(location)
 
-    def table_storage_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
+    def handed_out_options(self, table: LiveTable, *, writes: bool = False) -> dict[str, str]:
         """Return the configured options, above those that the service hands out for the table (see `with_vended`)."""
-        return with_vended(
-            self.config, self.storage_options(), table, lambda: self._service.vended_options(table.id, writes=writes)
-        )
+        ask = partial(self._service.vended_options, table.id, writes=writes)
+        return with_vended(self.config, self.storage_options(), table, ask, self.hosts)
 
     def direct_location(self, identifier: Identifier) -> str:
         """Return the place of a table made directly: below the current directory where there is no ``root``."""

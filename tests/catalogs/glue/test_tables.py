@@ -127,11 +127,12 @@ class TestEntries:
             "storage.allow_http": "true",
             "storage.aws_allow_invalid_certificates": "true",
             "storage.azure_authority_host": "evil.example.com",
+            "storage.aws_web_identity_token_file": "/proc/self/environ",
+            "storage.timeout": "9s",
         }
-        tables(
-            glue, web, [lance_table("clicks", Parameters={"table_type": "lance", "storage.timeout": "9s", **strange})]
-        )
-        assert backend.table_storage_options(backend.load_table((web, "clicks"))) == {"timeout": "9s"}
+        parameters = {"table_type": "lance", "storage.region": "eu-west-1", **strange}
+        tables(glue, web, [lance_table("clicks", Parameters=parameters)])
+        assert backend.table_storage_options(backend.load_table((web, "clicks"))) == {"aws_region": "eu-west-1"}
 
     def test_a_table_needs_its_database(self, glue: GlueServer, backend: GlueBackend) -> None:
         glue.add_catalog("sales")

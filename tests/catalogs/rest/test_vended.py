@@ -55,7 +55,7 @@ def test_without_credentials_no_host_is_taken() -> None:
     answer = {"location": "s3://lake/t", "storage_options": {"endpoint": "http://elsewhere", "region": "eu-west-1"}}
     with scripted(lambda _: (200, answer)) as server:
         backend = RestBackend(uri=server.url)
-        assert backend.table_storage_options(backend.load_table(("t",))) == {"region": "eu-west-1"}
+        assert backend.table_storage_options(backend.load_table(("t",))) == {"aws_region": "eu-west-1"}
 
 
 def test_they_write_a_new_table(guarded: GuardedS3, config: dict[str, str]) -> None:
