@@ -104,9 +104,10 @@ class Comparison:
         else:
             outcome = diff_moved(self.context, pair, facts)
         safeguard = self.context.capabilities.safeguard
-        for live in there if safeguard is not None and not isinstance(outcome, Change) else ():
-            for key in safeguard.missing(live.properties):
-                outcomes.add(Remark(UNSAFE if key == safeguard.key else HAZARDOUS, live.id))
+        if safeguard is not None and not isinstance(outcome, Change):
+            for live in there:
+                for key in safeguard.missing(live.properties):
+                    outcomes.add(Remark(UNSAFE if key == safeguard.key else HAZARDOUS, live.id))
         outcomes.add(outcome)
         for remark in remarks_on(self.context, pair.desired, pair.live, facts, outcome):
             outcomes.add(remark)
