@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from reconciler import locations
-from reconciler.planner.entries import Change, Fingerprint
+from reconciler.planner.entries import Action, Change, Fingerprint
 from reconciler.planner.views import ObjectView
 
 __all__ = ["Difference", "Precondition", "differences", "precondition_of", "stale_text"]
@@ -20,9 +20,9 @@ __all__ = ["Difference", "Precondition", "differences", "precondition_of", "stal
 class Precondition(Enum):
     """The answer for one object.
 
-    ``PENDING``: as the change expects to find it. ``APPLIED``: as the change leaves it. ``UNSETTLED``: the same, but
-    for the marks of the location asked for, which say what is not so: a run was interrupted before it had the last word
-    on them. ``STALE``: none of these.
+    ``PENDING``: as the change expects to find it, or as its first request leaves it. ``APPLIED``: as the change leaves
+    it. ``UNSETTLED``: the same, but for the marks of the location asked for, which say what is not so: a run was
+    interrupted before it had the last word on them. ``STALE``: none of these.
     """
 
     PENDING = "pending"
@@ -43,9 +43,29 @@ def precondition_of(change: Change, live: ObjectView | None) -> Precondition:
     found = change.concealed(live)
     if change.after is not None and found.satisfies(change.concealed(change.after)):
         return Precondition.APPLIED if found.is_request_true else Precondition.UNSETTLED
-    if change.before is not None and found.digest() == change.concealed(change.before).digest():
+    if change.before is None:
+        return Precondition.STALE
+    before = change.concealed(change.before)
+    if found.digest() in (before.digest(), _after_removals(change, before).digest()):
         return Precondition.PENDING
     return Precondition.STALE
+
+
+def _after_removals(change: Change, before: ObjectView) -> ObjectView:
+    """Return the namespace between two requests of an update: what it takes away is gone, nothing is set yet."""
+    after = change.after
+    if change.action is not Action.UPDATE_NAMESPACE or after is None:
+        return before
+    return before.model_copy(
+        update={
+            "managed_by": before.managed_by if after.managed_by else None,
+            "mirror": before.mirror if after.mirror else None,
+            "protect": before.protect and after.protect,
+            "keys": before.keys if after.keys else (),
+            "secret_keys": before.secret_keys if after.keys else (),
+            "properties": {key: value for key, value in before.properties.items() if key in after.properties},
+        }
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,18 +138,22 @@ class Warehouse:
         return _properties(answer, doing)
 
     def update_properties(self, levels: Levels, changes: PropertyChanges) -> None:
-        """Merge ``changes`` into a namespace's properties, which the server does in one step.
+        """Merge ``changes`` into a namespace's properties: removals first, so that the marks of them stay until then.
+
+        Polaris 1.5.0 answers a request with both by 409, with the updates done and the removals not.
 
         Raises:
             NamespaceNotFoundError: it does not exist.
         """
-        self.http.done(
-            "POST",
-            self.routes.properties(levels),
-            doing=f"change the properties of {self._called(levels)}",
-            body={"updates": dict(changes.set), "removals": sorted(changes.remove)},
-            errors={404: NamespaceNotFoundError},
-        )
+        for part in (PropertyChanges(remove=changes.remove), PropertyChanges(changes.set)):
+            if part:
+                self.http.done(
+                    "POST",
+                    self.routes.properties(levels),
+                    doing=f"change the properties of {self._called(levels)}",
+                    body={"updates": dict(part.set), "removals": sorted(part.remove)},
+                    errors={404: NamespaceNotFoundError},
+                )
 
     def drop_namespace(self, levels: Levels) -> None:
         """Drop a namespace. Servers refuse one with tables; not every one refuses one with namespaces.

@@ -1,0 +1,102 @@
+"""The properties of namespaces, where a change of them is cut or refused in the middle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+import reconciler
+from reconciler.backends.iceberg import IcebergBackend
+from reconciler.manifest import Manifest
+from reconciler.names import Identifier
+from tests.catalogs.iceberg.conftest import Catalog
+from tests.servers.fault_proxy import Call, Fault, fault_proxy
+from tests.servers.polaris import Polaris, polaris_server
+
+RECORDED = Path(__file__).parents[2] / "servers/recorded/polaris-1.5.0.jsonl"
+
+
+@pytest.fixture
+def polaris() -> Iterator[Polaris]:
+    with polaris_server() as running:
+        yield running
+
+
+@pytest.mark.parametrize("line", RECORDED.read_text("utf-8").splitlines())
+def test_the_stand_in_answers_as_polaris_did(line: str) -> None:
+    recorded = json.loads(line)
+    polaris = Polaris()
+    method, _, target = recorded["request"].partition(" ")
+    warehouse, _, *rest = target.split("?")[0].removeprefix("/api/catalog/v1/").split("/")
+    if rest and recorded["answer"].get("error", {}).get("code") != 404:
+        asked = recorded["answer"].get("properties", {"team": "ads", "old": "1", "kept": "1"})
+        polaris.namespaces[warehouse, rest[0]] = dict(asked)
+    if "already exists" in str(recorded["answer"]):
+        polaris.namespaces[warehouse, *recorded["body"]["namespace"]] = {}
+    status, answer = polaris.answer(method, target, recorded["body"])
+    assert (status, answer) == (recorded["status"], recorded["answer"])
+    if status == 409 and rest:
+        assert polaris.namespaces[warehouse, rest[0]] == {"team": "ads", "old": "1", "kept": "2"}
+
+
+def _manifest(path: Path, config: dict[str, str], space: Identifier, properties: dict[str, str]) -> Manifest:
+    block = {space[1]: {"properties": properties}}
+    lake = {
+        "impl": "iceberg",
+        "config": config,
+        "scope": ["/".join(space)],
+        "namespaces": {space[0]: {"namespaces": block}},
+    }
+    path.write_text(json.dumps({"version": 1, "name": "store", "catalogs": {"lake": lake}}), "utf-8")
+    return reconciler.load(path)
+
+
+def test_a_property_that_leaves_the_manifest_leaves_polaris(polaris: Polaris, tmp_path: Path) -> None:
+    config, space = {"endpoint": polaris.url}, ("ware", "ads")
+    path, journal = tmp_path / "lancens.yaml", tmp_path / "journal"
+    for properties in ({"team": "ads", "old": "1"}, {"team": "new"}):
+        manifest = _manifest(path, config, space, properties)
+        assert reconciler.apply(reconciler.plan(manifest), manifest, journal=journal).ok
+        assert reconciler.plan(manifest).is_empty
+        shown = polaris.namespaces[space].items()
+        assert {key: value for key, value in shown if not key.startswith("lancens.")} == {
+            "location": "file:///BASE",
+            **properties,
+        }
+
+
+@pytest.mark.parametrize("fault", [Fault.RESET, Fault.LOST])
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("again", ["the same plan", "a new plan"])
+def test_a_change_that_is_cut_in_the_middle_ends_where_it_was_to(
+    catalog: Catalog, backend: IcebergBackend, tmp_path: Path, number: int, fault: Fault, again: str
+) -> None:
+    endpoint = urlsplit(catalog.config["endpoint"])
+    space = (catalog.warehouse, f"p{number}{fault.name.lower()}{len(again)}")
+    path, journal = tmp_path / "lancens.yaml", tmp_path / "journal"
+    with fault_proxy(endpoint.port or 0, "http") as proxy:
+        config = {**catalog.config, "endpoint": proxy.url + endpoint.path}
+        manifest = _manifest(path, config, space, {"team": "ads", "old": "1"})
+        assert reconciler.apply(reconciler.plan(manifest), manifest, journal=journal).ok
+        manifest = _manifest(path, config, space, {"team": "new"})
+        plan = reconciler.plan(manifest)
+        writes: list[str] = []
+
+        def cut(call: Call) -> Fault | None:
+            if call.name.endswith("/properties"):
+                writes.append(call.name)
+            return fault if len(writes) > number else None
+
+        proxy.reset(cut)
+        assert not reconciler.apply(plan, manifest, journal=journal).ok
+        proxy.reset()
+        plan = plan if again == "the same plan" else reconciler.plan(manifest)
+        assert reconciler.apply(plan, manifest, journal=journal).ok
+        assert reconciler.plan(manifest).is_empty
+        found = backend.load_namespace(space).properties
+        assert (found["team"], "old" in found) == ("new", False)
+        backend.remove_namespace(space)
