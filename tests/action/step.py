@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.github.__main__ import run
+from reconciler.action.__main__ import run
 from tests.servers.github_api import REPOSITORY, TOKEN, GitHubApi
 
 __all__ = ["HEAD", "MANIFEST", "MERGE", "Step", "Workspace"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.github.api import GitHub, GitHubError
-from reconciler.github.comments import put_comment
+from reconciler.action.api import GitHub, GitHubError
+from reconciler.action.comments import put_comment
 from tests.servers.github_api import REPOSITORY, TOKEN, GitHubApi
 
 MARKER = "<!-- lancens plan label=default -->"

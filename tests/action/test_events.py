@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.github.events import EVENTS, Trust, trust_of
+from reconciler.action.events import EVENTS, Trust, trust_of
 from tests.action.runner import ROOT, Ran, Repository
 from tests.action.step import HEAD, Workspace
 from tests.servers.github_api import REPOSITORY, GitHubApi

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reconciler.github.approval import Shown, approval_in, approval_line, marker, packed, shown_line
-from reconciler.github.keys import PlanKey
-from reconciler.github.pages import fenced, plan_comment
-from reconciler.github.workflow import annotate
+from reconciler.action.approval import Shown, approval_in, approval_line, marker, packed, shown_line
+from reconciler.action.keys import PlanKey
+from reconciler.action.pages import fenced, plan_comment
+from reconciler.action.workflow import annotate
 from reconciler.planner.plan import ManifestRef, Plan
 from tests.action.step import MERGE, Workspace
 from tests.servers.github_api import TOKEN, GitHubApi
@@ -281,7 +281,7 @@ def test_a_package_in_the_workspace_is_not_imported(workspace: Workspace, tmp_pa
     planted.mkdir()
     (planted / "__init__.py").write_text("print('owned')")
     done = subprocess.run(
-        [sys.executable, "-I", "-m", "reconciler.github"],
+        [sys.executable, "-I", "-m", "reconciler.action"],
         cwd=workspace.path,
         env={"PATH": os.environ["PATH"], "RUNNER_TEMP": str(tmp_path)},
         capture_output=True,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.github.inputs import Command, CommentWhen, InputError, Inputs, read_inputs
+from reconciler.action.inputs import Command, CommentWhen, InputError, Inputs, read_inputs
 from tests.action.step import MERGE, Workspace
 from tests.servers.github_api import GitHubApi
 

@@ -329,7 +329,7 @@ def test_a_cancelled_apply_finishes_what_is_in_flight_and_can_be_gone_on_with(wo
     reviewed(workspace)
     environment = workspace.environment_of("push", command="apply", parallelism="1")
     with subprocess.Popen(
-        [sys.executable, "-I", "-m", "reconciler.github"],
+        [sys.executable, "-I", "-m", "reconciler.action"],
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         text=True,

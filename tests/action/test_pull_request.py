@@ -332,7 +332,7 @@ def test_many_changes_of_one_catalog_push_no_other_one_out(workspace: Workspace,
 def test_more_catalogs_than_can_be_named_approve_nothing(
     workspace: Workspace, api: GitHubApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("reconciler.github.config_changes._LONGEST_BLOCK", 100)
+    monkeypatch.setattr("reconciler.action.config_changes._LONGEST_BLOCK", 100)
     more = {"catalogs": {f"other{number}": {"impl": "memory", "config": {"name": str(number)}} for number in range(9)}}
     (workspace.path / "more.yaml").write_text(json.dumps(more))
     workspace.edit("name: store", "name: store\ninclude: [more.yaml]")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.github.job import Job
+from reconciler.action.job import Job
 from tests.action.step import MANIFEST, MERGE, Step, Workspace
 from tests.servers.github_api import GitHubApi
 
@@ -118,7 +118,7 @@ def test_of_two_plans_at_the_same_moment_none_overwrites_the_other(
             others.append(workspace.pull_request())
         return ""
 
-    monkeypatch.setattr("reconciler.github.planning.config_changes", meanwhile)
+    monkeypatch.setattr("reconciler.action.planning.config_changes", meanwhile)
     late = workspace.pull_request()
     assert others[0].code == 0
     assert (late.code, late.outputs["failure-reason"]) == (1, "duplicate-plan")

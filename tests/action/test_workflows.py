@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.github.failures import FailureReason
-from reconciler.github.inputs import Command, CommentWhen, FailOn, read_inputs
-from reconciler.github.install import InstallError, install, isolated_environment, place_of
-from reconciler.github.outcome import Outcome, write_outputs
+from reconciler.action.failures import FailureReason
+from reconciler.action.inputs import Command, CommentWhen, FailOn, read_inputs
+from reconciler.action.install import InstallError, install, isolated_environment, place_of
+from reconciler.action.outcome import Outcome, write_outputs
 from tests.servers.go_tools import actionlint
 
 ROOT = Path(__file__).parents[2]
@@ -202,7 +202,7 @@ def test_what_is_made_is_whole_or_not_there_and_is_made_once(tmp_path: Path, mon
         if len(made) == fails_at:
             raise InstallError("no network")
 
-    monkeypatch.setattr("reconciler.github.install._run", run)
+    monkeypatch.setattr("reconciler.action.install._run", run)
     environment = described(tmp_path)
     fails_at = 2
     with pytest.raises(InstallError):
@@ -246,7 +246,7 @@ def test_every_interpreter_is_isolated() -> None:
     started = re.findall(r"^.*(?:python3|PYTHON\b).*$", "\n".join(scripts), re.MULTILINE)
     started += re.findall(
         r"\[(?:sys\.executable|python), .*",
-        "\n".join(p.read_text() for p in (ROOT / "reconciler/github").glob("*.py")),
+        "\n".join(p.read_text() for p in (ROOT / "reconciler/action").glob("*.py")),
     )
     assert len(started) == 6
     assert all(re.search(r"""\s"?-I"?\b""", line) for line in started), started

@@ -31,7 +31,7 @@ LAYERS: list[set[str]] = [
     {"operations"},
     {"output", "namespace", "writing"},
     {"server", "conformance", "pipeline"},
-    {"cli", "github"},
+    {"cli", "action"},
     {"__init__"},
 ]
 
@@ -122,7 +122,7 @@ def test_manifests_are_read_without_backends() -> None:
 
 
 def test_the_action_speaks_to_github_without_a_backend() -> None:
-    reached = {room(target) for module, tree in modules() if room(module) == "github" for target in imports(tree)}
+    reached = {room(target) for module, tree in modules() if room(module) == "action" for target in imports(tree)}
     assert "backends" not in reached
 
 

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from reconciler import display
-from reconciler.github.inputs import Inputs
+from reconciler.action.inputs import Inputs
 
 __all__ = ["PlanKey", "planner_of"]
 

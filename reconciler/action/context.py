@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reconciler.github.events import Trust, trust_of
-from reconciler.github.inputs import InputError
-from reconciler.github.keys import planner_of
+from reconciler.action.events import Trust, trust_of
+from reconciler.action.inputs import InputError
+from reconciler.action.keys import planner_of
 
 __all__ = ["Context", "PullRequest", "read_context"]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reconciler.github.failures import FailureReason
+from reconciler.action.failures import FailureReason
 from reconciler.planner.plan import Plan, Summary
 
 __all__ = ["Outcome", "append_summary", "write_outputs"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from reconciler.github.api import GitHub
+from reconciler.action.api import GitHub
 
 __all__ = ["LABEL", "close_issue", "put_issue"]
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import unified_diff
 
 from reconciler import display
+from reconciler.action.approval import ConfigChanges, Shown, approval_line, essence, packed, shown_line
+from reconciler.action.inputs import DEFAULT_LABEL
+from reconciler.action.keys import PlanKey
 from reconciler.applier import ApplyReport, Status, result_line
-from reconciler.github.approval import ConfigChanges, Shown, approval_line, essence, packed, shown_line
-from reconciler.github.inputs import DEFAULT_LABEL
-from reconciler.github.keys import PlanKey
 from reconciler.output import markdown_text, render
 from reconciler.output.markdown import COMMENT_LIMIT, pull_request_comment, render_markdown
 from reconciler.output.markdown_text import length_of

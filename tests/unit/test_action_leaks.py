@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.github.failures import RefusedError
-from reconciler.github.leaks import Secrets
+from reconciler.action.failures import RefusedError
+from reconciler.action.leaks import Secrets
 
 # What GitHub documents that a runner sets, what its images set, and what the actions of clouds add.
 _HARMLESS = """\

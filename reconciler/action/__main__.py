@@ -1,4 +1,4 @@
-"""``python -m reconciler.github``: carry out one step of a workflow."""
+"""``python -m reconciler.action``: carry out one step of a workflow."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from reconciler.action.annotations import annotate_problems
+from reconciler.action.api import GitHubError
+from reconciler.action.applying import apply
+from reconciler.action.auditing import audit
+from reconciler.action.context import read_context
+from reconciler.action.events import Trust
+from reconciler.action.failures import FailureReason, RefusedError, reason_of
+from reconciler.action.inputs import Command, CommentWhen, read_inputs
+from reconciler.action.job import Job
+from reconciler.action.outcome import Outcome, append_summary, write_outputs
+from reconciler.action.pages import called, fenced, plan_summary
+from reconciler.action.planning import comment_plan, drift, plan, validate, validate_untrusted
+from reconciler.action.workflow import annotate, verbatim
 from reconciler.errors import LancensError, ManifestError
-from reconciler.github.annotations import annotate_problems
-from reconciler.github.api import GitHubError
-from reconciler.github.applying import apply
-from reconciler.github.auditing import audit
-from reconciler.github.context import read_context
-from reconciler.github.events import Trust
-from reconciler.github.failures import FailureReason, RefusedError, reason_of
-from reconciler.github.inputs import Command, CommentWhen, read_inputs
-from reconciler.github.job import Job
-from reconciler.github.outcome import Outcome, append_summary, write_outputs
-from reconciler.github.pages import called, fenced, plan_summary
-from reconciler.github.planning import comment_plan, drift, plan, validate, validate_untrusted
-from reconciler.github.workflow import annotate, verbatim
 
 _COMMANDS: Mapping[Command, Callable[[Job], Outcome]] = {
     Command.PLAN: plan,

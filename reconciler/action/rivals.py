@@ -6,13 +6,13 @@ look again after they have written, and then at least one of them sees the other
 
 from __future__ import annotations
 
-from reconciler.github.approval import marked, marker, shown_in
-from reconciler.github.comments import Comment, find_comments, put_comment
-from reconciler.github.context import PullRequest
-from reconciler.github.failures import FailureReason, RefusedError
-from reconciler.github.inputs import CommentWhen
-from reconciler.github.job import Job
-from reconciler.github.pages import called, fenced
+from reconciler.action.approval import marked, marker, shown_in
+from reconciler.action.comments import Comment, find_comments, put_comment
+from reconciler.action.context import PullRequest
+from reconciler.action.failures import FailureReason, RefusedError
+from reconciler.action.inputs import CommentWhen
+from reconciler.action.job import Job
+from reconciler.action.pages import called, fenced
 
 __all__ = ["refuse_a_second_plan", "withdraw_one_of_two"]
 

@@ -16,11 +16,11 @@ from itertools import chain
 from pathlib import Path
 
 from reconciler import display
+from reconciler.action.api import GitHubError
+from reconciler.action.approval import ConfigChanges
+from reconciler.action.job import Job
+from reconciler.action.pages import fenced
 from reconciler.errors import ManifestError
-from reconciler.github.api import GitHubError
-from reconciler.github.approval import ConfigChanges
-from reconciler.github.job import Job
-from reconciler.github.pages import fenced
 from reconciler.manifest import UNTRUSTED, Manifest, ManifestCatalog, files_read_by, read_variables
 from reconciler.operations.manifests import load
 from reconciler.output.markdown_text import length_of

@@ -12,17 +12,17 @@ from time import monotonic, time
 from typing import TYPE_CHECKING
 
 from reconciler import display
+from reconciler.action.annotations import annotate_plan
+from reconciler.action.api import GitHub
+from reconciler.action.approval import ConfigChanges, marker
+from reconciler.action.comments import put_comment
+from reconciler.action.context import Context, PullRequest
+from reconciler.action.events import Trust
+from reconciler.action.inputs import Command, CommentWhen, Engine, InputError, Inputs
+from reconciler.action.keys import PlanKey
+from reconciler.action.leaks import Secrets
+from reconciler.action.workflow import mask, verbatim
 from reconciler.errors import LancensError, ManifestError
-from reconciler.github.annotations import annotate_plan
-from reconciler.github.api import GitHub
-from reconciler.github.approval import ConfigChanges, marker
-from reconciler.github.comments import put_comment
-from reconciler.github.context import Context, PullRequest
-from reconciler.github.events import Trust
-from reconciler.github.inputs import Command, CommentWhen, Engine, InputError, Inputs
-from reconciler.github.keys import PlanKey
-from reconciler.github.leaks import Secrets
-from reconciler.github.workflow import mask, verbatim
 from reconciler.planner.entries import Key
 from reconciler.planner.plan import Plan
 

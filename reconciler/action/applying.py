@@ -9,16 +9,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from reconciler import display
+from reconciler.action.approval import Approval, approval_in, marked, options_of, services_of, shown_in
+from reconciler.action.comments import Comment, find_comments, is_untouched
+from reconciler.action.context import PullRequest
+from reconciler.action.failures import FailureReason, RefusedError
+from reconciler.action.job import Job
+from reconciler.action.outcome import Outcome
+from reconciler.action.pages import applied_page, difference, plan_summary
+from reconciler.action.workflow import annotate, verbatim
 from reconciler.applier import ApplyReport, Event, Finished, Status, result_line, summary_line
 from reconciler.errors import PlanFileError, StalePlanError
-from reconciler.github.approval import Approval, approval_in, marked, options_of, services_of, shown_in
-from reconciler.github.comments import Comment, find_comments, is_untouched
-from reconciler.github.context import PullRequest
-from reconciler.github.failures import FailureReason, RefusedError
-from reconciler.github.job import Job
-from reconciler.github.outcome import Outcome
-from reconciler.github.pages import applied_page, difference, plan_summary
-from reconciler.github.workflow import annotate, verbatim
 from reconciler.operations.apply import apply as carry_out
 from reconciler.planner.plan import Plan
 from reconciler.planner.safety import check_blocked

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 
-from reconciler.github.failures import FailureReason, RefusedError
+from reconciler.action.failures import FailureReason, RefusedError
 from reconciler.planner.plan import Plan
 from reconciler.redaction import is_sensitive_key, scrub
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reconciler import display
+from reconciler.action.workflow import Level, annotate
 from reconciler.errors import Problem
-from reconciler.github.workflow import Level, annotate
 from reconciler.output.wording import Entry, entries_of, headline, word_of
 from reconciler.planner.entries import Blocked, Guard
 from reconciler.planner.plan import Plan

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reconciler.github.api import GitHub
+from reconciler.action.api import GitHub
 
 __all__ = ["Comment", "find_comments", "is_untouched", "put_comment"]
 

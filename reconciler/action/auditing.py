@@ -8,11 +8,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from reconciler.github.failures import FailureReason
-from reconciler.github.job import Job
-from reconciler.github.outcome import Outcome
-from reconciler.github.pages import code, fenced
-from reconciler.github.workflow import annotate, verbatim
+from reconciler.action.failures import FailureReason
+from reconciler.action.job import Job
+from reconciler.action.outcome import Outcome
+from reconciler.action.pages import code, fenced
+from reconciler.action.workflow import annotate, verbatim
 
 __all__ = ["audit"]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from reconciler.action.api import GitHubError
+from reconciler.action.inputs import InputError
 from reconciler.errors import (
     BlockedError,
     CatalogError,
@@ -15,8 +17,6 @@ from reconciler.errors import (
     SelectionError,
     StalePlanError,
 )
-from reconciler.github.api import GitHubError
-from reconciler.github.inputs import InputError
 
 __all__ = ["FailureReason", "RefusedError", "reason_of"]
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from reconciler.action.approval import Shown, marker
+from reconciler.action.config_changes import config_changes
+from reconciler.action.failures import FailureReason
+from reconciler.action.inputs import CommentWhen
+from reconciler.action.issues import close_issue, put_issue
+from reconciler.action.job import Job
+from reconciler.action.outcome import Outcome
+from reconciler.action.pages import called, code, plan_body, plan_comment, plan_summary
+from reconciler.action.rivals import refuse_a_second_plan, withdraw_one_of_two
+from reconciler.action.workflow import annotate
 from reconciler.display import count
-from reconciler.github.approval import Shown, marker
-from reconciler.github.config_changes import config_changes
-from reconciler.github.failures import FailureReason
-from reconciler.github.inputs import CommentWhen
-from reconciler.github.issues import close_issue, put_issue
-from reconciler.github.job import Job
-from reconciler.github.outcome import Outcome
-from reconciler.github.pages import called, code, plan_body, plan_comment, plan_summary
-from reconciler.github.rivals import refuse_a_second_plan, withdraw_one_of_two
-from reconciler.github.workflow import annotate
 from reconciler.planner.plan import Plan
 from reconciler.planner.safety import check_removals
 
