@@ -96,7 +96,7 @@ def test_a_result_goes_into_what_is_no_regular_file(lake: Path) -> None:
 def test_a_folder_is_read_without_what_is_no_regular_file(lake: Path, special: str) -> None:
     assert shell("apply", "--auto-approve").code == 0
     Path("teams").mkdir()
-    Path("teams/a.yaml").write_text("version: 1\nname:   shop\n")
+    Path("teams/a.yaml").write_text(Path("lancens.yaml").read_text())
     for path in (Path(".lancens/zz.jsonl"), Path("teams/b.yaml")):
         if special == "fifo":
             os.mkfifo(path)
@@ -105,8 +105,8 @@ def test_a_folder_is_read_without_what_is_no_regular_file(lake: Path, special: s
     runs = _redirected("runs", "")
     assert (runs.returncode, len(runs.stdout.splitlines())) == (0, 2), runs.stderr
     assert "zz.jsonl" in runs.stdout
-    formatted = _redirected("fmt teams", "")
-    assert (formatted.returncode, formatted.stdout) == (0, "teams/a.yaml\n"), formatted.stderr
+    valid = _redirected("validate teams", "")
+    assert (valid.returncode, valid.stderr) == (0, "")
 
 
 def test_metadata_that_is_no_regular_file_is_not_waited_for(lake: Path) -> None:
