@@ -11,10 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from reconciler import ownership
 from reconciler.backends.hive.directories import Directories
 from reconciler.backends.hive.entries import (
     DEFAULT_CATALOG,
     DEFAULT_DATABASE,
+    DESCRIPTION,
     DatabaseName,
     alter_database,
     database_of,
@@ -118,9 +120,16 @@ class Databases:
 
         Raises:
             NamespaceNotFoundError: there is none.
-            UnsupportedOperationError: the server keeps a field as it was made; all else is changed.
+            UnsupportedOperationError: the server keeps a field as it was made; all else is changed. Or lancens has set
+                the description and is to take it away, which no server does; nothing is changed.
         """
-        return self._write(name, self.find(name), changes)
+        database = self.find(name)
+        if DESCRIPTION in changes.remove & ownership.recorded_keys(database.parameters or {}):
+            raise UnsupportedOperationError(
+                f"{self.impl}: no metastore takes away `{DESCRIPTION}` of namespace `{name}`; keep it in the manifest, "
+                "with the text that it has or another"
+            )
+        return self._write(name, database, changes)
 
     def _write(self, name: DatabaseName, database: Database, changes: PropertyChanges) -> LiveNamespace:
         alter_database(database, changes)

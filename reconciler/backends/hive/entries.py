@@ -26,6 +26,7 @@ __all__ = [
     "DATABASE_LOCATION",
     "DEFAULT_CATALOG",
     "DEFAULT_DATABASE",
+    "DESCRIPTION",
     "EXTERNAL_TABLE",
     "HELPERS",
     "SAFEGUARD",
@@ -55,13 +56,13 @@ _UNIQUE_NAME: Final = re.compile(_UNIQUE_PREFIX + "[0-9a-f]{32}")
 DEFAULT_CATALOG: Final = "hive"
 DEFAULT_DATABASE: Final = "default"
 
-_DESCRIPTION: Final = "database.description"
+DESCRIPTION: Final = "database.description"
 DATABASE_LOCATION: Final = "database.location-uri"
 _OWNER: Final = "database.owner"
 _OWNER_TYPE: Final = "database.owner-type"
 _OWNER_TYPES: Final = {"USER": 1, "ROLE": 2, "GROUP": 3}
 """The values of the protocol's PrincipalType."""
-_DATABASE_FIELDS: Final = frozenset({_DESCRIPTION, _OWNER, _OWNER_TYPE})
+_DATABASE_FIELDS: Final = frozenset({DESCRIPTION, _OWNER, _OWNER_TYPE})
 _CATALOG_DESCRIPTION: Final = "catalog.description"
 CATALOG_LOCATION: Final = "catalog.location-uri"
 _CATALOG_PROPERTIES: Final = "properties: {"
@@ -155,7 +156,7 @@ def database_of(name: DatabaseName, properties: Mapping[str, str]) -> Database:
     return Database(
         name=name.name,
         catalogName=name.catalog,
-        description=properties.get(_DESCRIPTION),
+        description=properties.get(DESCRIPTION),
         locationUri=properties.get(DATABASE_LOCATION),
         ownerName=properties.get(_OWNER),
         ownerType=None if owner_type is None else _OWNER_TYPES[owner_type],
@@ -191,7 +192,7 @@ def namespace_of_database(identifier: Identifier, database: Database) -> LiveNam
     properties: dict[str, str] = dict(database.parameters or {})
     properties.update(_place(DATABASE_LOCATION, database.locationUri, properties))
     if database.description:
-        properties[_DESCRIPTION] = database.description
+        properties[DESCRIPTION] = database.description
     if database.ownerName:
         properties[_OWNER] = database.ownerName
     properties.update((_OWNER_TYPE, name) for name, value in _OWNER_TYPES.items() if value == database.ownerType)

@@ -93,6 +93,24 @@ def test_a_field_that_is_altered_changes_or_is_said_not_to(
     assert backend.load_namespace(database).properties["tier"] == "gold"
 
 
+def test_a_description_is_not_forgotten_by_its_mark(backend: HiveBackend, database: Identifier) -> None:
+    """Every version answers that it took a description away, and keeps it."""
+    other = _sibling(database)
+    keys = '["database.description","database.owner","tier"]'
+    given = {"database.description": "theirs", "database.owner": "ml", "tier": "gold", "lancens.keys": keys}
+    backend.insert_namespace(other, given)
+    changes = PropertyChanges({"tier": "iron", "lancens.keys": '["tier"]'}, frozenset({"database.description"}))
+    with pytest.raises(UnsupportedOperationError, match=r"`database\.description`"):
+        backend.alter_namespace(other, changes)
+    assert given.items() <= backend.load_namespace(other).properties.items()
+    kept = '["database.description","tier"]'
+    altered = backend.alter_namespace(
+        other, PropertyChanges({"lancens.keys": kept}, frozenset({"database.owner"}))
+    ).properties
+    assert ("database.owner" in altered, altered["lancens.keys"]) == (False, kept)
+    backend.remove_namespace(other)
+
+
 def test_databases_and_tables_go_under_the_root(backend: HiveBackend, database: Identifier, lake: str) -> None:
     home = "/".join((lake, *database)) + ".db"
     assert locations.same(backend.load_namespace(database).properties["database.location-uri"], home)
