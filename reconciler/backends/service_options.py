@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from reconciler import locations
 from reconciler.hosts import hosts_in, is_admitted
 
-__all__ = ["PUBLIC_OPTIONS", "options_of_service"]
+__all__ = ["PUBLIC_OPTIONS", "alias_of", "options_of_service"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +139,7 @@ def options_of_service(
 
     A host is one that ``configured`` options or the location name, or one of ``hosts``. Where those are None and it
     ``brings_hosts``, any is taken, together with credentials of its own that nothing of the environment is added to.
+    What is ``configured`` stays; a table that brings no hosts of its own may still be in another region.
     """
     store = _STORES.get(locations.scheme(locations.pylance_uri(location)))
     if store is None:
@@ -147,6 +148,8 @@ def options_of_service(
     named = store.where | store.endpoints
     every = store.secrets | named
     ours = {every[key.lower()] for key in configured if key.lower() in every}
+    if not brings_hosts:
+        ours -= set(store.where.values())
     taken = {store.secrets[key]: value for key, value in plain.items() if key in store.secrets}
     known = {host for key, value in configured.items() for host in hosts_in(key, value)}
     known |= {host.replace(".dfs.", ".blob.") for host in hosts_in("location", location)}
@@ -165,6 +168,13 @@ def options_of_service(
             taken[named[key]] = value
     is_plain_http = any(taken.get(key, "").lower().startswith("http://") for key in store.endpoints.values())
     return taken | {key: plain[key] for key in _PLAIN_HTTP if is_plain_http and key in plain}
+
+
+def alias_of(key: str, location: str) -> str:
+    """Return the name under which a service's option ``key`` is taken for ``location``; ``key`` where it is not."""
+    store = _STORES.get(locations.scheme(locations.pylance_uri(location)))
+    known = {} if store is None else store.secrets | store.where | store.endpoints
+    return known.get(key.lower(), key)
 
 
 def _opens_alone(store: _ObjectStore, taken: Mapping[str, str]) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from pydantic import BaseModel
 
 from reconciler import storage
-from reconciler.backends.service_options import options_of_service
+from reconciler.backends.service_options import alias_of, options_of_service
 from reconciler.errors import (
     BackendError,
     InternalError,
@@ -50,7 +50,7 @@ def own_options(
     """
     said = {key.removeprefix(_STORAGE): value for key, value in table.properties.items() if key.startswith(_STORAGE)}
     taken = options_of_service(said, table.location, configured, hosts, brings_hosts=False)
-    return {**configured, **taken}
+    return {key: text for key, text in configured.items() if alias_of(key, table.location) not in taken} | taken
 
 
 def with_vended(

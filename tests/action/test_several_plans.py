@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.action.approval import ConfigChanges
 from reconciler.action.job import Job
 from tests.action.step import MANIFEST, MERGE, Step, Workspace
 from tests.servers.github_api import GitHubApi
@@ -109,14 +110,14 @@ def test_of_two_plans_at_the_same_moment_none_overwrites_the_other(
 ) -> None:
     others: list[Step] = []
 
-    def meanwhile(job: Job) -> str:
+    def meanwhile(job: Job) -> ConfigChanges:
         """Stand between the first look and the writing, and let another job do both of it there."""
         if not others:
             monkeypatch.undo()
             monkeypatch.chdir(workspace.path)
             workspace.environment["GITHUB_JOB"] = "other"
             others.append(workspace.pull_request())
-        return ""
+        return ConfigChanges()
 
     monkeypatch.setattr("reconciler.action.planning.config_changes", meanwhile)
     late = workspace.pull_request()

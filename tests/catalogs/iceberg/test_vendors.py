@@ -214,10 +214,10 @@ def test_a_tables_properties_say_how_it_is_opened_and_name_no_host(script: Scrip
     evil = {"storage.endpoint": "http://evil.example", "storage.allow_http": "true", "storage.region": "eu-west-1"}
     script.routes[f"GET {routes}/a%20b/tables/t"] = Answer(table("s3://lake/t", **evil))
     live = backend.load_table(("ware", "a b", "t"))
-    assert backend.table_storage_options(live) == {"region": "eu-west-1", "secret": SECRET}
+    assert backend.table_storage_options(live) == {"aws_region": "eu-west-1", "secret": SECRET}
     asked = DescribeTableRequest(id=["ware", "a b", "t"], vend_credentials=False)
     described = CatalogNamespace(backend).describe_table(asked)
-    assert described.storage_options == {"region": "eu-west-1", "secret": SECRET}
+    assert described.storage_options == {"aws_region": "eu-west-1", "secret": SECRET}
     backend.close()
 
 
