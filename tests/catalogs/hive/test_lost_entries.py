@@ -45,6 +45,7 @@ def lost(server: Metastore, backend: HiveBackend, lake: str) -> Iterator[dict[Id
     yield places
     with suppress(TableNotFoundError, NamespaceNotFoundError):
         drop()
+        backend.remove_namespace((*above, "default"))
 
 
 def test_lost_entries_come_back_under_the_same_names(
