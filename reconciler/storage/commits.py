@@ -1,7 +1,7 @@
 """Every commit on a dataset: the very next version of the one that was looked at, and none that cleans up old ones.
 
-Lance cleans a dataset up right after a commit whose version its ``lance.auto_cleanup.interval`` divides, whoever
-commits, and pylance 14 cannot be told not to. So the version that a commit gets has to be known before.
+Lance cleans a dataset up right after a commit whose version its ``lance.auto_cleanup.interval`` divides, by any
+client, and pylance 14 has no flag that skips it. So the version of a commit has to be known before it is made.
 """
 
 from __future__ import annotations
