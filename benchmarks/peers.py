@@ -273,7 +273,7 @@ def _fill_hive(client: Any, folder: Path, number: int) -> None:
 
 
 def _fill_unity(unity: Any, number: int) -> None:
-    from reconciler.concurrency import in_parallel
+    from reconciler.model.concurrency import in_parallel
 
     unity.add_schema(WAREHOUSE, f"n{number}")
     in_parallel(lambda name: unity.add_lance_table(WAREHOUSE, f"n{number}", name), _names(number), IN_FLIGHT)
@@ -281,7 +281,7 @@ def _fill_unity(unity: Any, number: int) -> None:
 
 def _fill_iceberg(server: Server, number: int) -> None:
     from reconciler.backends.registry import connect
-    from reconciler.concurrency import in_parallel
+    from reconciler.model.concurrency import in_parallel
 
     backend = connect("iceberg", server.properties)
     space = (WAREHOUSE, f"n{number}")

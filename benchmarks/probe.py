@@ -47,10 +47,10 @@ def serve(cores: int, folder: Path, number: int) -> None:
     """Look at every dataset whenever a line comes in, and say how many seconds that took."""
     import pyarrow as pa
 
-    from reconciler.pipeline.batches import probe_tasks
-    from reconciler.pipeline.schemas import LONG, spark_schema
-    from reconciler.pipeline.session import SparkOptions, spark_session
-    from reconciler.pipeline.storage_probe import probe_many
+    from reconciler.auditor.storage_probe import probe_many
+    from reconciler.spark.batches import probe_tasks
+    from reconciler.spark.schemas import LONG, spark_schema
+    from reconciler.spark.session import SparkOptions, spark_session
 
     counts = pa.schema([("rows", LONG)])
 

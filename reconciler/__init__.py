@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Literal
 
-from reconciler.errors import (
+from reconciler.model.errors import (
     ApplyError,
     BlockedError,
     CatalogError,

@@ -7,21 +7,19 @@ from dataclasses import replace
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from reconciler import ownership
-from reconciler.names import EVERYTHING, Identifier, Scope
-from reconciler.planner.facts import PlanOptions
-from reconciler.state import (
+from reconciler.model import ownership
+from reconciler.model.capabilities import Safeguard
+from reconciler.model.desired import (
     DesiredCatalog,
     DesiredMirror,
     DesiredMove,
     DesiredNamespace,
     DesiredTable,
-    LiveNamespace,
-    LiveTable,
     Prune,
-    Safeguard,
-    Snapshot,
 )
+from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
+from reconciler.model.names import EVERYTHING, Identifier, Scope
+from reconciler.planner.facts import PlanOptions
 from tests.unit.planner.building import OTHER, OWNER, at, desired, marks
 
 __all__ = [

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from reconciler.planner.entries import Action, Blocked, Change, Fingerprint, Guard, Kind, Note
+from reconciler.model.columns import Column
+from reconciler.model.desired import Source
+from reconciler.planner.entries import Action, Blocked, Change, Fingerprint, Kind, Note, Protection
 from reconciler.planner.explain import explain
 from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan
 from reconciler.planner.views import ObjectView
-from reconciler.state import Column, Source
 
 SECRET = "hunter2-correct-horse"
 """Part of every value that must not be shown, and of nothing else."""
@@ -129,10 +130,10 @@ def changes(draw: st.DrawFn, catalogs: st.SearchStrategy[str] = _catalog_names) 
 
 
 @st.composite
-def guards(draw: st.DrawFn, catalogs: st.SearchStrategy[str] = _catalog_names) -> Guard:
+def guards(draw: st.DrawFn, catalogs: st.SearchStrategy[str] = _catalog_names) -> Protection:
     """Draw a protected object."""
     would = draw(st.sampled_from((Action.DEREGISTER_TABLE, Action.DROP_NAMESPACE, Action.RELOCATE_TABLE)))
-    return Guard(
+    return Protection(
         catalog=draw(catalogs),
         kind=_kind_of(would),
         identifier=draw(identifiers),

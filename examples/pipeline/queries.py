@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from reconciler.pipeline import register, spark_session
+from reconciler.auditor.history_source import register_history
+from reconciler.spark import spark_session
 
 QUESTIONS = {
     "Who has what to do?": """
@@ -36,7 +37,7 @@ QUESTIONS = {
 FOLDER = Path(*sys.argv[1:]).absolute()
 
 with spark_session() as spark:
-    register(spark)
+    register_history(spark)
     spark.read.parquet(f"{FOLDER}/report/findings.parquet").createOrReplaceTempView("findings")
     spark.read.parquet(f"{FOLDER}/report/tables.parquet").createOrReplaceTempView("tables")
     spark.read.format("lancens-history").load(f"{FOLDER}/audits.lance").createOrReplaceTempView("history")

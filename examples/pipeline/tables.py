@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import functions as f
 
-from reconciler.pipeline import register, spark_session
+from reconciler.spark import register, spark_session
 
 with spark_session() as spark:
     register(spark)

@@ -17,13 +17,13 @@ from reconciler.action.events import Trust
 from reconciler.action.failures import FailureReason, RefusedError, reason_of
 from reconciler.action.inputs import Command, CommentWhen, read_inputs
 from reconciler.action.job import Job
-from reconciler.action.outcome import Outcome, append_summary, write_outputs
+from reconciler.action.outcome import StepEnd, append_summary, write_outputs
 from reconciler.action.pages import called, fenced, plan_summary
 from reconciler.action.planning import comment_plan, drift, plan, validate, validate_untrusted
 from reconciler.action.workflow import annotate, verbatim
-from reconciler.errors import LancensError, ManifestError
+from reconciler.model.errors import LancensError, ManifestError
 
-_COMMANDS: Mapping[Command, Callable[[Job], Outcome]] = {
+_COMMANDS: Mapping[Command, Callable[[Job], StepEnd]] = {
     Command.PLAN: plan,
     Command.APPLY: apply,
     Command.DRIFT: drift,
@@ -50,7 +50,7 @@ def run(environment: Mapping[str, str]) -> int:
     return 1 if outcome.failure else 0
 
 
-def _run(job: Job) -> Outcome:
+def _run(job: Job) -> StepEnd:
     try:
         outcome = _command(job)(job)
     except ManifestError as error:
@@ -76,7 +76,7 @@ def _run(job: Job) -> Outcome:
     return outcome
 
 
-def _command(job: Job) -> Callable[[Job], Outcome]:
+def _command(job: Job) -> Callable[[Job], StepEnd]:
     """Return what is to be done; a manifest that is not trusted is never let near a catalog or a secret.
 
     Raises:
@@ -108,21 +108,21 @@ def _text(error: BaseException) -> str:
     return str(error)
 
 
-def _failed(error: BaseException, message: str) -> Outcome:
+def _failed(error: BaseException, message: str) -> StepEnd:
     annotate("error", message[:_LONGEST_ANNOTATION], title=f"lancens: {reason_of(error)}")
     return _ended(error, message)
 
 
-def _ended(error: BaseException, message: str) -> Outcome:
+def _ended(error: BaseException, message: str) -> StepEnd:
     reason = reason_of(error)
     with verbatim(f"lancens: {reason}"):
         print(message)
     details = f"\n{error.details}" if isinstance(error, RefusedError) and error.details else ""
     page = f"### lancens: {reason}\n\n{fenced(message.splitlines())}{details}"
-    return Outcome(page=page, exit_code=1, failure=reason, message=message)
+    return StepEnd(page=page, exit_code=1, failure=reason, message=message)
 
 
-def _report(job: Job, outcome: Outcome) -> None:
+def _report(job: Job, outcome: StepEnd) -> None:
     """Comment on the pull request; that this fails takes nothing away from what else is to be said."""
     context = job.context
     signature = f"{called(job.key)}commit `{context.commit}` · [run]({context.run_url})"

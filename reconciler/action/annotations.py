@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from reconciler import display
 from reconciler.action.workflow import Level, annotate
-from reconciler.errors import Problem
+from reconciler.model import display
+from reconciler.model.errors import Problem
 from reconciler.output.wording import Entry, entries_of, headline, word_of
-from reconciler.planner.entries import Blocked, Guard
+from reconciler.planner.entries import Blocked, Protection
 from reconciler.planner.plan import Plan
 
 __all__ = ["annotate_plan", "annotate_problems"]
@@ -72,7 +72,7 @@ def annotate_problems(problems: Sequence[Problem], manifests: Sequence[str], wor
 def _level(entry: Entry) -> Level:
     if isinstance(entry, Blocked):
         return "warning"
-    removes = entry.would.removes if isinstance(entry, Guard) else entry.action.removes or entry.replace
+    removes = entry.would.removes if isinstance(entry, Protection) else entry.action.removes or entry.replace
     return "warning" if removes else "notice"
 
 

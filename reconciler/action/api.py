@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from reconciler import display
-from reconciler.errors import LancensError
-from reconciler.redaction import scrub
+from reconciler.model import display
+from reconciler.model.errors import LancensError
+from reconciler.model.redaction import scrub
 
 if TYPE_CHECKING:
     from requests import RequestException, Response, Session

@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from reconciler import display
 from reconciler.action.approval import Approval, approval_in, marked, options_of, services_of, shown_in
 from reconciler.action.comments import Comment, find_comments, is_untouched
 from reconciler.action.context import PullRequest
 from reconciler.action.failures import FailureReason, RefusedError
 from reconciler.action.job import Job
-from reconciler.action.outcome import Outcome
+from reconciler.action.outcome import StepEnd
 from reconciler.action.pages import applied_page, difference, plan_summary
 from reconciler.action.workflow import annotate, verbatim
 from reconciler.applier import ApplyReport, Event, Finished, Status, result_line, summary_line
-from reconciler.errors import PlanFileError, StalePlanError
+from reconciler.model import display
+from reconciler.model.errors import PlanFileError, StalePlanError
 from reconciler.operations.apply import apply as carry_out
 from reconciler.planner.plan import Plan
 from reconciler.planner.safety import check_blocked
@@ -29,7 +29,7 @@ _OTHER_OPTIONS = "what was asked for by the inputs `select`, `adopt` or `take-ov
 _HOW_ELSE = "To apply without a review, run with `require-approved-plan: false`."
 
 
-def apply(job: Job) -> Outcome:
+def apply(job: Job) -> StepEnd:
     """Apply the approved plan, the one in ``plan-file``, or, where no approval is asked for, the plan of now.
 
     Raises:
@@ -47,7 +47,7 @@ def apply(job: Job) -> Outcome:
     if now.is_empty and (not now.blocked or job.inputs.skip_blocked):
         if job.inputs.require_approved_plan:
             _check_asked_for_all(job, now)
-        return Outcome(page=plan_summary(now), plan=now)
+        return StepEnd(page=plan_summary(now), plan=now)
     if not job.inputs.skip_blocked:
         check_blocked(now)
     if job.inputs.require_approved_plan:
@@ -151,7 +151,7 @@ def _approval(job: Job, pull_request: PullRequest) -> Approval:
 # ---- carrying it out -------------------------------------------------------------------------------------------------
 
 
-def _apply_saved(job: Job) -> Outcome:
+def _apply_saved(job: Job) -> StepEnd:
     try:
         saved = Plan.from_json(Path(job.inputs.plan_file).read_bytes())
     except OSError as error:
@@ -163,7 +163,7 @@ def _apply_saved(job: Job) -> Outcome:
         raise RefusedError(FailureReason.PLAN_CHANGED, str(error), difference(saved, job.plan())) from None
 
 
-def _carry_out(job: Job, plan: Plan) -> Outcome:
+def _carry_out(job: Job, plan: Plan) -> StepEnd:
     stop = threading.Event()
     with verbatim("Apply"), _interruptible(stop):
         report = carry_out(
@@ -185,8 +185,8 @@ def _say(event: Event) -> None:
         print(result_line(event.result), flush=True)
 
 
-def _outcome(job: Job, plan: Plan, report: ApplyReport) -> Outcome:
-    outcome = Outcome(page=applied_page(plan, report), plan=plan)
+def _outcome(job: Job, plan: Plan, report: ApplyReport) -> StepEnd:
+    outcome = StepEnd(page=applied_page(plan, report), plan=plan)
     outcome.results = [
         {
             "address": result.change.address,

@@ -16,7 +16,7 @@ import re
 import zlib
 from dataclasses import dataclass
 
-from reconciler.errors import PlanFileError
+from reconciler.model.errors import PlanFileError
 from reconciler.planner.entries import Change, Entry
 from reconciler.planner.plan import Plan
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from reconciler.action.failures import FailureReason
 from reconciler.action.job import Job
-from reconciler.action.outcome import Outcome
+from reconciler.action.outcome import StepEnd
 from reconciler.action.pages import code, fenced
 from reconciler.action.workflow import annotate, verbatim
 
@@ -21,7 +21,7 @@ _FINDINGS = 2
 """What ``lancens audit`` ends with where it found something as grave as ``--fail-on``."""
 
 
-def audit(job: Job) -> Outcome:
+def audit(job: Job) -> StepEnd:
     """Audit in a process of its own, which Spark takes for itself; the report is part of the artifact.
 
     Raises:
@@ -35,7 +35,7 @@ def audit(job: Job) -> Outcome:
     if report is not None:
         _check(job, report)
     if exit_code == 0:
-        return Outcome(page=_page(title, said), report=report)
+        return StepEnd(page=_page(title, said), report=report)
     if exit_code == _FINDINGS:
         reason, message = FailureReason.FINDINGS, f"there are findings of the severity `{job.inputs.fail_on}` or graver"
     elif report is not None:
@@ -44,7 +44,7 @@ def audit(job: Job) -> Outcome:
         reason, message = FailureReason.AUDIT_FAILED, "\n".join(problems)[:_LONGEST_ANNOTATION] or "the audit failed"
     annotate("error", message, title=f"lancens: {reason}")
     page = _page(f"{title}: {reason}", [*said, *problems])
-    return Outcome(page=page, exit_code=exit_code, failure=reason, message=message, report=report)
+    return StepEnd(page=page, exit_code=exit_code, failure=reason, message=message, report=report)
 
 
 def _run(job: Job, folder: Path) -> tuple[list[str], list[str], int]:

@@ -15,16 +15,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
-from reconciler import display
 from reconciler.action.api import GitHubError
 from reconciler.action.approval import ConfigChanges
 from reconciler.action.job import Job
 from reconciler.action.pages import fenced
-from reconciler.errors import ManifestError
 from reconciler.manifest import UNTRUSTED, Manifest, ManifestCatalog, files_read_by, read_variables
+from reconciler.model import display
+from reconciler.model.errors import ManifestError
+from reconciler.model.redaction import is_sensitive_key, redact_value
 from reconciler.operations.manifests import load
 from reconciler.output.markdown_text import length_of
-from reconciler.redaction import is_sensitive_key, redact_value
 
 __all__ = ["config_changes"]
 

@@ -15,7 +15,7 @@ from reconciler.action.events import Trust, trust_of
 from reconciler.action.inputs import InputError
 from reconciler.action.keys import planner_of
 
-__all__ = ["Context", "PullRequest", "read_context"]
+__all__ = ["PullRequest", "StepContext", "read_context"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class PullRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class StepContext:
     """One run of a step.
 
     ``trust`` is what it may do, ``branch`` what was pushed, ``planner`` the step that runs, ``run`` its run and
@@ -79,7 +79,7 @@ class Context:
         return self.pull_request.head if self.pull_request else self.sha
 
 
-def read_context(environment: Mapping[str, str]) -> Context:
+def read_context(environment: Mapping[str, str]) -> StepContext:
     """Return what the runner says in ``environment`` and in the event's file.
 
     Raises:
@@ -95,7 +95,7 @@ def read_context(environment: Mapping[str, str]) -> Context:
     server = environment.get("GITHUB_SERVER_URL", "https://github.com")
     api = environment.get("GITHUB_API_URL", "https://api.github.com")
     document = _document(environment.get("GITHUB_EVENT_PATH", ""))
-    return Context(
+    return StepContext(
         event=event,
         repository=repository,
         sha=sha,

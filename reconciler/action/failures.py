@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from reconciler.action.api import GitHubError
 from reconciler.action.inputs import InputError
-from reconciler.errors import (
+from reconciler.model.errors import (
     BlockedError,
     CatalogError,
     ConfigError,

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from reconciler.errors import LancensError
-from reconciler.state import DEFAULT_PARALLELISM
+from reconciler.model.concurrency import DEFAULT_PARALLELISM
+from reconciler.model.errors import LancensError
 
 __all__ = ["DEFAULT_LABEL", "Command", "CommentWhen", "Engine", "FailOn", "InputError", "Inputs", "read_inputs"]
 

@@ -93,7 +93,7 @@ def _plain(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Place:
+class InstallPlace:
     """Where lancens belongs: ``folder`` is a virtual environment, and ``key`` names it in a cache.
 
     Without a folder it is installed already.
@@ -114,7 +114,7 @@ class Place:
         return self.folder is None or (self.folder / _COMPLETE).exists()
 
 
-def place_of(environment: "Mapping[str, str]") -> Place:
+def place_of(environment: "Mapping[str, str]") -> InstallPlace:
     """Return where lancens belongs.
 
     Raises:
@@ -124,7 +124,7 @@ def place_of(environment: "Mapping[str, str]") -> Place:
         found = ".".join(map(str, sys.version_info[:2]))
         raise InstallError(f"the runner's Python is {found}; lancens needs 3.11: give the input `python-version`")
     if _is_set(environment, "PREINSTALLED"):
-        return Place()
+        return InstallPlace()
     extras = set(environment.get("INPUT_EXTRAS", "").replace(",", " ").split())
     command, engine = (environment.get(f"INPUT_{name}", "").strip() for name in ("COMMAND", "ENGINE"))
     if command == "audit" or engine == "spark":
@@ -137,7 +137,7 @@ def place_of(environment: "Mapping[str, str]") -> Place:
     for path in _sources(action_path):
         digest.update(f"\0{path}\0".encode() + Path(action_path, path).read_bytes())
     key = f"lancens-{digest.hexdigest()[:_DIGITS]}"
-    return Place(named, Path(_tools(environment), key), key)
+    return InstallPlace(named, Path(_tools(environment), key), key)
 
 
 def _is_set(environment: "Mapping[str, str]", name: str) -> bool:
@@ -169,7 +169,7 @@ def _sources(action_path: str) -> "list[str]":
     return sorted(path.relative_to(top).as_posix() for path in (*package, *(top / name for name in _PROJECT)))
 
 
-def install(place: Place, environment: "Mapping[str, str]") -> None:
+def install(place: InstallPlace, environment: "Mapping[str, str]") -> None:
     """Install lancens into its place, beside it at first: what stands there is whole, whoever else installs it too.
 
     Raises:

@@ -11,18 +11,18 @@ from pathlib import Path
 from time import monotonic, time
 from typing import TYPE_CHECKING
 
-from reconciler import display
 from reconciler.action.annotations import annotate_plan
 from reconciler.action.api import GitHub
 from reconciler.action.approval import ConfigChanges, marker
 from reconciler.action.comments import put_comment
-from reconciler.action.context import Context, PullRequest
+from reconciler.action.context import PullRequest, StepContext
 from reconciler.action.events import Trust
 from reconciler.action.inputs import Command, CommentWhen, Engine, InputError, Inputs
 from reconciler.action.keys import PlanKey
 from reconciler.action.leaks import Secrets
 from reconciler.action.workflow import mask, verbatim
-from reconciler.errors import LancensError, ManifestError
+from reconciler.model import display
+from reconciler.model.errors import LancensError, ManifestError
 from reconciler.planner.entries import Key
 from reconciler.planner.plan import Plan
 
@@ -42,7 +42,7 @@ def _seconds(text: str) -> float | None:
 class Job:
     """The inputs, the place it runs at, and what is made of them once."""
 
-    def __init__(self, inputs: Inputs, context: Context, environment: Mapping[str, str]) -> None:
+    def __init__(self, inputs: Inputs, context: StepContext, environment: Mapping[str, str]) -> None:
         self.inputs = inputs
         self.context = context
         self.key = PlanKey.of(inputs, context.workspace)
@@ -177,8 +177,8 @@ class Job:
 
             yield plan
             return
-        from reconciler.pipeline.engine import plan_on_spark
-        from reconciler.pipeline.session import SparkOptions, spark_session
+        from reconciler.spark.engine import plan_on_spark
+        from reconciler.spark.session import SparkOptions, spark_session
 
         options = SparkOptions(inputs.master or None, inputs.spark_conf)
         with verbatim("Read on Spark"), spark_session(options) as spark:

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from reconciler import display
 from reconciler.action.inputs import Inputs
+from reconciler.model import display
 
 __all__ = ["PlanKey", "planner_of"]
 

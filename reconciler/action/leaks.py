@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 
 from reconciler.action.failures import FailureReason, RefusedError
+from reconciler.model.redaction import is_sensitive_key, scrub
 from reconciler.planner.plan import Plan
-from reconciler.redaction import is_sensitive_key, scrub
 
 __all__ = ["Secrets"]
 

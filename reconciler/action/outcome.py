@@ -15,13 +15,13 @@ from typing import Any
 from reconciler.action.failures import FailureReason
 from reconciler.planner.plan import Plan, Summary
 
-__all__ = ["Outcome", "append_summary", "write_outputs"]
+__all__ = ["StepEnd", "append_summary", "write_outputs"]
 
 _COUNTS = ("create", "declare", "register", "update", "move", "replace", "deregister", "drop")
 
 
 @dataclass(slots=True)
-class Outcome:
+class StepEnd:
     """The end of a step.
 
     ``exit_code`` is what the command line would end with (2: there are changes); the step itself fails where there is
@@ -54,7 +54,7 @@ class Outcome:
         }
 
 
-def write_outputs(outcome: Outcome, folder: Path, environment: Mapping[str, str]) -> None:
+def write_outputs(outcome: StepEnd, folder: Path, environment: Mapping[str, str]) -> None:
     """Write the files of the artifact into ``folder``, which is made, and hand the outputs to the runner."""
     folder.mkdir(parents=True, exist_ok=True)
     document = outcome.document()

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import unified_diff
 
-from reconciler import display
 from reconciler.action.approval import ConfigChanges, Shown, approval_line, essence, packed, shown_line
 from reconciler.action.inputs import DEFAULT_LABEL
 from reconciler.action.keys import PlanKey
 from reconciler.applier import ApplyReport, Status, result_line
+from reconciler.model import display
 from reconciler.output import markdown_text, render
 from reconciler.output.markdown import COMMENT_LIMIT, pull_request_comment, render_markdown
 from reconciler.output.markdown_text import length_of
 from reconciler.output.wording import Entry, closing_line, entries_of
-from reconciler.planner.entries import Blocked, Change, Guard, Key
+from reconciler.planner.entries import Blocked, Change, Key, Protection
 from reconciler.planner.plan import Plan
 
 __all__ = ["applied_page", "called", "code", "difference", "fenced", "plan_body", "plan_comment", "plan_summary"]
@@ -154,7 +154,7 @@ def _only(plan: Plan, entries: Sequence[Entry]) -> list[str]:
     if not entries:
         return []
     changes = tuple(entry.model_copy(update={"depends_on": ()}) for entry in entries if isinstance(entry, Change))
-    guards = tuple(entry for entry in entries if isinstance(entry, Guard))
+    guards = tuple(entry for entry in entries if isinstance(entry, Protection))
     blocked = tuple(entry for entry in entries if isinstance(entry, Blocked))
     return _lines(
         plan.model_copy(update={"changes": changes, "guards": guards, "blocked": blocked, "waiting": (), "notes": ()})

@@ -8,11 +8,11 @@ from reconciler.action.failures import FailureReason
 from reconciler.action.inputs import CommentWhen
 from reconciler.action.issues import close_issue, put_issue
 from reconciler.action.job import Job
-from reconciler.action.outcome import Outcome
+from reconciler.action.outcome import StepEnd
 from reconciler.action.pages import called, code, plan_body, plan_comment, plan_summary
 from reconciler.action.rivals import refuse_a_second_plan, withdraw_one_of_two
 from reconciler.action.workflow import annotate
-from reconciler.display import count
+from reconciler.model.display import count
 from reconciler.planner.plan import Plan
 from reconciler.planner.safety import check_removals
 
@@ -29,7 +29,7 @@ _QUEUE = (
 )
 
 
-def plan(job: Job) -> Outcome:
+def plan(job: Job) -> StepEnd:
     """Plan; on a pull request, show the plan there."""
     pull_request = job.context.pull_request
     refuse_a_second_plan(job)
@@ -37,7 +37,7 @@ def plan(job: Job) -> Outcome:
     made = job.plan()
     if not job.inputs.allow_mass_removal:
         check_removals(made)
-    outcome = Outcome(page=first.text + plan_summary(made), plan=made, exit_code=_exit_code(made))
+    outcome = StepEnd(page=first.text + plan_summary(made), plan=made, exit_code=_exit_code(made))
     if pull_request is not None:
         text = plan_comment(
             made,
@@ -78,17 +78,17 @@ def comment_plan(job: Job, text: str, *, worth: bool) -> str:
     return job.comment("plan", text, number=pull_request.number, worth=worth)
 
 
-def validate(job: Job) -> Outcome:
+def validate(job: Job) -> StepEnd:
     """Check the manifest; reads no catalog and needs no secret."""
     manifest = job.manifest
     blocks = [catalog.desired for catalog in manifest.catalogs.values()]
     namespaces = sum(len(block.namespaces) for block in blocks)
     tables = sum(len(block.tables) for block in blocks)
     parts = (count(len(blocks), "catalog"), count(namespaces, "namespace"), count(tables, "table"))
-    return Outcome(page=f"### lancens: {code(manifest.name)} is valid\n\n{', '.join(parts)}.\n")
+    return StepEnd(page=f"### lancens: {code(manifest.name)} is valid\n\n{', '.join(parts)}.\n")
 
 
-def validate_untrusted(job: Job) -> Outcome:
+def validate_untrusted(job: Job) -> StepEnd:
     """Validate, and say why there is no more than that."""
     why = _QUEUE if job.context.pull_request is None else _FORK
     annotate("notice", why, title="lancens: validated only")
@@ -97,10 +97,10 @@ def validate_untrusted(job: Job) -> Outcome:
     return outcome
 
 
-def drift(job: Job) -> Outcome:
+def drift(job: Job) -> StepEnd:
     """Tell whether the catalogs are what the committed manifest says; an issue is open for as long as they are not."""
     made = job.plan()
-    outcome = Outcome(page=plan_summary(made), plan=made, exit_code=_exit_code(made))
+    outcome = StepEnd(page=plan_summary(made), plan=made, exit_code=_exit_code(made))
     if job.inputs.comment is not CommentWhen.NEVER:
         outcome.comment_url = _keep_issue(job, made)
     unmanaged = sum(catalog.unmanaged_tables for catalog in made.catalogs)

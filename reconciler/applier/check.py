@@ -7,24 +7,24 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from reconciler import display
 from reconciler.applier.live import load_all, load_table
 from reconciler.applier.move_steps import has_moved, is_as_planned
-from reconciler.applier.precondition import Difference, Precondition, differences, precondition_of
+from reconciler.applier.precondition import MovedField, Precondition, differences, precondition_of
 from reconciler.backends.base import Backend
 from reconciler.backends.faults import catalog_errors
-from reconciler.concurrency import in_parallel
-from reconciler.display import count
-from reconciler.errors import StalePlanError
+from reconciler.model import display
+from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
+from reconciler.model.display import count
+from reconciler.model.errors import StalePlanError
+from reconciler.model.live import LiveNamespace, LiveTable
+from reconciler.model.redaction import scrub
 from reconciler.planner.entries import Change, Fingerprint, Key
 from reconciler.planner.plan import Plan
 from reconciler.planner.views import ObjectView, view_of
-from reconciler.redaction import scrub
-from reconciler.state import DEFAULT_PARALLELISM, LiveNamespace, LiveTable
 
 __all__ = ["check_plan"]
 
-_Found: TypeAlias = Mapping[Key, tuple[bool, Sequence[Difference]]]
+_Found: TypeAlias = Mapping[Key, tuple[bool, Sequence[MovedField]]]
 """Of each object whether it is missing, and in what it is not as it was."""
 
 
@@ -100,7 +100,7 @@ def _touched(plan: Plan) -> dict[Key, _Touched]:
     return {key: objects[key] for key in sorted(objects, key=lambda key: (key[0], key[2], key[1]))}
 
 
-def _moved(touched: _Touched, backend: Backend, live: LiveNamespace | LiveTable | None) -> Sequence[Difference]:
+def _moved(touched: _Touched, backend: Backend, live: LiveNamespace | LiveTable | None) -> Sequence[MovedField]:
     fingerprint = touched.fingerprint
     safeguard = backend.capabilities.safeguard
     if fingerprint and fingerprint.is_of(view_of(live, fingerprint.managed_keys, safeguard)):
@@ -117,7 +117,7 @@ def _moved(touched: _Touched, backend: Backend, live: LiveNamespace | LiveTable 
     keys = fingerprint.managed_keys if fingerprint else touched.changes[0].managed_keys
     about = fingerprint or touched.changes[0]
     return differences(about, touched.planned_on(), view_of(live, keys, safeguard)) or [
-        Difference("state", "what the plan's fingerprint was taken of", "something else")
+        MovedField("state", "what the plan's fingerprint was taken of", "something else")
     ]
 
 
@@ -129,7 +129,7 @@ def _is_leaving(change: Change, live: LiveNamespace | LiveTable | None, backend:
     return moved is not None and has_moved(change, moved, backend)
 
 
-def _lines(stale: Mapping[Key, Sequence[Difference]], total: int) -> Sequence[str]:
+def _lines(stale: Mapping[Key, Sequence[MovedField]], total: int) -> Sequence[str]:
     rows = [
         (display.address(catalog, *identifier), display.printable(moved.field), display.printable(str(moved)))
         for (catalog, _, identifier), fields in stale.items()

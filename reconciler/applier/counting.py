@@ -12,13 +12,14 @@ from itertools import islice
 
 from reconciler.applier.live import load_table
 from reconciler.backends.base import Backend
-from reconciler.concurrency import in_parallel
-from reconciler.names import Identifier
-from reconciler.ownership import owner_of
+from reconciler.model.concurrency import in_parallel
+from reconciler.model.desired import Thresholds
+from reconciler.model.live import LiveTable
+from reconciler.model.names import Identifier
+from reconciler.model.ownership import owner_of
 from reconciler.planner.comparison import Comparison, comparison_of
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.plan import CatalogSummary
-from reconciler.state import LiveTable, Thresholds
 
 __all__ = ["with_true_count"]
 

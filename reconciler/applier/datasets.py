@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from reconciler import locations, storage
+from reconciler import storage
 from reconciler.applier.step import StaleError
 from reconciler.backends.base import Backend
-from reconciler.errors import TableAlreadyExistsError, UnsupportedOperationError
+from reconciler.model import locations
+from reconciler.model.columns import Schema
+from reconciler.model.desired import Evolve, ExtraColumns
+from reconciler.model.errors import TableAlreadyExistsError, UnsupportedOperationError
+from reconciler.model.live import Storage, StorageKind
 from reconciler.planner.schemas import SchemaDifference, compare
-from reconciler.state import Evolve, ExtraColumns, Schema, Storage, StorageKind
 
 __all__ = ["ensure_dataset", "evolve_dataset", "expect_data", "expect_no_data"]
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from reconciler import locations, storage
+from reconciler import storage
 from reconciler.applier.step import StaleError, Target
+from reconciler.model import locations
+from reconciler.model.columns import ShownColumns
+from reconciler.model.live import LiveTable
 from reconciler.planner.entries import Change
 from reconciler.planner.facts import EntryColumns
-from reconciler.state import LiveTable, ShownColumns
 
 __all__ = ["show_columns"]
 

@@ -16,16 +16,16 @@ from reconciler.applier.live import load_namespace, load_table
 from reconciler.applier.move_steps import move_of
 from reconciler.applier.namespace_steps import step_of_namespace
 from reconciler.applier.precondition import Precondition
-from reconciler.applier.report import ApplyReport, Event, Finished, Result, Started, Status
+from reconciler.applier.report import ApplyReport, ChangeResult, Event, Finished, Started, Status
 from reconciler.applier.schedule import Schedule
-from reconciler.applier.step import LiveT, Outcome, StaleError, Step, Target
+from reconciler.applier.step import ChangeOutcome, LiveT, StaleError, Step, Target
 from reconciler.applier.table_steps import step_of_table
 from reconciler.backends.base import Backend
-from reconciler.errors import ApplyError, BackendError, ErrorCode
+from reconciler.model.concurrency import DEFAULT_PARALLELISM
+from reconciler.model.errors import ApplyError, BackendError, ErrorCode
+from reconciler.model.redaction import REDACTED, is_stand_in, scrub
 from reconciler.planner.entries import Action, Change, Key
 from reconciler.planner.plan import Plan
-from reconciler.redaction import REDACTED, is_stand_in, scrub
-from reconciler.state import DEFAULT_PARALLELISM
 
 __all__ = ["StopSignal", "execute"]
 
@@ -86,9 +86,9 @@ def execute(
     widths = {name: backend.commits_together for name, backend in backends.items()}
     most = max(1, parallelism)
     with ThreadPoolExecutor(max_workers=most * max(widths.values(), default=1), thread_name_prefix="apply") as pool:
-        in_flight: dict[Future[Result], int] = {}
+        in_flight: dict[Future[ChangeResult], int] = {}
         started: Counter[str] = Counter()
-        ended: SimpleQueue[Future[Result]] = SimpleQueue()
+        ended: SimpleQueue[Future[ChangeResult]] = SimpleQueue()
 
         def fits(position: int) -> bool:
             mine = plan.changes[position].catalog
@@ -163,11 +163,11 @@ class _Run:
         self._journal = journal
         self._secrets = secrets
         self._missing = missing
-        self._results: dict[int, Result] = {}
+        self._results: dict[int, ChangeResult] = {}
 
-    def in_order(self) -> tuple[Result, ...]:
+    def in_order(self) -> tuple[ChangeResult, ...]:
         return tuple(
-            self._results.get(position) or Result(change, Status.SKIPPED, "stopped before it began")
+            self._results.get(position) or ChangeResult(change, Status.SKIPPED, "stopped before it began")
             for position, change in enumerate(self._changes)
         )
 
@@ -180,18 +180,20 @@ class _Run:
                 return f"it needs {result.change.address}, which {ended}"
         return ""
 
-    def skip(self, position: int, why: str) -> Result:
-        return self.record(position, self._journalled(position, Result(self._changes[position], Status.SKIPPED, why)))
+    def skip(self, position: int, why: str) -> ChangeResult:
+        return self.record(
+            position, self._journalled(position, ChangeResult(self._changes[position], Status.SKIPPED, why))
+        )
 
-    def record(self, position: int, result: Result) -> Result:
+    def record(self, position: int, result: ChangeResult) -> ChangeResult:
         self._results[position] = result
         return result
 
-    def perform(self, position: int) -> Result:
+    def perform(self, position: int) -> ChangeResult:
         """Carry out one change, in a worker thread."""
         began = time.monotonic()
         outcome = self._outcome(position)
-        result = Result(
+        result = ChangeResult(
             self._changes[position],
             outcome.status,
             self._one_line(outcome.message),
@@ -203,7 +205,7 @@ class _Run:
     def _one_line(self, text: str) -> str:
         return " ".join(scrub(text, self._secrets).split())
 
-    def _journalled(self, position: int, result: Result) -> Result:
+    def _journalled(self, position: int, result: ChangeResult) -> ChangeResult:
         try:
             self._journal.outcome(position, result)
         except ApplyError as error:
@@ -211,18 +213,18 @@ class _Run:
                 return replace(result, note="; ".join(filter(None, (result.note, str(error)))))
         return result
 
-    def _outcome(self, position: int) -> Outcome:
+    def _outcome(self, position: int) -> ChangeOutcome:
         try:
             return self._carry_out(position)
         except (StaleError, ApplyError) as error:
-            return Outcome(Status.FAILED, str(error))
+            return ChangeOutcome(Status.FAILED, str(error))
         except BackendError as error:
             advice = "; run apply again" if error.code in _WORTH_REPEATING else ""
-            return Outcome(Status.FAILED, f"{error}{advice}")
+            return ChangeOutcome(Status.FAILED, f"{error}{advice}")
         except Exception as error:  # noqa: BLE001 - a fault in one change must not take the others along
-            return Outcome(Status.FAILED, f"unexpected {type(error).__name__}: {error}")
+            return ChangeOutcome(Status.FAILED, f"unexpected {type(error).__name__}: {error}")
 
-    def _carry_out(self, position: int) -> Outcome:
+    def _carry_out(self, position: int) -> ChangeOutcome:
         change = self._changes[position]
         backend = self._backends[change.catalog]
         if change.kind == "namespace":
@@ -234,7 +236,7 @@ class _Run:
         if change.moved_from is not None:
             move = move_of(change, backend)
             if move.is_done:
-                return Outcome(Status.ALREADY)
+                return ChangeOutcome(Status.ALREADY)
             self._journal.intent(position, change, move.origin or move.live)
             return move.carry_out()
         table_id = backend.table_id(change.identifier)
@@ -245,11 +247,13 @@ class _Run:
         """Return whether the catalog itself will tell if the object of ``change`` has come to exist meanwhile."""
         return change.is_new and change.action in _IS_ITS_OWN_CHECK and change.key in self._missing
 
-    def _take(self, position: int, target: Target[LiveT], step_of: Callable[[Target[LiveT]], Step[LiveT]]) -> Outcome:
+    def _take(
+        self, position: int, target: Target[LiveT], step_of: Callable[[Target[LiveT]], Step[LiveT]]
+    ) -> ChangeOutcome:
         target.expect_planned()
         is_taken_anyway = target.change.action in _TAKEN_ANYWAY or target.after.shown_columns is not None
         if target.precondition is Precondition.APPLIED and not is_taken_anyway:
-            return Outcome(Status.ALREADY)
+            return ChangeOutcome(Status.ALREADY)
         step = step_of(target)
         self._journal.intent(position, target.change, target.live)
         return step(target.checked_on_commit())

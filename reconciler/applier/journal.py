@@ -15,15 +15,15 @@ from io import FileIO
 from pathlib import Path
 from types import TracebackType
 
-from reconciler import locations
 from reconciler.applier.durable import DurableLines
-from reconciler.applier.report import ApplyReport, Result, Status
-from reconciler.errors import ApplyError
-from reconciler.names import address
+from reconciler.applier.report import ApplyReport, ChangeResult, Status
+from reconciler.model import locations
+from reconciler.model.errors import ApplyError
+from reconciler.model.live import LiveNamespace, LiveTable
+from reconciler.model.names import address
+from reconciler.model.redaction import redact_properties
 from reconciler.planner.entries import Change
 from reconciler.planner.plan import Plan
-from reconciler.redaction import redact_properties
-from reconciler.state import LiveNamespace, LiveTable
 
 __all__ = ["FORMAT_VERSION", "Journal"]
 
@@ -85,7 +85,7 @@ class Journal:
         replaces = {"replace": True} if change.replace else {}
         self._write("intent", {**_subject(position, change), **replaces, "before": _whole(change, live)})
 
-    def outcome(self, position: int, result: Result) -> None:
+    def outcome(self, position: int, result: ChangeResult) -> None:
         """Record how the change at ``position`` ended.
 
         Raises:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reconciler import display
 from reconciler.applier.journal import FORMAT_VERSION
 from reconciler.applier.report import Status, mark_of
-from reconciler.errors import PlanFileError
+from reconciler.model import display
+from reconciler.model.errors import PlanFileError
 
 __all__ = ["JournalRecord", "describe_journal", "list_runs", "read_journal"]
 

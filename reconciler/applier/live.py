@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from reconciler.backends.base import Backend
-from reconciler.concurrency import in_parallel
-from reconciler.errors import NamespaceNotFoundError, NotLanceTableError, TableNotFoundError
-from reconciler.names import Identifier, Only
+from reconciler.model.concurrency import in_parallel
+from reconciler.model.errors import NamespaceNotFoundError, NotLanceTableError, TableNotFoundError
+from reconciler.model.live import LiveNamespace, LiveTable
+from reconciler.model.names import Identifier, Only
 from reconciler.planner.entries import Kind
-from reconciler.state import LiveNamespace, LiveTable
 
 __all__ = ["load", "load_all", "load_namespace", "load_table"]
 

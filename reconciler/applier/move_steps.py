@@ -7,20 +7,21 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 
-from reconciler import locations
 from reconciler.applier.live import load_table
 from reconciler.applier.precondition import Precondition, precondition_of, stale_text
 from reconciler.applier.report import Status
-from reconciler.applier.step import Outcome, StaleError, Target
+from reconciler.applier.step import ChangeOutcome, StaleError, Target
 from reconciler.applier.table_steps import step_of_table
 from reconciler.backends.base import Backend
 from reconciler.backends.placing import require_place
-from reconciler.errors import NamespaceNotFoundError, TableNotFoundError
-from reconciler.names import Identifier, address
-from reconciler.ownership import MANAGED_BY, owner_of
+from reconciler.model import locations
+from reconciler.model.columns import Schema
+from reconciler.model.errors import NamespaceNotFoundError, TableNotFoundError
+from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
+from reconciler.model.names import Identifier, address
+from reconciler.model.ownership import MANAGED_BY, owner_of
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.views import ObjectView, view_of
-from reconciler.state import LiveNamespace, LiveTable, PropertyChanges, Schema
 
 __all__ = ["Move", "has_moved", "is_as_planned", "move_of"]
 
@@ -53,7 +54,7 @@ class Move:
         view = view_of(self.live, self.change.managed_keys, self.backend.capabilities.safeguard)
         return precondition_of(self.change, view)
 
-    def carry_out(self) -> Outcome:
+    def carry_out(self) -> ChangeOutcome:
         """Move the entry, and make it what it is to be.
 
         Raises:
@@ -117,7 +118,7 @@ class Move:
         if columns is not None and columns != shown.get(self.identifier):
             self.backend.show_columns(self.identifier, columns)
 
-    def _rest(self, live: LiveTable) -> Outcome:
+    def _rest(self, live: LiveTable) -> ChangeOutcome:
         """Make of the entry, now that it has its name, what its block says."""
         before, after = self.change.found or self.change.before, self.change.after
         action = Action.UPDATE_TABLE

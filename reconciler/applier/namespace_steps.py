@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from reconciler import ownership
 from reconciler.applier.live import load_namespace
 from reconciler.applier.report import Status
-from reconciler.applier.step import Outcome, Step, Steps, Target
-from reconciler.errors import NamespaceAlreadyExistsError, NamespaceNotEmptyError, NamespaceNotFoundError
+from reconciler.applier.step import ChangeOutcome, Step, Steps, Target
+from reconciler.model import ownership
+from reconciler.model.errors import (
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+)
+from reconciler.model.live import LiveNamespace
 from reconciler.planner.entries import Action
-from reconciler.state import LiveNamespace
 
 __all__ = ["step_of_namespace"]
 
@@ -18,13 +22,13 @@ def step_of_namespace(target: Target[LiveNamespace]) -> Step[LiveNamespace]:
     return _STEPS[target.change.action]
 
 
-def _create(target: Target[LiveNamespace]) -> Outcome:
+def _create(target: Target[LiveNamespace]) -> ChangeOutcome:
     try:
         properties = {**_taken_along(target), **target.changes_to({}).set}
         made = target.backend.insert_namespace(target.identifier, properties, kind=target.after.kind)
     except NamespaceAlreadyExistsError as error:
         target.accept(load_namespace(target.backend, target.identifier), error)
-        return Outcome(Status.ALREADY)
+        return ChangeOutcome(Status.ALREADY)
     return target.written(made)
 
 
@@ -36,20 +40,20 @@ def _taken_along(target: Target[LiveNamespace]) -> dict[str, str]:
     return {key: value for key, value in found.items() if key not in target.backend.capabilities.namespace_places}
 
 
-def _update(target: Target[LiveNamespace]) -> Outcome:
+def _update(target: Target[LiveNamespace]) -> ChangeOutcome:
     changes = target.changes_to(target.existing.properties)
     return target.written(target.backend.alter_namespace(target.identifier, changes))
 
 
-def _drop(target: Target[LiveNamespace]) -> Outcome:
+def _drop(target: Target[LiveNamespace]) -> ChangeOutcome:
     """RESTRICT only: a namespace that holds anything stays, which is worth a note and no failure."""
     try:
         target.backend.remove_namespace(target.identifier)
     except NamespaceNotFoundError:
-        return Outcome(Status.ALREADY)
+        return ChangeOutcome(Status.ALREADY)
     except NamespaceNotEmptyError as error:
-        return Outcome(Status.KEPT, message=f"kept, it is not empty: {error}")
-    return Outcome()
+        return ChangeOutcome(Status.KEPT, message=f"kept, it is not empty: {error}")
+    return ChangeOutcome()
 
 
 _STEPS: Steps[LiveNamespace] = {

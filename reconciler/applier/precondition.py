@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from reconciler import locations
+from reconciler.model import locations
 from reconciler.planner.entries import Action, Change, Fingerprint
 from reconciler.planner.views import ObjectView
 
-__all__ = ["Difference", "Precondition", "differences", "precondition_of", "stale_text"]
+__all__ = ["MovedField", "Precondition", "differences", "precondition_of", "stale_text"]
 
 
 class Precondition(Enum):
@@ -69,7 +69,7 @@ def _after_removals(change: Change, before: ObjectView) -> ObjectView:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class MovedField:
     """One field that moved, with sensitive values replaced; a value of None: not set."""
 
     field: str
@@ -80,15 +80,15 @@ class Difference:
         return f"planned on {self.planned or 'nothing'}, now {self.now or 'nothing'}"
 
 
-def differences(one: Change | Fingerprint, planned: ObjectView | None, live: ObjectView | None) -> list[Difference]:
+def differences(one: Change | Fingerprint, planned: ObjectView | None, live: ObjectView | None) -> list[MovedField]:
     """Return what moved between two states of the object that ``one`` is about; None is one that is not there."""
     if planned is None or live is None:
-        there = [Difference("existence", None if planned is None else "there", None if live is None else "there")]
+        there = [MovedField("existence", None if planned is None else "there", None if live is None else "there")]
         return [] if planned is live else there
     wanted = one.concealed(planned)
     before, now = dict(_fields(wanted)), dict(_fields(one.concealed(live).revealed(wanted)))
     return [
-        Difference(field, before.get(field), now.get(field))
+        MovedField(field, before.get(field), now.get(field))
         for field in dict.fromkeys((*before, *now))
         if before.get(field) != now.get(field) and not _same_place(field, before.get(field), now.get(field))
     ]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from reconciler import locations, ownership
+from reconciler.model import locations, ownership
+from reconciler.model.live import PropertyChanges
+from reconciler.model.redaction import is_hidden
 from reconciler.planner.entries import Change
 from reconciler.planner.views import ObjectView
-from reconciler.redaction import is_hidden
-from reconciler.state import PropertyChanges
 
 __all__ = ["property_changes"]
 

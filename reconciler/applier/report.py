@@ -9,11 +9,21 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeAlias
 
-from reconciler import display
-from reconciler.display import count
+from reconciler.model import display
+from reconciler.model.display import count
 from reconciler.planner.entries import Change
 
-__all__ = ["ApplyReport", "Event", "Finished", "Result", "Started", "Status", "mark_of", "result_line", "summary_line"]
+__all__ = [
+    "ApplyReport",
+    "ChangeResult",
+    "Event",
+    "Finished",
+    "Started",
+    "Status",
+    "mark_of",
+    "result_line",
+    "summary_line",
+]
 
 
 class Status(StrEnum):
@@ -36,7 +46,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ChangeResult:
     """The end of one change.
 
     ``message`` says why it failed, was skipped or was kept; ``note`` what else is worth knowing; both are one line
@@ -61,7 +71,7 @@ class Started:
 class Finished:
     """A change has ended, or was skipped."""
 
-    result: Result
+    result: ChangeResult
 
 
 Event: TypeAlias = Started | Finished
@@ -71,7 +81,7 @@ Event: TypeAlias = Started | Finished
 class ApplyReport:
     """Every change of the plan with its end, in the plan's order; ``interrupted``: the stop signal was given."""
 
-    results: Sequence[Result]
+    results: Sequence[ChangeResult]
     journal_path: Path
     interrupted: bool = False
 
@@ -101,7 +111,7 @@ def mark_of(status: Status) -> str:
     return _MARKS[status]
 
 
-def result_line(result: Result) -> str:
+def result_line(result: ChangeResult) -> str:
     """Return the line of one result, such as ``  ✓ lake  + features/eu     12 ms``, without a newline."""
     change = result.change
     subject = f"{display.name(change.catalog)}  {change.symbol} {display.address(*change.identifier)}"

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Callable, Sequence
 from graphlib import CycleError, TopologicalSorter
 
-from reconciler.errors import PlanFileError
+from reconciler.model.errors import PlanFileError
 from reconciler.planner.entries import Change
 
 __all__ = ["Schedule"]

@@ -10,13 +10,13 @@ from reconciler.applier.precondition import Precondition, differences, precondit
 from reconciler.applier.properties import property_changes
 from reconciler.applier.report import Status
 from reconciler.backends.base import Backend
-from reconciler.errors import BackendError
-from reconciler.names import Identifier
+from reconciler.model.errors import BackendError
+from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
+from reconciler.model.names import Identifier
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.views import ObjectView, view_of
-from reconciler.state import LiveNamespace, LiveTable, PropertyChanges
 
-__all__ = ["Outcome", "StaleError", "Step", "Steps", "Target"]
+__all__ = ["ChangeOutcome", "StaleError", "Step", "Steps", "Target"]
 
 LiveT = TypeVar("LiveT", LiveNamespace, LiveTable)
 
@@ -26,7 +26,7 @@ class StaleError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ChangeOutcome:
     """How a step ended when it did not raise; ``message`` and ``note`` as in ``Result``."""
 
     status: Status = Status.DONE
@@ -101,10 +101,10 @@ class Target(Generic[LiveT]):
         keeps_request = capabilities.ignores_location and capabilities.table_markers
         return property_changes(self.change, properties, in_force, keeps_request=keeps_request)
 
-    def written(self, made: LiveT) -> Outcome:
+    def written(self, made: LiveT) -> ChangeOutcome:
         """Return the end of a write, with a note where the catalog keeps something else than what was written."""
         done = self._precondition_of(made) is Precondition.APPLIED
-        return Outcome(note="" if done else f"the catalog answers otherwise: {self._otherwise(made)}")
+        return ChangeOutcome(note="" if done else f"the catalog answers otherwise: {self._otherwise(made)}")
 
     def _view(self, live: LiveNamespace | LiveTable | None) -> ObjectView | None:
         return view_of(live, self.change.managed_keys, self.backend.capabilities.safeguard)
@@ -117,5 +117,5 @@ class Target(Generic[LiveT]):
         return ", ".join(f"{other.field} is {other.now or 'unset'}, not {other.planned or 'unset'}" for other in others)
 
 
-Step: TypeAlias = Callable[[Target[LiveT]], Outcome]
+Step: TypeAlias = Callable[[Target[LiveT]], ChangeOutcome]
 Steps: TypeAlias = Mapping[Action, Step[LiveT]]

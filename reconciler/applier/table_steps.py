@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from reconciler import locations
 from reconciler.applier.datasets import ensure_dataset, evolve_dataset, expect_data, expect_no_data
 from reconciler.applier.entry_columns import show_columns
 from reconciler.applier.live import load_table
 from reconciler.applier.precondition import Precondition, stale_text
 from reconciler.applier.report import Status
-from reconciler.applier.step import Outcome, StaleError, Step, Steps, Target
+from reconciler.applier.step import ChangeOutcome, StaleError, Step, Steps, Target
 from reconciler.backends.placing import put_elsewhere, take_back
-from reconciler.errors import (
+from reconciler.model import locations
+from reconciler.model.errors import (
     BackendError,
     InvalidInputError,
     NamespaceNotFoundError,
@@ -21,10 +21,10 @@ from reconciler.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from reconciler.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION
+from reconciler.model.live import LiveTable, PropertyChanges
+from reconciler.model.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION
 from reconciler.planner.entries import Action
 from reconciler.planner.facts import has_true_request
-from reconciler.state import LiveTable, PropertyChanges
 
 __all__ = ["step_of_table"]
 
@@ -46,7 +46,7 @@ def _step_of_entry(target: Target[LiveTable]) -> Step[LiveTable]:
     return _STEPS[target.change.action]
 
 
-def _then_show_columns(target: Target[LiveTable]) -> Outcome:
+def _then_show_columns(target: Target[LiveTable]) -> ChangeOutcome:
     """Take the step, and let the entry show the columns that the data has then."""
     outcome = _step_of_entry(target)(target)
     return replace(outcome, status=Status.DONE) if show_columns(target) else outcome
@@ -55,7 +55,7 @@ def _then_show_columns(target: Target[LiveTable]) -> Outcome:
 # ---- new entries -----------------------------------------------------------------------------------------------------
 
 
-def _create(target: Target[LiveTable]) -> Outcome:
+def _create(target: Target[LiveTable]) -> ChangeOutcome:
     """Write the empty dataset and make or mend the entry.
 
     The dataset comes before a new entry, which so never points at nothing. Only a service that chooses the location
@@ -95,7 +95,7 @@ def _options(target: Target[LiveTable], live: LiveTable) -> Mapping[str, str]:
     return target.backend.table_storage_options(live, writes=True)
 
 
-def _declare(target: Target[LiveTable]) -> Outcome:
+def _declare(target: Target[LiveTable]) -> ChangeOutcome:
     location = _asked_location(target)
     if location is None:
         return _placed(target, None, lambda made: expect_no_data(target.backend, made.location))
@@ -104,7 +104,7 @@ def _declare(target: Target[LiveTable]) -> Outcome:
     return _insert(target, location)[0]
 
 
-def _placed(target: Target[LiveTable], location: str | None, then: Callable[[LiveTable], object]) -> Outcome:
+def _placed(target: Target[LiveTable], location: str | None, then: Callable[[LiveTable], object]) -> ChangeOutcome:
     """Make an entry at ``location``, or where the service says, and do ``then``.
 
     That raises StaleError where something else is, which the entry would show as the table's data, and
@@ -120,7 +120,7 @@ def _placed(target: Target[LiveTable], location: str | None, then: Callable[[Liv
     return replace(outcome, note=outcome.note or f"the service put it at {locations.redact(made.location)}")
 
 
-def _register(target: Target[LiveTable]) -> Outcome:
+def _register(target: Target[LiveTable]) -> ChangeOutcome:
     location = _asked_location(target)
     if location is None:
         raise InvalidInputError("it needs a location: that of its data")
@@ -141,7 +141,7 @@ def _asked_location(target: Target[LiveTable]) -> str | None:
     return location
 
 
-def _insert(target: Target[LiveTable], location: str | None) -> tuple[Outcome, LiveTable]:
+def _insert(target: Target[LiveTable], location: str | None) -> tuple[ChangeOutcome, LiveTable]:
     """Make the entry; one that turns out to be there already is done when it is equal."""
     properties = target.changes_to({}).set
     try:
@@ -151,11 +151,11 @@ def _insert(target: Target[LiveTable], location: str | None) -> tuple[Outcome, L
             made = target.backend.insert_table(target.identifier, location, properties)
     except TableAlreadyExistsError as error:
         found = target.accept(load_table(target.backend, target.identifier), error)
-        return (Outcome(Status.ALREADY), found) if has_true_request(found) else _settled_again(target, found)
+        return (ChangeOutcome(Status.ALREADY), found) if has_true_request(found) else _settled_again(target, found)
     return _settled(target, made), made
 
 
-def _settled(target: Target[LiveTable], made: LiveTable, undo: PropertyChanges = _FORGET_REQUEST) -> Outcome:
+def _settled(target: Target[LiveTable], made: LiveTable, undo: PropertyChanges = _FORGET_REQUEST) -> ChangeOutcome:
     """Return the end of a write that the service answered with ``made``: the location in force is the one it says.
 
     What was asked for stays beside the entry exactly where the service chose otherwise, with what it chose. ``undo`` is
@@ -174,7 +174,7 @@ def _settled(target: Target[LiveTable], made: LiveTable, undo: PropertyChanges =
     told = request.items() <= made.properties.items() if elsewhere else has_true_request(made)
     if not told and able.alter_table and able.table_markers:
         made = target.backend.alter_table(target.identifier, PropertyChanges(request) if elsewhere else _FORGET_REQUEST)
-    return Outcome(note=elsewhere) if elsewhere else target.written(made)
+    return ChangeOutcome(note=elsewhere) if elsewhere else target.written(made)
 
 
 def _needs_its_place(target: Target[LiveTable]) -> bool:
@@ -206,7 +206,7 @@ def _is_half_made(target: Target[LiveTable]) -> bool:
     return places and target.precondition is Precondition.UNSETTLED
 
 
-def _settle(target: Target[LiveTable]) -> Outcome:
+def _settle(target: Target[LiveTable]) -> ChangeOutcome:
     """Settle where an entry is that an interrupted run has made or moved."""
     live, asked = target.existing, target.after.location
     needs_data = target.change.action is not Action.DECLARE_TABLE and target.change.probe
@@ -215,14 +215,14 @@ def _settle(target: Target[LiveTable]) -> Outcome:
     return _settled_again(target, live)[0]
 
 
-def _settled_again(target: Target[LiveTable], live: LiveTable) -> tuple[Outcome, LiveTable]:
+def _settled_again(target: Target[LiveTable], live: LiveTable) -> tuple[ChangeOutcome, LiveTable]:
     """Ask once more for the location of ``live``, of which it is not known whether the service chose where it is.
 
     It may be the service's choice, or somebody may have moved the entry from the place asked for; the answer tells.
     """
     asked, able = target.after.location, target.backend.capabilities
     if asked is None or not able.alter_table:
-        return Outcome(Status.ALREADY), live
+        return ChangeOutcome(Status.ALREADY), live
     if locations.same(live.location, asked):
         made = target.backend.alter_table(target.identifier, _FORGET_REQUEST)
     else:
@@ -237,11 +237,11 @@ def _settled_again(target: Target[LiveTable], live: LiveTable) -> tuple[Outcome,
 # ---- existing entries ------------------------------------------------------------------------------------------------
 
 
-def _update(target: Target[LiveTable]) -> Outcome:
+def _update(target: Target[LiveTable]) -> ChangeOutcome:
     return _alter_entry(target, target.existing, wrote=False)
 
 
-def _alter(target: Target[LiveTable]) -> Outcome:
+def _alter(target: Target[LiveTable]) -> ChangeOutcome:
     before, live = target.change.before, target.existing
     planned_on = (before.columns if before else None) or ()
     options, columns, managed = _options(target, live), target.after.columns or (), live.managed_versioning
@@ -249,15 +249,15 @@ def _alter(target: Target[LiveTable]) -> Outcome:
     return _alter_entry(target, live, wrote=wrote)
 
 
-def _alter_entry(target: Target[LiveTable], live: LiveTable, *, wrote: bool) -> Outcome:
+def _alter_entry(target: Target[LiveTable], live: LiveTable, *, wrote: bool) -> ChangeOutcome:
     """Merge the properties; ``wrote`` says whether the change has written to storage already."""
     changes = target.changes_to(live.properties, live.location)
     if changes:
         return target.written(target.backend.alter_table(target.identifier, changes))
-    return Outcome(Status.DONE if wrote else Status.ALREADY)
+    return ChangeOutcome(Status.DONE if wrote else Status.ALREADY)
 
 
-def _relocate(target: Target[LiveTable]) -> Outcome:
+def _relocate(target: Target[LiveTable]) -> ChangeOutcome:
     """Point the entry elsewhere in place, where there is data to point at; the data stays at both."""
     if target.change.probe and target.after.location is not None:
         expect_data(target.backend, target.after.location, ())
@@ -267,7 +267,7 @@ def _relocate(target: Target[LiveTable]) -> Outcome:
     return _settled(target, made, changes.undone(live.properties))
 
 
-def _replace(target: Target[LiveTable]) -> Outcome:
+def _replace(target: Target[LiveTable]) -> ChangeOutcome:
     """Deregister and declare again, with every property the entry had.
 
     Where the new entry is refused the old one is put back, so that no table goes missing over a replacement.
@@ -275,7 +275,7 @@ def _replace(target: Target[LiveTable]) -> Outcome:
     live, backend = target.live, target.backend
     if live is None:
         outcome, _ = _insert(target, _asked_location(target))
-        return Outcome(
+        return ChangeOutcome(
             outcome.status,
             note="its entry was gone, as an interrupted replacement leaves it; "
             "properties that are not in the manifest are in that run's journal",
@@ -290,7 +290,7 @@ def _replace(target: Target[LiveTable]) -> Outcome:
         made = backend.insert_table(target.identifier, location, properties)
     except TableAlreadyExistsError as error:
         target.accept(load_table(backend, target.identifier), error)
-        return Outcome(Status.ALREADY)
+        return ChangeOutcome(Status.ALREADY)
     except BackendError as error:
         raise type(error)(f"{error}; {_put_back(target, live)}") from error
     elsewhere = put_elsewhere(made, location)
@@ -317,12 +317,12 @@ def _replacement_location(target: Target[LiveTable], live: LiveTable) -> str:
     return asked
 
 
-def _deregister(target: Target[LiveTable]) -> Outcome:
+def _deregister(target: Target[LiveTable]) -> ChangeOutcome:
     try:
         removed = target.backend.remove_table(target.identifier)
     except (TableNotFoundError, NamespaceNotFoundError):
-        return Outcome(Status.ALREADY)
-    return Outcome(note=f"data stays at {locations.redact(removed.location)}")
+        return ChangeOutcome(Status.ALREADY)
+    return ChangeOutcome(note=f"data stays at {locations.redact(removed.location)}")
 
 
 _STEPS: Steps[LiveTable] = {

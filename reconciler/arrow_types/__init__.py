@@ -19,7 +19,7 @@ from reconciler.arrow_types.conversion import (
 )
 from reconciler.arrow_types.syntax import TypeSyntaxError, parse_tree
 from reconciler.arrow_types.tree import BLOB, Child
-from reconciler.state import Column, Schema
+from reconciler.model.columns import Column, Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from reconciler.arrow_types.conversion import to_arrow_field
 from reconciler.arrow_types.syntax import parse_tree
 from reconciler.arrow_types.tree import Child
-from reconciler.redaction import redact_properties
-from reconciler.state import Column
+from reconciler.model.columns import Column
+from reconciler.model.redaction import redact_properties
 
 if TYPE_CHECKING:
     import pyarrow as pa

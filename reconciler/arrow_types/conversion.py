@@ -16,7 +16,7 @@ from reconciler.arrow_types.tree import (
     Foreign,
     ListOf,
     MapOf,
-    Scalar,
+    ScalarType,
     Struct,
 )
 
@@ -32,10 +32,10 @@ EXTENSION_METADATA = "ARROW:extension:metadata"
 _LANCE_BLOB = "lance.blob.v2"
 _SHORT_NAMES = {full: short for short, full in KNOWN_EXTENSIONS.items()}
 _STORAGE = {
-    "bfloat16": Scalar("fixed_size_binary", (2,)),
-    "bool8": Scalar("int8"),
-    "json": Scalar("string"),
-    "uuid": Scalar("fixed_size_binary", (16,)),
+    "bfloat16": ScalarType("fixed_size_binary", (2,)),
+    "bool8": ScalarType("int8"),
+    "json": ScalarType("string"),
+    "uuid": ScalarType("fixed_size_binary", (16,)),
 }
 
 
@@ -44,10 +44,10 @@ def to_arrow_field(child: Child, metadata: Mapping[str, str] | None = None) -> p
     import pyarrow as pa
 
     kind, marks = child.type, dict(metadata or {})
-    if kind == Scalar(BLOB):
-        kind = Scalar("large_binary")
+    if kind == ScalarType(BLOB):
+        kind = ScalarType("large_binary")
         marks[BLOB_KEY] = "true"
-    elif isinstance(kind, Scalar) and kind.name in KNOWN_EXTENSIONS:
+    elif isinstance(kind, ScalarType) and kind.name in KNOWN_EXTENSIONS:
         # The empty metadata is what pyarrow adds for a registered type; without it Lance sees two types.
         marks |= {EXTENSION_NAME: KNOWN_EXTENSIONS[kind.name], EXTENSION_METADATA: ""}
         kind = _STORAGE[kind.name]
@@ -63,7 +63,7 @@ def _to_arrow(kind: ArrowType) -> pa.DataType:
     import pyarrow as pa
 
     match kind:
-        case Scalar():
+        case ScalarType():
             return _scalar_to_arrow(kind)
         case ListOf(item=item, name=name):
             return (pa.list_ if name == "list" else pa.large_list)(to_arrow_field(item))
@@ -74,14 +74,14 @@ def _to_arrow(kind: ArrowType) -> pa.DataType:
         case MapOf(key=key, value=value):
             return pa.map_(to_arrow_field(Child("key", key, nullable=False)), to_arrow_field(value))
         case Dictionary(values=values, indices=indices):
-            return pa.dictionary(_to_arrow(Scalar(indices)), _to_arrow(values))
+            return pa.dictionary(_to_arrow(ScalarType(indices)), _to_arrow(values))
         case Extension(storage=storage):
             return _to_arrow(storage)
         case Foreign(text=text):
             raise ValueError(f"`{text}` cannot be written")
 
 
-def _scalar_to_arrow(kind: Scalar) -> pa.DataType:
+def _scalar_to_arrow(kind: ScalarType) -> pa.DataType:
     import pyarrow as pa
 
     if kind.name == "bool":
@@ -104,9 +104,9 @@ def from_arrow_field(field: pa.Field) -> tuple[Child, dict[str, str]]:
         storage = storage.storage_type
     if name == _LANCE_BLOB or (pa.types.is_large_binary(storage) and metadata.get(BLOB_KEY) == "true"):
         metadata.pop(BLOB_KEY, None)
-        kind: ArrowType = Scalar(BLOB)
+        kind: ArrowType = ScalarType(BLOB)
     elif name in _SHORT_NAMES:
-        kind = Scalar(_SHORT_NAMES[name])
+        kind = ScalarType(_SHORT_NAMES[name])
     else:
         kind = _from_arrow(storage)
         if name:
@@ -137,21 +137,21 @@ def _scalar_from_arrow(kind: pa.DataType) -> ArrowType:
 
     types = pa.types
     if types.is_decimal128(kind) or types.is_decimal256(kind):
-        return Scalar(f"decimal{kind.bit_width}", (kind.precision, kind.scale))
+        return ScalarType(f"decimal{kind.bit_width}", (kind.precision, kind.scale))
     if types.is_fixed_size_binary(kind):
-        return Scalar("fixed_size_binary", (kind.byte_width,))
+        return ScalarType("fixed_size_binary", (kind.byte_width,))
     if types.is_timestamp(kind):
-        return Scalar("timestamp", (kind.unit,) if kind.tz is None else (kind.unit, kind.tz))
+        return ScalarType("timestamp", (kind.unit,) if kind.tz is None else (kind.unit, kind.tz))
     if types.is_duration(kind):
-        return Scalar("duration", (kind.unit,))
+        return ScalarType("duration", (kind.unit,))
     if types.is_time(kind):
-        return Scalar(f"time{kind.bit_width}", (kind.unit,))
+        return ScalarType(f"time{kind.bit_width}", (kind.unit,))
     if types.is_floating(kind):
-        return Scalar(f"float{kind.bit_width}")
+        return ScalarType(f"float{kind.bit_width}")
     if types.is_date(kind):
-        return Scalar(f"date{kind.bit_width}")
+        return ScalarType(f"date{kind.bit_width}")
     text = str(kind)
-    return Scalar(text) if text.isidentifier() else Foreign(text)
+    return ScalarType(text) if text.isidentifier() else Foreign(text)
 
 
 def _child(field: pa.Field) -> Child:

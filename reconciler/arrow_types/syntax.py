@@ -23,7 +23,7 @@ from reconciler.arrow_types.tree import (
     FixedSizeList,
     ListOf,
     MapOf,
-    Scalar,
+    ScalarType,
     Struct,
 )
 
@@ -127,7 +127,7 @@ class _Parser:
         name = _ALIASES.get(word, word)
         if name in PLAIN or name in KNOWN_EXTENSIONS or name == BLOB:
             self._pyarrow_suffix(name)
-            return Scalar(name)
+            return ScalarType(name)
         if name in UNITS:
             return self._with_unit(name)
         if name in DECIMALS:
@@ -136,7 +136,7 @@ class _Parser:
             self._expect("[", f"`{name}` needs its width, such as `{name}[16]`")
             width = self._integer("the width", 0, _MAX_INT32)
             self._expect("]")
-            return Scalar(name, (width,))
+            return ScalarType(name, (width,))
         nested: dict[str, Callable[[int], ArrowType]] = {
             "list": lambda level: ListOf(self._item(level)),
             "large_list": lambda level: ListOf(self._item(level), "large_list"),
@@ -167,7 +167,7 @@ class _Parser:
             self._expect(suffix, f"the unit of `{name}` is `{suffix}`")
             self._expect("]")
 
-    def _with_unit(self, name: str) -> Scalar:
+    def _with_unit(self, name: str) -> ScalarType:
         units = UNITS[name]
         self._expect("[", f"`{name}` needs a unit, such as `{name}[{units[-1]}]`")
         unit = self._match(WORD)
@@ -181,16 +181,16 @@ class _Parser:
             if not zone or zone == "-":
                 self._fail("a time zone is expected, such as `tz=UTC`")
         self._expect("]")
-        return Scalar(name, (unit,) if zone is None else (unit, zone))
+        return ScalarType(name, (unit,) if zone is None else (unit, zone))
 
-    def _decimal(self, name: str) -> Scalar:
+    def _decimal(self, name: str) -> ScalarType:
         most = DECIMALS[name]
         self._expect("(", f"`{name}` needs precision and scale, such as `{name}(10, 2)`")
         precision = self._integer("the precision", 1, most)
         self._expect(",", f"`{name}` needs precision and scale, such as `{name}(10, 2)`")
         scale = self._integer("the scale", -most, most)
         self._expect(")")
-        return Scalar(name, (precision, scale))
+        return ScalarType(name, (precision, scale))
 
     def _item(self, depth: int) -> Child:
         item = self._child(depth, self._name_ahead() or "item")
@@ -216,7 +216,7 @@ class _Parser:
                 self._fail("Lance stores no list or map inside of a fixed_size_list; use `list` for the outer one")
             case Dictionary() if direct:
                 self._fail("Lance stores no dictionary directly in a fixed_size_list; use its value type")
-            case Scalar(name=name) if name == BLOB or (direct and name in KNOWN_EXTENSIONS and name != "bfloat16"):
+            case ScalarType(name=name) if name == BLOB or (direct and name in KNOWN_EXTENSIONS and name != "bfloat16"):
                 self._fail(f"Lance does not keep `{name}` inside of a fixed_size_list; use `list` for the outer one")
             case Extension() if direct:
                 self._fail("Lance does not keep an extension inside of a fixed_size_list; use `list` for the outer one")
@@ -249,11 +249,11 @@ class _Parser:
     def _map(self, depth: int) -> ArrowType:
         key = self._type(depth + 1)  # Arrow puts a struct between a map and its key.
         self._accept_words("not", "null")
-        if key == Scalar("null") or key == Scalar(BLOB):
+        if key == ScalarType("null") or key == ScalarType(BLOB):
             self._fail(f"the key of a map cannot be `{key}`")
         self._expect(",", "a map needs key and value, such as `map<string, int32>`")
         value = self._child(depth + 1, "value")
-        if value.type == Scalar(BLOB):
+        if value.type == ScalarType(BLOB):
             self._fail("Lance writes no `blob` into a map; use large_binary")
         self._expect(">")
         return MapOf(key, value)
@@ -262,7 +262,7 @@ class _Parser:
         self._expect("values", f"a dictionary is written `{_EXAMPLES['dictionary']}`")
         self._expect("=", f"a dictionary is written `{_EXAMPLES['dictionary']}`")
         values = self._type(depth)
-        if not isinstance(values, Scalar) or values.name not in _DICTIONARY_VALUES:
+        if not isinstance(values, ScalarType) or values.name not in _DICTIONARY_VALUES:
             self._fail(f"Lance stores no dictionary of `{values}`; use `{values}` itself, or a dictionary of string")
         indices = "int32"
         if self._accept(","):
@@ -311,7 +311,7 @@ class _Parser:
     def _child(self, depth: int, name: str) -> Child:
         kind = self._type(depth)
         required = self._accept_words("not", "null")
-        if required and kind == Scalar("null"):
+        if required and kind == ScalarType("null"):
             self._fail("`null` cannot be `not null`")
         return Child(name, kind, not required)
 

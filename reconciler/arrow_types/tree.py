@@ -23,7 +23,7 @@ __all__ = [
     "Foreign",
     "ListOf",
     "MapOf",
-    "Scalar",
+    "ScalarType",
     "Struct",
 ]
 
@@ -56,7 +56,7 @@ WORD = re.compile(r"[^\W\d]\w*")
 
 
 @dataclass(frozen=True, slots=True)
-class Scalar:
+class ScalarType:
     """A type without children; ``arguments`` are the numbers, or unit and zone, behind its name."""
 
     name: str
@@ -163,7 +163,7 @@ class Foreign:
         return self.text
 
 
-ArrowType: TypeAlias = Scalar | ListOf | FixedSizeList | Struct | MapOf | Dictionary | Extension | Foreign
+ArrowType: TypeAlias = ScalarType | ListOf | FixedSizeList | Struct | MapOf | Dictionary | Extension | Foreign
 
 
 def _quoted(name: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from reconciler.errors import InvalidInputError, UnauthenticatedError
+from reconciler.model.errors import InvalidInputError, UnauthenticatedError
 
 if TYPE_CHECKING:
     from botocore.session import Session

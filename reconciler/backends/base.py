@@ -13,23 +13,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Self, TypeAlias
 
-from reconciler.backend_config import BackendConfig, parse_config
 from reconciler.backends.identifiers import namespace_identifier, table_identifier
-from reconciler.errors import InvalidInputError, PermissionDeniedError, UnsupportedOperationError
-from reconciler.hosts import hosts_in, is_admitted
-from reconciler.names import EVERYTHING, Identifier, Scope, join
-from reconciler.state import (
-    DEFAULT_PARALLELISM,
-    Capabilities,
-    ForeignTable,
-    LiveNamespace,
-    LiveTable,
-    PropertyChanges,
-    Schema,
-    ShownColumns,
-    Snapshot,
-    Traffic,
-)
+from reconciler.model.backend_config import BackendConfig, parse_config
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.columns import Schema, ShownColumns
+from reconciler.model.concurrency import DEFAULT_PARALLELISM
+from reconciler.model.errors import InvalidInputError, PermissionDeniedError, UnsupportedOperationError
+from reconciler.model.hosts import hosts_in, is_admitted
+from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot, Traffic
+from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 
 __all__ = ["Backend", "Check"]
 
@@ -57,8 +49,8 @@ class Backend(ABC):
 
     * identifiers they receive have been checked and folded (:meth:`table_id`, :meth:`namespace_id_of`);
     * they are safe to call from several threads at once;
-    * they raise :class:`~reconciler.errors.BackendError` types only, of the kind the catalog's specification names, and
-      no text they raise holds a secret;
+    * they raise :class:`~reconciler.model.errors.BackendError` types only, of the kind the catalog's specification
+      names, and no text they raise holds a secret;
     * every list goes to its last page, or raises;
     * no call deletes data, nor makes a server delete it.
     """

@@ -10,10 +10,11 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from reconciler import locations, storage
-from reconciler.errors import InvalidInputError
+from reconciler import storage
+from reconciler.model import locations
+from reconciler.model.errors import InvalidInputError
 
-__all__ = ["MANIFEST", "Places"]
+__all__ = ["MANIFEST", "DirectoryPlaces"]
 
 MANIFEST = "__manifest"
 
@@ -22,7 +23,7 @@ _URI_SYNTAX = str.maketrans({"%": "%25", "?": "%3F", "#": "%23"})
 
 
 @dataclass(frozen=True)
-class Places:
+class DirectoryPlaces:
     """``root`` is an absolute path or a URI, without a slash at its end."""
 
     root: str

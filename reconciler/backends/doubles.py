@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from reconciler.errors import InternalError
-from reconciler.names import Identifier, join
+from reconciler.model.errors import InternalError
+from reconciler.model.names import Identifier, join
 
 __all__ = ["DoubledNameError", "every_name", "list_without_doubles", "names_without_doubles"]
 

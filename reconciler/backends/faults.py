@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-from reconciler.errors import BackendError, CatalogError, ErrorCode
-from reconciler.redaction import scrub
+from reconciler.model.errors import BackendError, CatalogError, ErrorCode
+from reconciler.model.redaction import scrub
 
 __all__ = ["catalog_errors"]
 

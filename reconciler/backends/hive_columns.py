@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler.backends.spark_types import to_spark, tree_of
-from reconciler.state import Schema, ShownColumn, ShownColumns
+from reconciler.model.columns import Schema, ShownColumn, ShownColumns
 
 __all__ = ["hive_columns"]
 

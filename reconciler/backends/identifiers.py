@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reconciler.errors import InvalidInputError
-from reconciler.limits import folded, name_problem, table_depth_problem
-from reconciler.names import Identifier, join
-from reconciler.state import Capabilities
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.errors import InvalidInputError
+from reconciler.model.limits import folded, name_problem, table_depth_problem
+from reconciler.model.names import Identifier, join
 
 __all__ = [
     "namespace_identifier",

@@ -10,11 +10,12 @@ from urllib.parse import quote
 
 from pydantic import Field, PrivateAttr
 
-from reconciler import locations
-from reconciler.backend_config import BackendConfig, Root
 from reconciler.backends.base import Backend
 from reconciler.backends.scoping import snapshot_within
-from reconciler.errors import (
+from reconciler.model import locations
+from reconciler.model.backend_config import BackendConfig, Root
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.errors import (
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
@@ -22,8 +23,8 @@ from reconciler.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
-from reconciler.names import EVERYTHING, Identifier, Scope, join
-from reconciler.state import Capabilities, ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot
+from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot
+from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 
 __all__ = ["MemoryBackend", "MemoryConfig"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TypeVar
 
-from reconciler.errors import InternalError
+from reconciler.model.errors import InternalError
 
 __all__ = ["every_page"]
 

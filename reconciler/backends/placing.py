@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from reconciler import locations
 from reconciler.backends.base import Backend
-from reconciler.errors import BackendError, UnsupportedOperationError
-from reconciler.names import Identifier
-from reconciler.state import LiveTable, LocationPolicy, PropertyChanges
+from reconciler.model import locations
+from reconciler.model.capabilities import LocationPolicy
+from reconciler.model.errors import BackendError, UnsupportedOperationError
+from reconciler.model.live import LiveTable, PropertyChanges
+from reconciler.model.names import Identifier
 
 __all__ = ["put_elsewhere", "require_place", "take_back"]
 

@@ -15,7 +15,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import TYPE_CHECKING
 
-from reconciler.errors import ConfigError, MissingExtraError
+from reconciler.model.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend

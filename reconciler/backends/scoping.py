@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reconciler.names import Scope
-from reconciler.state import LiveNamespace, LiveTable, Snapshot
+from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
+from reconciler.model.names import Scope
 
 __all__ = ["snapshot_within"]
 

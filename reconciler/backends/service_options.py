@@ -10,8 +10,8 @@ import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from reconciler import locations
-from reconciler.hosts import hosts_in, is_admitted
+from reconciler.model import locations
+from reconciler.model.hosts import hosts_in, is_admitted
 
 __all__ = ["PUBLIC_OPTIONS", "alias_of", "options_of_service"]
 

@@ -23,7 +23,7 @@ from reconciler.arrow_types.tree import (
     Foreign,
     ListOf,
     MapOf,
-    Scalar,
+    ScalarType,
     Struct,
 )
 
@@ -103,28 +103,28 @@ _TO_SPARK: Mapping[str, SparkType] = {
     "duration": SparkType("INTERVAL", _DAY_TIME, _DAY_TIME, "bigint", interval="DAY TO SECOND"),
 }
 
-_FROM_JSON: Mapping[str, Scalar] = {
-    "void": Scalar("null"),
-    "null": Scalar("null"),
-    "boolean": Scalar("bool"),
-    "byte": Scalar("int8"),
-    "tinyint": Scalar("int8"),
-    "short": Scalar("int16"),
-    "smallint": Scalar("int16"),
-    "integer": Scalar("int32"),
-    "int": Scalar("int32"),
-    "long": Scalar("int64"),
-    "bigint": Scalar("int64"),
-    "float": Scalar("float32"),
-    "double": Scalar("float64"),
-    "string": Scalar("string"),
-    "binary": Scalar("binary"),
-    "date": Scalar("date32"),
-    "timestamp": Scalar("timestamp", ("us", "UTC")),
-    "timestamp_ntz": Scalar("timestamp", ("us",)),
-    _DAY_TIME: Scalar("duration", ("us",)),
+_FROM_JSON: Mapping[str, ScalarType] = {
+    "void": ScalarType("null"),
+    "null": ScalarType("null"),
+    "boolean": ScalarType("bool"),
+    "byte": ScalarType("int8"),
+    "tinyint": ScalarType("int8"),
+    "short": ScalarType("int16"),
+    "smallint": ScalarType("int16"),
+    "integer": ScalarType("int32"),
+    "int": ScalarType("int32"),
+    "long": ScalarType("int64"),
+    "bigint": ScalarType("int64"),
+    "float": ScalarType("float32"),
+    "double": ScalarType("float64"),
+    "string": ScalarType("string"),
+    "binary": ScalarType("binary"),
+    "date": ScalarType("date32"),
+    "timestamp": ScalarType("timestamp", ("us", "UTC")),
+    "timestamp_ntz": ScalarType("timestamp", ("us",)),
+    _DAY_TIME: ScalarType("duration", ("us",)),
 }
-_ANYTHING = Scalar("string")
+_ANYTHING = ScalarType("string")
 """What is read as text: types of Unity's that Arrow has no counterpart of (``variant``, ``char``, user-defined)."""
 
 
@@ -139,11 +139,11 @@ def tree_of(text: str) -> ArrowType:
 def to_spark(kind: ArrowType) -> SparkType:
     """Return Spark's type for ``kind``, the nearest one where it has no equal."""
     match kind:
-        case Scalar(name="decimal128" | "decimal256", arguments=(int(precision), int(scale))):
+        case ScalarType(name="decimal128" | "decimal256", arguments=(int(precision), int(scale))):
             return _nearest_decimal(precision, scale)
-        case Scalar(name="timestamp", arguments=arguments):
+        case ScalarType(name="timestamp", arguments=arguments):
             return _TIMESTAMP if len(arguments) == 2 else _TIMESTAMP_NTZ
-        case Scalar(name=name):
+        case ScalarType(name=name):
             return _TO_SPARK.get(name, _STRING)
         case ListOf(item=item):
             return _array(to_spark(item.type), item.nullable)
@@ -213,21 +213,21 @@ def _child(field: Mapping[str, Any]) -> Child:
     return Child(str(field.get("name", "")), from_json(field.get("type")), field.get("nullable") is not False)
 
 
-def _scalar(text: str) -> Scalar:
+def _scalar(text: str) -> ScalarType:
     plain = text.strip().lower()
     if plain in _FROM_JSON:
         return _FROM_JSON[plain]
     if plain.startswith("decimal"):
         digits = [part.strip() for part in plain.removeprefix("decimal").strip("()").split(",")]
         if digits == [""]:
-            return Scalar("decimal128", (10, 0))
+            return ScalarType("decimal128", (10, 0))
         if len(digits) == 2 and all(part.isascii() and part.isdigit() for part in digits):
             return _decimal_of(int(digits[0]), int(digits[1]))
     return _ANYTHING
 
 
-def _decimal_of(precision: int, scale: int) -> Scalar:
-    return Scalar("decimal128", (precision, scale)) if 1 <= precision <= _MOST_DIGITS else _ANYTHING
+def _decimal_of(precision: int, scale: int) -> ScalarType:
+    return ScalarType("decimal128", (precision, scale)) if 1 <= precision <= _MOST_DIGITS else _ANYTHING
 
 
 def from_name(name: str, precision: int | None, scale: int | None) -> ArrowType:

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from reconciler import storage
 from reconciler.backends.service_options import alias_of, options_of_service
-from reconciler.errors import (
+from reconciler.model.errors import (
     BackendError,
     InternalError,
     PermissionDeniedError,
@@ -18,9 +18,9 @@ from reconciler.errors import (
     ThrottlingError,
     UnauthenticatedError,
 )
-from reconciler.names import join
-from reconciler.redaction import is_sensitive_key
-from reconciler.state import LiveTable
+from reconciler.model.live import LiveTable
+from reconciler.model.names import join
+from reconciler.model.redaction import is_sensitive_key
 
 __all__ = ["VendsCredentials", "own_options", "with_vended"]
 

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import click
 
-from reconciler import display
-from reconciler.errors import BackendError, LancensError
+from reconciler.model import display
+from reconciler.model.errors import BackendError, LancensError
 
 __all__ = ["main"]
 

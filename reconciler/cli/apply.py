@@ -19,7 +19,7 @@ from reconciler.cli.options import (
     read_plan,
 )
 from reconciler.cli.showing import BLOCKED, make_plan, print_plan, what_goes
-from reconciler.errors import LancensError
+from reconciler.model.errors import LancensError
 
 if TYPE_CHECKING:
     from reconciler.applier import ApplyReport, StopSignal

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from reconciler.auditor.records import Depth, Severity
+from reconciler.auditor.rules import LIMITS, NEEDS_MANIFEST, RULES
 from reconciler.cli.options import (
     check_impl,
     impl_option,
@@ -20,15 +22,13 @@ from reconciler.cli.options import (
     write_result,
 )
 from reconciler.cli.spark_options import spark_flags, tell_of_missing_roots
-from reconciler.display import count
-from reconciler.errors import LancensError
-from reconciler.pipeline.records import Depth, Severity
-from reconciler.pipeline.rules import LIMITS, NEEDS_MANIFEST, RULES
-from reconciler.state import DEFAULT_PARALLELISM
+from reconciler.model.concurrency import DEFAULT_PARALLELISM
+from reconciler.model.display import count
+from reconciler.model.errors import LancensError
 
 if TYPE_CHECKING:
-    from reconciler.pipeline.report.document import AuditDocument, SeverityCounts
-    from reconciler.pipeline.session import SparkOptions
+    from reconciler.auditor.document import AuditDocument, SeverityCounts
+    from reconciler.spark.session import SparkOptions
 
 _MOST_NAMED = 10
 _SEVERITIES = [severity.value for severity in Severity]
@@ -138,9 +138,9 @@ def command(
     manifest = load_manifest(manifests, variables) if impl is None else manifest_of_service(impl, config)
     tell_of_missing_roots(manifest, required=impl is not None)
     folder = None if out is None else _create_folder(out)
-    from reconciler.pipeline import history as runs
-    from reconciler.pipeline.audit import AuditOptions, audit
-    from reconciler.pipeline.session import spark_session
+    from reconciler.auditor import history as runs
+    from reconciler.auditor.audit import AuditOptions, audit
+    from reconciler.spark.session import spark_session
 
     earlier = runs.read(history, {}) if history is not None else []
     options = AuditOptions(
@@ -182,10 +182,10 @@ def _create_folder(out: str) -> Path:
 
 
 def _write(document: AuditDocument, folder: Path) -> None:
-    from reconciler.pipeline.report.html import render_html
-    from reconciler.pipeline.report.json import render_json
-    from reconciler.pipeline.report.parquet import write_parquet
-    from reconciler.pipeline.report.sarif import render_sarif
+    from reconciler.report.html import render_html
+    from reconciler.report.json import render_json
+    from reconciler.report.parquet import write_parquet
+    from reconciler.report.sarif import render_sarif
 
     for name, text in (
         ("audit.json", render_json(document)),
@@ -201,7 +201,7 @@ def _write(document: AuditDocument, folder: Path) -> None:
 
 def _summary(document: AuditDocument) -> Iterator[str]:
     """Yield what could be read, then what was found, by rule."""
-    from reconciler.pipeline.report import figures
+    from reconciler.auditor import figures
 
     totals, found = document.totals, document.totals.findings
     if not document.complete:
@@ -220,7 +220,7 @@ def _summary(document: AuditDocument) -> Iterator[str]:
 
 def _worst(document: AuditDocument) -> Iterator[str]:
     """Yield the gravest findings with what to do about them, as many as one reads in a terminal."""
-    from reconciler.display import address
+    from reconciler.model.display import address
 
     grave = [found for found in document.findings if found.severity is not Severity.NOTE]
     for found in grave[:_MOST_NAMED]:

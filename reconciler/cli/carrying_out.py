@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.options import say
-from reconciler.display import count
-from reconciler.errors import ApplyError
+from reconciler.model.display import count
+from reconciler.model.errors import ApplyError
 
 if TYPE_CHECKING:
     from reconciler.applier import ApplyReport

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from reconciler.state import DesiredCatalog
+    from reconciler.model.desired import DesiredCatalog
 
 __all__ = ["DEFAULT_MANIFEST", "complete_address", "complete_impl"]
 
@@ -27,7 +27,7 @@ def complete_impl(_context: click.Context, _parameter: click.Parameter, incomple
 
 def complete_address(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return what the manifest names, one level at a time as a path is completed; no catalog is read."""
-    from reconciler.errors import LancensError
+    from reconciler.model.errors import LancensError
     from reconciler.operations.manifests import load
 
     paths = context.params.get("manifests") or (DEFAULT_MANIFEST,)

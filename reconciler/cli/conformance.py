@@ -11,7 +11,7 @@ import click
 from reconciler.cli.options import pairs
 
 if TYPE_CHECKING:
-    from reconciler.conformance import Check
+    from reconciler.conformance import ConformanceCheck
 
 
 @click.command("conformance")
@@ -33,7 +33,7 @@ def command(impl: str, config: dict[str, str], namespace: str, form: str) -> Non
     """
     from reconciler.conformance import run
 
-    def say(check: Check) -> None:
+    def say(check: ConformanceCheck) -> None:
         click.echo(f"{check.operation}: {check.title}", err=True)
 
     report = run(impl, config, namespace=tuple(namespace.split("$")) if namespace else (), starting=say)

@@ -23,7 +23,7 @@ from reconciler.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from reconciler.operations.doctor import Check
+    from reconciler.operations.doctor import DoctorCheck
 
 _PACKAGES = ("lancens", "pylance", "pyarrow", "lance-namespace", "boto3", "thrift", "pyspark")
 
@@ -77,7 +77,7 @@ def _versions() -> Iterator[tuple[str, str]]:
     yield "Python", platform.python_version()
 
 
-def _table(checks: Sequence[Check]) -> Iterator[str]:
+def _table(checks: Sequence[DoctorCheck]) -> Iterator[str]:
     rows = [("catalog", "check", "result", "took", "")]
     for check in checks:
         took = "" if check.seconds is None else f"{check.seconds * 1000:,.0f} ms"

@@ -8,7 +8,7 @@ import click
 
 from reconciler.cli.options import Format, PlanFlags, format_option, full_option, plan_flags, say
 from reconciler.cli.showing import BLOCKED, plan_and_show
-from reconciler.display import count
+from reconciler.model.display import count
 
 
 @click.command("drift")

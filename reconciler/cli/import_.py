@@ -21,7 +21,7 @@ from reconciler.cli.options import (
     write_file,
     write_result,
 )
-from reconciler.errors import ManifestError, SelectionError
+from reconciler.model.errors import ManifestError, SelectionError
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
@@ -155,6 +155,6 @@ def _say(made: Imported) -> None:
 
 
 def _counts(made: Imported) -> str:
-    from reconciler.display import count
+    from reconciler.model.display import count
 
     return f"{count(made.namespaces, 'namespace')}, {count(made.tables, 'table')}"

@@ -10,12 +10,12 @@ import click
 
 from reconciler.cli.options import load_manifest, manifest_arguments, out_option, say, variables_option
 from reconciler.cli.spark_options import spark_flags, tell_of_missing_roots
-from reconciler.state import DEFAULT_PARALLELISM
+from reconciler.model.concurrency import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:
-    from reconciler.pipeline.inventory import Inventory
-    from reconciler.pipeline.session import SparkOptions
-    from reconciler.pipeline.sinks import Form
+    from reconciler.spark.inventory import Inventory
+    from reconciler.spark.session import SparkOptions
+    from reconciler.spark.sinks import Form
 
 _MOST_NAMED = 10
 _SUFFIXES: dict[str, Form] = {".lance": "lance", ".parquet": "parquet", ".json": "json", ".jsonl": "json"}
@@ -70,8 +70,8 @@ def command(
     if out is None and chosen != "json":
         raise click.UsageError(f"only JSON goes to stdout: say with -o where to write {chosen}")
     manifest = load_manifest(manifests, variables)
-    from reconciler.display import count
-    from reconciler.pipeline.inventory import write_inventory
+    from reconciler.model.display import count
+    from reconciler.spark.inventory import write_inventory
 
     tell_of_missing_roots(manifest, required=False)
     found = write_inventory(manifest, out, chosen, spark, partitions=partitions, parallelism=parallelism)
@@ -92,7 +92,7 @@ def _form_of(out: str | None) -> Form:
 
 
 def _show_unread(found: Inventory) -> None:
-    from reconciler.display import count
+    from reconciler.model.display import count
 
     for one in found.unread[:_MOST_NAMED]:
         # The error begins with the catalog as well, as everywhere.

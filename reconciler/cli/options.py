@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from reconciler import display
 from reconciler.cli.completing import DEFAULT_MANIFEST, complete_address, complete_impl
-from reconciler.errors import LancensError, PlanFileError
-from reconciler.state import DEFAULT_PARALLELISM
+from reconciler.model import display
+from reconciler.model.concurrency import DEFAULT_PARALLELISM
+from reconciler.model.errors import LancensError, PlanFileError
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest, Policy

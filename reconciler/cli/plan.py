@@ -12,7 +12,7 @@ from reconciler.cli.showing import BLOCKED, plan_and_show
 from reconciler.cli.spark_options import spark_flags
 
 if TYPE_CHECKING:
-    from reconciler.pipeline.session import SparkOptions
+    from reconciler.spark.session import SparkOptions
 
 
 @click.command("plan")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.applier import Finished, Result, Status, result_line
+from reconciler.applier import ChangeResult, Finished, Status, result_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -57,7 +57,7 @@ class Progress:
         if isinstance(event, Finished):
             self._show(event.result)
 
-    def _show(self, result: Result) -> None:
+    def _show(self, result: ChangeResult) -> None:
         line = result_line(result)
         if self._bar is None:
             click.echo(line, err=True)

@@ -34,7 +34,7 @@ def command(which: Literal["manifest", "plan", "audit"], out: str | None) -> Non
 
         document = plan_json_schema()
     else:
-        from reconciler.pipeline.report.json import audit_json_schema
+        from reconciler.report.json import audit_json_schema
 
         document = audit_json_schema()
     write_result(json.dumps(document, indent=2, ensure_ascii=False) + "\n", out)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.options import check_impl, impl_option, load_manifest, manifest_arguments, variables_option
-from reconciler.errors import ConfigError, MissingExtraError
+from reconciler.model.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
-    from reconciler.server import Catalogs
+    from reconciler.server import ServedCatalogs
 
 _MIB = 1024 * 1024
 
@@ -78,13 +78,13 @@ def command(
     """
     check_impl(impl, config, manifests)
     try:
-        from reconciler.server import Address, Settings, TokenFile, Tokens, make_app, run
+        from reconciler.server import ListenAddress, Settings, TokenFile, Tokens, make_app, run
         from reconciler.server.logs import log_to_stderr
         from reconciler.server.settings import room
     except ImportError as error:
         raise MissingExtraError("`lancens serve`", "server") from error
 
-    address = Address(host, port)
+    address = ListenAddress(host, port)
     tokens = Tokens(read_only=map(TokenFile, read_token_file), read_write=map(TokenFile, write_token_file))
     if not address.is_loopback and not tokens:
         raise ConfigError(
@@ -114,7 +114,7 @@ def _opened(
     manifests: tuple[str, ...],
     variables: dict[str, str],
     places: tuple[str, ...],
-) -> Iterator[Catalogs]:
+) -> Iterator[ServedCatalogs]:
     from reconciler.backends.faults import catalog_errors
     from reconciler.operations.connections import open_connections
     from reconciler.server import ManyCatalogs, OneCatalog
@@ -137,6 +137,6 @@ def _opened(
 
 
 def _secret_values(impl: str, config: dict[str, str]) -> Collection[str]:
-    from reconciler.redaction import is_secret_config
+    from reconciler.model.redaction import is_secret_config
 
     return [value for key, value in config.items() if is_secret_config(key.removeprefix(f"{impl}."), value)]

@@ -8,7 +8,7 @@ import click
 
 from reconciler.cli.options import Format, format_option, full_option, journal_option, read_plan
 from reconciler.cli.showing import print_plan
-from reconciler.errors import LancensError
+from reconciler.model.errors import LancensError
 
 _JOURNAL_SUFFIX = ".jsonl"
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler import display
 from reconciler.cli.options import Format, PlanFlags, load_manifest, wants_color, write_result
+from reconciler.model import display
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
     from reconciler.operations.profile import Profile
-    from reconciler.pipeline.session import SparkOptions
     from reconciler.planner.entries import Key
     from reconciler.planner.plan import Plan
+    from reconciler.spark.session import SparkOptions
 
 __all__ = ["BLOCKED", "make_plan", "plan_and_show", "print_plan", "what_goes"]
 
@@ -67,8 +67,8 @@ def make_plan(flags: PlanFlags, manifest: Manifest, profile: Profile | None = No
 
 def _make_plan_on_spark(flags: PlanFlags, manifest: Manifest, options: SparkOptions) -> Plan:
     """Return the plan that :func:`make_plan` returns, made on Spark."""
-    from reconciler.pipeline.engine import plan_on_spark
-    from reconciler.pipeline.session import spark_session
+    from reconciler.spark.engine import plan_on_spark
+    from reconciler.spark.session import spark_session
 
     with _timed() as told, spark_session(options) as spark:
         made = plan_on_spark(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconciler.cli.options import pairs, say
-from reconciler.errors import ConfigError
+from reconciler.model.errors import ConfigError
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
@@ -39,7 +39,7 @@ def spark_flags(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def collected(*others: Any, master: str | None, conf: dict[str, str], **given: Any) -> None:
-        from reconciler.pipeline.session import SparkOptions
+        from reconciler.spark.session import SparkOptions
 
         debug = bool(click.get_current_context().find_root().params.get("debug"))
         command(*others, spark=SparkOptions(master, conf, show_log=debug), **given)

@@ -9,17 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Unpack
 
-from reconciler.conformance.check import Check
+from reconciler.conformance.check import ConformanceCheck
 from reconciler.conformance.context import AddForeign, Where
-from reconciler.conformance.report import Outcome, Report, Result, checks, run, run_check
+from reconciler.conformance.report import CheckOutcome, CheckResult, Report, checks, run, run_check
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
 
-__all__ = ["AddForeign", "Check", "Outcome", "Report", "Result", "Where", "checks", "run", "run_check", "verify"]
+__all__ = [
+    "AddForeign",
+    "CheckOutcome",
+    "CheckResult",
+    "ConformanceCheck",
+    "Report",
+    "Where",
+    "checks",
+    "run",
+    "run_check",
+    "verify",
+]
 
 
-def verify(check: Check, connect: Callable[[], Backend], **where: Unpack[Where]) -> None:
+def verify(check: ConformanceCheck, connect: Callable[[], Backend], **where: Unpack[Where]) -> None:
     """Run one check inside a pytest test: a fault fails it, what capabilities exclude is skipped.
 
     The backend that ``connect`` returns is closed at the end. ``where`` is what :class:`Where` describes.
@@ -31,7 +42,7 @@ def verify(check: Check, connect: Callable[[], Backend], **where: Unpack[Where])
         result = run_check(check, backend, connect, **where)
     finally:
         backend.close()
-    if result.outcome is Outcome.NOT_APPLICABLE:
+    if result.outcome is CheckOutcome.NOT_APPLICABLE:
         pytest.skip(result.detail)
-    if result.outcome is Outcome.FAILED:
+    if result.outcome is CheckOutcome.FAILED:
         pytest.fail(f"{check.title}\n{result.detail}", pytrace=False)

@@ -10,13 +10,13 @@ from lance_namespace.errors import LanceNamespaceError, UnsupportedOperationErro
 
 from reconciler.conformance.context import CheckContext
 from reconciler.conformance.outcomes import FaultError, NotApplicable, NotAsked
-from reconciler.errors import BackendError
+from reconciler.model.errors import BackendError
 
-__all__ = ["Check", "check", "equal", "need", "raises", "registered"]
+__all__ = ["ConformanceCheck", "check", "equal", "need", "raises", "registered"]
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class ConformanceCheck:
     """One promise of the contract. ``operation`` groups checks in a report; ``title`` says what holds."""
 
     name: str
@@ -28,7 +28,7 @@ class Check:
         return self.name
 
 
-_registered: list[Check] = []
+_registered: list[ConformanceCheck] = []
 
 CheckFunction = Callable[[CheckContext], None]
 _Coded: TypeAlias = type[LanceNamespaceError] | type[BackendError]
@@ -47,13 +47,13 @@ def check(operation: str, *, promised: bool = False) -> Callable[[CheckFunction]
             function(context)
 
         title = (function.__doc__ or "").strip()
-        _registered.append(Check(function.__name__, operation, title, run))
+        _registered.append(ConformanceCheck(function.__name__, operation, title, run))
         return function
 
     return register
 
 
-def registered() -> tuple[Check, ...]:
+def registered() -> tuple[ConformanceCheck, ...]:
     """Return the checks registered so far, in the order of their definition."""
     return tuple(_registered)
 

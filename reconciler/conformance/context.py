@@ -13,12 +13,13 @@ import lance_namespace
 from lance_namespace import DescribeTableResponse, LanceNamespace
 from lance_namespace.errors import InvalidInputError, NamespaceNotFoundError, UnsupportedOperationError
 
-from reconciler import locations, storage
+from reconciler import storage
 from reconciler.conformance.others import OthersNamespace
 from reconciler.conformance.outcomes import FaultError, NotApplicable
-from reconciler.names import Identifier
+from reconciler.model import locations
+from reconciler.model.capabilities import LocationPolicy
+from reconciler.model.names import Identifier
 from reconciler.namespace import CatalogNamespace
-from reconciler.state import LocationPolicy
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,10 +18,11 @@ from lance_namespace.errors import (
     UnsupportedOperationError,
 )
 
-from reconciler import locations, storage
+from reconciler import storage
 from reconciler.conformance.check import check, equal, need, raises
 from reconciler.conformance.context import CheckContext
-from reconciler.names import Identifier
+from reconciler.model import locations
+from reconciler.model.names import Identifier
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,10 +12,10 @@ from lance_namespace.errors import (
     UnsupportedOperationError,
 )
 
-from reconciler import errors as ours
 from reconciler.conformance.check import check, equal, need, raises
 from reconciler.conformance.context import CheckContext
-from reconciler.state import PropertyChanges
+from reconciler.model import errors as ours
+from reconciler.model.live import PropertyChanges
 
 _LONG = 1500
 _PROPERTIES = {"owner": "ml-platform", "note": "größer, 東京, 'quoted' \"twice\" \\ {json}"}

@@ -8,12 +8,12 @@ from typing import NoReturn
 import lance_namespace
 from lance_namespace import LanceNamespace
 
-from reconciler.backend_config import BackendConfig
 from reconciler.backends.base import Backend
 from reconciler.conformance.outcomes import NotAsked
-from reconciler.errors import ConfigError
-from reconciler.redaction import is_sensitive, scrub
-from reconciler.state import Capabilities
+from reconciler.model.backend_config import BackendConfig
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.errors import ConfigError
+from reconciler.model.redaction import is_sensitive, scrub
 
 __all__ = ["OthersNamespace", "connect"]
 

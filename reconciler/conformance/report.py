@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Unpack
 from lance_namespace import LanceNamespace, ListNamespacesRequest
 from lance_namespace.errors import UnsupportedOperationError
 
-from reconciler import display
-from reconciler.conformance.check import Check, registered
+from reconciler.conformance.check import ConformanceCheck, registered
 from reconciler.conformance.context import Offer, Where, prepared
 from reconciler.conformance.others import OthersNamespace
 from reconciler.conformance.others import connect as connect_others
 from reconciler.conformance.outcomes import NotApplicable, NotAsked
-from reconciler.errors import ConfigError
-from reconciler.names import join
+from reconciler.model import display
+from reconciler.model.errors import ConfigError
+from reconciler.model.names import join
 from reconciler.namespace import CatalogNamespace
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
 
-__all__ = ["Outcome", "Report", "Result", "checks", "run", "run_check"]
+__all__ = ["CheckOutcome", "CheckResult", "Report", "checks", "run", "run_check"]
 
 
-class Outcome(Enum):
+class CheckOutcome(Enum):
     """How a check ended."""
 
     PASSED = "ok"
@@ -36,11 +36,11 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CheckResult:
     """The end of one check; ``detail`` says what is wrong, or what the capabilities exclude."""
 
-    check: Check
-    outcome: Outcome
+    check: ConformanceCheck
+    outcome: CheckOutcome
     detail: str = ""
 
 
@@ -49,14 +49,14 @@ class Report:
     """The results of all checks against one catalog."""
 
     catalog: str
-    results: tuple[Result, ...]
+    results: tuple[CheckResult, ...]
 
     @property
     def ok(self) -> bool:
         """Whether nothing failed."""
-        return all(result.outcome is not Outcome.FAILED for result in self.results)
+        return all(result.outcome is not CheckOutcome.FAILED for result in self.results)
 
-    def count(self, outcome: Outcome) -> int:
+    def count(self, outcome: CheckOutcome) -> int:
         """Return how many checks ended in ``outcome``."""
         return sum(result.outcome is outcome for result in self.results)
 
@@ -87,19 +87,23 @@ class Report:
             lines.append(f"  {shown:<{widest}}  {result.outcome.value:<6}  {result.check.title}")
             if result.detail:
                 lines.append(f"  {'':<{widest}}  {'':<6}    {display.message(result.detail)}")
-        passed, failed, excluded = map(self.count, (Outcome.PASSED, Outcome.FAILED, Outcome.NOT_APPLICABLE))
+        passed, failed, excluded = map(
+            self.count, (CheckOutcome.PASSED, CheckOutcome.FAILED, CheckOutcome.NOT_APPLICABLE)
+        )
         lines.append(f"{passed} passed, {failed} failed, {excluded} not applicable.")
         return "\n".join(lines)
 
 
-def checks() -> tuple[Check, ...]:
+def checks() -> tuple[ConformanceCheck, ...]:
     """Return every check, in order."""
     from reconciler.conformance import data, namespaces, tables, whole  # noqa: F401 - importing them registers
 
     return registered()
 
 
-def run_check(check: Check, backend: Backend, connect: Callable[[], Backend], **where: Unpack[Where]) -> Result:
+def run_check(
+    check: ConformanceCheck, backend: Backend, connect: Callable[[], Backend], **where: Unpack[Where]
+) -> CheckResult:
     """Run one check in a namespace of its own and return its result.
 
     ``connect`` returns another connection to the same catalog; ``where`` is what :class:`Where` describes.
@@ -110,16 +114,16 @@ def run_check(check: Check, backend: Backend, connect: Callable[[], Backend], **
     except NotAsked:
         raise
     except NotApplicable as reason:
-        return Result(check, Outcome.NOT_APPLICABLE, str(reason))
+        return CheckResult(check, CheckOutcome.NOT_APPLICABLE, str(reason))
     except (NotImplementedError, UnsupportedOperationError) as error:
         # What a backend cannot do its capabilities say, so one that raises this is at fault.
-        ended = Outcome.NOT_APPLICABLE if isinstance(backend, OthersNamespace) else Outcome.FAILED
-        return Result(check, ended, f"{type(error).__name__}: {error}")
+        ended = CheckOutcome.NOT_APPLICABLE if isinstance(backend, OthersNamespace) else CheckOutcome.FAILED
+        return CheckResult(check, ended, f"{type(error).__name__}: {error}")
     except AssertionError as fault:
-        return Result(check, Outcome.FAILED, str(fault))
+        return CheckResult(check, CheckOutcome.FAILED, str(fault))
     except Exception as error:  # noqa: BLE001 - whatever a backend raises where it should not is a finding
-        return Result(check, Outcome.FAILED, f"{type(error).__name__}: {error}")
-    return Result(check, Outcome.PASSED)
+        return CheckResult(check, CheckOutcome.FAILED, f"{type(error).__name__}: {error}")
+    return CheckResult(check, CheckOutcome.PASSED)
 
 
 def run(
@@ -128,8 +132,8 @@ def run(
     *,
     namespace: Sequence[str] = (),
     scratch: str | None = None,
-    starting: Callable[[Check], None] | None = None,
-    progress: Callable[[Result], None] | None = None,
+    starting: Callable[[ConformanceCheck], None] | None = None,
+    progress: Callable[[CheckResult], None] | None = None,
 ) -> Report:
     """Run every check against the catalog that ``impl`` and ``config`` name.
 

@@ -12,12 +12,13 @@ from lance_namespace.errors import (
     TableNotFoundError,
 )
 
-from reconciler import errors as ours
-from reconciler import locations
 from reconciler.conformance.check import check, equal, need, raises
 from reconciler.conformance.context import CheckContext
 from reconciler.conformance.namespaces import awkward_properties
-from reconciler.state import LocationPolicy, PropertyChanges
+from reconciler.model import errors as ours
+from reconciler.model import locations
+from reconciler.model.capabilities import LocationPolicy
+from reconciler.model.live import PropertyChanges
 
 _MISSING = (TableNotFoundError, NamespaceNotFoundError)
 _UNLIKELY_NAMES = ("with space", "with.dot", "with-dash", "UPPER", "ünïcode", 'with"quote')

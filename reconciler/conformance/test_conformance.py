@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.backends import registry
-from reconciler.conformance import Check, checks, verify
+from reconciler.conformance import ConformanceCheck, checks, verify
 
 
 def _options() -> argparse.Namespace:
@@ -28,7 +28,7 @@ def _options() -> argparse.Namespace:
 
 
 @pytest.mark.parametrize("check", checks(), ids=str)
-def test_conformance(check: Check, tmp_path: Path) -> None:
+def test_conformance(check: ConformanceCheck, tmp_path: Path) -> None:
     """One promise of the contract holds."""
     options = _options()
     config: dict[str, str] = dict(pair.split("=", 1) for pair in options.config)

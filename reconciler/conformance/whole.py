@@ -12,7 +12,7 @@ from reconciler.backends.scoping import snapshot_within
 from reconciler.conformance.check import check, equal, need
 from reconciler.conformance.context import CheckContext
 from reconciler.conformance.outcomes import FaultError
-from reconciler.names import ChildrenOf, Only, Scope
+from reconciler.model.names import ChildrenOf, Only, Scope
 
 _THREADS = 8
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from reconciler.errors import ConfigError
 from reconciler.manifest.config import ConfigEntry, ConfigText
 from reconciler.manifest.digests import digest_of
 from reconciler.manifest.implementations import Implementation
 from reconciler.manifest.manifest import Manifest, ManifestCatalog
 from reconciler.manifest.variables import Resolver
-from reconciler.state import DesiredCatalog, Source, Thresholds
+from reconciler.model.desired import DesiredCatalog, Source, Thresholds
+from reconciler.model.errors import ConfigError
 
 __all__ = ["manifest_of_service"]
 

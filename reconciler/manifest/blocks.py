@@ -10,10 +10,9 @@ from typing import TypeAlias, TypeVar
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from reconciler.limits import folded, name_problem
 from reconciler.manifest.faults import Faults, expected_keys
 from reconciler.manifest.models import Block, ColumnBlock, ColumnError, ExpectBlock, MovedBlock, Nothing
-from reconciler.manifest.nodes import Mapping, Node, Place, Scalar, Sequence
+from reconciler.manifest.nodes import Mapping, Node, Place, ScalarNode, Sequence
 from reconciler.manifest.variables import (
     Placeholder,
     Resolver,
@@ -22,8 +21,9 @@ from reconciler.manifest.variables import (
     is_from_outside,
     parse_template,
 )
-from reconciler.names import EVERYTHING, Identifier, Scope
-from reconciler.state import Capabilities
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.limits import folded, name_problem
+from reconciler.model.names import EVERYTHING, Identifier, Scope
 
 __all__ = ["BlockReader", "entries_of"]
 
@@ -67,7 +67,7 @@ class BlockReader:
         The keys in ``apart`` are left out: the caller reads what is below them. Keys with a fault are left out too,
         once it is noted, so that the rest is still checked.
         """
-        if isinstance(node, Scalar) and node.is_null:
+        if isinstance(node, ScalarNode) and node.is_null:
             return model()
         if not isinstance(node, Mapping):
             self.faults.at(node.place, f"{what} is {_shape(node)}, expected a block of keys")
@@ -82,7 +82,7 @@ class BlockReader:
         faulty = {str(detail["loc"][0]) for detail in details}
         return model.model_validate({key: value for key, value in plain.items() if key not in faulty})
 
-    def text(self, node: Scalar, key: str) -> str | None:
+    def text(self, node: ScalarNode, key: str) -> str | None:
         """Return the text at ``node``, the value of ``key``, with placeholders resolved; None where it is unknown."""
         text = self._resolved(node, key) if "${" in node.text else node.text
         return text if self.is_known(node) else None
@@ -116,7 +116,7 @@ class BlockReader:
     def children(self, node: Node, key: str, what: str) -> dict[str, Node]:
         """Return the blocks below ``key``, by name; a fault when there is something else."""
         child = entries_of(node).get(key)
-        if child is None or isinstance(child, Mapping) or (isinstance(child, Scalar) and child.is_null):
+        if child is None or isinstance(child, Mapping) or (isinstance(child, ScalarNode) and child.is_null):
             return entries_of(child)
         self.faults.at(child.place, f"`{key}` in {what} is {_shape(child)}, expected a block of keys")
         return {}
@@ -133,7 +133,7 @@ class BlockReader:
             return node.text
         return self._resolved(node, key)
 
-    def _resolved(self, node: Scalar, key: str) -> str:
+    def _resolved(self, node: ScalarNode, key: str) -> str:
         try:
             template = self.template(node.text)
             if key in _SHOWN and is_from_outside(node.text):
@@ -181,7 +181,7 @@ class BlockReader:
         elif kind == "value_error" and isinstance(detail["ctx"]["error"], ColumnError):
             self.faults.at(found.place, str(detail["ctx"]["error"]))
         elif kind == "value_error":
-            shown = f" `{found.text}`" if isinstance(found, Scalar) else f" {_shape(found)}"
+            shown = f" `{found.text}`" if isinstance(found, ScalarNode) else f" {_shape(found)}"
             reason = detail["msg"].removeprefix("Value error, ")
             self.faults.at(found.place, f"{label} in {what} is{shown}, {reason}")
         elif kind in _SHAPES:
@@ -191,13 +191,13 @@ class BlockReader:
         elif kind == "too_short":
             self.faults.at(found.place, f"{label} in {what} is empty; expected at least one entry, or no key at all")
         else:
-            text = found.text if isinstance(found, Scalar) else _shape(found)
+            text = found.text if isinstance(found, ScalarNode) else _shape(found)
             self.faults.at(found.place, f"{label} in {what} is `{text}`, expected {_bounds(detail)}")
 
     def _not_a_choice(self, found: Node, label: str, what: str, detail: ErrorDetails) -> None:
         choices = [choice.strip("'") for choice in str(detail["ctx"]["expected"]).replace(" or ", ", ").split(", ")]
         expected = ", ".join(f"`{choice}`" for choice in choices)
-        shown = f"`{found.text}`" if isinstance(found, Scalar) else _shape(found)
+        shown = f"`{found.text}`" if isinstance(found, ScalarNode) else _shape(found)
         self.faults.at(found.place, f"{label} in {what} is {shown}, expected one of {expected}")
 
 

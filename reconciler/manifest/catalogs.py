@@ -5,26 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field
 
-from reconciler import locations, ownership
-from reconciler.hosts import hosts_in
-from reconciler.limits import folded, name_problem, property_problem, table_depth_problem
 from reconciler.manifest.blocks import BlockReader, entries_of
 from reconciler.manifest.columns import NamedSchemas, read_columns
 from reconciler.manifest.defaults import Defaults, Said
 from reconciler.manifest.models import NamespaceBlock, TableBlock
-from reconciler.manifest.nodes import Mapping, Node, Place, Scalar
+from reconciler.manifest.nodes import Mapping, Node, Place, ScalarNode
 from reconciler.manifest.reach import bucket_refusal
 from reconciler.manifest.variables import is_from_outside
-from reconciler.names import EVERYTHING, Identifier, Scope, address
-from reconciler.redaction import is_sensitive, is_stand_in
-from reconciler.state import (
-    Capabilities,
-    DesiredNamespace,
-    DesiredTable,
-    Expectations,
-    LocationPolicy,
-    Schema,
-)
+from reconciler.model import locations, ownership
+from reconciler.model.capabilities import Capabilities, LocationPolicy
+from reconciler.model.columns import Schema
+from reconciler.model.desired import DesiredNamespace, DesiredTable, Expectations
+from reconciler.model.hosts import hosts_in
+from reconciler.model.limits import folded, name_problem, property_problem, table_depth_problem
+from reconciler.model.names import EVERYTHING, Identifier, Scope, address
+from reconciler.model.redaction import is_sensitive, is_stand_in
 
 __all__ = ["CatalogReader"]
 
@@ -203,7 +198,7 @@ class CatalogReader:
         faults = len(self.blocks.faults)
         node = defaults.table(self.blocks, node, what)
         written = entries_of(node).get("schema")
-        named = written if isinstance(written, Scalar) and not written.is_null else None
+        named = written if isinstance(written, ScalarNode) and not written.is_null else None
         block = self.blocks.read(TableBlock, node, what, () if named is None else ("schema",))
         if block is None:
             return
@@ -231,7 +226,7 @@ class CatalogReader:
 
     def _note_defaults(self, namespace: Identifier, node: Node, what: str, defaults: Defaults) -> None:
         """Keep what a table in ``namespace`` says that has no block."""
-        empty = Scalar(node.place, node.key_place, "", is_null=True)
+        empty = ScalarNode(node.place, node.key_place, "", is_null=True)
         said = defaults.table(self.blocks, empty, what)
         block = TableBlock() if said is empty else self.blocks.read(TableBlock, said, f"the defaults of {what}")
         if block is not None:
@@ -265,7 +260,7 @@ class CatalogReader:
         if reason is not None:
             self._at(value.place, f"`location` in {what}: {reason}")
             return None
-        written = value.text if isinstance(value, Scalar) else ""
+        written = value.text if isinstance(value, ScalarNode) else ""
         from_outside = is_from_outside(written)
         policy = self.blocks.policy
         reason = bucket_refusal(block.location, policy) if from_outside else None
@@ -298,7 +293,7 @@ class CatalogReader:
         return frozenset(
             key
             for key, value in (properties or {}).items()
-            if isinstance(there := written.get(key), Scalar)
+            if isinstance(there := written.get(key), ScalarNode)
             and is_from_outside(there.text)
             and not is_sensitive(key, value)
         )
@@ -309,7 +304,7 @@ class CatalogReader:
         written = entries_of(entries_of(node)["properties"])
         for key, value in properties.items():
             fault, there = self.property_fault(key, value, what), written[key]
-            if fault is None and isinstance(there, Scalar) and is_from_outside(there.text):
+            if fault is None and isinstance(there, ScalarNode) and is_from_outside(there.text):
                 # A namespace's may say where its tables go.
                 reason = bucket_refusal(value, self.blocks.policy)
                 fault = None if reason is None else f"property `{key}` in {what} {reason}"
@@ -339,7 +334,7 @@ def _said_alone(node: Node) -> Said | None:
     Many tables say the same, and it is checked and kept once. None where it depends on the table, on its file or on the
     environment, and where it is not right at first sight.
     """
-    if isinstance(node, Scalar):
+    if isinstance(node, ScalarNode):
         return () if node.is_null else None
     if not isinstance(node, Mapping):
         return None
@@ -350,11 +345,11 @@ def _said_alone(node: Node) -> Said | None:
         if isinstance(value, Mapping) and key == "properties":
             texts = []
             for name, text in value.items():
-                if not isinstance(text, Scalar) or text.is_null or "${" in text.text:
+                if not isinstance(text, ScalarNode) or text.is_null or "${" in text.text:
                     return None
                 texts.append((name, text.text))
             said.append((key, tuple(texts)))
-        elif isinstance(value, Scalar) and not value.is_null and "${" not in value.text:
+        elif isinstance(value, ScalarNode) and not value.is_null and "${" not in value.text:
             said.append((key, value.text))
         else:
             return None

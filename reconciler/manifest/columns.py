@@ -10,8 +10,8 @@ from reconciler.arrow_types import TypeSyntaxError, make_column
 from reconciler.manifest.blocks import BlockReader, entries_of
 from reconciler.manifest.faults import Faults, expected_keys
 from reconciler.manifest.models import ColumnBlock
-from reconciler.manifest.nodes import Node, Scalar, Sequence
-from reconciler.state import Column, Schema
+from reconciler.manifest.nodes import Node, ScalarNode, Sequence
+from reconciler.model.columns import Column, Schema
 
 __all__ = ["NamedSchemas", "read_columns"]
 
@@ -42,7 +42,7 @@ class NamedSchemas:
     @classmethod
     def read(cls, faults: Faults, blocks: MappingOf[str, SequenceOf[ColumnBlock]], node: Node | None) -> NamedSchemas:
         """Return the schemas that the block ``node`` holds; ``blocks`` are those of it that could be read."""
-        if isinstance(node, Sequence) or (isinstance(node, Scalar) and not node.is_null):
+        if isinstance(node, Sequence) or (isinstance(node, ScalarNode) and not node.is_null):
             return cls(None)
         return cls(
             {
@@ -51,7 +51,7 @@ class NamedSchemas:
             }
         )
 
-    def find(self, blocks: BlockReader, node: Scalar, what: str) -> Schema | None:
+    def find(self, blocks: BlockReader, node: ScalarNode, what: str) -> Schema | None:
         """Return the schema that ``node`` names; a fault where there is none of this name."""
         if self.by_name is None:
             return None

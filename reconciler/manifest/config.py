@@ -6,14 +6,14 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from reconciler import locations
-from reconciler.backend_config import BackendConfig, check_config, known_keys, parse_config
-from reconciler.errors import ManifestError, Problem
 from reconciler.manifest.implementations import Implementation
 from reconciler.manifest.reach import bucket_refusal, is_file_option, refusals
 from reconciler.manifest.variables import Placeholder, Resolver, Template, TemplateError, escape, is_literal
-from reconciler.redaction import is_sensitive
-from reconciler.state import Source
+from reconciler.model import locations
+from reconciler.model.backend_config import BackendConfig, check_config, known_keys, parse_config
+from reconciler.model.desired import Source
+from reconciler.model.errors import ManifestError, Problem
+from reconciler.model.redaction import is_sensitive
 
 __all__ = ["ConfigEntry", "ConfigText", "ResolvedConfig", "files_read_by", "literal_texts"]
 

@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 from reconciler.manifest.blocks import BlockReader, entries_of
 from reconciler.manifest.models import Block, DefaultsBlock, NamespaceDefaults, TableDefaults
-from reconciler.manifest.nodes import Mapping, Node, Scalar
-from reconciler.state import DesiredTable
+from reconciler.manifest.nodes import Mapping, Node, ScalarNode
+from reconciler.model.desired import DesiredTable
 
 __all__ = ["Defaults", "Said"]
 
@@ -96,7 +96,11 @@ def _filled(said: _Said, blocks: BlockReader, node: Node, what: str) -> Node:
     """Return ``node`` with the keys it does not have; an absent one gets none, and what is no block stays as it is."""
     own, unset = _apart(blocks, node, what)
     entries = entries_of(own)
-    if not said or _is_absent(entries) or not (isinstance(own, Mapping) or (isinstance(own, Scalar) and own.is_null)):
+    if (
+        not said
+        or _is_absent(entries)
+        or not (isinstance(own, Mapping) or (isinstance(own, ScalarNode) and own.is_null))
+    ):
         return own
     filled = Mapping(own.place, own.key_place)
     filled.update({**said.keys, **entries})
@@ -112,7 +116,7 @@ def _filled(said: _Said, blocks: BlockReader, node: Node, what: str) -> Node:
 
 def _is_null(entries: MappingOf[str, Node]) -> bool:
     written = entries[_PROPERTIES]
-    return isinstance(written, Scalar) and written.is_null
+    return isinstance(written, ScalarNode) and written.is_null
 
 
 def _apart(blocks: BlockReader, node: Node, what: str) -> tuple[Node, set[str]]:
@@ -135,7 +139,7 @@ def _apart(blocks: BlockReader, node: Node, what: str) -> tuple[Node, set[str]]:
 def _check_unset(blocks: BlockReader, node: Node, key: str, what: str) -> None:
     entries = entries_of(node)
     flag = entries.get("unset")
-    if len(entries) != 1 or not isinstance(flag, Scalar) or flag.text.lower() != "true":
+    if len(entries) != 1 or not isinstance(flag, ScalarNode) or flag.text.lower() != "true":
         blocks.faults.at(
             node.place, f"property `{key}` in {what} is a block of keys; expected text, or `{{unset: true}}` for none"
         )
@@ -143,4 +147,4 @@ def _check_unset(blocks: BlockReader, node: Node, key: str, what: str) -> None:
 
 def _is_absent(entries: MappingOf[str, Node]) -> bool:
     flag = entries.get("absent")
-    return isinstance(flag, Scalar) and flag.text.lower() != "false"
+    return isinstance(flag, ScalarNode) and flag.text.lower() != "false"

@@ -7,11 +7,11 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 
-from reconciler import locations
 from reconciler.manifest.manifest import ManifestCatalog
-from reconciler.names import Identifier, address, join
-from reconciler.redaction import redact_properties, slow_digest
-from reconciler.state import DesiredMirror, DesiredNamespace, DesiredTable, Thresholds
+from reconciler.model import locations
+from reconciler.model.desired import DesiredMirror, DesiredNamespace, DesiredTable, Thresholds
+from reconciler.model.names import Identifier, address, join
+from reconciler.model.redaction import redact_properties, slow_digest
 
 __all__ = ["digest_of"]
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from reconciler.errors import ManifestError, Problem
 from reconciler.manifest.nodes import Place, position
-from reconciler.state import Source
+from reconciler.model.desired import Source
+from reconciler.model.errors import ManifestError, Problem
 
 __all__ = ["Faults", "SourceFile", "expected_keys"]
 

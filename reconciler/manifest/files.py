@@ -12,7 +12,7 @@ from itertools import islice, takewhile
 from pathlib import Path
 
 from reconciler.manifest.faults import Faults, SourceFile
-from reconciler.manifest.nodes import Mapping, Node, Place, Scalar, Sequence
+from reconciler.manifest.nodes import Mapping, Node, Place, ScalarNode, Sequence
 from reconciler.manifest.policy import Policy
 from reconciler.manifest.reader import MAX_FILE_BYTES, read_document
 
@@ -139,11 +139,11 @@ class _Reading:
 
     def _follow(self, include: Node, folder: Path) -> None:
         if not isinstance(include, Sequence):
-            if not (isinstance(include, Scalar) and include.is_null):
+            if not (isinstance(include, ScalarNode) and include.is_null):
                 self._faults.at(include.place, "`include` is not a list; expected paths such as [teams/*.yaml]")
             return
         for item in include:
-            if not isinstance(item, Scalar) or not item.text.strip():
+            if not isinstance(item, ScalarNode) or not item.text.strip():
                 self._faults.at(item.place, "an include is not a path; expected text such as teams/*.yaml")
             elif "${" in item.text:
                 self._faults.at(item.place, f"include `{item.text}`: placeholders do not work in `include`")
@@ -234,7 +234,7 @@ def _is_dir(path: Path) -> bool:
 
 
 def _is_block(node: Node) -> bool:
-    return isinstance(node, Mapping) or (isinstance(node, Scalar) and node.is_null)
+    return isinstance(node, Mapping) or (isinstance(node, ScalarNode) and node.is_null)
 
 
 def _is_listed(path: tuple[str, ...], key: str) -> bool:
@@ -243,4 +243,4 @@ def _is_listed(path: tuple[str, ...], key: str) -> bool:
 
 
 def _same_text(one: Node, other: Node) -> bool:
-    return isinstance(one, Scalar) and isinstance(other, Scalar) and one.text == other.text
+    return isinstance(one, ScalarNode) and isinstance(other, ScalarNode) and one.text == other.text

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from reconciler.backend_config import BackendConfig
-from reconciler.state import Capabilities
+from reconciler.model.backend_config import BackendConfig
+from reconciler.model.capabilities import Capabilities
 
 __all__ = ["Implementation", "Implementations"]
 

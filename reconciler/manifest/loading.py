@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
 
-from reconciler.errors import ConfigError, MissingExtraError
 from reconciler.manifest.blocks import BlockReader, entries_of
 from reconciler.manifest.catalogs import CatalogReader
 from reconciler.manifest.columns import NamedSchemas
@@ -25,11 +24,13 @@ from reconciler.manifest.manifest import Manifest, ManifestCatalog, service_prob
 from reconciler.manifest.mirrors import check_mirrors, read_mirror
 from reconciler.manifest.models import CatalogBlock, ManifestFile
 from reconciler.manifest.moves import read_moves
-from reconciler.manifest.nodes import Mapping, Node, Scalar
+from reconciler.manifest.nodes import Mapping, Node, ScalarNode
 from reconciler.manifest.policy import OPEN, Policy
 from reconciler.manifest.variables import Resolver, TemplateError
-from reconciler.names import check_name
-from reconciler.state import Capabilities, DesiredCatalog, Thresholds
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.desired import DesiredCatalog, Thresholds
+from reconciler.model.errors import ConfigError, MissingExtraError
+from reconciler.model.names import check_name
 
 __all__ = ["collector_paused", "load"]
 
@@ -152,7 +153,7 @@ class _Loading:
     def _verbatim(self, node: Mapping, key: str, what: str) -> str | None:
         """Return the text of a key that names something; other shapes are reported where the block is read."""
         value = node.get(key)
-        if not isinstance(value, Scalar):
+        if not isinstance(value, ScalarNode):
             return None
         if "${" in value.text:
             self._faults.at(value.place, f"`{key}` in {what} is `{value.text}`: placeholders do not work in `{key}`")
@@ -235,13 +236,13 @@ class _Loading:
             entries.append(ConfigEntry(key, template, self._faults.folder(value.place), source))
         return entries
 
-    def _config_texts(self, node: Mapping, what: str) -> Iterator[tuple[str, Scalar]]:
+    def _config_texts(self, node: Mapping, what: str) -> Iterator[tuple[str, ScalarNode]]:
         """Yield the keys and values of a ``config``; what is in a block below a key begins with its name."""
         for key, value in self._blocks.children(node, "config", what).items():
             inner = value if isinstance(value, Mapping) else {"": value}
             for name, text in inner.items():
                 full = f"{key}.{name}" if name else key
-                if isinstance(text, Scalar):
+                if isinstance(text, ScalarNode):
                     yield full, text
                 else:
                     self._faults.at(text.place, f"`{full}` in the config of {what} is not text; dots join nested names")

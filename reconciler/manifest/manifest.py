@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from reconciler.backend_config import parse_config
-from reconciler.errors import ManifestError, Problem
 from reconciler.manifest.config import ConfigText, ResolvedConfig
 from reconciler.manifest.variables import Resolver
-from reconciler.state import DesiredCatalog, Thresholds
+from reconciler.model.backend_config import parse_config
+from reconciler.model.desired import DesiredCatalog, Thresholds
+from reconciler.model.errors import ManifestError, Problem
 
 __all__ = ["Manifest", "ManifestCatalog", "check_services", "service_problems"]
 

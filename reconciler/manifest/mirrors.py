@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from reconciler.limits import folded, name_problem, table_depth_problem
 from reconciler.manifest.blocks import entries_of
 from reconciler.manifest.catalogs import CatalogReader
 from reconciler.manifest.faults import Faults, expected_keys
 from reconciler.manifest.models import MirrorBlock
 from reconciler.manifest.nodes import Node, Place, Sequence
-from reconciler.names import Identifier
-from reconciler.state import Capabilities, DesiredMirror
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.desired import DesiredMirror
+from reconciler.model.limits import folded, name_problem, table_depth_problem
+from reconciler.model.names import Identifier
 
 __all__ = ["check_mirrors", "read_mirror"]
 

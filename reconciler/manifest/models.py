@@ -20,7 +20,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from reconciler.arrow_types import TypeSyntaxError, check_column_name, parse
-from reconciler.state import Evolve, ExtraColumns, Prune
+from reconciler.model.desired import Evolve, ExtraColumns, Prune
 
 __all__ = [
     "TEXT_SCHEMA",

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from reconciler.limits import table_depth_problem
 from reconciler.manifest.blocks import entries_of
 from reconciler.manifest.catalogs import CatalogReader
 from reconciler.manifest.models import MovedBlock
 from reconciler.manifest.nodes import Node, Place, Sequence
-from reconciler.names import Identifier
-from reconciler.state import DesiredMove, DesiredNamespace, DesiredTable
+from reconciler.model.desired import DesiredMove, DesiredNamespace, DesiredTable
+from reconciler.model.limits import table_depth_problem
+from reconciler.model.names import Identifier
 
 __all__ = ["read_moves"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-__all__ = ["LINE_SHIFT", "Mapping", "Node", "Place", "Scalar", "Sequence", "place_of", "position"]
+__all__ = ["LINE_SHIFT", "Mapping", "Node", "Place", "ScalarNode", "Sequence", "place_of", "position"]
 
 Place: TypeAlias = int
 """File, line and column in one number: a manifest of a million tables has millions of places."""
@@ -37,7 +37,7 @@ class _Placed:
         return self.key_place + self._offset
 
 
-class Scalar(_Placed):
+class ScalarNode(_Placed):
     """Text as written. ``is_null`` tells that it was not text but YAML's nothing, where a block is expected."""
 
     __slots__ = ("_offset", "is_null", "key_place", "text")
@@ -69,4 +69,4 @@ class Mapping(_Placed, dict[str, "Node"]):
         self._offset = place - key_place
 
 
-Node: TypeAlias = Scalar | Sequence | Mapping
+Node: TypeAlias = ScalarNode | Sequence | Mapping

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from reconciler.hosts import is_admitted
+from reconciler.model.hosts import is_admitted
 
 __all__ = ["CHECKING", "OPEN", "UNTRUSTED", "Policy"]
 

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from reconciler.hosts import bucket_of, hosts_in, texts_in
 from reconciler.manifest.policy import Policy
 from reconciler.manifest.variables import Resolver
+from reconciler.model.hosts import bucket_of, hosts_in, texts_in
 
 __all__ = ["bucket_refusal", "is_file_option", "refusals"]
 

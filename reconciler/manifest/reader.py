@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import yaml
 
 from reconciler.manifest.faults import Faults
-from reconciler.manifest.nodes import LINE_SHIFT, Mapping, Node, Place, Scalar, Sequence, place_of
+from reconciler.manifest.nodes import LINE_SHIFT, Mapping, Node, Place, ScalarNode, Sequence, place_of
 
 __all__ = ["MAX_DEPTH", "MAX_FILE_BYTES", "NULLS", "UNPRINTABLE", "read_document"]
 
@@ -98,7 +98,7 @@ class _Composer:
         if isinstance(root, Mapping):
             return root
         start = place_of(self._file, 1, 1)
-        if root is not None and not (isinstance(root, Scalar) and root.is_null):
+        if root is not None and not (isinstance(root, ScalarNode) and root.is_null):
             kind = "a list" if isinstance(root, Sequence) else "text"
             self._stop(root.place, f"{kind} at the top; expected a block of keys such as `version: 1`")
         return Mapping(start, start)
@@ -129,7 +129,7 @@ class _Composer:
                         self._stop(place, "a merge key `<<`; expected the keys themselves, or `include`")
                     key, key_place = text, place
                     continue
-                node = Scalar(place, place if key is None else key_place, text, not event.style and text in NULLS)
+                node = ScalarNode(place, place if key is None else key_place, text, not event.style and text in NULLS)
             elif isinstance(event, yaml.CollectionStartEvent):
                 if entries is not None and key is None:
                     self._stop(place, "a list or block as a key; expected text")

@@ -6,9 +6,9 @@ import json
 import re
 from typing import Any
 
-from reconciler.backend_config import describe_keys
 from reconciler.manifest.implementations import Implementation, Implementations
 from reconciler.manifest.models import TEXT_SCHEMA, ManifestFile, or_placeholder
+from reconciler.model.backend_config import describe_keys
 
 __all__ = ["json_schema"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reconciler.errors import LancensError
 from reconciler.manifest.faults import Faults, SourceFile
-from reconciler.manifest.nodes import Scalar
+from reconciler.manifest.nodes import ScalarNode
 from reconciler.manifest.reader import MAX_FILE_BYTES, read_document
+from reconciler.model.errors import LancensError
 
 __all__ = ["read_variables"]
 
@@ -29,7 +29,7 @@ def read_variables(path: str) -> dict[str, str]:
     root = read_document(data, 0, faults)
     found = {}
     for name, node in {} if root is None else root.items():
-        if isinstance(node, Scalar):
+        if isinstance(node, ScalarNode):
             found[name] = "" if node.is_null else node.text
         else:
             faults.at(node.key_place, f"variable `{name}` is no text; expected `{name}: value`")

@@ -19,7 +19,7 @@ from lance_namespace import (
 )
 
 from reconciler import storage
-from reconciler.errors import (
+from reconciler.model.errors import (
     BackendError,
     InvalidInputError,
     NotLanceTableError,
@@ -27,10 +27,10 @@ from reconciler.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from reconciler.names import Identifier, join
+from reconciler.model.live import LiveTable, StorageKind
+from reconciler.model.names import Identifier, join
 from reconciler.namespace.requests import operation
 from reconciler.namespace.shared import CatalogOperations, choice, other_formats_refused
-from reconciler.state import LiveTable, StorageKind
 
 __all__ = ["CreatingOperations"]
 

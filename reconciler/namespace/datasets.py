@@ -38,7 +38,7 @@ from lance_namespace_urllib3_client.models.table_version import TableVersion
 from lance_namespace_urllib3_client.models.tag_contents import TagContents
 
 from reconciler import storage
-from reconciler.errors import (
+from reconciler.model.errors import (
     InvalidInputError,
     TableIndexNotFoundError,
     TableTagNotFoundError,

@@ -23,14 +23,14 @@ from lance_namespace_urllib3_client.models.table_basic_stats import TableBasicSt
 from reconciler import storage
 from reconciler.arrow_types import to_arrow_schema
 from reconciler.backends.placing import require_place
-from reconciler.concurrency import in_parallel
-from reconciler.errors import TableAlreadyExistsError, TableNotFoundError, UnsupportedOperationError
-from reconciler.names import Identifier, join
+from reconciler.model.concurrency import in_parallel
+from reconciler.model.errors import TableAlreadyExistsError, TableNotFoundError, UnsupportedOperationError
+from reconciler.model.live import PropertyChanges
+from reconciler.model.names import Identifier, join
 from reconciler.namespace.json_arrow import to_json_schema
 from reconciler.namespace.paging import page_of
 from reconciler.namespace.requests import operation
 from reconciler.namespace.shared import CatalogOperations, choice, other_formats_refused
-from reconciler.state import PropertyChanges
 
 __all__ = ["EntryOperations"]
 

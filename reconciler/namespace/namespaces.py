@@ -15,17 +15,17 @@ from lance_namespace import (
     NamespaceExistsResponse,
 )
 
-from reconciler.errors import (
+from reconciler.model.errors import (
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
     TableNotFoundError,
 )
-from reconciler.names import Identifier, join
+from reconciler.model.live import PropertyChanges
+from reconciler.model.names import Identifier, join
 from reconciler.namespace.paging import page_of
 from reconciler.namespace.requests import operation
 from reconciler.namespace.shared import CatalogOperations, choice
-from reconciler.state import PropertyChanges
 
 __all__ = ["NamespaceOperations"]
 

@@ -10,7 +10,7 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 from lance_namespace.errors import InvalidInputError, from_error_code
 from pydantic import BaseModel, ValidationError
 
-from reconciler.errors import BackendError, ErrorCode
+from reconciler.model.errors import BackendError, ErrorCode
 
 __all__ = ["operation", "specification_errors"]
 

@@ -9,9 +9,9 @@ from lance_namespace import LanceNamespace
 
 from reconciler import storage
 from reconciler.backends.base import Backend
-from reconciler.errors import InvalidInputError, NotLanceTableError
-from reconciler.names import Identifier
-from reconciler.state import LiveTable, StorageKind
+from reconciler.model.errors import InvalidInputError, NotLanceTableError
+from reconciler.model.live import LiveTable, StorageKind
+from reconciler.model.names import Identifier
 
 __all__ = ["CatalogOperations", "choice", "other_formats_refused"]
 

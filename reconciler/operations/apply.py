@@ -6,8 +6,10 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
-from reconciler.errors import StalePlanError
-from reconciler.names import Identifier
+from reconciler.model.concurrency import DEFAULT_PARALLELISM
+from reconciler.model.errors import StalePlanError
+from reconciler.model.live import Snapshot
+from reconciler.model.names import Identifier
 from reconciler.operations.connections import Connection, open_connections, places_of
 from reconciler.operations.facts import ask_places, links_to, problem_of
 from reconciler.operations.plan import plan_options, reference, selection_of, with_sources_of
@@ -15,11 +17,10 @@ from reconciler.operations.vanished import check_vanished
 from reconciler.planner.catalog import LEFTOVER
 from reconciler.planner.entries import Action
 from reconciler.planner.facts import CatalogInput
-from reconciler.planner.integrity import Place, Places, Recorded, check_catalogs, follow
+from reconciler.planner.integrity import PlannedPlace, PlannedPlaces, Recorded, check_catalogs, follow
 from reconciler.planner.places import show_places
 from reconciler.planner.plan import Plan
 from reconciler.planner.safety import check_blocked, check_removals
-from reconciler.state import DEFAULT_PARALLELISM, Snapshot
 
 if TYPE_CHECKING:
     import os
@@ -83,10 +84,10 @@ def apply(
         sources = {name: _source(plan, connection) for name, connection in connections.items()}
         known = {name: (source, _leftovers(plan, connections[name], source)) for name, source in sources.items()}
 
-        def places_in(one: Recorded) -> Places:
+        def places_in(one: Recorded) -> PlannedPlaces:
             places = _places(one, connections[one.source.desired.name], parallelism)
             asked = (place.location for place in places.values())
-            return Places(places, links_to(asked, one.source.live.tables.values()))
+            return PlannedPlaces(places, links_to(asked, one.source.live.tables.values()))
 
         whole = follow(plan, reference(manifest), manifest.thresholds, known, places_in)
         mirrored = check_vanished(whole, sources, connections, parallelism)
@@ -180,7 +181,7 @@ def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Coll
         }
 
 
-def _places(states: Recorded, connection: Connection, parallelism: int) -> Mapping[Identifier, Place]:
+def _places(states: Recorded, connection: Connection, parallelism: int) -> Mapping[Identifier, PlannedPlace]:
     """Return where the tables in question are or would be; what is in force is taken as it is.
 
     Raises:
@@ -190,7 +191,7 @@ def _places(states: Recorded, connection: Connection, parallelism: int) -> Mappi
     with connection.spec.errors():
         found = ask_places(backend, states.questions, parallelism)
         return {
-            question.table.id: Place(place, problem_of(backend, question, place))
+            question.table.id: PlannedPlace(place, problem_of(backend, question, place))
             for question in states.questions
             for place in (found[question.table.id],)
         }

@@ -12,17 +12,18 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from reconciler import locations
 from reconciler.backends.faults import catalog_errors
-from reconciler.errors import ManifestError, Problem, SelectionError
-from reconciler.names import EVERYTHING, Scope
-from reconciler.redaction import is_sensitive, slow_digest
-from reconciler.state import DEFAULT_PARALLELISM
+from reconciler.model import locations
+from reconciler.model.concurrency import DEFAULT_PARALLELISM
+from reconciler.model.errors import ManifestError, Problem, SelectionError
+from reconciler.model.names import EVERYTHING, Scope
+from reconciler.model.redaction import is_sensitive, slow_digest
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
     from reconciler.manifest import Manifest, ResolvedConfig
-    from reconciler.state import DesiredCatalog, Snapshot
+    from reconciler.model.desired import DesiredCatalog
+    from reconciler.model.live import Snapshot
 
 __all__ = [
     "CatalogSpec",

@@ -11,20 +11,22 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from reconciler import locations, storage
-from reconciler.concurrency import in_parallel
-from reconciler.display import count
-from reconciler.errors import CatalogError, ErrorCode, LancensError
-from reconciler.limits import table_depth_problem
-from reconciler.names import Identifier, join
+from reconciler import storage
+from reconciler.model import locations
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
+from reconciler.model.display import count
+from reconciler.model.errors import CatalogError, ErrorCode, LancensError
+from reconciler.model.limits import table_depth_problem
+from reconciler.model.live import Snapshot, StorageKind
+from reconciler.model.names import Identifier, join
 from reconciler.operations.connections import CatalogSpec, catalog_specs
-from reconciler.state import DEFAULT_PARALLELISM, Capabilities, Snapshot, StorageKind
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
     from reconciler.manifest import Manifest
 
-__all__ = ["Check", "diagnose"]
+__all__ = ["DoctorCheck", "diagnose"]
 
 ResultT = TypeVar("ResultT")
 
@@ -37,7 +39,7 @@ _REFUSED = {ErrorCode.PERMISSION_DENIED, ErrorCode.UNAUTHENTICATED}
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class DoctorCheck:
     """One thing that was looked at. ``failed``: no plan can be made; ``warning``: something will not work."""
 
     catalog: str
@@ -51,7 +53,7 @@ class Check:
         return asdict(self)
 
 
-def diagnose(manifest: Manifest, *, parallelism: int = DEFAULT_PARALLELISM) -> list[Check]:
+def diagnose(manifest: Manifest, *, parallelism: int = DEFAULT_PARALLELISM) -> list[DoctorCheck]:
     """Return what was found of every catalog of ``manifest``, in the order of their names.
 
     Whether the credentials may write is tried on names that do not exist, so that nothing can change.
@@ -64,13 +66,13 @@ def diagnose(manifest: Manifest, *, parallelism: int = DEFAULT_PARALLELISM) -> l
     return [check for checks in found for check in checks]
 
 
-def _catalog(spec: CatalogSpec) -> Iterator[Check]:
+def _catalog(spec: CatalogSpec) -> Iterator[DoctorCheck]:
     try:
         with spec.connect() as backend:
-            yield Check(spec.name, "service", "ok", backend.namespace_id())
+            yield DoctorCheck(spec.name, "service", "ok", backend.namespace_id())
             yield from _Doctor(spec, backend).checks()
     except LancensError as error:
-        yield Check(spec.name, "service", "failed", str(error))
+        yield DoctorCheck(spec.name, "service", "failed", str(error))
 
 
 class _Doctor:
@@ -80,7 +82,7 @@ class _Doctor:
         self._spec = spec
         self._backend = backend
 
-    def checks(self) -> Iterator[Check]:
+    def checks(self) -> Iterator[DoctorCheck]:
         capabilities, took = self._tried(self._backend.asked_capabilities)
         if isinstance(capabilities, CatalogError):
             yield self._check("connection", "failed", str(capabilities), took)
@@ -101,8 +103,8 @@ class _Doctor:
         for sentence in _limits(capabilities):
             yield self._check("limits", "warning", sentence)
 
-    def _check(self, name: str, status: Status, detail: str, seconds: float | None = None) -> Check:
-        return Check(self._spec.name, name, status, detail, None if seconds is None else round(seconds, 4))
+    def _check(self, name: str, status: Status, detail: str, seconds: float | None = None) -> DoctorCheck:
+        return DoctorCheck(self._spec.name, name, status, detail, None if seconds is None else round(seconds, 4))
 
     def _tried(self, call: Callable[[], ResultT]) -> tuple[ResultT | CatalogError, float]:
         began = perf_counter()
@@ -112,7 +114,7 @@ class _Doctor:
         except CatalogError as error:
             return error, perf_counter() - began
 
-    def _latency(self) -> Iterator[Check]:
+    def _latency(self) -> Iterator[DoctorCheck]:
         times = []
         for _ in range(_ROUND_TRIPS):
             listed, took = self._tried(lambda: list(self._backend.child_namespaces(())))
@@ -124,7 +126,7 @@ class _Doctor:
             "latency", "ok", f"a list of the root, the middle one of {_ROUND_TRIPS}", statistics.median(times)
         )
 
-    def _paging(self, snapshot: Snapshot) -> Iterator[Check]:
+    def _paging(self, snapshot: Snapshot) -> Iterator[DoctorCheck]:
         """Compare the bulk read of the largest namespace with a list of it: both have to go to the last page."""
         sizes: dict[Identifier, int] = {}
         for identifier in snapshot.tables:
@@ -142,7 +144,7 @@ class _Doctor:
             detail = f"a list of {what} has {count(len(listed), 'table')}, the bulk read {sizes[largest]:,}"
             yield self._check("paging", "warning", f"{detail}: somebody is changing it, or a page is lost", took)
 
-    def _data(self, snapshot: Snapshot) -> Iterator[Check]:
+    def _data(self, snapshot: Snapshot) -> Iterator[DoctorCheck]:
         for table in sorted(snapshot.tables.values(), key=lambda one: one.id)[:1]:
             began = perf_counter()
             found = storage.probe(table.location, self._backend.table_storage_options(table))
@@ -159,7 +161,7 @@ class _Doctor:
             if isinstance(listed, CatalogError):
                 yield self._check("storage", "warning", str(listed), took)
 
-    def _writing(self, snapshot: Snapshot, capabilities: Capabilities) -> Iterator[Check]:
+    def _writing(self, snapshot: Snapshot, capabilities: Capabilities) -> Iterator[DoctorCheck]:
         """Try writes on names that are not there, which nothing can come of."""
         name = f"lancens_doctor_{uuid.uuid4().hex[:12]}"
         homes = [
@@ -171,7 +173,7 @@ class _Doctor:
         for what, call in self._backend.vain_writes((*homes[-1], name)).items():
             yield self._write(what, call)
 
-    def _write(self, what: str, call: Callable[[], object]) -> Check:
+    def _write(self, what: str, call: Callable[[], object]) -> DoctorCheck:
         answer, took = self._tried(call)
         if not isinstance(answer, CatalogError) or answer.code in _NOT_THERE:
             return self._check("writing", "ok", f"{what}: tried on what is not there, and not refused", took)
@@ -181,7 +183,7 @@ class _Doctor:
             return self._check("writing", "warning", f"{what} is not offered", took)
         return self._check("writing", "warning", f"{what}: {answer}", took)
 
-    def _clock(self) -> Iterator[Check]:
+    def _clock(self) -> Iterator[DoctorCheck]:
         said, _ = self._tried(self._backend.server_time)
         if isinstance(said, CatalogError) or said is None:
             return

@@ -8,27 +8,23 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from reconciler import locations, storage
-from reconciler.concurrency import in_parallel
-from reconciler.errors import InvalidInputError, NamespaceNotFoundError, SelectionError, TableNotFoundError
-from reconciler.names import Identifier, Scope, folded
+from reconciler import storage
+from reconciler.model import locations
+from reconciler.model.columns import Schema, ShownColumns
+from reconciler.model.concurrency import in_parallel
+from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTable
+from reconciler.model.errors import (
+    InvalidInputError,
+    NamespaceNotFoundError,
+    SelectionError,
+    TableNotFoundError,
+)
+from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, Snapshot, Storage, StorageKind
+from reconciler.model.names import Identifier, Scope, folded
 from reconciler.planner.entries import Change
 from reconciler.planner.facts import CatalogInput, EntryColumns, StorageQuestion, TableFacts
 from reconciler.planner.live_tables import LiveTables
 from reconciler.planner.schemas import planned
-from reconciler.state import (
-    DesiredCatalog,
-    DesiredNamespace,
-    DesiredTable,
-    ForeignTable,
-    LiveNamespace,
-    LiveTable,
-    Schema,
-    ShownColumns,
-    Snapshot,
-    Storage,
-    StorageKind,
-)
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend

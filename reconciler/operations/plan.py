@@ -7,7 +7,8 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from reconciler.names import EVERYTHING, Scope
+from reconciler.model.concurrency import DEFAULT_PARALLELISM
+from reconciler.model.names import EVERYTHING, Scope
 from reconciler.operations.connections import Connection, open_connections, places_of, read_all
 from reconciler.operations.facts import (
     ask_held,
@@ -38,7 +39,6 @@ from reconciler.planner.places import hide_places
 from reconciler.planner.plan import ManifestRef, Options, Plan
 from reconciler.planner.planning import Planning
 from reconciler.planner.safety import check_removals
-from reconciler.state import DEFAULT_PARALLELISM
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest

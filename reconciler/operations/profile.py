@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from reconciler.state import Traffic
+from reconciler.model.live import Traffic
 
 if TYPE_CHECKING:
     from reconciler.operations.connections import Connection

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from reconciler import ownership
-from reconciler.errors import SelectionError
-from reconciler.names import Scope, address
+from reconciler.model import ownership
+from reconciler.model.concurrency import DEFAULT_PARALLELISM
+from reconciler.model.errors import SelectionError
+from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
+from reconciler.model.names import Scope, address
 from reconciler.operations.apply import carry_out, ignore_event
 from reconciler.operations.connections import Connection, open_connections, read_all
 from reconciler.operations.plan import reference, selected_catalogs
-from reconciler.planner.entries import Action, Change, Guard
+from reconciler.planner.entries import Action, Change, Protection
 from reconciler.planner.explain import explain
 from reconciler.planner.plan import CatalogSummary, Options, Plan
 from reconciler.planner.views import ObjectView, view_of
-from reconciler.state import DEFAULT_PARALLELISM, LiveNamespace, LiveTable, Snapshot
 
 if TYPE_CHECKING:
     import os
@@ -48,7 +49,7 @@ def plan_release(
     with open_connections(manifest, concerned, parallelism=parallelism) as connections:
         snapshots = read_all(connections.values(), lambda one: one.backend.scan(one.desired.scope), parallelism)
         changes: list[Change] = []
-        guards: list[Guard] = []
+        guards: list[Protection] = []
         summaries = []
         for connection, snapshot in zip(connections.values(), snapshots, strict=True):
             summaries.append(_summary(connection, snapshot))
@@ -129,9 +130,9 @@ def _change(connection: Connection, live: LiveNamespace | LiveTable) -> Change:
     )
 
 
-def _guard(connection: Connection, live: LiveNamespace | LiveTable) -> Guard:
+def _guard(connection: Connection, live: LiveNamespace | LiveTable) -> Protection:
     action = _action(live)
-    return Guard(
+    return Protection(
         catalog=connection.spec.name,
         kind=action.kind,
         identifier=live.id,
@@ -152,7 +153,7 @@ def _summary(connection: Connection, snapshot: Snapshot) -> CatalogSummary:
     )
 
 
-def _check_globs(select: Sequence[str], found: Sequence[Change | Guard], name: str) -> None:
+def _check_globs(select: Sequence[str], found: Sequence[Change | Protection], name: str) -> None:
     for pattern in select:
         scope = Scope((pattern,))
         if not any(scope.contains((one.catalog, *one.identifier)) for one in found):

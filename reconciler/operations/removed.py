@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from reconciler import storage
-from reconciler.concurrency import in_parallel
-from reconciler.display import count
+from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
+from reconciler.model.display import count
+from reconciler.model.live import StorageKind
 from reconciler.operations.connections import open_connections, places_of
 from reconciler.planner.entries import Action, Change, Key
 from reconciler.planner.places import show_places
 from reconciler.planner.plan import Plan
-from reconciler.state import DEFAULT_PARALLELISM, StorageKind
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
@@ -46,6 +46,6 @@ def _said(change: Change, options: Mapping[str, str]) -> str:
     if change.before is None or change.before.location is None:
         return ""
     found = storage.contents_of(change.before.location, options)
-    if isinstance(found, storage.Contents):
+    if isinstance(found, storage.RowsAndAge):
         return f"{count(found.rows, 'row')}, last written {found.written:%Y-%m-%d %H:%M} UTC"
     return _OTHERWISE.get(found.kind, "its data cannot be opened")

@@ -9,32 +9,35 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from reconciler import locations, ownership, storage
-from reconciler.concurrency import in_parallel
-from reconciler.errors import NamespaceNotFoundError, TableNotFoundError
-from reconciler.limits import folded, name_problem, table_depth_problem
-from reconciler.names import Identifier
+from reconciler import storage
+from reconciler.model import locations, ownership
+from reconciler.model.concurrency import in_parallel
+from reconciler.model.errors import NamespaceNotFoundError, TableNotFoundError
+from reconciler.model.limits import folded, name_problem, table_depth_problem
+from reconciler.model.live import LiveTable, Snapshot, StorageKind
+from reconciler.model.names import Identifier
 from reconciler.planner.facts import Stored
-from reconciler.state import LiveTable, Snapshot, StorageKind
 
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
     from reconciler.operations.connections import Connection
 
-__all__ = ["Found", "find_stored", "find_unregistered"]
+__all__ = ["UnregisteredDatasets", "find_stored", "find_unregistered"]
 
 _NO_DATA = (StorageKind.NOTHING, StorageKind.NOT_LANCE)
 
 
 @dataclass(slots=True)
-class Found:
+class UnregisteredDatasets:
     """``tables`` are datasets under names that their places suggest; ``nameless`` says of the others why not."""
 
     tables: dict[Identifier, LiveTable] = field(default_factory=dict)
     nameless: list[str] = field(default_factory=list)
 
 
-def find_unregistered(backend: Backend, claimed: Collection[str], live: Snapshot, parallelism: int) -> Found:
+def find_unregistered(
+    backend: Backend, claimed: Collection[str], live: Snapshot, parallelism: int
+) -> UnregisteredDatasets:
     """Return the datasets under the roots of ``backend`` that are at none of the places ``claimed``.
 
     Args:
@@ -46,7 +49,7 @@ def find_unregistered(backend: Backend, claimed: Collection[str], live: Snapshot
     Raises:
         BackendError: a directory could not be listed.
     """
-    found = Found()
+    found = UnregisteredDatasets()
     options = backend.storage_options()
     for root in map(storage.as_plain_path, backend.roots()):
         for place in _datasets(root, options, claimed, parallelism):
@@ -141,7 +144,7 @@ def _datasets(root: str, options: Mapping[str, str], claimed: Collection[str], p
     return sorted(place for place in datasets if storage.place_of(place) not in claimed)
 
 
-def _name(backend: Backend, root: str, place: str, live: Snapshot, found: Found) -> None:
+def _name(backend: Backend, root: str, place: str, live: Snapshot, found: UnregisteredDatasets) -> None:
     """Add a dataset to ``found``, under the name that its place suggests."""
     path = locations.normalise(place).removeprefix(locations.normalise(root)).strip("/") or root.rpartition("/")[2]
     capabilities = backend.capabilities
@@ -161,7 +164,7 @@ def _name(backend: Backend, root: str, place: str, live: Snapshot, found: Found)
         found.tables[identifier] = LiveTable(identifier, place)
 
 
-def _taken(identifier: Identifier, live: Snapshot, found: Found, *, one_name_space: bool) -> str | None:
+def _taken(identifier: Identifier, live: Snapshot, found: UnregisteredDatasets, *, one_name_space: bool) -> str | None:
     """Return why something else has the name, or that of a namespace above it; None when nothing has."""
     tables = live.tables.keys() | found.tables.keys()
     above = [identifier[:depth] for depth in range(1, len(identifier))]

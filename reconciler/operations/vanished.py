@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from reconciler import display
-from reconciler.display import count
-from reconciler.errors import StalePlanError
-from reconciler.names import Identifier
+from reconciler.model import display
+from reconciler.model.display import count
+from reconciler.model.errors import StalePlanError
+from reconciler.model.live import Snapshot
+from reconciler.model.names import Identifier
 from reconciler.operations.connections import Connection, read_all
 from reconciler.planner.entries import Action
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.mirrors import Remaining, Remains, mirrored
 from reconciler.planner.plan import Plan
-from reconciler.state import Snapshot
 
 __all__ = ["check_vanished"]
 

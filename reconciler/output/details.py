@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from reconciler import locations
+from reconciler.model import locations
+from reconciler.model.columns import Column
+from reconciler.model.redaction import redact_properties, redact_value
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.views import ObjectView
-from reconciler.redaction import redact_properties, redact_value
-from reconciler.state import Column
 
-__all__ = ["ColumnDifference", "Difference", "columns", "differences", "place", "settings"]
+__all__ = ["ColumnDifference", "ShownField", "columns", "differences", "place", "settings"]
 
 _PROPERTY = "properties."
 _SAFEGUARD = "safeguards."
@@ -24,7 +24,7 @@ _OWN_FIELDS = _LOCATIONS | {"protect", "managed-by", "kind", "mirror"}
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ShownField:
     """One field; ``before`` None where it is added, ``after`` None where it is removed."""
 
     label: str
@@ -42,10 +42,10 @@ class ColumnDifference:
     text: str
 
 
-def differences(change: Change) -> tuple[Difference, ...]:
+def differences(change: Change) -> tuple[ShownField, ...]:
     """Return the fields that an update changes, without the schema (see :func:`columns`)."""
     return tuple(
-        Difference(
+        ShownField(
             _label(field.path),
             _redacted(change, field.path, field.before),
             _redacted(change, field.path, field.after),
@@ -56,12 +56,12 @@ def differences(change: Change) -> tuple[Difference, ...]:
     )
 
 
-def settings(change: Change) -> tuple[Difference, ...]:
+def settings(change: Change) -> tuple[ShownField, ...]:
     """Return what a creation sets, or what goes with a removal; nothing for an update."""
     if change.before is None and change.after is not None:
-        return tuple(Difference(label, None, text) for label, text in _settings_of(change, change.after))
+        return tuple(ShownField(label, None, text) for label, text in _settings_of(change, change.after))
     if change.after is None and change.before is not None:
-        return tuple(Difference(label, text, None) for label, text in _settings_of(change, change.before))
+        return tuple(ShownField(label, text, None) for label, text in _settings_of(change, change.before))
     return ()
 
 

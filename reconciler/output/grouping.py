@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from reconciler.names import Identifier
+from reconciler.model.names import Identifier
 from reconciler.output.wording import Entry, entries_of, word_of
 from reconciler.planner.entries import Action, Blocked, Change
 from reconciler.planner.plan import CatalogSummary, Plan

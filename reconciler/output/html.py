@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from reconciler import display
-from reconciler.names import Identifier
-from reconciler.output.details import ColumnDifference, Difference, columns, differences, place, settings
+from reconciler.model import display
+from reconciler.model.desired import Source
+from reconciler.model.names import Identifier
+from reconciler.output.details import ColumnDifference, ShownField, columns, differences, place, settings
 from reconciler.output.grouping import CatalogGroup, by_catalog, comes_first
 from reconciler.output.page import render_page
 from reconciler.output.wording import (
@@ -29,9 +30,8 @@ from reconciler.output.wording import (
     waiting_line,
     word_of,
 )
-from reconciler.planner.entries import Blocked, Change, Guard, Key
+from reconciler.planner.entries import Blocked, Change, Key, Protection
 from reconciler.planner.plan import CatalogSummary, Plan
-from reconciler.state import Source
 
 __all__ = ["render_html"]
 
@@ -87,7 +87,7 @@ class _Shown:
     remedy: str = ""
     held: str = ""
     place: tuple[str, str] | None = None
-    fields: Sequence[Difference] = ()
+    fields: Sequence[ShownField] = ()
     columns: Sequence[ColumnDifference] = ()
     is_open: bool = False
 
@@ -112,7 +112,7 @@ class _Shown:
         )
         if isinstance(entry, Blocked):
             return replace(shown, remedy=display.printable(entry.remedy), is_open=True)
-        if isinstance(entry, Guard):
+        if isinstance(entry, Protection):
             return shown
         changed, found = differences(entry), columns(entry)
         return replace(

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from reconciler import display
-from reconciler.display import count
+from reconciler.model import display
+from reconciler.model.display import count
 from reconciler.output.details import ColumnDifference, columns, differences, place
 from reconciler.output.grouping import FOLD_OVER, CatalogGroup, by_catalog, comes_first, moves
 from reconciler.output.markdown_text import length_of

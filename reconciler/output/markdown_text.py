@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from reconciler import display
+from reconciler.model import display
 
 __all__ = ["cell", "code", "fenced", "length_of", "prose", "sentence", "short"]
 

@@ -12,7 +12,7 @@ from functools import cache
 from jinja2 import BaseLoader, ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from reconciler import display
+from reconciler.model import display
 from reconciler.output import markdown_text
 
 __all__ = ["html_templates", "markdown_templates"]
@@ -25,7 +25,7 @@ def html_templates(package: str) -> Environment:
     """Return the HTML templates in the folder ``templates`` of ``package``, and those that every page shares.
 
     All that a template shows is escaped as HTML. What is foreign goes through a filter besides, which makes the
-    invisible in it visible; each but ``sentence`` is the function of that name in ``reconciler.display``.
+    invisible in it visible; each but ``sentence`` is the function of that name in ``reconciler.model.display``.
     """
     environment = _environment(ChoiceLoader([PackageLoader(package), PackageLoader(__package__)]))
     environment.filters["sentence"] = _sentence

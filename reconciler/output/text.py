@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from reconciler import display
-from reconciler.display import count
-from reconciler.output.details import ColumnDifference, Difference, columns, differences, place, settings
+from reconciler.model import display
+from reconciler.model.display import count
+from reconciler.output.details import ColumnDifference, ShownField, columns, differences, place, settings
 from reconciler.output.grouping import Fold, by_catalog, with_folds
 from reconciler.output.wording import (
     SYMBOLS,
@@ -273,7 +273,7 @@ class _View:
         if self._full or change.before is not None:
             yield from self._column_lines(columns(change))
 
-    def _difference_lines(self, found: Iterable[Difference]) -> Iterator[Line]:
+    def _difference_lines(self, found: Iterable[ShownField]) -> Iterator[Line]:
         for difference in found:
             label = self._value(difference.label, display.key)
             if difference.before is None or difference.after is None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from reconciler import display
-from reconciler.display import count
-from reconciler.planner.entries import Action, Blocked, Change, Guard
+from reconciler.model import display
+from reconciler.model.display import count
+from reconciler.planner.entries import Action, Blocked, Change, Protection
 from reconciler.planner.plan import Plan
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
     "word_of",
 ]
 
-Entry = Change | Guard | Blocked
+Entry = Change | Protection | Blocked
 
 SYMBOLS: Mapping[str, str] = {"+": "add", "~": "change", "-": "remove", "-/+": "replace", ">": "move", "!": "protected"}
 """Every symbol, and the name renderers style it by."""
@@ -64,12 +64,12 @@ def word_of(entry: Entry) -> str:
     """Return what happens to the object in one word."""
     if isinstance(entry, Blocked):
         return BLOCKED
-    return PROTECTED if isinstance(entry, Guard) else _WORDS[entry.action][0]
+    return PROTECTED if isinstance(entry, Protection) else _WORDS[entry.action][0]
 
 
 def headline(entry: Entry) -> str:
     """Return why it happens, with what matters most about it; foreign text in it is escaped."""
-    if isinstance(entry, Guard):
+    if isinstance(entry, Protection):
         return f"kept; would be {_WORDS[entry.would][1] if entry.would.removes else 'replaced'}"
     if isinstance(entry, Blocked):
         if entry.moved_from is not None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from reconciler.names import Identifier
+from reconciler.model.desired import Thresholds
+from reconciler.model.names import Identifier
 from reconciler.planner.catalog import CatalogPlan, compare_namespaces, plan_catalog
 from reconciler.planner.entries import Entry, Fingerprint
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.ordering import order
 from reconciler.planner.plan import ManifestRef, Options, Plan
 from reconciler.planner.safety import removes_too_much
-from reconciler.state import Thresholds
 
 __all__ = ["assemble", "make_plan"]
 

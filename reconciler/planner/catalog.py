@@ -9,29 +9,23 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from reconciler.names import Identifier, Scope
-from reconciler.ownership import recorded_keys
+from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTable, Origin
+from reconciler.model.live import LiveNamespace, LiveTable
+from reconciler.model.names import Identifier, Scope
+from reconciler.model.ownership import recorded_keys
 from reconciler.planner.comparison import Comparison, Outcomes, compare_tables, compare_written, comparison_of
-from reconciler.planner.entries import Action, Blocked, Change, Fingerprint, Guard, Kind, Note
+from reconciler.planner.entries import Action, Blocked, Change, Fingerprint, Kind, Note, Protection
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.live_tables import LiveTables, TablesInMemory
 from reconciler.planner.mirrors import Mirrored
 from reconciler.planner.moves import moves_of
 from reconciler.planner.namespaces import Holds, diff_namespace
 from reconciler.planner.notes import notes_on
-from reconciler.planner.outcome import Context, Outcome, change_of
+from reconciler.planner.outcome import CatalogContext, Outcome, change_of
 from reconciler.planner.plan import CatalogSummary
 from reconciler.planner.renames import notes_on_renames
 from reconciler.planner.settling import Settled, settle
 from reconciler.planner.views import view_of
-from reconciler.state import (
-    DesiredCatalog,
-    DesiredNamespace,
-    DesiredTable,
-    LiveNamespace,
-    LiveTable,
-    Origin,
-)
 
 __all__ = [
     "LEFTOVER",
@@ -54,7 +48,7 @@ class CatalogPlan:
     changes: list[Change]
     blocked: list[Blocked]
     waiting: list[Change]
-    guards: list[Guard]
+    guards: list[Protection]
     notes: list[Note] = field(default_factory=list)
     fingerprints: list[Fingerprint] = field(default_factory=list)
 
@@ -204,7 +198,7 @@ def _blocks(source: CatalogInput) -> int:
 
 
 def _namespace_outcomes(
-    source: CatalogInput, context: Context, among: Collection[Identifier] | None = None
+    source: CatalogInput, context: CatalogContext, among: Collection[Identifier] | None = None
 ) -> Iterator[Outcome]:
     blocks, live = source.desired.namespaces, source.live.namespaces
     select = source.options.select

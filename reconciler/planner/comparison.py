@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from reconciler import locations
-from reconciler.names import EVERYTHING, Identifier, Scope
-from reconciler.ownership import owner_of
-from reconciler.planner.entries import Action, Blocked, Change, Guard
+from reconciler.model import locations
+from reconciler.model.desired import DesiredMove, Prune
+from reconciler.model.names import EVERYTHING, Identifier, Scope
+from reconciler.model.ownership import owner_of
+from reconciler.planner.entries import Action, Blocked, Change, Protection
 from reconciler.planner.facts import CatalogInput, EntryColumns, TableFacts
 from reconciler.planner.live_tables import LiveTables
-from reconciler.planner.moves import NO_MOVES, Moves, Pair, moves_of, pairs
+from reconciler.planner.moves import NO_MOVES, MovedTable, Moves, moves_of, pairs
 from reconciler.planner.moving import diff_moved
-from reconciler.planner.outcome import Context, Outcome, Remark, Tally
+from reconciler.planner.outcome import CatalogContext, Outcome, Remark, Tally
 from reconciler.planner.remarks import HAZARDOUS, UNSAFE
 from reconciler.planner.tables import diff_table, remarks_on
-from reconciler.state import DesiredMove, Prune
 
 __all__ = ["Comparison", "Outcomes", "compare_tables", "compare_written", "comparison_of", "entry_columns"]
 
@@ -33,7 +33,7 @@ class Outcomes:
     """
 
     changes: list[Change] = field(default_factory=list)
-    guards: list[Guard] = field(default_factory=list)
+    guards: list[Protection] = field(default_factory=list)
     blocked: list[Blocked] = field(default_factory=list)
     remarks: dict[tuple[str, Identifier], Tally] = field(default_factory=dict)
     moving: set[DesiredMove] = field(default_factory=set)
@@ -49,7 +49,7 @@ class Outcomes:
             return
         if isinstance(outcome, Change):
             self.changes.append(outcome)
-        elif isinstance(outcome, Guard):
+        elif isinstance(outcome, Protection):
             self.guards.append(outcome)
         elif isinstance(outcome, Blocked):
             self.blocked.append(outcome)
@@ -81,12 +81,12 @@ class Comparison:
     ``scope`` is the manifest's part of the catalog, ``select`` the part to plan, ``moves`` what had another name.
     """
 
-    context: Context
+    context: CatalogContext
     scope: Scope = EVERYTHING
     select: Scope = EVERYTHING
     moves: Moves = NO_MOVES
 
-    def add(self, outcomes: Outcomes, pair: Pair, facts: TableFacts | None) -> None:
+    def add(self, outcomes: Outcomes, pair: MovedTable, facts: TableFacts | None) -> None:
         """Compare one table and add what it comes to. Called for every live table, selected or not."""
         there = [live for live in (pair.live, pair.origin) if live is not None]
         for live in there:
@@ -112,7 +112,7 @@ class Comparison:
         for remark in remarks_on(self.context, pair.desired, pair.live, facts, outcome):
             outcomes.add(remark)
 
-    def _is_planned(self, pair: Pair) -> bool:
+    def _is_planned(self, pair: MovedTable) -> bool:
         if pair.desired is None and (pair.live is None or not self.scope.contains(pair.live.id)):
             return False
         return pair.is_in(self.select)
@@ -132,7 +132,7 @@ class Comparison:
 def comparison_of(source: CatalogInput) -> Comparison:
     """Return how the tables of ``source`` are compared."""
     desired, options = source.desired, source.options
-    context = Context(
+    context = CatalogContext(
         catalog=desired.name,
         owner=desired.owner,
         prune=desired.prune,

@@ -8,13 +8,15 @@ from typing import Any, ClassVar, Literal, TypeAlias, overload
 
 from pydantic import Field, SerializerFunctionWrapHandler, field_serializer
 
-from reconciler import locations
-from reconciler.auto_cleanup import AutoCleanup
-from reconciler.names import Identifier, address
+from reconciler.model import locations
+from reconciler.model.auto_cleanup import AutoCleanup
+from reconciler.model.columns import Schema
+from reconciler.model.desired import Origin, Source
+from reconciler.model.live import StorageKind
+from reconciler.model.names import Identifier, address
 from reconciler.planner.views import Columns, Document, FieldChange, ObjectView, concealed_columns
-from reconciler.state import Origin, Schema, Source, StorageKind
 
-__all__ = ["Action", "Blocked", "Change", "Entry", "Fingerprint", "Guard", "Key", "Kind", "Note"]
+__all__ = ["Action", "Blocked", "Change", "Entry", "Fingerprint", "Key", "Kind", "Note", "Protection"]
 
 Kind: TypeAlias = Literal["namespace", "table"]
 
@@ -181,7 +183,7 @@ class Change(Entry, _Shown):
         return frozenset(key for view in views for key in view.properties)
 
 
-class Guard(Entry):
+class Protection(Entry):
     """An object that would be removed or replaced were it not protected: kept, and said so."""
 
     would: Action

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from reconciler import locations
+from reconciler.model import locations
+from reconciler.model.columns import Column
+from reconciler.model.redaction import redact_properties, redact_value
 from reconciler.planner.views import FieldChange, ObjectView
-from reconciler.redaction import redact_properties, redact_value
-from reconciler.state import Column
 
 __all__ = ["explain"]
 

@@ -6,22 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from reconciler import locations
-from reconciler.names import EVERYTHING, Identifier, Scope
-from reconciler.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION, is_request_true
+from reconciler.model import locations
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.columns import ShownColumn, ShownColumns
+from reconciler.model.desired import DesiredCatalog, DesiredTable
+from reconciler.model.live import LiveNamespace, LiveTable, Snapshot, Storage
+from reconciler.model.names import EVERYTHING, Identifier, Scope
+from reconciler.model.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION, is_request_true
 from reconciler.planner.mirrors import Mirrored
-from reconciler.planner.moves import Pair, moves_of, pairs
-from reconciler.state import (
-    Capabilities,
-    DesiredCatalog,
-    DesiredTable,
-    LiveNamespace,
-    LiveTable,
-    ShownColumn,
-    ShownColumns,
-    Snapshot,
-    Storage,
-)
+from reconciler.planner.moves import MovedTable, moves_of, pairs
 
 __all__ = [
     "CatalogInput",
@@ -190,7 +183,7 @@ def is_unanswered(desired: DesiredTable, live: LiveTable) -> bool:
     )
 
 
-def names_in_question(found: Iterable[Pair], select: Scope = EVERYTHING) -> Iterator[Identifier]:
+def names_in_question(found: Iterable[MovedTable], select: Scope = EVERYTHING) -> Iterator[Identifier]:
     """Yield the name of every table that would get one which may belong to a table of another kind."""
     for pair in found:
         desired = pair.desired
@@ -200,7 +193,9 @@ def names_in_question(found: Iterable[Pair], select: Scope = EVERYTHING) -> Iter
             yield desired.id
 
 
-def new_names(found: Iterable[Pair], select: Scope = EVERYTHING) -> Iterator[tuple[Identifier, Identifier | None]]:
+def new_names(
+    found: Iterable[MovedTable], select: Scope = EVERYTHING
+) -> Iterator[tuple[Identifier, Identifier | None]]:
     """Yield each new table that names no location, with the name that it had before, if any."""
     for pair in found:
         desired = pair.desired
@@ -210,7 +205,7 @@ def new_names(found: Iterable[Pair], select: Scope = EVERYTHING) -> Iterator[tup
             yield desired.id, pair.former
 
 
-def storage_question(pair: Pair, select: Scope = EVERYTHING) -> StorageQuestion | None:
+def storage_question(pair: MovedTable, select: Scope = EVERYTHING) -> StorageQuestion | None:
     """Return what has to be opened before a table can be compared, None when nothing has.
 
     Storage decides what is planned for the tables to be made, which are registered where data is found, for those to

@@ -14,9 +14,13 @@ from itertools import chain, zip_longest
 
 from pydantic import BaseModel
 
-from reconciler import locations, ownership
-from reconciler.errors import PlanFileError
-from reconciler.names import Identifier, address
+from reconciler.model import locations, ownership
+from reconciler.model.columns import Schema
+from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTable, Thresholds
+from reconciler.model.errors import PlanFileError
+from reconciler.model.live import LiveNamespace, LiveTable, Snapshot, Storage, StorageKind
+from reconciler.model.names import Identifier, address
+from reconciler.model.redaction import is_stand_in, redact_value
 from reconciler.planner import assemble
 from reconciler.planner.catalog import CatalogPlan, compare_namespaces, conclude
 from reconciler.planner.comparison import Outcomes, comparison_of, entry_columns
@@ -29,25 +33,12 @@ from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan
 from reconciler.planner.planning import Planning
 from reconciler.planner.safety import removes_too_much
 from reconciler.planner.views import ObjectView
-from reconciler.redaction import is_stand_in, redact_value
-from reconciler.state import (
-    DesiredCatalog,
-    DesiredNamespace,
-    DesiredTable,
-    LiveNamespace,
-    LiveTable,
-    Schema,
-    Snapshot,
-    Storage,
-    StorageKind,
-    Thresholds,
-)
 
-__all__ = ["Place", "Places", "Recorded", "check_catalogs", "follow"]
+__all__ = ["PlannedPlace", "PlannedPlaces", "Recorded", "check_catalogs", "follow"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PlannedPlace:
     """Where a table is or would be, None where nothing says it, and why the catalog does not take it there."""
 
     location: str | None
@@ -55,10 +46,10 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class PlannedPlaces:
     """The place of each table in question, and where symbolic links lead now (see ``Facts.places``)."""
 
-    of: Mapping[Identifier, Place]
+    of: Mapping[Identifier, PlannedPlace]
     links: Mapping[str, str]
 
 
@@ -67,7 +58,7 @@ class Recorded:
     """What a plan recorded of one catalog: the states it was made on, as an input to make it again of.
 
     ``tables`` and ``namespaces`` are those it is about, there or not, ``columns`` those that data was found to have.
-    ``questions`` are the tables whose :class:`Place` has to be known to do so.
+    ``questions`` are the tables whose :class:`PlannedPlace` has to be known to do so.
     """
 
     source: CatalogInput
@@ -168,7 +159,7 @@ def follow(
     manifest: ManifestRef,
     thresholds: Thresholds,
     catalogs: Mapping[str, tuple[CatalogInput, Collection[Identifier]]],
-    places_of: Callable[[Recorded], Places],
+    places_of: Callable[[Recorded], PlannedPlaces],
 ) -> Plan:
     """Return ``plan`` with the changes that follow from its manifest, which are those it has.
 
@@ -204,7 +195,7 @@ def follow(
 
 def _planned_again(
     one: Recorded,
-    places: Mapping[Identifier, Place],
+    places: Mapping[Identifier, PlannedPlace],
     seen: Mapping[Key, Change | Blocked],
 ) -> CatalogPlan:
     source, live = one.source, one.source.live.tables
@@ -235,7 +226,7 @@ def _planned_again(
 
 
 def _facts(
-    catalog: str, question: StorageQuestion, place: Place, entry: Change | Blocked | None, columns: Schema | None
+    catalog: str, question: StorageQuestion, place: PlannedPlace, entry: Change | Blocked | None, columns: Schema | None
 ) -> TableFacts:
     """Return what storage held, as far as it is recorded: data without columns beside it had those of the block.
 
@@ -253,7 +244,7 @@ def _facts(
         schema = declared if columns is None else _schema(columns, declared or (), address(catalog, question.table.id))
     shown = entry_columns(entry) if isinstance(entry, Change) else None
     if question.otherwise is not None and not _is_to_move(entry, question):
-        place = Place(question.otherwise)
+        place = PlannedPlace(question.otherwise)
     return TableFacts(place.location, Storage(kind, schema, detail, cleanup), place.problem, shown)
 
 

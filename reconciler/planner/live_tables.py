@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from reconciler import locations
-from reconciler.names import Identifier, Scope
-from reconciler.state import LiveTable
+from reconciler.model import locations
+from reconciler.model.live import LiveTable
+from reconciler.model.names import Identifier, Scope
 
 __all__ = ["LiveTables", "TablesInMemory"]
 

@@ -10,15 +10,16 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from reconciler import locations
 from reconciler.arrow_types import TypeSyntaxError
 from reconciler.arrow_types.code import column_code, field_code, mapping_code, text_code, type_code
 from reconciler.arrow_types.syntax import parse_tree
-from reconciler.arrow_types.tree import DECIMALS, INTEGERS, ArrowType, Child, FixedSizeList, ListOf, Scalar, Struct
-from reconciler.names import Identifier
-from reconciler.planner.schemas import Pair, SchemaDifference
-from reconciler.redaction import redact_properties
-from reconciler.state import Column, Evolve, Schema
+from reconciler.arrow_types.tree import DECIMALS, INTEGERS, ArrowType, Child, FixedSizeList, ListOf, ScalarType, Struct
+from reconciler.model import locations
+from reconciler.model.columns import Column, Schema
+from reconciler.model.desired import Evolve
+from reconciler.model.names import Identifier
+from reconciler.model.redaction import redact_properties
+from reconciler.planner.schemas import ColumnPair, SchemaDifference
 
 __all__ = ["code_by_service", "remedy", "rename_hint"]
 
@@ -204,7 +205,7 @@ class _Calls:
         self.fills.append(f"{text_code(column.name)}: {text_code(value)}")
         return True
 
-    def _change(self, pair: Pair) -> bool:
+    def _change(self, pair: ColumnPair) -> bool:
         desired, found = pair
         named = {key: text for key, text in desired.metadata.items() if found.metadata.get(key) != text}
         try:
@@ -249,10 +250,10 @@ class _Calls:
         self.drops += [text_code(".".join((*path, name))) for name in there if name not in children]
         return done
 
-    def _copy(self, pair: Pair, desired: Child, found: ArrowType) -> bool:
+    def _copy(self, pair: ColumnPair, desired: Child, found: ArrowType) -> bool:
         """Change a type that pylance does not cast, by way of another column."""
         name, other = pair.desired.name, f"{pair.desired.name}_new"
-        by_sql = all(isinstance(kind, Scalar) and kind.name in _BY_SQL for kind in (desired.type, found))
+        by_sql = all(isinstance(kind, ScalarType) and kind.name in _BY_SQL for kind in (desired.type, found))
         if not by_sql or "`" in name or desired.nullable != pair.found.nullable or pair.found.metadata:
             return False
         quoted = name if _PLAIN_NAME.fullmatch(name) else f"`{name}`"
@@ -278,7 +279,7 @@ def _children(kind: ArrowType) -> dict[str, Child] | None:
 def _casts(found: ArrowType, desired: ArrowType) -> bool:
     """Return whether pylance's ``alter_columns`` changes the one type to the other."""
     match found, desired:
-        case Scalar(name=one), Scalar(name=other):
+        case ScalarType(name=one), ScalarType(name=other):
             together = any(one in family and other in family for family in _FAMILIES)
             return together or (one in _DATES and other == "timestamp") or (one == "timestamp" and other in _DATES)
         case FixedSizeList(item=one_item, size=size), FixedSizeList(item=other_item, size=other_size):
@@ -291,7 +292,7 @@ def _casts(found: ArrowType, desired: ArrowType) -> bool:
 
 def _value(kind: ArrowType) -> str | None:
     """Return SQL for a value of a type, None for a type that SQL has no word for."""
-    if not isinstance(kind, Scalar) or kind.name not in _BY_SQL:
+    if not isinstance(kind, ScalarType) or kind.name not in _BY_SQL:
         return None
     value = {"bool": "false", "string": "''", "large_string": "''"}.get(kind.name, "0")
     return f"arrow_cast({value}, '{_sql(kind)}')"
@@ -299,7 +300,7 @@ def _value(kind: ArrowType) -> str | None:
 
 def _sql(kind: ArrowType) -> str:
     """Return what DataFusion calls a type of ``_BY_SQL``."""
-    if not isinstance(kind, Scalar):
+    if not isinstance(kind, ScalarType):
         return str(kind)
     if kind.name in DECIMALS:
         return f"{kind.name.capitalize()}({kind.arguments[0]}, {kind.arguments[1]})"

@@ -14,12 +14,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, S
 from dataclasses import dataclass, field, replace
 from graphlib import TopologicalSorter
 
-from reconciler import locations
-from reconciler.limits import folded, name_problem, property_problem, table_depth_problem
-from reconciler.names import Identifier, address
-from reconciler.planner.moves import Moves, moves_of
-from reconciler.state import (
-    Capabilities,
+from reconciler.model import locations
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.desired import (
     DesiredCatalog,
     DesiredMirror,
     DesiredMove,
@@ -27,8 +24,11 @@ from reconciler.state import (
     DesiredTable,
     Fault,
     Origin,
-    Storage,
 )
+from reconciler.model.limits import folded, name_problem, property_problem, table_depth_problem
+from reconciler.model.live import Storage
+from reconciler.model.names import Identifier, address
+from reconciler.planner.moves import Moves, moves_of
 
 __all__ = [
     "CHOSEN_BY_CATALOG",

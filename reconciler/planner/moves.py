@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from reconciler.names import Identifier, Scope
-from reconciler.ownership import owner_of, recorded_keys
-from reconciler.state import DesiredCatalog, DesiredMove, DesiredTable, LiveTable, Prune
+from reconciler.model.desired import DesiredCatalog, DesiredMove, DesiredTable, Prune
+from reconciler.model.live import LiveTable
+from reconciler.model.names import Identifier, Scope
+from reconciler.model.ownership import owner_of, recorded_keys
 
-__all__ = ["NO_MOVES", "Moves", "Pair", "moves_of", "pairs"]
+__all__ = ["NO_MOVES", "MovedTable", "Moves", "moves_of", "pairs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ def moves_of(desired: DesiredCatalog) -> Moves:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class MovedTable:
     """A table: its block, its entry, and the entry it has under its old name, None for what there is not.
 
     ``line`` is the one that says what the old name is, whether the table has it still or not. ``held`` says what has
@@ -150,7 +151,7 @@ def pairs(
     blocks: Mapping[Identifier, DesiredTable],
     live: Mapping[Identifier, LiveTable],
     held: Mapping[Identifier, str] = _NOTHING_HELD,
-) -> Iterator[Pair]:
+) -> Iterator[MovedTable]:
     """Yield every table of ``blocks`` and ``live`` once, what was moved or is to be with both its names.
 
     ``held``: what has the names of blocks that is no Lance table.
@@ -162,19 +163,19 @@ def pairs(
         if found is None:
             # Only a mirror asks for a name that a table leaves: what has it is not what is asked for.
             leaves = desired.refused is not None and moves.target_of(identifier) in blocks
-            yield Pair(desired, None if leaves else live.get(identifier), held=held.get(identifier, ""))
+            yield MovedTable(desired, None if leaves else live.get(identifier), held=held.get(identifier, ""))
             continue
         before, line = found
         origin = live.get(before)
         if origin is not None:
             taken.add(before)
-        yield Pair(desired, live.get(identifier), origin, line, held.get(identifier, ""))
+        yield MovedTable(desired, live.get(identifier), origin, line, held.get(identifier, ""))
     for identifier, table in live.items() if moves.keeper else ():
         kept = moves.kept(table) if identifier not in taken else None
         found = moves.origin_of(kept.id) if kept is not None else None
         if kept is not None and found is not None:
             taken |= {identifier, kept.id}
-            yield Pair(kept, live.get(kept.id), table, found[1])
+            yield MovedTable(kept, live.get(kept.id), table, found[1])
     for identifier, table in live.items():
         if identifier not in blocks and identifier not in taken:
-            yield Pair(None, table)
+            yield MovedTable(None, table)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler import locations, ownership
+from reconciler.model import locations, ownership
+from reconciler.model.desired import DesiredMove, DesiredTable
+from reconciler.model.live import LiveTable
 from reconciler.planner.entries import Action, Blocked, Change
 from reconciler.planner.facts import TableFacts
 from reconciler.planner.mirrors import CHOSEN_BY_CATALOG
-from reconciler.planner.moves import Pair
-from reconciler.planner.outcome import Context, Fault, Outcome, change_of
+from reconciler.planner.moves import MovedTable
+from reconciler.planner.outcome import CatalogContext, Fault, Outcome, change_of
 from reconciler.planner.tables import diff_table
 from reconciler.planner.views import ObjectView
-from reconciler.state import DesiredMove, DesiredTable, LiveTable
 
 __all__ = ["diff_moved"]
 
 
-def diff_moved(context: Context, pair: Pair, facts: TableFacts | None) -> Outcome:
+def diff_moved(context: CatalogContext, pair: MovedTable, facts: TableFacts | None) -> Outcome:
     """Return what has to happen to a table whose entry has the name it had before.
 
     It is renamed, and made what its block says in the same change. Where an interrupted run has made the new entry and
@@ -72,13 +73,15 @@ def diff_moved(context: Context, pair: Pair, facts: TableFacts | None) -> Outcom
     return change.model_copy(update={"moved_from": origin.id, "before": before, "found": view})
 
 
-def _able(context: Context, *, is_made: bool) -> Context:
+def _able(context: CatalogContext, *, is_made: bool) -> CatalogContext:
     """Return how the rest of a moved table is compared: it is marked, and a new entry is made as its block says."""
     able = replace(context.capabilities, replace_table=False)
     return replace(context, adopt=True, capabilities=replace(able, alter_table=True) if is_made else able)
 
 
-def _kept(context: Context, blocked: Blocked, pair: Pair, desired: DesiredTable, origin: LiveTable) -> Blocked:
+def _kept(
+    context: CatalogContext, blocked: Blocked, pair: MovedTable, desired: DesiredTable, origin: LiveTable
+) -> Blocked:
     """Return the entry of a table that is not moved, with the states its two names were found in."""
     return blocked.model_copy(
         update={
@@ -91,7 +94,7 @@ def _kept(context: Context, blocked: Blocked, pair: Pair, desired: DesiredTable,
 
 
 def _fault(
-    context: Context,
+    context: CatalogContext,
     desired: DesiredTable,
     origin: LiveTable,
     live: LiveTable | None,
@@ -142,12 +145,12 @@ def _fault(
     return None
 
 
-def _is_unfinished(context: Context, origin: LiveTable, live: LiveTable) -> bool:
+def _is_unfinished(context: CatalogContext, origin: LiveTable, live: LiveTable) -> bool:
     """Return whether a run made the new entry of a table and was interrupted before it removed the old one."""
     return locations.same(origin.location, live.location) and ownership.owner_of(live.properties) == context.owner
 
 
-def _reason(context: Context, origin: LiveTable, live: LiveTable | None, *, in_place: bool) -> str:
+def _reason(context: CatalogContext, origin: LiveTable, live: LiveTable | None, *, in_place: bool) -> str:
     was = f"was {'/'.join(origin.id)}"
     if live is not None:
         return f"{was}; a run that was interrupted left both names"

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reconciler import ownership
+from reconciler.model import ownership
+from reconciler.model.desired import DesiredNamespace, Prune
+from reconciler.model.live import LiveNamespace
 from reconciler.planner.entries import Action
-from reconciler.planner.outcome import Context, Fault, Outcome, Remark, change_of, removal
+from reconciler.planner.outcome import CatalogContext, Fault, Outcome, Remark, change_of, removal
 from reconciler.planner.remarks import ADOPTABLE, unmarkable
-from reconciler.state import DesiredNamespace, LiveNamespace, Prune
 
 __all__ = ["Holds", "diff_namespace"]
 
@@ -29,7 +30,7 @@ _NOTHING = Holds()
 
 
 def diff_namespace(
-    context: Context,
+    context: CatalogContext,
     desired: DesiredNamespace | None,
     live: LiveNamespace | None,
     holds: Holds = _NOTHING,
@@ -66,7 +67,7 @@ def diff_namespace(
     return _claimed(context, desired, live) if desired.claimed else None
 
 
-def _new(context: Context, desired: DesiredNamespace, kind: str | None, origin: LiveNamespace | None) -> Outcome:
+def _new(context: CatalogContext, desired: DesiredNamespace, kind: str | None, origin: LiveNamespace | None) -> Outcome:
     """A namespace that is not there, or that is there as ``origin`` under the name that it had before."""
     able, reason = context.capabilities, f"mirrors {context.mirror}" if desired.mirrored else "in the manifest"
     after = context.marks(desired, {}, able.namespace_markers).model_copy(update={"kind": kind})
@@ -84,7 +85,7 @@ def _new(context: Context, desired: DesiredNamespace, kind: str | None, origin: 
     return made.model_copy(update={"takes_from": origin.id})
 
 
-def _kind(context: Context, desired: DesiredNamespace, holds: Holds) -> str | None:
+def _kind(context: CatalogContext, desired: DesiredNamespace, holds: Holds) -> str | None:
     kinds = context.capabilities.namespace_kinds
     if kinds is None:
         return None
@@ -92,7 +93,7 @@ def _kind(context: Context, desired: DesiredNamespace, holds: Holds) -> str | No
 
 
 def _kind_fault(
-    context: Context, desired: DesiredNamespace, live: LiveNamespace | None, kind: str | None, holds: Holds
+    context: CatalogContext, desired: DesiredNamespace, live: LiveNamespace | None, kind: str | None, holds: Holds
 ) -> Fault | None:
     """Return why a namespace cannot be, or become, what the manifest says; None when it can, or has no kind."""
     kinds = context.capabilities.namespace_kinds
@@ -125,7 +126,7 @@ def _kind_fault(
     return None
 
 
-def _unnamed(context: Context, live: LiveNamespace, renamed_to: DesiredNamespace | None) -> Outcome:
+def _unnamed(context: CatalogContext, live: LiveNamespace, renamed_to: DesiredNamespace | None) -> Outcome:
     """A live namespace that the manifest does not name."""
     if not context.capabilities.namespace_markers:
         return None  # nobody can tell whose it is
@@ -142,13 +143,13 @@ def _unnamed(context: Context, live: LiveNamespace, renamed_to: DesiredNamespace
     return removal(context, Action.DROP_NAMESPACE, live, "not in the manifest, prune: all", None)
 
 
-def _absent(context: Context, desired: DesiredNamespace, live: LiveNamespace) -> Outcome:
+def _absent(context: CatalogContext, desired: DesiredNamespace, live: LiveNamespace) -> Outcome:
     if context.is_foreign(live.properties):
         return context.foreign(live, desired)
     return removal(context, Action.DROP_NAMESPACE, live, "absent: true", desired)
 
 
-def _claimed(context: Context, desired: DesiredNamespace, live: LiveNamespace) -> Outcome:
+def _claimed(context: CatalogContext, desired: DesiredNamespace, live: LiveNamespace) -> Outcome:
     if context.is_foreign(live.properties):
         return context.foreign(live, desired)
     before = context.view(desired, live)

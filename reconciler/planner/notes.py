@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from reconciler.names import Identifier
+from reconciler.model.names import Identifier
 from reconciler.planner.entries import Note
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.outcome import Tally

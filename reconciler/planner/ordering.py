@@ -13,10 +13,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from reconciler import locations
-from reconciler.names import Identifier
+from reconciler.model import locations
+from reconciler.model.live import StorageKind
+from reconciler.model.names import Identifier
 from reconciler.planner.entries import Action, Change, Key, Kind
-from reconciler.state import StorageKind
 
 __all__ = ["namespaces_left", "order", "takes_emptied_name"]
 

@@ -6,27 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from reconciler import ownership
-from reconciler.names import Identifier, address
-from reconciler.planner.entries import Action, Blocked, Change, Guard
+from reconciler.model import ownership
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.desired import DesiredNamespace, DesiredTable, Fault, Prune, Source
+from reconciler.model.live import LiveNamespace, LiveTable, StorageKind
+from reconciler.model.names import Identifier, address
+from reconciler.model.redaction import REDACTED, is_hidden
+from reconciler.planner.entries import Action, Blocked, Change, Protection
 from reconciler.planner.explain import explain
 from reconciler.planner.facts import TableFacts
 from reconciler.planner.mirrors import leave_out
 from reconciler.planner.views import ObjectView, view_of
-from reconciler.redaction import REDACTED, is_hidden
-from reconciler.state import (
-    Capabilities,
-    DesiredNamespace,
-    DesiredTable,
-    Fault,
-    LiveNamespace,
-    LiveTable,
-    Prune,
-    Source,
-    StorageKind,
-)
 
-__all__ = ["Context", "Fault", "Outcome", "Remark", "Tally", "change_of", "guard_of", "removal"]
+__all__ = ["CatalogContext", "Fault", "Outcome", "Remark", "Tally", "change_of", "guard_of", "removal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +47,12 @@ class Tally:
         return Tally(min(self.first, other.first, key=lambda remark: remark.identifier), self.count + other.count)
 
 
-Outcome: TypeAlias = Change | Guard | Blocked | Remark | None
+Outcome: TypeAlias = Change | Protection | Blocked | Remark | None
 """None: the object is as it should be."""
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class CatalogContext:
     """What is the same for every object of a catalog; ``mirror`` is the catalog that it follows, if it does."""
 
     catalog: str
@@ -174,7 +166,7 @@ class Context:
 
 
 def change_of(
-    context: Context,
+    context: CatalogContext,
     action: Action,
     identifier: Identifier,
     before: ObjectView | None,
@@ -221,21 +213,23 @@ def _as_mirrored(desired: DesiredNamespace | DesiredTable | None, action: Action
 
 
 def removal(
-    context: Context,
+    context: CatalogContext,
     action: Action,
     live: LiveNamespace | LiveTable,
     reason: str,
     desired: DesiredNamespace | DesiredTable | None,
-) -> Change | Guard:
+) -> Change | Protection:
     """Return the change that takes ``live`` out of the catalog, or the guard that keeps a protected one."""
     if ownership.is_protected(live.properties) and not (desired and desired.protect is False):
         return guard_of(context, action, live.id, reason, desired.source if desired else None)
     return change_of(context, action, live.id, context.view(None, live), None, reason, desired=desired)
 
 
-def guard_of(context: Context, would: Action, identifier: Identifier, reason: str, source: Source | None) -> Guard:
+def guard_of(
+    context: CatalogContext, would: Action, identifier: Identifier, reason: str, source: Source | None
+) -> Protection:
     """Return the entry of a protected object that ``would`` have been removed or replaced."""
-    return Guard(
+    return Protection(
         catalog=context.catalog,
         kind=would.kind,
         identifier=identifier,

@@ -13,8 +13,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from reconciler import locations
-from reconciler.planner.entries import Blocked, Change, Fingerprint, Guard, Note
+from reconciler.model import locations
+from reconciler.planner.entries import Blocked, Change, Fingerprint, Note, Protection
 from reconciler.planner.plan import Plan
 from reconciler.planner.views import FieldChange, ObjectView
 
@@ -85,7 +85,7 @@ def _model(one: ModelT, edit: _Edit) -> ModelT:
         text = getattr(one, name, None)
         if isinstance(text, str) and (edited := edit(text)) != text:
             update[name] = edited
-    if isinstance(one, Change | Blocked | Guard | Note | Fingerprint | ObjectView | FieldChange):
+    if isinstance(one, Change | Blocked | Protection | Note | Fingerprint | ObjectView | FieldChange):
         for name in ("before", "after", "found", "moved"):
             value = getattr(one, name, None)
             if isinstance(value, ObjectView) and (view := _model(value, edit)) is not value:

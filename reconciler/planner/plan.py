@@ -4,7 +4,7 @@ A plan is data. It is made by ``reconciler.planner``, shown by ``reconciler.outp
 ``schemas/plan.schema.json``) and carried out by ``reconciler.applier``. It holds no time and no machine name: the
 same states give the same bytes. Sensitive property values are in memory only; the JSON form holds stand-ins, and
 digests are taken over what that form shows, so that a plan read back has the digests it was saved with. A stand-in
-depends on the object (see ``reconciler.redaction``), so it is an entry or a fingerprint that makes it.
+depends on the object (see ``reconciler.model.redaction``), so it is an entry or a fingerprint that makes it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from reconciler import display
-from reconciler.errors import PlanFileError
-from reconciler.planner.entries import Blocked, Change, Fingerprint, Guard, Note
+from reconciler.model import display
+from reconciler.model.desired import Thresholds
+from reconciler.model.errors import PlanFileError
+from reconciler.planner.entries import Blocked, Change, Fingerprint, Note, Protection
 from reconciler.planner.views import Document
-from reconciler.state import Thresholds
 
 __all__ = ["FORMAT_VERSION", "CatalogSummary", "ManifestRef", "Options", "Plan", "Summary"]
 
@@ -104,7 +104,7 @@ class Plan(Document):
     changes: tuple[Change, ...] = ()
     blocked: tuple[Blocked, ...] = ()
     waiting: tuple[Change, ...] = ()
-    guards: tuple[Guard, ...] = ()
+    guards: tuple[Protection, ...] = ()
     notes: tuple[Note, ...] = ()
     fingerprints: tuple[Fingerprint, ...] = ()
     thresholds: Thresholds = Thresholds()

@@ -6,14 +6,14 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from reconciler.names import Identifier
+from reconciler.model.live import Storage
+from reconciler.model.names import Identifier
 from reconciler.planner.catalog import CatalogPlan, standing
 from reconciler.planner.comparison import comparison_of
 from reconciler.planner.entries import Fingerprint
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.mirrors import NOTHING_KEPT, Remains, mirrored
 from reconciler.planner.remaining import remains_of, written_by
-from reconciler.state import Storage
 
 __all__ = ["Planning"]
 

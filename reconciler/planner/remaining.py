@@ -6,15 +6,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from reconciler import locations
-from reconciler.names import Identifier
-from reconciler.ownership import is_reserved_key, recorded_keys, recorded_secrets
+from reconciler.model import locations
+from reconciler.model.desired import DesiredTable
+from reconciler.model.live import LiveTable, Storage, StorageKind
+from reconciler.model.names import Identifier
+from reconciler.model.ownership import is_reserved_key, recorded_keys, recorded_secrets
+from reconciler.model.redaction import is_sensitive, is_stand_in
 from reconciler.planner.catalog import CatalogPlan
 from reconciler.planner.entries import Action, Blocked, Change
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.mirrors import Remaining, Remains
-from reconciler.redaction import is_sensitive, is_stand_in
-from reconciler.state import DesiredTable, LiveTable, Storage, StorageKind
 
 __all__ = ["remains_of", "written_by"]
 

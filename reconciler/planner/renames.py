@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from reconciler import locations, ownership
-from reconciler.display import count
-from reconciler.names import Identifier, address
+from reconciler.model import locations, ownership
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.desired import DesiredMove
+from reconciler.model.display import count
+from reconciler.model.names import Identifier, address
 from reconciler.planner.comparison import Outcomes
 from reconciler.planner.entries import Action, Change, Note
 from reconciler.planner.facts import CatalogInput
-from reconciler.state import Capabilities, DesiredMove
 
 __all__ = ["notes_on_renames"]
 

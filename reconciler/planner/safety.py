@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from reconciler import display
-from reconciler.errors import BlockedError, SafetyError
+from reconciler.model import display
+from reconciler.model.desired import Thresholds
+from reconciler.model.errors import BlockedError, SafetyError
 from reconciler.planner.plan import CatalogSummary, Plan
-from reconciler.state import Thresholds
 
 __all__ = ["check_blocked", "check_removals", "removes_too_much"]
 

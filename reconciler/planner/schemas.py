@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from reconciler.redaction import redact_properties
-from reconciler.state import Column, DesiredTable, Evolve, ExtraColumns, Schema, Storage, StorageKind
+from reconciler.model.columns import Column, Schema
+from reconciler.model.desired import DesiredTable, Evolve, ExtraColumns
+from reconciler.model.live import Storage, StorageKind
+from reconciler.model.redaction import redact_properties
 
-__all__ = ["Pair", "SchemaDifference", "compare", "evolved", "named_metadata", "planned"]
+__all__ = ["ColumnPair", "SchemaDifference", "compare", "evolved", "named_metadata", "planned"]
 
 
-class Pair(NamedTuple):
+class ColumnPair(NamedTuple):
     """One column as the block gives it and as the data has it."""
 
     desired: Column
@@ -28,8 +30,8 @@ class SchemaDifference:
     """
 
     missing: Schema = ()
-    relaxed: tuple[Pair, ...] = ()
-    changed: tuple[Pair, ...] = ()
+    relaxed: tuple[ColumnPair, ...] = ()
+    changed: tuple[ColumnPair, ...] = ()
     extra: Schema = ()
 
     def __bool__(self) -> bool:
@@ -59,15 +61,15 @@ def compare(desired: Schema, found: Schema) -> SchemaDifference:
     """Return what separates ``found`` (the data) from ``desired`` (the block); the order of columns does not count."""
     live = {column.name: column for column in found}
     missing: list[Column] = []
-    relaxed: list[Pair] = []
-    changed: list[Pair] = []
+    relaxed: list[ColumnPair] = []
+    changed: list[ColumnPair] = []
     for column in desired:
         there = live.pop(column.name, None)
         if there is None:
             missing.append(column)
         elif not _agrees(column, there):
             may_be_null = column.nullable and _agrees(column, replace(there, nullable=True))
-            (relaxed if may_be_null else changed).append(Pair(column, there))
+            (relaxed if may_be_null else changed).append(ColumnPair(column, there))
     return SchemaDifference(tuple(missing), tuple(relaxed), tuple(changed), tuple(live.values()))
 
 

@@ -11,14 +11,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from reconciler import locations
-from reconciler.names import Identifier, address
+from reconciler.model import locations
+from reconciler.model.live import LiveNamespace, LiveTable
+from reconciler.model.names import Identifier, address
 from reconciler.planner.entries import Action, Blocked, Change, Key, Kind, Note
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.live_tables import LiveTables
 from reconciler.planner.ordering import namespaces_left, takes_emptied_name
 from reconciler.planner.outcome import Fault
-from reconciler.state import LiveNamespace, LiveTable
 
 __all__ = ["Settled", "settle"]
 

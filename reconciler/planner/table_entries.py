@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from reconciler import locations
+from reconciler.model import locations
+from reconciler.model.desired import DesiredTable
+from reconciler.model.live import LiveTable
 from reconciler.planner.facts import TableFacts
-from reconciler.planner.outcome import Context
+from reconciler.planner.outcome import CatalogContext
 from reconciler.planner.views import ObjectView
-from reconciler.state import DesiredTable, LiveTable
 
 __all__ = ["entry_after", "touches_entry", "with_shown_columns"]
 
 
 def entry_after(
-    context: Context, desired: DesiredTable, live: LiveTable, before: ObjectView, *, moved: bool
+    context: CatalogContext, desired: DesiredTable, live: LiveTable, before: ObjectView, *, moved: bool
 ) -> ObjectView:
     """Return what a live table is to be; what the catalog cannot change of an entry stays as it is."""
     capabilities = context.capabilities
@@ -32,7 +33,7 @@ def entry_after(
 
 
 def with_shown_columns(
-    context: Context, facts: TableFacts | None, before: ObjectView, after: ObjectView
+    context: CatalogContext, facts: TableFacts | None, before: ObjectView, after: ObjectView
 ) -> tuple[ObjectView, ObjectView]:
     """Return both views with the columns that the entry shows, and is to show where the catalog can change them."""
     if facts is None or facts.entry is None or context.capabilities.keeps_first_columns:

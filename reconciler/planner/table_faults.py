@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from reconciler import locations
-from reconciler.names import Identifier
+from reconciler.model import locations
+from reconciler.model.columns import Schema
+from reconciler.model.desired import DesiredTable, Evolve
+from reconciler.model.live import LiveTable, StorageKind
+from reconciler.model.names import Identifier
 from reconciler.planner.facts import TableFacts
 from reconciler.planner.mending import code_by_service, remedy
 from reconciler.planner.mirrors import CHOSEN_BY_CATALOG
-from reconciler.planner.outcome import Context, Fault
+from reconciler.planner.outcome import CatalogContext, Fault
 from reconciler.planner.schemas import SchemaDifference, compare, named_metadata
-from reconciler.state import DesiredTable, Evolve, LiveTable, Schema, StorageKind
 
 __all__ = [
     "NO_PLACE",
@@ -31,7 +33,7 @@ _GIVE = "set what opens it (credentials, region, endpoint) in `storage.*` of the
 _NO_DIFFERENCE = SchemaDifference()
 
 
-def unkeepable(context: Context, desired: DesiredTable) -> Fault | None:
+def unkeepable(context: CatalogContext, desired: DesiredTable) -> Fault | None:
     """Return why the catalog cannot hold what the block says, None when it can."""
     if desired.properties and not context.capabilities.table_markers:
         return Fault("this catalog keeps no properties of tables", "take `properties` out of its block")
@@ -46,7 +48,7 @@ def unalterable(what: str) -> Fault:
     )
 
 
-def immovable(context: Context, live: LiveTable, *, can_move: bool) -> Fault | None:
+def immovable(context: CatalogContext, live: LiveTable, *, can_move: bool) -> Fault | None:
     """Return why an entry stays where it is; None where it can be given another place."""
     if context.capabilities.chooses_locations:
         return Fault(

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from reconciler import locations, ownership
+from reconciler.model import locations, ownership
+from reconciler.model.desired import DesiredTable, Evolve, Prune
+from reconciler.model.live import LiveTable, StorageKind
+from reconciler.model.redaction import REDACTED, is_hidden
 from reconciler.planner.entries import Action, Blocked
 from reconciler.planner.facts import TableFacts, has_true_request, is_relocated, is_unanswered
 from reconciler.planner.mending import rename_hint
-from reconciler.planner.outcome import Context, Fault, Outcome, Remark, change_of, guard_of, removal
+from reconciler.planner.outcome import CatalogContext, Fault, Outcome, Remark, change_of, guard_of, removal
 from reconciler.planner.remarks import (
     ADOPTABLE,
     CANNOT_FOLLOW,
@@ -34,8 +37,6 @@ from reconciler.planner.table_faults import (
     unreachable,
 )
 from reconciler.planner.views import ObjectView
-from reconciler.redaction import REDACTED, is_hidden
-from reconciler.state import DesiredTable, Evolve, LiveTable, Prune, StorageKind
 
 __all__ = ["diff_table", "remarks_on"]
 
@@ -47,7 +48,7 @@ _REQUEST_ANSWERED = "not at the location asked for, and not noted that the servi
 
 
 def diff_table(
-    context: Context,
+    context: CatalogContext,
     desired: DesiredTable | None,
     live: LiveTable | None,
     facts: TableFacts | None = None,
@@ -75,7 +76,7 @@ def diff_table(
     return _existing(context, desired, live, facts)
 
 
-def _is_settled(context: Context, desired: DesiredTable, live: LiveTable) -> bool:
+def _is_settled(context: CatalogContext, desired: DesiredTable, live: LiveTable) -> bool:
     """Decide quickly, without building anything, that an owned table is exactly as its block says."""
     properties = live.properties
     if context.capabilities.table_markers and (
@@ -91,7 +92,7 @@ def _is_settled(context: Context, desired: DesiredTable, live: LiveTable) -> boo
     return context.is_safe(properties) and has_true_request(live) and not is_relocated(desired, live)
 
 
-def _unnamed(context: Context, live: LiveTable) -> Outcome:
+def _unnamed(context: CatalogContext, live: LiveTable) -> Outcome:
     """A live table that the manifest does not name."""
     if not context.capabilities.table_markers:
         return None  # nobody can tell whose it is
@@ -112,13 +113,13 @@ def _unnamed(context: Context, live: LiveTable) -> Outcome:
     return removal(context, Action.DEREGISTER_TABLE, live, reason, None)
 
 
-def _absent(context: Context, desired: DesiredTable, live: LiveTable) -> Outcome:
+def _absent(context: CatalogContext, desired: DesiredTable, live: LiveTable) -> Outcome:
     if context.is_foreign(live.properties):
         return context.foreign(live, desired)
     return removal(context, Action.DEREGISTER_TABLE, live, "absent: true", desired)
 
 
-def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> Outcome:
+def _new(context: CatalogContext, desired: DesiredTable, facts: TableFacts | None) -> Outcome:
     if facts is None:
         raise ValueError(f"{context.address(desired.id)} is planned without looking at its storage")
     if context.capabilities.makes_no_tables:
@@ -167,7 +168,7 @@ def _new(context: Context, desired: DesiredTable, facts: TableFacts | None) -> O
     )
 
 
-def _existing(context: Context, desired: DesiredTable, live: LiveTable, facts: TableFacts | None) -> Outcome:
+def _existing(context: CatalogContext, desired: DesiredTable, live: LiveTable, facts: TableFacts | None) -> Outcome:
     """A table that is both in the manifest and in the catalog."""
     if context.is_foreign(live.properties):
         return context.foreign(live, desired)
@@ -219,7 +220,7 @@ def _growth(difference: SchemaDifference, live: LiveTable) -> str:
 
 
 def remarks_on(
-    context: Context,
+    context: CatalogContext,
     desired: DesiredTable | None,
     live: LiveTable | None,
     facts: TableFacts | None,
@@ -259,7 +260,7 @@ def _is_to_move(desired: DesiredTable, live: LiveTable, facts: TableFacts | None
 
 
 def _update(
-    context: Context,
+    context: CatalogContext,
     desired: DesiredTable,
     live: LiveTable,
     facts: TableFacts | None,
@@ -297,7 +298,7 @@ def _update(
     return change_of(context, action, desired.id, before, after, reason, desired=desired, replace=True, storage=storage)
 
 
-def _left_alone(context: Context, before: ObjectView, after: ObjectView) -> str | None:
+def _left_alone(context: CatalogContext, before: ObjectView, after: ObjectView) -> str | None:
     """Return the topic of an entry whose marks are not as they should be and stay so; None when it is updated."""
     can_alter = context.capabilities.alter_table
     unowned = before.managed_by is None
@@ -308,7 +309,7 @@ def _left_alone(context: Context, before: ObjectView, after: ObjectView) -> str 
     return unmarkable(before, after)
 
 
-def _reason(context: Context, desired: DesiredTable, before: ObjectView, after: ObjectView) -> str:
+def _reason(context: CatalogContext, desired: DesiredTable, before: ObjectView, after: ObjectView) -> str:
     if before.content != after.content:
         return f"differs from {desired.mirrors.catalog if desired.mirrors else 'the manifest'}"
     safeguard = context.capabilities.safeguard

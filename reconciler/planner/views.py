@@ -10,9 +10,11 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, WrapSerializer, field_serializer
 
-from reconciler import locations, ownership
-from reconciler.redaction import REDACTED, is_stand_in, redact_properties
-from reconciler.state import Column, LiveNamespace, LiveTable, Safeguard, Schema, ShownColumn
+from reconciler.model import locations, ownership
+from reconciler.model.capabilities import Safeguard
+from reconciler.model.columns import Column, Schema, ShownColumn
+from reconciler.model.live import LiveNamespace, LiveTable
+from reconciler.model.redaction import REDACTED, is_stand_in, redact_properties
 
 __all__ = ["Columns", "Document", "FieldChange", "ObjectView", "concealed_columns", "view_of"]
 

@@ -5,9 +5,19 @@ application, :func:`run` serves it until the process is told to stop.
 """
 
 from reconciler.server.app import make_app
-from reconciler.server.catalogs import Catalogs, ManyCatalogs, OneCatalog
-from reconciler.server.running import Address, run
+from reconciler.server.catalogs import ManyCatalogs, OneCatalog, ServedCatalogs
+from reconciler.server.running import ListenAddress, run
 from reconciler.server.settings import Settings
 from reconciler.server.tokens import TokenFile, Tokens
 
-__all__ = ["Address", "Catalogs", "ManyCatalogs", "OneCatalog", "Settings", "TokenFile", "Tokens", "make_app", "run"]
+__all__ = [
+    "ListenAddress",
+    "ManyCatalogs",
+    "OneCatalog",
+    "ServedCatalogs",
+    "Settings",
+    "TokenFile",
+    "Tokens",
+    "make_app",
+    "run",
+]

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, RootModel
 
-from reconciler import locations
-from reconciler.redaction import redact_properties
+from reconciler.model import locations
+from reconciler.model.redaction import redact_properties
 from reconciler.server.storage_options import public_options
 
 __all__ = ["shown"]

@@ -16,11 +16,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from reconciler.names import join
+from reconciler.model.names import join
 from reconciler.server import openapi
 from reconciler.server.answers import shown
-from reconciler.server.catalogs import Catalogs
-from reconciler.server.guard import Guard, Observer
+from reconciler.server.catalogs import ServedCatalogs
+from reconciler.server.guard import Observer, TokenGuard
 from reconciler.server.logs import logger
 from reconciler.server.metrics import CONTENT_TYPE, Metrics
 from reconciler.server.operations import ALIASES, OPERATIONS, Operation, offered
@@ -37,7 +37,7 @@ _CLIENT_GONE = 499
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def make_app(catalogs: Catalogs, settings: Settings | None = None) -> Starlette:
+def make_app(catalogs: ServedCatalogs, settings: Settings | None = None) -> Starlette:
     """Return the application that serves ``catalogs``. It closes nothing: the catalogs stay the caller's.
 
     Its ``state.workers`` tells how many calls to them still go on.
@@ -48,7 +48,7 @@ def make_app(catalogs: Catalogs, settings: Settings | None = None) -> Starlette:
     server = _Server(catalogs, chosen, metrics, workers)
     app = Starlette(
         routes=server.routes(),
-        middleware=[Middleware(Observer, metrics=metrics), Middleware(Guard, settings=chosen)],
+        middleware=[Middleware(Observer, metrics=metrics), Middleware(TokenGuard, settings=chosen)],
         exception_handlers={HTTPException: _http_refusal},
     )
     app.state.workers = workers
@@ -56,7 +56,7 @@ def make_app(catalogs: Catalogs, settings: Settings | None = None) -> Starlette:
 
 
 class _Server:
-    def __init__(self, catalogs: Catalogs, settings: Settings, metrics: Metrics, workers: Workers) -> None:
+    def __init__(self, catalogs: ServedCatalogs, settings: Settings, metrics: Metrics, workers: Workers) -> None:
         self._catalogs = catalogs
         self._settings = settings
         self._metrics = metrics

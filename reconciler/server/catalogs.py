@@ -18,16 +18,16 @@ from lance_namespace.errors import InvalidInputError, NamespaceNotFoundError, Un
 from pydantic import BaseModel
 
 from reconciler.backends.base import Backend
-from reconciler.names import DELIMITER
+from reconciler.model.names import DELIMITER
+from reconciler.model.redaction import scrub
 from reconciler.namespace.paging import page_of
-from reconciler.redaction import scrub
 from reconciler.server.operations import Operation
 from reconciler.server.places import ServedNamespace
 
-__all__ = ["Catalogs", "ManyCatalogs", "OneCatalog"]
+__all__ = ["ManyCatalogs", "OneCatalog", "ServedCatalogs"]
 
 
-class Catalogs(Protocol):
+class ServedCatalogs(Protocol):
     """Answers operations; safe to use from several threads."""
 
     @property

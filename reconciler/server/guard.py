@@ -10,14 +10,14 @@ from lance_namespace.errors import ErrorCode
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from reconciler import display
+from reconciler.model import display
 from reconciler.server.logs import logger
 from reconciler.server.metrics import Metrics
 from reconciler.server.refusals import TRY_AGAIN, refusal
 from reconciler.server.settings import Settings
 from reconciler.server.tokens import Access
 
-__all__ = ["Guard", "Observer"]
+__all__ = ["Observer", "TokenGuard"]
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json"})
 """What is answered without a token: nothing there depends on what the catalogs hold."""
@@ -78,7 +78,7 @@ class Observer:
         logger.info("request", extra={"fields": {key: value for key, value in fields.items() if value is not None}})
 
 
-class Guard:
+class TokenGuard:
     """Lets in who has a token, and no web page, as many at once as there is room for.
 
     A page in somebody's browser can send requests to a server on their own machine. Browsers name the page in

@@ -24,9 +24,9 @@ from lance_namespace.errors import InvalidInputError
 from pydantic import BaseModel, ConfigDict, Field, RootModel, StrictStr
 
 from reconciler.backends.placing import require_place
+from reconciler.model.live import PropertyChanges
 from reconciler.namespace.requests import specification_errors
 from reconciler.server.places import ServedNamespace
-from reconciler.state import PropertyChanges
 
 __all__ = ["ALIASES", "OPERATIONS", "REFUSED", "Operation", "offered"]
 

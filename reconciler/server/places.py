@@ -11,12 +11,14 @@ from contextlib import AbstractContextManager, nullcontext
 
 from lance_namespace.errors import InvalidInputError
 
-from reconciler import locations, storage
+from reconciler import storage
 from reconciler.backends.base import Backend
-from reconciler.errors import PermissionDeniedError
-from reconciler.names import Identifier
+from reconciler.model import locations
+from reconciler.model.capabilities import LocationPolicy
+from reconciler.model.errors import PermissionDeniedError
+from reconciler.model.live import LiveTable
+from reconciler.model.names import Identifier
 from reconciler.namespace import CatalogNamespace
-from reconciler.state import LiveTable, LocationPolicy
 
 __all__ = ["ServedNamespace"]
 

@@ -14,7 +14,7 @@ from lance_namespace.errors import InvalidInputError
 from pydantic import BaseModel, ValidationError
 from starlette.datastructures import Headers, QueryParams
 
-from reconciler.names import DELIMITER
+from reconciler.model.names import DELIMITER
 from reconciler.server.operations import Operation
 
 __all__ = ["identifier_in_path", "parse"]

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp
 
-from reconciler.errors import ConfigError
+from reconciler.model.errors import ConfigError
 
 if TYPE_CHECKING:
     import uvicorn
 
-__all__ = ["Address", "listener_config", "run"]
+__all__ = ["ListenAddress", "listener_config", "run"]
 
 _LARGEST_HEAD = 64 * 1024
 _BACKLOG = 128
@@ -27,7 +27,7 @@ _IDLE_SECONDS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ListenAddress:
     """Where a server listens; port 0 is any that is free."""
 
     host: str
@@ -75,7 +75,7 @@ def listener_config(app: ASGIApp, grace_seconds: float = 0) -> uvicorn.Config:
     )
 
 
-def run(app: ASGIApp, address: Address, *, grace_seconds: float, started: Callable[[str], None]) -> None:
+def run(app: ASGIApp, address: ListenAddress, *, grace_seconds: float, started: Callable[[str], None]) -> None:
     """Serve ``app`` until SIGINT or SIGTERM; requests that have begun get ``grace_seconds`` to end.
 
     ``started`` is called with the server's URL once it listens. A second signal ends it at once.
@@ -93,7 +93,7 @@ def run(app: ASGIApp, address: Address, *, grace_seconds: float, started: Callab
 
 
 @contextlib.contextmanager
-def _listening(address: Address) -> Iterator[socket.socket]:
+def _listening(address: ListenAddress) -> Iterator[socket.socket]:
     try:
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, place = found[0]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from reconciler import locations
 from reconciler.backends.service_options import PUBLIC_OPTIONS
+from reconciler.model import locations
 
 __all__ = ["public_options"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from pathlib import Path
 
-from reconciler.errors import ConfigError
+from reconciler.model.errors import ConfigError
 from reconciler.server.logs import logger
 
 __all__ = ["Access", "TokenFile", "Tokens"]

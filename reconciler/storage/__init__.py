@@ -6,9 +6,9 @@ nullable columns, or lets columns be null.
 
 from __future__ import annotations
 
-from reconciler.locations import pylance_uri
+from reconciler.model.locations import pylance_uri
 from reconciler.storage.commits import commit_first, commit_whole, expect_no_cleanup, is_latest, next_versions
-from reconciler.storage.contents import Contents, contents_of
+from reconciler.storage.contents import RowsAndAge, contents_of
 from reconciler.storage.files import list_directory, list_entries, local_path, place_of, real_places
 from reconciler.storage.inspection import Files, Index, files_of, indices_of, small_fragments_of
 from reconciler.storage.metadata import Metadata, Reference, describe, manifests, opened, require_version
@@ -39,12 +39,12 @@ __all__ = [
     "OBJECT_STORES",
     "RESERVED_MARKER",
     "SCHEMES",
-    "Contents",
     "Files",
     "Index",
     "Looked",
     "Metadata",
     "Reference",
+    "RowsAndAge",
     "add_columns",
     "as_plain_path",
     "cleanup_of",

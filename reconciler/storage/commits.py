@@ -14,9 +14,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from reconciler import locations
-from reconciler.auto_cleanup import AutoCleanup
-from reconciler.errors import ConcurrentModificationError, InvalidTableStateError
+from reconciler.model import locations
+from reconciler.model.auto_cleanup import AutoCleanup
+from reconciler.model.errors import ConcurrentModificationError, InvalidTableStateError
 from reconciler.storage.files import local_path
 from reconciler.storage.metadata import manifests
 from reconciler.storage.probing import cleanup_of

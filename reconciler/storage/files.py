@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from reconciler import locations
+from reconciler.model import locations
 
 __all__ = ["content_of", "list_directory", "list_entries", "local_path", "place_of", "real_places"]
 

@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reconciler import locations
-from reconciler.errors import (
+from reconciler.model import locations
+from reconciler.model.errors import (
     InvalidInputError,
     InvalidTableStateError,
     TableBranchNotFoundError,
     TableTagNotFoundError,
     TableVersionNotFoundError,
 )
-from reconciler.state import StorageKind
+from reconciler.model.live import StorageKind
 from reconciler.storage.files import list_directory
 from reconciler.storage.probing import probe
 from reconciler.storage.pylance import open_dataset, translated

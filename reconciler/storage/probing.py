@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from reconciler import locations
-from reconciler.auto_cleanup import AutoCleanup
-from reconciler.state import Storage, StorageKind
+from reconciler.model import locations
+from reconciler.model.auto_cleanup import AutoCleanup
+from reconciler.model.live import Storage, StorageKind
 from reconciler.storage.files import content_of, list_directory, local_path
 from reconciler.storage.pylance import is_denied, is_storage_error, message_of, open_dataset
 

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from reconciler import locations
-from reconciler.errors import (
+from reconciler.model import locations
+from reconciler.model.errors import (
     BackendError,
     ConcurrentModificationError,
     InternalError,
@@ -21,7 +21,7 @@ from reconciler.errors import (
     ServiceUnavailableError,
     TableAlreadyExistsError,
 )
-from reconciler.redaction import scrub
+from reconciler.model.redaction import scrub
 
 __all__ = [
     "OBJECT_STORES",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from reconciler import locations
+from reconciler.model import locations
 from reconciler.storage.files import list_directory, list_entries, local_path
 from reconciler.storage.pylance import translated
 

@@ -7,15 +7,16 @@ from contextlib import suppress
 from functools import wraps
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from reconciler import locations
-from reconciler.errors import (
+from reconciler.model import locations
+from reconciler.model.columns import Column, Schema
+from reconciler.model.errors import (
     ConcurrentModificationError,
     InvalidInputError,
     InvalidTableStateError,
     TableAlreadyExistsError,
     TableSchemaValidationError,
 )
-from reconciler.state import Column, Schema, Storage, StorageKind
+from reconciler.model.live import Storage, StorageKind
 from reconciler.storage.commits import commit_first, is_latest, next_versions
 from reconciler.storage.probing import probe
 from reconciler.storage.pylance import open_dataset, reason_of_clients_fault, translated

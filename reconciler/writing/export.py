@@ -9,13 +9,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from reconciler import display, locations, ownership
 from reconciler.arrow_types import TypeSyntaxError, check_column_name, make_column
 from reconciler.manifest.reader import MAX_DEPTH, UNPRINTABLE
 from reconciler.manifest.variables import escape, is_literal, parse_template
-from reconciler.names import Identifier, Scope, check_name
-from reconciler.redaction import is_secret_config, is_sensitive, is_stand_in
-from reconciler.state import Capabilities, Column, LiveNamespace, LiveTable, Schema, Snapshot
+from reconciler.model import display, locations, ownership
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.columns import Column, Schema
+from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
+from reconciler.model.names import Identifier, Scope, check_name
+from reconciler.model.redaction import is_secret_config, is_sensitive, is_stand_in
 
 __all__ = ["HEADER", "ExportCatalog", "scalar", "to_yaml"]
 

@@ -13,9 +13,9 @@ from typing import TypeAlias
 
 import yaml
 
-from reconciler.errors import ManifestError, Problem
 from reconciler.manifest.faults import Faults, SourceFile
 from reconciler.manifest.reader import NULLS, read_document
+from reconciler.model.errors import ManifestError, Problem
 
 __all__ = ["graft"]
 

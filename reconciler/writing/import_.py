@@ -9,13 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler import locations, storage
-from reconciler.concurrency import in_parallel
-from reconciler.errors import BackendError, ConfigError, SelectionError
-from reconciler.names import EVERYTHING, Identifier, Scope
+from reconciler import storage
+from reconciler.model import locations
+from reconciler.model.columns import Schema
+from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
+from reconciler.model.desired import DesiredCatalog
+from reconciler.model.errors import BackendError, ConfigError, SelectionError
+from reconciler.model.live import Snapshot, StorageKind
+from reconciler.model.names import EVERYTHING, Identifier, Scope
 from reconciler.operations.connections import CatalogSpec, missing_root, open_connections, read_all
-from reconciler.operations.unregistered import Found, find_unregistered
-from reconciler.state import DEFAULT_PARALLELISM, DesiredCatalog, Schema, Snapshot, StorageKind
+from reconciler.operations.unregistered import UnregisteredDatasets, find_unregistered
 from reconciler.writing.importable import (
     is_owned_outside,
     manageable,
@@ -79,7 +82,7 @@ class _Live:
     owner: str
     snapshot: Snapshot
     chosen: Snapshot = field(default_factory=Snapshot)
-    found: Found = field(default_factory=Found)
+    found: UnregisteredDatasets = field(default_factory=UnregisteredDatasets)
 
     @property
     def label(self) -> str:

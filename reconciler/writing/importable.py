@@ -8,10 +8,10 @@ from dataclasses import replace
 from itertools import chain
 from typing import TypeVar
 
-from reconciler import locations, ownership
-from reconciler.errors import SelectionError
-from reconciler.names import Identifier, Scope, check_name
-from reconciler.state import LiveNamespace, LiveTable, Snapshot
+from reconciler.model import locations, ownership
+from reconciler.model.errors import SelectionError
+from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
+from reconciler.model.names import Identifier, Scope, check_name
 
 __all__ = [
     "NEW_NAME",

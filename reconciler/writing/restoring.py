@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reconciler.display import printable
-from reconciler.errors import PlanFileError
-from reconciler.names import EVERYTHING, Identifier, address
+from reconciler.model.display import printable
+from reconciler.model.errors import PlanFileError
+from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
+from reconciler.model.names import EVERYTHING, Identifier, address
 from reconciler.planner.entries import Action
-from reconciler.state import LiveNamespace, LiveTable, Snapshot
 
 if TYPE_CHECKING:
     from reconciler.applier import JournalRecord

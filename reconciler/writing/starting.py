@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from reconciler.backend_config import BackendConfig, describe_keys
-from reconciler.names import check_name
-from reconciler.redaction import is_sensitive_key
+from reconciler.model.backend_config import BackendConfig, describe_keys
+from reconciler.model.names import check_name
+from reconciler.model.redaction import is_sensitive_key
 from reconciler.writing.export import HEADER, scalar
 
 __all__ = ["first_manifest"]

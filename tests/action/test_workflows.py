@@ -15,7 +15,7 @@ import yaml
 from reconciler.action.failures import FailureReason
 from reconciler.action.inputs import Command, CommentWhen, FailOn, read_inputs
 from reconciler.action.install import InstallError, install, isolated_environment, place_of
-from reconciler.action.outcome import Outcome, write_outputs
+from reconciler.action.outcome import StepEnd, write_outputs
 from tests.servers.go_tools import actionlint
 
 ROOT = Path(__file__).parents[2]
@@ -78,7 +78,7 @@ def test_the_defaults_of_the_action_are_those_of_the_code() -> None:
 
 
 def test_every_output_is_set_and_documented(tmp_path: Path) -> None:
-    write_outputs(Outcome(page=""), tmp_path / "files", {"GITHUB_OUTPUT": str(tmp_path / "output")})
+    write_outputs(StepEnd(page=""), tmp_path / "files", {"GITHUB_OUTPUT": str(tmp_path / "output")})
     written = set(re.findall(r"^([a-z0-9-]+)<<", (tmp_path / "output").read_text(), re.MULTILINE))
     assert set(ACTION["outputs"]) == (written - {"folder"}) | {"plan-file"}
     for name, described in ACTION["outputs"].items():

@@ -13,7 +13,7 @@ import reconciler
 from reconciler import storage
 from reconciler.applier import ApplyReport, Status
 from reconciler.arrow_types import from_arrow_schema
-from reconciler.errors import StalePlanError
+from reconciler.model.errors import StalePlanError
 from reconciler.planner.plan import Plan
 
 HEAD = """

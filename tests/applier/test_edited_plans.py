@@ -16,12 +16,12 @@ import pytest
 import reconciler
 from reconciler.backends import registry
 from reconciler.backends.memory import MemoryBackend
-from reconciler.errors import BlockedError, PlanFileError, SafetyError
-from reconciler.names import EVERYTHING, Identifier, Only, Scope
+from reconciler.model.errors import BlockedError, PlanFileError, SafetyError
+from reconciler.model.live import LiveTable, Snapshot
+from reconciler.model.names import EVERYTHING, Identifier, Only, Scope
 from reconciler.planner.catalog import LEFTOVER
 from reconciler.planner.plan import Plan
 from reconciler.planner.views import ObjectView
-from reconciler.state import LiveTable, Snapshot
 from tests.plans import resealed
 
 HEAD = "version: 1\nname: store\ncatalogs:\n  lake:\n    impl: dir\n    config: {root: ./lake}\n"

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 import reconciler
-from reconciler import locations
 from reconciler.applier import Status
+from reconciler.model import locations
 from reconciler.planner.entries import Action, Blocked
 from reconciler.planner.plan import Plan
 

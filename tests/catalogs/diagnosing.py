@@ -8,12 +8,12 @@ from pathlib import Path
 
 import reconciler
 from reconciler.backends import registry
-from reconciler.operations.doctor import Check, diagnose
+from reconciler.operations.doctor import DoctorCheck, diagnose
 
 __all__ = ["diagnosed"]
 
 
-def diagnosed(folder: Path, impl: str, config: Mapping[str, str]) -> list[Check]:
+def diagnosed(folder: Path, impl: str, config: Mapping[str, str]) -> list[DoctorCheck]:
     """Return what is found of a catalog, which has to be the same before and after."""
     path = folder / "lancens.yaml"
     path.write_text(

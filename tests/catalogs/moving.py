@@ -18,13 +18,13 @@ import pyarrow as pa
 import pytest
 
 import reconciler
-from reconciler import locations
 from reconciler.backends.base import Backend
-from reconciler.names import Identifier
-from reconciler.ownership import MANAGED_BY
+from reconciler.model import locations
+from reconciler.model.live import PropertyChanges
+from reconciler.model.names import Identifier
+from reconciler.model.ownership import MANAGED_BY
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
-from reconciler.state import PropertyChanges
 from tests.catalogs.dying import Death, dying, writes_of
 from tests.catalogs.end_to_end import actions, apply, carried_out, files, opened, planned
 

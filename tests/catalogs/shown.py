@@ -20,7 +20,7 @@ import pytest
 import reconciler
 from reconciler.applier import ApplyReport, Status
 from reconciler.backends.base import Backend
-from reconciler.names import Identifier
+from reconciler.model.names import Identifier
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
 from tests.catalogs.dying import Death, dying, writes_of

@@ -19,12 +19,12 @@ from lance_namespace import AlterTableAddColumnsRequest
 
 import reconciler
 from reconciler import storage
-from reconciler.auto_cleanup import AutoCleanup
 from reconciler.backends.dir import DirBackend
-from reconciler.errors import ConcurrentModificationError, InvalidTableStateError
+from reconciler.model.auto_cleanup import AutoCleanup
+from reconciler.model.columns import Column
+from reconciler.model.errors import ConcurrentModificationError, InvalidTableStateError
 from reconciler.namespace.catalog import CatalogNamespace
 from reconciler.planner.plan import Plan
-from reconciler.state import Column
 from tests.servers.s3 import BUCKET, KEY, SECRET, TOKEN, GuardedS3
 from tests.soak import count, seeded
 

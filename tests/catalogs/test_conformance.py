@@ -14,12 +14,12 @@ import pytest
 from reconciler.backends import registry
 from reconciler.backends.base import Backend
 from reconciler.backends.dir.contents import Row
-from reconciler.backends.dir.manifest import Manifest
-from reconciler.backends.directory_places import Places
+from reconciler.backends.dir.manifest import DirManifest
+from reconciler.backends.directory_places import DirectoryPlaces
 from reconciler.backends.memory import MemoryBackend
-from reconciler.conformance import Check, Outcome, Report, checks, run, run_check, verify
-from reconciler.errors import ConfigError
-from reconciler.names import Identifier, join
+from reconciler.conformance import CheckOutcome, ConformanceCheck, Report, checks, run, run_check, verify
+from reconciler.model.errors import ConfigError
+from reconciler.model.names import Identifier, join
 
 
 def _foreign_in_memory(backend: Backend, identifier: Identifier) -> Callable[[], None]:
@@ -29,25 +29,25 @@ def _foreign_in_memory(backend: Backend, identifier: Identifier) -> Callable[[],
 
 
 def _foreign_in_directory(backend: Backend, identifier: Identifier) -> Callable[[], None]:
-    manifest = Manifest(Places(backend.config.identity()), {})
+    manifest = DirManifest(DirectoryPlaces(backend.config.identity()), {})
     manifest.update(lambda contents: (contents.put(Row(join(identifier), "view")), None))
     return lambda: manifest.update(lambda contents: (contents.without(join(identifier)), None))
 
 
 @pytest.mark.parametrize("check", checks(), ids=str)
-def test_memory(check: Check, tmp_path: Path) -> None:
+def test_memory(check: ConformanceCheck, tmp_path: Path) -> None:
     connect = partial(registry.connect, "memory", {"name": uuid.uuid4().hex})
     verify(check, connect, scratch=str(tmp_path), add_foreign=_foreign_in_memory)
 
 
 @pytest.mark.parametrize("check", checks(), ids=str)
-def test_directory(check: Check, tmp_path: Path) -> None:
+def test_directory(check: ConformanceCheck, tmp_path: Path) -> None:
     connect = partial(registry.connect, "dir", {"root": str(tmp_path / "lake")})
     verify(check, connect, scratch=str(tmp_path), add_foreign=_foreign_in_directory)
 
 
 @pytest.mark.parametrize("check", checks(), ids=str)
-def test_directory_below_an_existing_namespace(check: Check, tmp_path: Path) -> None:
+def test_directory_below_an_existing_namespace(check: ConformanceCheck, tmp_path: Path) -> None:
     connect = partial(registry.connect, "dir", {"root": str(tmp_path / "lake")})
     connect().insert_namespace(("there",), {})
     verify(check, connect, namespace=("there",), scratch=str(tmp_path))
@@ -61,7 +61,7 @@ def test_a_fault_is_found_and_reported(tmp_path: Path) -> None:
 
     check = next(check for check in checks() if check.name == "namespace_properties_round_trip")
     result = run_check(check, Forgetful(), Forgetful, scratch=str(tmp_path))
-    assert result.outcome is Outcome.FAILED
+    assert result.outcome is CheckOutcome.FAILED
     assert "'owner': None" in result.detail
 
 
@@ -73,7 +73,7 @@ def test_the_report_is_a_table_with_counts(tmp_path: Path) -> None:
     assert seen == [check.name for check in checks()]
     assert "  CreateNamespace    ok      A created namespace exists, is described and listed." in table
     assert table.splitlines()[0] == f"dir: {tmp_path}"
-    excluded = report.count(Outcome.NOT_APPLICABLE)
+    excluded = report.count(CheckOutcome.NOT_APPLICABLE)
     assert table.endswith(f"{len(seen) - excluded} passed, 0 failed, {excluded} not applicable.")
 
 
@@ -83,7 +83,7 @@ def test_every_check_says_what_holds() -> None:
     assert len({check.name for check in checks()}) == len(checks())
 
 
-def _ended(report: Report, check: str) -> Outcome:
+def _ended(report: Report, check: str) -> CheckOutcome:
     return next(result.outcome for result in report.results if result.check.name == check)
 
 
@@ -98,18 +98,20 @@ def test_a_namespace_of_others_is_asked_the_specification_only(tmp_path: Path) -
     assert starting == [check.name for check in checks()]
     names = {result.check.name for result in report.results}
     assert not names & {"tables_are_never_dropped", "a_scan_is_what_a_walk_finds", "altering_a_table_merges"}
-    assert _ended(report, "pylance_writes_and_reads") is Outcome.PASSED
-    assert _ended(report, "real_data_is_registered") is Outcome.PASSED
-    assert _ended(report, "a_table_is_renamed_in_place") is Outcome.NOT_APPLICABLE  # "not implemented" is what it says
-    assert _ended(report, "listing_a_missing_namespace_is_an_error") is Outcome.FAILED
+    assert _ended(report, "pylance_writes_and_reads") is CheckOutcome.PASSED
+    assert _ended(report, "real_data_is_registered") is CheckOutcome.PASSED
+    assert (
+        _ended(report, "a_table_is_renamed_in_place") is CheckOutcome.NOT_APPLICABLE
+    )  # "not implemented" is what it says
+    assert _ended(report, "listing_a_missing_namespace_is_an_error") is CheckOutcome.FAILED
     namespace = lance_namespace.connect("dir", {"root": str(tmp_path / "lake")})
     assert namespace.list_namespaces(lance_namespace.ListNamespacesRequest(id=[])).namespaces == []
 
 
 def test_our_own_namespace_by_its_class_path_has_no_fault() -> None:
     report = run("reconciler.namespace.impls.memory", {"name": uuid.uuid4().hex})
-    assert [result for result in report.results if result.outcome is Outcome.FAILED] == []
-    assert report.count(Outcome.PASSED) > 30
+    assert [result for result in report.results if result.outcome is CheckOutcome.FAILED] == []
+    assert report.count(CheckOutcome.PASSED) > 30
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ import reconciler
 from reconciler import storage
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.dir import manifest as directory_manifest
-from reconciler.backends.dir.contents import Contents, Row
-from reconciler.backends.dir.manifest import Manifest
-from reconciler.backends.directory_places import Places
-from reconciler.errors import (
+from reconciler.backends.dir.contents import ManifestRows, Row
+from reconciler.backends.dir.manifest import DirManifest
+from reconciler.backends.directory_places import DirectoryPlaces
+from reconciler.model.errors import (
     BackendError,
     InternalError,
     InvalidInputError,
@@ -29,9 +29,9 @@ from reconciler.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
-from reconciler.names import Scope
+from reconciler.model.live import PropertyChanges
+from reconciler.model.names import Scope
 from reconciler.namespace import CatalogNamespace
-from reconciler.state import PropertyChanges
 from tests.plans import assert_blocked
 
 
@@ -60,7 +60,7 @@ def _files(lake: Path) -> dict[str, bytes]:
 
 
 def _put(lake: Path, *rows: Row) -> None:
-    Manifest(Places(str(lake)), {}).update(lambda contents: (contents.put(*rows), None))
+    DirManifest(DirectoryPlaces(str(lake)), {}).update(lambda contents: (contents.put(*rows), None))
 
 
 # ---- directories that are tables -------------------------------------------------------------------------------------
@@ -331,7 +331,9 @@ def test_changing_a_table_known_by_its_directory_gives_it_an_entry(lake: Path, b
     ],
 )
 def test_a_place_is_occupied_in_every_form_of_a_location(counted: bool, stored: str, directory: str) -> None:
-    empty = Contents(Places("/lake"), pa.table({name: pa.array([], pa.string()) for name in Row.__slots__}))
+    empty = ManifestRows(
+        DirectoryPlaces("/lake"), pa.table({name: pa.array([], pa.string()) for name in Row.__slots__})
+    )
     contents = empty.put(Row("eu", "namespace"), Row("users", "table", stored), Row("far", "table", "s3://other/far"))
     if counted:
         assert contents.occupied == {directory}

@@ -20,8 +20,8 @@ from lance_namespace import DeregisterTableRequest
 import reconciler
 from reconciler.applier import ApplyReport
 from reconciler.backends.dir import DirBackend
-from reconciler.backends.dir.manifest import Manifest
-from reconciler.state import PropertyChanges
+from reconciler.backends.dir.manifest import DirManifest
+from reconciler.model.live import PropertyChanges
 
 InBetween = Callable[..., None]
 NAMES = [f"t{number:02}" for number in range(40)]
@@ -68,22 +68,22 @@ def lake(tmp_path: Path) -> Lake:
 @pytest.fixture
 def in_between(monkeypatch: pytest.MonkeyPatch) -> InBetween:
     """Have something done once so many changes were read and wait, right before the commit that they share."""
-    gathered, commit = Manifest._gathered, Manifest._commit
+    gathered, commit = DirManifest._gathered, DirManifest._commit
 
     def have(done: Callable[[], object], waiting: int = 1) -> None:
-        def gather(manifest: Manifest) -> Any:
-            monkeypatch.setattr(Manifest, "_gathered", gathered)
+        def gather(manifest: DirManifest) -> Any:
+            monkeypatch.setattr(DirManifest, "_gathered", gathered)
             while len(manifest._waiting) < waiting:
                 threading.Event().wait(0.001)
             return gathered(manifest)
 
-        def do_and_commit(manifest: Manifest, *arguments: Any) -> bool:
-            monkeypatch.setattr(Manifest, "_commit", commit)
+        def do_and_commit(manifest: DirManifest, *arguments: Any) -> bool:
+            monkeypatch.setattr(DirManifest, "_commit", commit)
             done()
             return commit(manifest, *arguments)
 
-        monkeypatch.setattr(Manifest, "_gathered", gather)
-        monkeypatch.setattr(Manifest, "_commit", do_and_commit)
+        monkeypatch.setattr(DirManifest, "_gathered", gather)
+        monkeypatch.setattr(DirManifest, "_commit", do_and_commit)
 
     return have
 

@@ -16,14 +16,14 @@ from lance_namespace import ListTablesRequest
 import reconciler
 from reconciler.applier import table_steps
 from reconciler.backends.dir import DirBackend
-from reconciler.backends.dir.contents import Contents, Row
+from reconciler.backends.dir.contents import ManifestRows, Row
 from reconciler.backends.dir.listing import Directory
-from reconciler.backends.dir.manifest import Manifest
-from reconciler.backends.directory_places import Places
-from reconciler.errors import LancensError
-from reconciler.names import EVERYTHING, Scope
+from reconciler.backends.dir.manifest import DirManifest
+from reconciler.backends.directory_places import DirectoryPlaces
+from reconciler.model.errors import LancensError
+from reconciler.model.live import PropertyChanges
+from reconciler.model.names import EVERYTHING, Scope
 from reconciler.server import OneCatalog
-from reconciler.state import PropertyChanges
 from tests.servers.lance_rest import served
 
 
@@ -100,7 +100,7 @@ def test_a_removal_cut_off_before_its_commit_is_a_removal(
 ) -> None:
     backend.insert_table(("users",), "users.lance", {})
     with monkeypatch.context() as patch:
-        patch.setattr(Manifest, "update", _die)
+        patch.setattr(DirManifest, "update", _die)
         with pytest.raises(_Killed):
             backend.remove_table(("users",))
     assert backend.scan().tables == {}
@@ -122,7 +122,7 @@ def test_what_a_removal_cut_off_before_its_commit_left_goes_with_the_next_apply(
     manifest = reconciler.load("lancens.yaml")
     plan = reconciler.plan(manifest, allow_mass_removal=True)
     with monkeypatch.context() as patch:
-        patch.setattr(Manifest, "update", _die)
+        patch.setattr(DirManifest, "update", _die)
         with pytest.raises(_Killed):
             reconciler.apply(plan, manifest, allow_mass_removal=True)
     namespace = lance_namespace.connect("dir", {"root": str(lake), "dir_listing_enabled": "false"})
@@ -131,7 +131,7 @@ def test_what_a_removal_cut_off_before_its_commit_left_goes_with_the_next_apply(
     assert [change.action.value for change in again.changes] == ["deregister-table"]
     assert reconciler.apply(again, manifest, allow_mass_removal=True).ok
     assert namespace.list_tables(ListTablesRequest(id=[])).tables == []
-    assert Manifest(Places(str(lake)), {}).read().find("users") is None
+    assert DirManifest(DirectoryPlaces(str(lake)), {}).read().find("users") is None
     assert lance.dataset(str(lake / "users.lance")).count_rows() == 0
     assert reconciler.plan(manifest).is_empty
 
@@ -149,7 +149,7 @@ def test_what_a_removal_left_is_not_in_the_way_of_a_new_table(lake: Path, backen
 
 @pytest.mark.parametrize("target", ["new.lance", "retired.lance"])
 @pytest.mark.parametrize(
-    ("owner", "step"), [(Directory, "unmark"), (Directory, "reserve"), (Manifest, "_commit"), (Directory, "mark")]
+    ("owner", "step"), [(Directory, "unmark"), (Directory, "reserve"), (DirManifest, "_commit"), (Directory, "mark")]
 )
 @pytest.mark.parametrize("done", [False, True])
 def test_a_move_cut_off_at_any_step_keeps_the_table_and_can_be_made_again(
@@ -180,7 +180,7 @@ def test_a_move_cut_off_at_any_step_keeps_the_table_and_can_be_made_again(
 
 @pytest.mark.parametrize("apply_saved", [False, True])
 @pytest.mark.parametrize("done", [False, True])
-@pytest.mark.parametrize(("owner", "step"), [(Directory, "mark"), (Manifest, "_commit")])
+@pytest.mark.parametrize(("owner", "step"), [(Directory, "mark"), (DirManifest, "_commit")])
 def test_a_move_out_of_the_root_cut_off_at_any_step_leaves_no_second_table(
     lake: Path, monkeypatch: pytest.MonkeyPatch, owner: type, step: str, done: bool, apply_saved: bool
 ) -> None:
@@ -256,24 +256,24 @@ def test_a_table_that_moves_to_a_place_while_another_leaves_it_stays(
 ) -> None:
     _write(lake / "users.lance")
     backend.insert_table(("new",), "new.lance", {})
-    genuine = Manifest._commit
+    genuine = DirManifest._commit
 
-    def commit(manifest: Manifest, before: Contents, rows: pa.Table) -> bool:
+    def commit(manifest: DirManifest, before: ManifestRows, rows: pa.Table) -> bool:
         Directory(str(lake), {}).mark("users.lance")
         return genuine(manifest, before, rows)
 
-    monkeypatch.setattr(Manifest, "_commit", commit)
+    monkeypatch.setattr(DirManifest, "_commit", commit)
     backend.alter_table(("new",), PropertyChanges(), "users.lance")
     assert backend.scan().tables["new",].location == f"{lake}/users.lance"
 
 
 def test_what_others_write_in_between_is_seen_and_kept(lake: Path, backend: DirBackend) -> None:
     backend.insert_namespace(("eu",), {})
-    mine, theirs = (Manifest(Places(str(lake)), {}) for _ in range(2))
+    mine, theirs = (DirManifest(DirectoryPlaces(str(lake)), {}) for _ in range(2))
     theirs._lock = threading.Lock()
     tries = 0
 
-    def change(contents: Contents) -> tuple[Contents, None]:
+    def change(contents: ManifestRows) -> tuple[ManifestRows, None]:
         nonlocal tries
         tries += 1
         if tries == 1:

@@ -14,10 +14,10 @@ from lance_namespace import CreateNamespaceRequest, DropNamespaceRequest, errors
 from reconciler.backends.base import Backend
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.memory import MemoryBackend
-from reconciler.errors import BackendError
-from reconciler.names import Identifier
+from reconciler.model.errors import BackendError
+from reconciler.model.live import PropertyChanges
+from reconciler.model.names import Identifier
 from reconciler.namespace import CatalogNamespace
-from reconciler.state import PropertyChanges
 from tests.soak import count
 
 _names = st.sampled_from(["a", "b", "größer x"])

@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.backends.dir import DirBackend
-from reconciler.backends.dir.contents import Contents
-from reconciler.backends.dir.manifest import Manifest
-from reconciler.errors import BackendError, ServiceUnavailableError
-from reconciler.state import PropertyChanges
+from reconciler.backends.dir.contents import ManifestRows
+from reconciler.backends.dir.manifest import DirManifest
+from reconciler.model.errors import BackendError, ServiceUnavailableError
+from reconciler.model.live import PropertyChanges
 from tests.soak import count
 
 MOST = 12
@@ -85,9 +85,9 @@ def _failing(faults: Sequence[str], root: Path, theirs: list[str]) -> Any:
 
     What that one has made is in ``theirs``.
     """
-    left, genuine = list(faults), Manifest._commit
+    left, genuine = list(faults), DirManifest._commit
 
-    def commit(manifest: Manifest, before: Contents, after: Contents) -> bool:
+    def commit(manifest: DirManifest, before: ManifestRows, after: ManifestRows) -> bool:
         fault = left.pop() if left else "none"
         if fault == "refused":
             raise ServiceUnavailableError("storage: not now")
@@ -102,7 +102,7 @@ def _failing(faults: Sequence[str], root: Path, theirs: list[str]) -> Any:
             raise ServiceUnavailableError("storage: no answer")
         return done
 
-    return mock.patch.object(Manifest, "_commit", commit)
+    return mock.patch.object(DirManifest, "_commit", commit)
 
 
 def _carried_out(change: Change, backend: DirBackend, number: int) -> str | None:

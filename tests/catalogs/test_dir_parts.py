@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.dir.contents import Row
-from reconciler.backends.dir.manifest import Manifest
-from reconciler.backends.directory_places import Places
+from reconciler.backends.dir.manifest import DirManifest
+from reconciler.backends.directory_places import DirectoryPlaces
 from reconciler.backends.scoping import snapshot_within
-from reconciler.names import ChildrenOf, Identifier, Only, Scope, join
-from reconciler.state import Snapshot
+from reconciler.model.live import Snapshot
+from reconciler.model.names import ChildrenOf, Identifier, Only, Scope, join
 from tests.soak import count
 
 _names = st.sampled_from(["a", "b", "ab", "a%", "a_", "it's", 'q"q', "größer", "東京", "back\\slash", "*", "**", "`c`"])
@@ -39,7 +39,7 @@ def _fill(root: Path, entries: dict[Identifier, str], directories: Iterable[str]
         Row(join(identifier), kind, f"data/{number}.lance" if kind == "table" else None, f'{{"n":"{number}"}}')
         for number, (identifier, kind) in enumerate(entries.items())
     ]
-    Manifest(Places(str(root)), {}).update(lambda contents: (contents.put(*rows), None))
+    DirManifest(DirectoryPlaces(str(root)), {}).update(lambda contents: (contents.put(*rows), None))
     for name in directories:
         (root / name).mkdir(exist_ok=True, parents=True)
 

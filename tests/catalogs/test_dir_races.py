@@ -16,7 +16,7 @@ import lance_namespace
 import pytest
 
 from reconciler.backends.dir import DirBackend
-from reconciler.errors import BackendError, NamespaceAlreadyExistsError
+from reconciler.model.errors import BackendError, NamespaceAlreadyExistsError
 from tests.soak import count, seeded
 
 MOST, CHANGES = 6, 6

@@ -15,12 +15,13 @@ import pyarrow as pa
 import pytest
 
 import reconciler
-from reconciler import locations, storage
+from reconciler import storage
 from reconciler.backends import registry
 from reconciler.backends.dir import DirBackend
-from reconciler.conformance import Check, checks, verify
-from reconciler.errors import BackendError
-from reconciler.state import StorageKind
+from reconciler.conformance import ConformanceCheck, checks, verify
+from reconciler.model import locations
+from reconciler.model.errors import BackendError
+from reconciler.model.live import StorageKind
 from tests.servers.listening import http_server
 from tests.soak import count
 
@@ -61,7 +62,7 @@ def _config(root: str, options: dict[str, str]) -> dict[str, str]:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("check", CHECKS, ids=str)
-def test_conformance(check: Check, options: dict[str, str]) -> None:
+def test_conformance(check: ConformanceCheck, options: dict[str, str]) -> None:
     connect = partial(registry.connect, "dir", _config(f"s3://{BUCKET}/con formance", options))
     verify(check, connect, scratch=f"s3://{BUCKET}/scratch")
 

@@ -17,10 +17,10 @@ from lance_namespace import ListTablesRequest
 
 import reconciler
 from reconciler.backends.dir import DirBackend
-from reconciler.backends.dir.contents import Contents
-from reconciler.backends.dir.manifest import Manifest
-from reconciler.errors import NamespaceNotFoundError, TableAlreadyExistsError
-from reconciler.state import LiveTable, PropertyChanges
+from reconciler.backends.dir.contents import ManifestRows
+from reconciler.backends.dir.manifest import DirManifest
+from reconciler.model.errors import NamespaceNotFoundError, TableAlreadyExistsError
+from reconciler.model.live import LiveTable, PropertyChanges
 from tests.soak import count
 
 
@@ -101,17 +101,17 @@ def test_where_all_are_refused_nothing_is_written(lake: Path, backend: DirBacken
 def test_a_commit_of_somebody_else_in_between_has_them_all_made_again(
     lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    genuine = Manifest._commit
+    genuine = DirManifest._commit
     other = DirBackend(root=str(lake))
 
-    def commit(manifest: Manifest, before: Contents, rows: pa.Table) -> bool:
-        monkeypatch.setattr(Manifest, "_commit", genuine)
+    def commit(manifest: DirManifest, before: ManifestRows, rows: pa.Table) -> bool:
+        monkeypatch.setattr(DirManifest, "_commit", genuine)
         other._manifest._lock = threading.Lock()
         other.insert_table(("a", "t1"), "theirs", {})
         return genuine(manifest, before, rows)
 
     with one_after_the_other(backend, [insertion(backend, "a", f"t{number}") for number in range(3)]) as sent:
-        monkeypatch.setattr(Manifest, "_commit", commit)
+        monkeypatch.setattr(DirManifest, "_commit", commit)
     assert [type(one.exception()) for one in sent] == [type(None), TableAlreadyExistsError, type(None)]
     assert sorted(name for _, name in backend.scan().tables) == ["old", "t0", "t1", "t2"]
     assert backend.load_table(("a", "t1")).location == f"{lake}/theirs"
@@ -121,17 +121,17 @@ def test_a_commit_of_somebody_else_in_between_has_them_all_made_again(
 def test_one_that_is_cut_off_is_there_whole_or_not_at_all(
     lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch, committed: bool
 ) -> None:
-    genuine = Manifest._commit
+    genuine = DirManifest._commit
 
-    def commit(manifest: Manifest, before: Contents, rows: pa.Table) -> bool:
+    def commit(manifest: DirManifest, before: ManifestRows, rows: pa.Table) -> bool:
         if committed:
             genuine(manifest, before, rows)
         raise _Killed
 
     with one_after_the_other(backend, [insertion(backend, "a", f"t{number}") for number in range(3)]) as sent:
-        monkeypatch.setattr(Manifest, "_commit", commit)
+        monkeypatch.setattr(DirManifest, "_commit", commit)
     assert {type(one.exception()) for one in sent} == {_Killed}
-    monkeypatch.setattr(Manifest, "_commit", genuine)
+    monkeypatch.setattr(DirManifest, "_commit", genuine)
     there = {name for _, name in DirBackend(root=str(lake)).scan().tables}
     assert there == ({"old", "t0", "t1", "t2"} if committed else {"old"})
 

@@ -14,9 +14,9 @@ import pytest
 from lance_namespace import ListTablesRequest
 
 from reconciler.backends.dir import DirBackend
-from reconciler.errors import NamespaceNotFoundError
-from reconciler.names import ChildrenOf, Only
-from reconciler.state import PropertyChanges
+from reconciler.model.errors import NamespaceNotFoundError
+from reconciler.model.live import PropertyChanges
+from reconciler.model.names import ChildrenOf, Only
 from tests.clients.environments import environment
 
 TABLE, ROOT_TABLE = ("n", "t"), ("r",)

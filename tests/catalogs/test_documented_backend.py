@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.backends.base import Backend
-from reconciler.conformance import Check, checks, verify
+from reconciler.conformance import ConformanceCheck, checks, verify
 
 PAGE = Path(__file__).parents[2] / "docs" / "writing-a-backend.md"
 
@@ -25,6 +25,6 @@ def shelf() -> Callable[..., Backend]:
 
 
 @pytest.mark.parametrize("check", checks(), ids=str)
-def test_conformance(check: Check, shelf: Callable[..., Backend], tmp_path: Path) -> None:
+def test_conformance(check: ConformanceCheck, shelf: Callable[..., Backend], tmp_path: Path) -> None:
     connect = partial(shelf, file=str(tmp_path / "shelves.json"), root=str(tmp_path / "data"))
     verify(check, connect, scratch=str(tmp_path))

@@ -23,11 +23,11 @@ import pyarrow as pa
 import pytest
 
 import reconciler
-from reconciler import locations
 from reconciler.backends import registry
 from reconciler.backends.base import Backend
 from reconciler.backends.memory import MemoryBackend
-from reconciler.names import Identifier
+from reconciler.model import locations
+from reconciler.model.names import Identifier
 from reconciler.planner.entries import Action
 from tests.catalogs.end_to_end import planned
 from tests.catalogs.hive.files import digests

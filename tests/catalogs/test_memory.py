@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from lance_namespace import CreateNamespaceRequest, DeclareTableRequest, DescribeTableRequest
 
-from reconciler import locations
 from reconciler.backends.memory import MemoryBackend
+from reconciler.model import locations
 from reconciler.namespace import CatalogNamespace
 
 

@@ -12,7 +12,7 @@ from lance_namespace.errors import NamespaceNotFoundError, TableNotFoundError
 
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.memory import MemoryBackend
-from reconciler.names import Identifier
+from reconciler.model.names import Identifier
 from tests.catalogs.moving import Moves, Place
 
 

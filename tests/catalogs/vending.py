@@ -13,7 +13,7 @@ from lance_namespace import DescribeTableRequest
 from lance_namespace.errors import LanceNamespaceError
 
 import reconciler
-from reconciler.names import Identifier
+from reconciler.model.names import Identifier
 from tests.servers.s3 import KEY, SECRET, TOKEN, GuardedS3
 
 __all__ = ["assert_credentials_are_used", "assert_own_credentials_win", "wrong_environment"]

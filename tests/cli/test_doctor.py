@@ -13,8 +13,8 @@ import pytest
 
 from reconciler.backends.http import server_time
 from reconciler.backends.memory import MemoryBackend
-from reconciler.errors import PermissionDeniedError
-from reconciler.state import LiveTable
+from reconciler.model.errors import PermissionDeniedError
+from reconciler.model.live import LiveTable
 from tests.cli.running import lancens
 from tests.servers.listening import http_server
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import reconciler
-from reconciler import ownership
 from reconciler.backends import registry
 from reconciler.backends.base import Backend
+from reconciler.model import ownership
 from tests.cli.running import Ran, lancens
 
 DIR = ("--impl", "dir", "--config", "root=./lake")

@@ -14,9 +14,9 @@ import pytest
 
 import reconciler
 from reconciler.backends.dir import DirBackend
-from reconciler.errors import ServiceUnavailableError
-from reconciler.names import Identifier
-from reconciler.state import LiveTable
+from reconciler.model.errors import ServiceUnavailableError
+from reconciler.model.live import LiveTable
+from reconciler.model.names import Identifier
 from tests.cli.running import lancens
 
 HEAD = "version: 1\nname: shop\ncatalogs:\n  lake:\n    impl: dir\n    config: {root: ./lake}\n"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reconciler.backends import registry
-from reconciler.names import Identifier
+from reconciler.model.names import Identifier
 from tests.servers.glue import glue_server
 from tests.servers.hive import Version, metastore
 from tests.servers.iceberg import iceberg_server

@@ -19,7 +19,7 @@ from lance_namespace import (
     RenameTableRequest,
 )
 
-from reconciler.names import Identifier
+from reconciler.model.names import Identifier
 from tests.clients.walk import Refused
 
 __all__ = ["LanceDb", "Pylance"]

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from reconciler.names import Identifier
+from reconciler.model.names import Identifier
 from tests.clients.environments import environment
 from tests.clients.walk import Refused
 from tests.servers.jars import jars

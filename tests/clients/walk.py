@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from reconciler.names import Identifier
+from reconciler.model.names import Identifier
 
 __all__ = ["OPERATIONS", "Client", "Refused", "Result", "walk"]
 

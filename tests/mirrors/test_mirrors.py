@@ -21,8 +21,8 @@ import reconciler
 from reconciler.backends import registry
 from reconciler.backends.base import Backend
 from reconciler.manifest import Manifest
-from reconciler.names import Identifier
-from reconciler.ownership import MIRROR
+from reconciler.model.names import Identifier
+from reconciler.model.ownership import MIRROR
 from reconciler.planner.plan import Plan
 from tests.plans import blocked
 from tests.servers.glue import glue_server

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import lance
 import pyarrow as pa
 
-from reconciler.pipeline import history
+from reconciler.auditor import history
 from tests.pages.blocks import ROOT, Section, first_yaml
 from tests.pages.running import Place, Run
 from tests.servers.glue import GlueServer
@@ -156,7 +156,7 @@ def _nothing(place: Place) -> None:
 # ---- what is run where, and what is not
 
 _SPARK = (
-    "import atexit\nfrom reconciler.pipeline import spark_session\nopened = spark_session()\n"
+    "import atexit\nfrom reconciler.spark import spark_session\nopened = spark_session()\n"
     # Left to the end of Python, the session would be stopped by what is half gone itself, and wait for ever.
     "spark = opened.__enter__()\natexit.register(opened.__exit__, None, None, None)\n"
 )

@@ -22,8 +22,8 @@ import lance
 import lance_namespace
 import pyarrow as pa
 
-from reconciler.names import Identifier, address
-from reconciler.ownership import KEYS, MANAGED_BY
+from reconciler.model.names import Identifier, address
+from reconciler.model.ownership import KEYS, MANAGED_BY
 from tests.catalogs.hive.raw import plain_table, raw
 
 __all__ = ["DEFECTS", "LIMITS", "NAME", "ODD", "Catalog", "Planted", "Prototypes", "plant", "tree_of"]

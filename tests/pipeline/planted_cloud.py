@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.backends.dir import DirBackend
-from reconciler.concurrency import in_parallel
-from reconciler.names import Identifier
+from reconciler.model.concurrency import in_parallel
+from reconciler.model.names import Identifier
 from tests.pipeline.planted import DEFECTS, NAME, ODD, Catalog, Planted, Prototypes, tree_of
 from tests.servers.glue import GlueServer
 

@@ -12,10 +12,10 @@ import lance
 import pytest
 
 from reconciler import load
-from reconciler.pipeline.audit import AuditOptions, audit
-from reconciler.pipeline.records import Severity
-from reconciler.pipeline.report.document import AuditDocument
-from reconciler.pipeline.rules import RULES
+from reconciler.auditor.audit import AuditOptions, audit
+from reconciler.auditor.document import AuditDocument
+from reconciler.auditor.records import Severity
+from reconciler.auditor.rules import RULES
 from tests.catalogs.hive.files import digests
 from tests.pipeline.planted import LIMITS, Planted, plant
 from tests.servers.hive import metastore

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from reconciler.auditor.history_source import register_history
 from reconciler.backends.dir import DirBackend
-from reconciler.pipeline import register
 from tests.cli.running import lancens
 from tests.pipeline.troubled import SECRET, Troubled
 
@@ -126,7 +126,7 @@ def test_each_run_is_in_the_history_which_the_report_shows_and_sql_asks(
     assert kept.to_pydict() == {"totals.reclaimable": [first, last]}
     assert f"UTC: {last:,} B reclaimable</title>" in Path("report/audit.html").read_text("utf-8")
 
-    register(spark)
+    register_history(spark)
     runs = spark.read.format("lancens-history").load(str(lake / "runs.lance"))
     asked = runs.where("complete").orderBy("finished").select("totals.reclaimable", "totals.findings.error")
     assert [(*row,) for row in asked.collect()] == [(first, 1), (None, 0), (last, 0)]

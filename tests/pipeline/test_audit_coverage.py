@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 
 from reconciler import load
+from reconciler.auditor.audit import AuditOptions, audit
+from reconciler.auditor.document import AuditDocument
 from reconciler.backends.dir import DirBackend
-from reconciler.pipeline.audit import AuditOptions, audit
-from reconciler.pipeline.report.document import AuditDocument
-from reconciler.state import Capabilities, Snapshot
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.live import Snapshot
 from tests.pipeline.plugins.frozen_backend import freeze
 from tests.pipeline.troubled import SECRET, Troubled
 

@@ -18,7 +18,7 @@ from tests.servers.spark_cluster import HOME, Cluster, spark_cluster
 JOB = """\
 import sys
 from reconciler import load, plan
-from reconciler.pipeline import plan_on_spark, spark_session
+from reconciler.spark import plan_on_spark, spark_session
 
 with spark_session() as spark:
     for path in sys.argv[1:]:

@@ -15,23 +15,17 @@ from hypothesis import strategies as st
 
 from reconciler import apply, load, plan
 from reconciler.backends.dir import DirBackend
-from reconciler.errors import LancensError
 from reconciler.manifest import Manifest
-from reconciler.names import EVERYTHING, Identifier
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.columns import Column
+from reconciler.model.desired import DesiredCatalog, Evolve, ExtraColumns
+from reconciler.model.errors import LancensError
+from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
+from reconciler.model.names import EVERYTHING, Identifier
 from reconciler.operations.connections import CatalogSpec
-from reconciler.pipeline import engine
-from reconciler.pipeline.engine import plan_on_spark
-from reconciler.pipeline.units import Listing, list_catalogs
-from reconciler.state import (
-    Capabilities,
-    Column,
-    DesiredCatalog,
-    Evolve,
-    ExtraColumns,
-    LiveNamespace,
-    LiveTable,
-    Snapshot,
-)
+from reconciler.spark import engine
+from reconciler.spark.engine import plan_on_spark
+from reconciler.spark.units import Listing, list_catalogs
 from reconciler.storage import create_empty
 from tests.cli.running import shell
 from tests.pipeline.plugins.frozen_backend import freeze

@@ -13,11 +13,12 @@ import lance
 import pyarrow as pa
 import pytest
 
-from reconciler import load, locations
+from reconciler import load
+from reconciler.auditor.audit import AuditOptions, audit
+from reconciler.auditor.document import AuditDocument
 from reconciler.backends import registry
 from reconciler.backends.hive.entries import DATABASE_LOCATION
-from reconciler.pipeline.audit import AuditOptions, audit
-from reconciler.pipeline.report.document import AuditDocument
+from reconciler.model import locations
 from tests.servers.glue import glue_server
 from tests.servers.hive import metastore
 from tests.servers.iceberg import iceberg_server

@@ -9,12 +9,12 @@ import lance
 import pyarrow as pa
 import pytest
 
-from reconciler import locations
-from reconciler.names import EVERYTHING
+from reconciler.auditor import orphans
+from reconciler.auditor.catalog_info import CatalogInfo, Search, SearchedRoot
+from reconciler.auditor.orphans import Unregistered, dataset_rows, find_unregistered
+from reconciler.model import locations
+from reconciler.model.names import EVERYTHING
 from reconciler.operations.connections import CatalogSpec
-from reconciler.pipeline import orphans
-from reconciler.pipeline.catalog_info import CatalogInfo, Place, Search
-from reconciler.pipeline.orphans import Unregistered, dataset_rows, find_unregistered
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +36,7 @@ def search(
     claims: dict[str, bool] | None = None,
     closed: tuple[str, ...] = (),
 ) -> Unregistered:
-    roots = [Place(catalog.name, root) for catalog in catalogs for root in catalog.roots]
+    roots = [SearchedRoot(catalog.name, root) for catalog in catalogs for root in catalog.roots]
     rows = [(locations.normalise(place), is_closed) for place, is_closed in (claims or {}).items()]
     frame = spark.createDataFrame(rows, "claimed string, closed boolean")
     return find_unregistered(spark, Search(roots, closed), {one.name: one for one in catalogs}, frame)
@@ -78,8 +78,8 @@ def test_any_name_is_found_and_can_be_opened(spark: SparkSession, tmp_path: Path
 def test_a_dataset_is_called_by_its_path_below_the_innermost_root(spark: SparkSession, tmp_path: Path) -> None:
     outer, inner = info("outer", str(tmp_path / "lake")), info("inner", f"file:{tmp_path}/lake/inner/")
     both = {"outer": outer, "inner": inner}
-    places = [Place("outer", str(tmp_path / "lake" / name)) for name in ("a/b", "inner/c", "inner")]
-    rows = dataset_rows(spark, [*places, Place("outer", str(tmp_path / "lake"))], both, Search()).collect()
+    places = [SearchedRoot("outer", str(tmp_path / "lake" / name)) for name in ("a/b", "inner/c", "inner")]
+    rows = dataset_rows(spark, [*places, SearchedRoot("outer", str(tmp_path / "lake"))], both, Search()).collect()
     assert sorted((row["catalog"], *row["id"]) for row in rows) == [
         ("inner", "c"),
         ("inner", "inner"),

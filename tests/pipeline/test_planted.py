@@ -20,7 +20,7 @@ ISOLATED = (sys.executable, "-I", "-c", "from reconciler.cli import main; main()
 """How a user starts the command, and how the GitHub Action does."""
 
 QUERY = """\
-from reconciler.pipeline import register, spark_session
+from reconciler.spark import register, spark_session
 
 with spark_session() as spark:
     register(spark)

@@ -11,8 +11,8 @@ import boto3
 import pytest
 
 from reconciler import load
-from reconciler.pipeline.audit import AuditOptions, audit
-from reconciler.pipeline.report.document import AuditDocument
+from reconciler.auditor.audit import AuditOptions, audit
+from reconciler.auditor.document import AuditDocument
 from tests.pipeline.planted import LIMITS, Planted
 from tests.pipeline.planted_cloud import TABLES, Cloud, plant_in_cloud, writing
 from tests.servers.glue import ACCESS_KEY, REGION, SECRET_KEY, glue_server

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconciler import locations
-from reconciler.pipeline.relations import MOST_NAMED, with_relations
+from reconciler.auditor.relations import MOST_NAMED, with_relations
+from reconciler.model import locations
 from tests.soak import count, seeded
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import pyspark
 import pytest
 
 from reconciler.backends.dir import DirBackend
-from reconciler.pipeline.progress import stage
-from reconciler.pipeline.session import SparkOptions, spark_session, task_attempts
+from reconciler.spark.progress import stage
+from reconciler.spark.session import SparkOptions, spark_session, task_attempts
 from tests.cli.running import shell
 from tests.pipeline.conftest import SETTINGS
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reconciler.backends.dir import DirBackend
-from reconciler.errors import LancensError
-from reconciler.names import EVERYTHING
+from reconciler.model.errors import LancensError
+from reconciler.model.live import Snapshot
+from reconciler.model.names import EVERYTHING
 from reconciler.operations.connections import CatalogSpec
-from reconciler.pipeline.failures import spark_errors
-from reconciler.pipeline.formats import register
-from reconciler.pipeline.rows import COVERAGE, NAMESPACE, NOTE, TABLE, namespace_of, table_of
-from reconciler.pipeline.source import live_rows
-from reconciler.state import Snapshot
+from reconciler.spark.failures import spark_errors
+from reconciler.spark.formats import register
+from reconciler.spark.rows import COVERAGE, NAMESPACE, NOTE, TABLE, namespace_of, table_of
+from reconciler.spark.source import live_rows
 from tests.pipeline.troubled import SECRET, Troubled
 
 if TYPE_CHECKING:

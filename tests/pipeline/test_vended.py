@@ -13,8 +13,8 @@ import lance.namespace
 import pytest
 
 from reconciler import load, plan
-from reconciler.pipeline import plan_on_spark
-from reconciler.pipeline.audit import AuditOptions, audit
+from reconciler.auditor.audit import AuditOptions, audit
+from reconciler.spark import plan_on_spark
 from tests.catalogs.vending import wrong_environment
 from tests.security.baits import NOWHERE, hostile, thief
 from tests.servers.s3 import BUCKET, KEY, SECRET, TOKEN, GuardedS3, guarded_s3

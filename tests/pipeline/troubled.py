@@ -8,9 +8,9 @@ from pathlib import Path
 from reconciler import load
 from reconciler.backends.dir import DirBackend
 from reconciler.manifest import Manifest
-from reconciler.names import Identifier
+from reconciler.model.live import Snapshot
+from reconciler.model.names import Identifier
 from reconciler.operations.connections import CatalogSpec, catalog_specs
-from reconciler.state import Snapshot
 
 __all__ = ["SECRET", "Troubled"]
 

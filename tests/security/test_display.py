@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.errors import BlockedError, CatalogError, ErrorCode, InternalError, ManifestError, Problem
+from reconciler.model.errors import (
+    BlockedError,
+    CatalogError,
+    ErrorCode,
+    InternalError,
+    ManifestError,
+    Problem,
+)
 from tests.cli.running import Ran, lancens, shell
 from tests.security.hostile import EVIL, FORGED, HostileCatalog, assert_harmless
 from tests.servers.lance_rest import Request, scripted

@@ -21,10 +21,10 @@ import pytest
 
 from reconciler import storage
 from reconciler.backends import registry
-from reconciler.backends.http import HttpClient, Limits, RetryPolicy
+from reconciler.backends.http import AnswerLimits, HttpClient, RetryPolicy
 from reconciler.backends.http.scans import Scans
-from reconciler.errors import BackendError, InternalError, ServiceUnavailableError
-from reconciler.state import StorageKind
+from reconciler.model.errors import BackendError, InternalError, ServiceUnavailableError
+from reconciler.model.live import StorageKind
 from tests.servers.lance_rest import Request, scripted
 from tests.servers.listening import socket_server
 from tests.servers.process import free_port, running, status_of
@@ -50,7 +50,7 @@ def _head(length: int, *more: str) -> bytes:
 
 
 def _client(url: str, **limits: float) -> HttpClient:
-    given = Limits(**{"request_seconds": 1.0, "answer_bytes": 1024 * 1024, **limits})  # type: ignore[arg-type]
+    given = AnswerLimits(**{"request_seconds": 1.0, "answer_bytes": 1024 * 1024, **limits})  # type: ignore[arg-type]
     retry = RetryPolicy(0, sleep=lambda _: None)
     return HttpClient(impl="unity", endpoint=url, connect_timeout=5, read_timeout=5, limits=given, retry=retry)
 
@@ -66,7 +66,7 @@ PEAK = "print(*(line for line in open('/proc/self/status') if line.startswith('V
 BOMB = f"""
 import sys
 from reconciler.backends.rest import RestBackend
-from reconciler.errors import BackendError
+from reconciler.model.errors import BackendError
 try:
     RestBackend(uri=sys.argv[1], max_retries="0").scan()
 except BackendError as error:
@@ -212,7 +212,7 @@ def test_a_scan_that_never_ends_is_given_up(impl: str, key: str, said: str) -> N
 
 def test_a_scan_leaves_nothing_behind_that_ends_another_one() -> None:
     """Of two at once, the one that ended last kept the time of the first for all that came after."""
-    scans = Scans(Limits(scan_seconds=0.2))
+    scans = Scans(AnswerLimits(scan_seconds=0.2))
     first, second = scans.one(), scans.one()
     first.__enter__()
     second.__enter__()
@@ -264,7 +264,7 @@ def _wide(connection: socket.socket, asked: bytes) -> None:
 HIVE = f"""
 import sys
 from reconciler.backends import registry
-from reconciler.errors import BackendError
+from reconciler.model.errors import BackendError
 try:
     registry.connect("hive2", {{"uri": sys.argv[1], "client.timeout": "5", "request_seconds": sys.argv[2]}}).scan()
 except BackendError as error:
@@ -324,7 +324,7 @@ def test_a_metastores_reply_that_comes_in_drops_is_given_up() -> None:
 GLUE = f"""
 import sys
 from reconciler.backends import registry
-from reconciler.errors import BackendError
+from reconciler.model.errors import BackendError
 config = {{"endpoint": sys.argv[1], "region": "us-east-1", "access_key_id": "AKIDX", "secret_access_key": "example"}}
 try:
     registry.connect("glue", {{**config, "request_seconds": sys.argv[2]}}).scan()

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.backends import registry
-from reconciler.errors import InvalidInputError
-from reconciler.hosts import hosts_in
+from reconciler.model.errors import InvalidInputError
+from reconciler.model.hosts import hosts_in
 from tests.cli.running import lancens
 from tests.servers.lance_rest import Request, Scripted, scripted
 

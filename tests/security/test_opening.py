@@ -13,7 +13,7 @@ import lance
 import pytest
 
 from reconciler.backends.rest import RestBackend
-from reconciler.errors import PermissionDeniedError
+from reconciler.model.errors import PermissionDeniedError
 from reconciler.server import OneCatalog
 from tests.cli.running import lancens
 from tests.security.baits import BAITS, CANARY, NOWHERE, QUICKLY, environment, hostile, vending

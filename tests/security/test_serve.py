@@ -18,7 +18,7 @@ from reconciler.backends.dir import DirBackend
 from reconciler.backends.glue import GlueBackend
 from reconciler.backends.memory import MemoryBackend
 from reconciler.backends.rest import RestBackend
-from reconciler.names import Identifier
+from reconciler.model.names import Identifier
 from reconciler.server import OneCatalog, Settings, Tokens
 from tests.server.client import Api
 from tests.server.command import started

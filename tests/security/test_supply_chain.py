@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.action.install import InstallError, install, locked, place_of
-from reconciler.errors import MissingExtraError
+from reconciler.model.errors import MissingExtraError
 
 ROOT = Path(__file__).parents[2]
 

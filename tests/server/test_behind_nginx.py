@@ -14,7 +14,7 @@ import pytest
 import urllib3
 
 from reconciler.backends.memory import MemoryBackend
-from reconciler.server import Address, Settings, Tokens
+from reconciler.server import ListenAddress, Settings, Tokens
 from reconciler.server.catalogs import OneCatalog
 from tests.server.client import Api, Reply
 from tests.servers.lance_rest import served
@@ -78,7 +78,7 @@ def nginx(tmp_path: Path) -> Iterator[Proxied]:
     backend = MemoryBackend()
     backend.insert_namespace(("a",), {})
     backend.insert_table(("a", "100% odd+name"), "s3://lake/odd", {})
-    settings = Settings(tokens=Tokens(read_write=[TOKEN]), hosts=Address("127.0.0.1", 0).own_names([NAME]))
+    settings = Settings(tokens=Tokens(read_write=[TOKEN]), hosts=ListenAddress("127.0.0.1", 0).own_names([NAME]))
     with served(OneCatalog(backend), settings) as url:
         text = EXAMPLE.read_text()
         for theirs, ours in (

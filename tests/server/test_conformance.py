@@ -17,8 +17,8 @@ from reconciler.backends.dir import DirBackend
 from reconciler.backends.memory import MemoryBackend
 from reconciler.backends.rest import RestBackend
 from reconciler.backends.unity import UnityBackend
-from reconciler.conformance import AddForeign, Check, checks, verify
-from reconciler.names import Identifier
+from reconciler.conformance import AddForeign, ConformanceCheck, checks, verify
+from reconciler.model.names import Identifier
 from reconciler.server import ManyCatalogs, OneCatalog
 from tests.server.through_pylance import ThroughPylance
 from tests.servers.glue import glue_server
@@ -41,7 +41,7 @@ class Served:
     prefix: Identifier = ()
 
     def verify(
-        self, check: Check, scratch: Path, namespace: Identifier = (), add_foreign: AddForeign | None = None
+        self, check: ConformanceCheck, scratch: Path, namespace: Identifier = (), add_foreign: AddForeign | None = None
     ) -> None:
         connect = partial(ThroughPylance, self.url, self.behind, self.prefix)
         verify(
@@ -126,37 +126,37 @@ def _in_memory(memory: Backend) -> AddForeign:
 
 
 @pytest.mark.parametrize("check", checks(), ids=str)
-def test_memory(check: Check, memory: Served, tmp_path: Path) -> None:
+def test_memory(check: ConformanceCheck, memory: Served, tmp_path: Path) -> None:
     memory.verify(check, tmp_path, add_foreign=_in_memory(memory.behind))
 
 
 @pytest.mark.parametrize("check", checks(), ids=str)
-def test_directory(check: Check, directory: Served, tmp_path: Path) -> None:
+def test_directory(check: ConformanceCheck, directory: Served, tmp_path: Path) -> None:
     directory.verify(check, tmp_path)
 
 
 @pytest.mark.parametrize("check", checks(), ids=str)
-def test_one_of_several_catalogs(check: Check, one_of_two: Served, tmp_path: Path) -> None:
+def test_one_of_several_catalogs(check: ConformanceCheck, one_of_two: Served, tmp_path: Path) -> None:
     one_of_two.verify(check, tmp_path)
 
 
 @pytest.mark.parametrize("check", checks(), ids=str)
-def test_unity(check: Check, unity: Served, tmp_path: Path) -> None:
+def test_unity(check: ConformanceCheck, unity: Served, tmp_path: Path) -> None:
     unity.verify(check, tmp_path, namespace=(UNITY_CATALOG,))
 
 
 @pytest.mark.parametrize("check", checks(), ids=str)
-def test_glue(check: Check, glue: Served, tmp_path: Path) -> None:
+def test_glue(check: ConformanceCheck, glue: Served, tmp_path: Path) -> None:
     glue.verify(check, tmp_path)
 
 
 @pytest.mark.parametrize("check", checks(), ids=str)
-def test_hive(check: Check, hive: Served, tmp_path: Path) -> None:
+def test_hive(check: ConformanceCheck, hive: Served, tmp_path: Path) -> None:
     hive.verify(check, tmp_path)
 
 
 @pytest.mark.parametrize("check", checks(), ids=str)
-def test_iceberg(check: Check, iceberg: Served, tmp_path: Path) -> None:
+def test_iceberg(check: ConformanceCheck, iceberg: Served, tmp_path: Path) -> None:
     iceberg.verify(check, tmp_path, namespace=(WAREHOUSE,))
 
 

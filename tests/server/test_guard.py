@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.errors import ConfigError
-from reconciler.server import Address, TokenFile, Tokens
+from reconciler.model.errors import ConfigError
+from reconciler.server import ListenAddress, TokenFile, Tokens
 from reconciler.server.logs import JsonLines
 from reconciler.server.tokens import Access
 from tests.server.client import Api
@@ -110,7 +110,7 @@ def test_probes_and_the_document_need_no_token(serve: Serve) -> None:
 
 
 def test_web_pages_are_not_served(serve: Serve) -> None:
-    api = Api(serve(hosts=Address("127.0.0.1", 0).own_names()))
+    api = Api(serve(hosts=ListenAddress("127.0.0.1", 0).own_names()))
     assert api("POST", "/v1/table/a%24t/deregister", Origin="http://evil.example").error == (403, 15)
     assert api("GET", "/v1/namespace/%24/list", Host="evil.example:2333").error == (403, 15)
     assert api("GET", "/v1/namespace/%24/list", Host="localhost:2333").status == 200
@@ -122,7 +122,7 @@ def test_web_pages_are_not_served(serve: Serve) -> None:
     [("127.0.0.1", True), ("::1", True), ("localhost", True), ("127.3.2.1", True), ("::", False), ("db", False)],
 )
 def test_loopback_is_what_only_this_machine_reaches(host: str, loopback: bool) -> None:
-    assert Address(host, 0).is_loopback is loopback
+    assert ListenAddress(host, 0).is_loopback is loopback
 
 
 def test_every_request_is_a_line_of_json_without_secrets(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:

@@ -10,9 +10,9 @@ import pytest
 from lance_namespace.errors import ServiceUnavailableError
 
 from reconciler.backends.memory import MemoryBackend
-from reconciler.names import Identifier
+from reconciler.model.live import LiveNamespace
+from reconciler.model.names import Identifier
 from reconciler.server import OneCatalog, Settings
-from reconciler.state import LiveNamespace
 from tests.server.client import Api
 from tests.server.conftest import Serve
 from tests.servers.lance_rest import served

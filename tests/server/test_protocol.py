@@ -19,10 +19,11 @@ from starlette.routing import Route
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.memory import MemoryBackend
 from reconciler.backends.rest import RestBackend
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.live import LiveNamespace, PropertyChanges
 from reconciler.server import ManyCatalogs, OneCatalog, make_app
 from reconciler.server.operations import OPERATIONS, REFUSED
 from reconciler.server.refusals import status_of
-from reconciler.state import Capabilities, LiveNamespace, PropertyChanges
 from tests.server.client import Api
 from tests.server.conftest import Serve
 from tests.servers.lance_rest import adapter, served

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from reconciler.backends.dir import DirBackend
-from reconciler.errors import installed_as
+from reconciler.model.errors import installed_as
 from tests.cli.running import lancens
 from tests.server.client import Api
 from tests.server.command import started

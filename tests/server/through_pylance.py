@@ -21,11 +21,11 @@ from lance_namespace import (
 )
 from lance_namespace.errors import LanceNamespaceError
 
-from reconciler.backend_config import BackendConfig
 from reconciler.backends.base import Backend
-from reconciler.errors import NamespaceNotFoundError, error_type
-from reconciler.names import EVERYTHING, Identifier, Scope
-from reconciler.state import LiveNamespace, LiveTable, PropertyChanges, Snapshot
+from reconciler.model.backend_config import BackendConfig
+from reconciler.model.errors import NamespaceNotFoundError, error_type
+from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Snapshot
+from reconciler.model.names import EVERYTHING, Identifier, Scope
 
 __all__ = ["ThroughPylance"]
 

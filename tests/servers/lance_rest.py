@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import lance.namespace
 import uvicorn
 
-from reconciler.server import Catalogs, Settings, make_app
+from reconciler.server import ServedCatalogs, Settings, make_app
 from reconciler.server.running import listener_config
 from tests.servers.listening import http_server
 
@@ -45,7 +45,7 @@ class _Server(uvicorn.Server):
 
 
 @contextmanager
-def served(catalogs: Catalogs, settings: Settings | None = None) -> Iterator[str]:
+def served(catalogs: ServedCatalogs, settings: Settings | None = None) -> Iterator[str]:
     """Yield the URL of lancens' own server over ``catalogs``, in this process."""
     config = listener_config(make_app(catalogs, settings))
     config.port = 0

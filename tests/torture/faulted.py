@@ -6,7 +6,7 @@ import random
 import time
 from dataclasses import dataclass, field
 
-from reconciler.errors import LancensError, StalePlanError
+from reconciler.model.errors import LancensError, StalePlanError
 from reconciler.planner.plan import Plan
 from tests.servers.fault_proxy import Call, Fault, FaultProxy
 from tests.torture.play import IMPATIENT_SECONDS, Play, failures

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import reconciler
-from reconciler.errors import LancensError
 from reconciler.manifest import Manifest
+from reconciler.model.errors import LancensError
 from reconciler.planner.plan import Plan
 from tests.torture.scenario import Scenario, Wanted, set_up, write_manifest
 from tests.torture.tally import Violation, difference

@@ -22,7 +22,7 @@ from reconciler.arrow_types import (
     to_arrow_schema,
 )
 from reconciler.arrow_types.code import column_code
-from reconciler.state import Column
+from reconciler.model.columns import Column
 
 STORED = [
     *("null", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.backend_config import check_config, known_keys, parse_config
 from reconciler.backends import registry
 from reconciler.backends.dir import DirConfig
 from reconciler.backends.memory import MemoryConfig
-from reconciler.errors import InvalidInputError
+from reconciler.model.backend_config import check_config, known_keys, parse_config
+from reconciler.model.errors import InvalidInputError
 
 _REQUIRED = {
     "hive2": {"uri": "thrift://localhost"},

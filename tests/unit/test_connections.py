@@ -10,7 +10,7 @@ import pytest
 
 from reconciler import load
 from reconciler.backends.memory import MemoryBackend
-from reconciler.errors import CatalogError, InternalError
+from reconciler.model.errors import CatalogError, InternalError
 from reconciler.operations.connections import CatalogSpec, catalog_specs, open_connections
 
 SECRET = "hunter2-correct-horse"

@@ -20,21 +20,15 @@ from hypothesis import strategies as st
 
 from reconciler.applier import ApplyReport, Journal, check_plan, execute
 from reconciler.backends.memory import MemoryBackend
-from reconciler.names import EVERYTHING, Identifier
+from reconciler.model.desired import DesiredCatalog, Thresholds
+from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Snapshot
+from reconciler.model.names import EVERYTHING, Identifier
+from reconciler.model.ownership import REQUESTED_LOCATION
 from reconciler.operations.connections import CatalogSpec, Connection
 from reconciler.operations.plan import read_catalog
-from reconciler.ownership import REQUESTED_LOCATION
 from reconciler.planner import make_plan
 from reconciler.planner.facts import PlanOptions
 from reconciler.planner.plan import ManifestRef, Plan
-from reconciler.state import (
-    DesiredCatalog,
-    LiveNamespace,
-    LiveTable,
-    PropertyChanges,
-    Snapshot,
-    Thresholds,
-)
 from tests.states import held_names, option_sets, situations
 from tests.unit.planner.building import CATALOG, OWNER, desired, live, live_table, table
 

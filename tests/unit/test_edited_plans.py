@@ -23,14 +23,15 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 import reconciler
-from reconciler.applier.report import Result, Status
+from reconciler.applier.report import ChangeResult, Status
 from reconciler.backends import registry
 from reconciler.backends.memory import MemoryBackend
-from reconciler.errors import LancensError, SelectionError
 from reconciler.manifest import Manifest
-from reconciler.names import Identifier
+from reconciler.model.desired import DesiredCatalog
+from reconciler.model.errors import LancensError, SelectionError
+from reconciler.model.live import Snapshot
+from reconciler.model.names import Identifier
 from reconciler.planner.plan import Plan
-from reconciler.state import DesiredCatalog, Snapshot
 from tests.plans import resealed
 from tests.soak import count, seeded
 from tests.states import held_names, manifests, mirrors, situations
@@ -300,7 +301,7 @@ quick = settings(
 )
 
 
-def _wrote_beside(result: Result, plan: Plan) -> bool:
+def _wrote_beside(result: ChangeResult, plan: Plan) -> bool:
     """Return whether a change failed for data that another change of the plan has written where it looked for some."""
     views = [change.after or change.before for change in plan.changes]
     place = result.change.after.location if result.change.after else None

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.backends.faults import catalog_errors
 from reconciler.backends.unity.columns import schema_of
-from reconciler.errors import CatalogError, ErrorCode
+from reconciler.model.errors import CatalogError, ErrorCode
 from tests.cli.running import lancens
 
 

@@ -27,8 +27,8 @@ from reconciler.backends.http import (
     endpoint_problem,
     path,
 )
-from reconciler.concurrency import in_parallel
-from reconciler.errors import (
+from reconciler.model.concurrency import in_parallel
+from reconciler.model.errors import (
     BackendError,
     ConcurrentModificationError,
     InternalError,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.errors import MissingExtraError
+from reconciler.model.errors import MissingExtraError
 
 ROOT = Path(__file__).parents[2]
 OFFLINE = ("--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check")

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from reconciler import locations, storage
+from reconciler import storage
+from reconciler.model import locations
 
 PATHS = st.lists(st.text("ab é%#+.", min_size=1, max_size=4), min_size=1, max_size=3).map("/".join)
 

@@ -14,9 +14,9 @@ import reconciler
 from reconciler.applier import ApplyReport, Status
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.memory import MemoryBackend
-from reconciler.errors import BlockedError, ManifestError, PlanFileError, SafetyError, StalePlanError
 from reconciler.manifest import Manifest
-from reconciler.ownership import MANAGED_BY, MIRROR
+from reconciler.model.errors import BlockedError, ManifestError, PlanFileError, SafetyError, StalePlanError
+from reconciler.model.ownership import MANAGED_BY, MIRROR
 from reconciler.planner.plan import Plan
 from tests.plans import blocked, resealed
 
@@ -274,7 +274,7 @@ tables:
 """
     world.settle(lake=lake, prod=PROD)
     lake_backend = world.catalog("lake")
-    from reconciler.state import PropertyChanges
+    from reconciler.model.live import PropertyChanges
 
     lake_backend.alter_table(("users",), PropertyChanges({"numFiles": "7", "token": "abcdefgh"}))
     world.settle(lake=lake, prod=PROD)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.names import EVERYTHING, ChildrenOf, Identifier, Only, Scope, address, check_name, join
+from reconciler.model.names import EVERYTHING, ChildrenOf, Identifier, Only, Scope, address, check_name, join
 
 literal_names = st.sampled_from(["a", "b", "*", "**", "?", "a*"])
 literals = st.lists(literal_names, max_size=3).map(tuple)

@@ -29,7 +29,7 @@ from lance_namespace import (
 
 import reconciler
 from reconciler.backends import registry
-from reconciler.errors import BackendError, ErrorCode
+from reconciler.model.errors import BackendError, ErrorCode
 from reconciler.namespace import CatalogNamespace
 
 

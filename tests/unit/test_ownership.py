@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler import ownership
+from reconciler.model import ownership
 
 
 @given(st.frozensets(st.text(max_size=8).filter(lambda key: not ownership.is_reserved_key(key))))

@@ -15,7 +15,7 @@ import pytest
 
 from reconciler.backends import registry
 from reconciler.cli import _COMMANDS, _lancens
-from reconciler.errors import LancensError
+from reconciler.model.errors import LancensError
 from tests.pages.blocks import PAGES, ROOT, calls, mentions, sections, untagged
 from tests.pages.runs import ANSWERS, NOT_RUN, RUNS, run_of
 

@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.backends import paging
 from reconciler.backends.paging import every_page
-from reconciler.errors import InternalError
+from reconciler.model.errors import InternalError
 
 
 def pages(*given: tuple[Sequence[str], str | None]) -> Callable[[str | None, int], tuple[Sequence[str], str | None]]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.redaction import (
+from reconciler.model.redaction import (
     REDACTED,
     is_sensitive,
     is_sensitive_key,

@@ -13,7 +13,7 @@ import pytest
 from reconciler.backends import registry
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.memory import MemoryBackend
-from reconciler.errors import ConfigError, InvalidInputError, MissingExtraError
+from reconciler.model.errors import ConfigError, InvalidInputError, MissingExtraError
 from reconciler.namespace import CatalogNamespace, register_impls
 
 
@@ -51,7 +51,7 @@ def test_a_package_missing_at_connect_names_the_pip_command(monkeypatch: pytest.
         registry.connect("lake", {})
 
 
-@pytest.mark.parametrize("value", ["reconciler.names:join", "reconciler.state:Storage"])
+@pytest.mark.parametrize("value", ["reconciler.model.names:join", "reconciler.model.live:Storage"])
 def test_what_is_no_backend_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     _install(monkeypatch, ("odd", value))
     with pytest.raises(ConfigError, match="is not a subclass of"):

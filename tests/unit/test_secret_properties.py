@@ -60,7 +60,7 @@ def test_a_saved_plan_is_stale_when_the_live_value_moved(manifest: Path, monkeyp
     between, other = planned(manifest, monkeypatch, "between")
     reconciler.apply(other, between, journal=manifest.parent / "journals")
     again, _ = planned(manifest, monkeypatch, "hunter22")
-    with pytest.raises(reconciler.errors.StalePlanError) as caught:
+    with pytest.raises(reconciler.model.errors.StalePlanError) as caught:
         reconciler.apply(Plan.from_json(wanted.to_json()), again, journal=manifest.parent / "journals")
     assert "properties.team" in str(caught.value)
     assert not any(value in str(caught.value) for value in ("swordfish", "hunter22", "between"))

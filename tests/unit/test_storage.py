@@ -18,9 +18,11 @@ import lance
 import pyarrow as pa
 import pytest
 
-from reconciler import locations, storage
+from reconciler import storage
 from reconciler.arrow_types import to_arrow_schema
-from reconciler.errors import (
+from reconciler.model import locations
+from reconciler.model.columns import Column, Schema
+from reconciler.model.errors import (
     ConcurrentModificationError,
     InternalError,
     InvalidInputError,
@@ -33,7 +35,7 @@ from reconciler.errors import (
     TableTagNotFoundError,
     TableVersionNotFoundError,
 )
-from reconciler.state import Column, Schema, Storage, StorageKind
+from reconciler.model.live import Storage, StorageKind
 
 SCHEMA: Schema = (
     Column("id", "int64", nullable=False),

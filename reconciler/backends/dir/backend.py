@@ -20,16 +20,18 @@ from typing import ClassVar, Self, TypeVar
 
 from pydantic import AliasChoices, Field, field_validator
 
-from reconciler import locations, storage
-from reconciler.backend_config import BackendConfig, Root
+from reconciler import storage
 from reconciler.backends.base import Backend, Check
-from reconciler.backends.dir.contents import NAMESPACE, TABLE, Contents, Row, metadata_of
+from reconciler.backends.dir.contents import NAMESPACE, TABLE, ManifestRows, Row, metadata_of
 from reconciler.backends.dir.listing import SUFFIX, Directory, Taken
-from reconciler.backends.dir.manifest import Manifest
+from reconciler.backends.dir.manifest import DirManifest
 from reconciler.backends.dir.parts import Part, first_fault, namespaces_in_use, part_of
-from reconciler.backends.directory_places import MANIFEST, Places, first_directory
+from reconciler.backends.directory_places import MANIFEST, DirectoryPlaces, first_directory
 from reconciler.backends.scoping import snapshot_within
-from reconciler.errors import (
+from reconciler.model import locations
+from reconciler.model.backend_config import BackendConfig, Root
+from reconciler.model.capabilities import Capabilities, LocationPolicy
+from reconciler.model.errors import (
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
@@ -38,8 +40,17 @@ from reconciler.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from reconciler.names import DELIMITER, EVERYTHING, ChildrenOf, Identifier, Scope, check_name, join, split
-from reconciler.state import Capabilities, LiveNamespace, LiveTable, LocationPolicy, PropertyChanges, Snapshot
+from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Snapshot
+from reconciler.model.names import (
+    DELIMITER,
+    EVERYTHING,
+    ChildrenOf,
+    Identifier,
+    Scope,
+    check_name,
+    join,
+    split,
+)
 
 __all__ = ["DirBackend", "DirConfig"]
 
@@ -97,8 +108,8 @@ class DirBackend(Backend):
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
-        self._places = Places(self.config.root)
-        self._manifest = Manifest(self._places, self.config.storage)
+        self._places = DirectoryPlaces(self.config.root)
+        self._manifest = DirManifest(self._places, self.config.storage)
         self._directory = Directory(self.config.root, self.config.storage)
         self._check: Check | None = None
 
@@ -143,14 +154,14 @@ class DirBackend(Backend):
                 self._add_root_tables(contents, scope, tables, notes)
         return snapshot_within(scope, namespaces.values(), tables.values(), notes)
 
-    def _in_use(self, contents: Contents, part: Part | None, entered: Iterable[Identifier]) -> set[Identifier]:
+    def _in_use(self, contents: ManifestRows, part: Part | None, entered: Iterable[Identifier]) -> set[Identifier]:
         """Return the namespaces that something is in, among them every one that is above what ``part`` is about."""
         found = namespaces_in_use(contents)
         beside = part.beside({*found, *entered}) if part and not contents.is_whole else None
         return found if beside is None else found | namespaces_in_use(self._manifest.read(beside))
 
     def _add_root_tables(
-        self, contents: Contents, scope: Scope, tables: dict[Identifier, LiveTable], notes: list[str]
+        self, contents: ManifestRows, scope: Scope, tables: dict[Identifier, LiveTable], notes: list[str]
     ) -> None:
         """Bring ``tables`` in line with the directories under the root."""
         entries = {
@@ -228,7 +239,7 @@ class DirBackend(Backend):
     ) -> LiveNamespace:
         """Create a namespace."""
 
-        def change(contents: Contents) -> tuple[Contents, LiveNamespace]:
+        def change(contents: ManifestRows) -> tuple[ManifestRows, LiveNamespace]:
             self._namespace(contents, identifier[:-1])
             if contents.find(join(identifier)) or contents.below(join(identifier)):
                 raise NamespaceAlreadyExistsError(f"dir: `{join(identifier)}` already exists")
@@ -240,7 +251,7 @@ class DirBackend(Backend):
     def remove_namespace(self, identifier: Identifier) -> None:
         """Remove an empty namespace."""
 
-        def change(contents: Contents) -> tuple[Contents, None]:
+        def change(contents: ManifestRows) -> tuple[ManifestRows, None]:
             self._checked(self._namespace(contents, identifier))
             if contents.below(join(identifier)):
                 raise NamespaceNotEmptyError(f"dir: namespace `{join(identifier)}` is not empty")
@@ -251,7 +262,7 @@ class DirBackend(Backend):
     def alter_namespace(self, identifier: Identifier, changes: PropertyChanges) -> LiveNamespace:
         """Merge ``changes`` into a namespace's properties."""
 
-        def change(contents: Contents) -> tuple[Contents, LiveNamespace]:
+        def change(contents: ManifestRows) -> tuple[ManifestRows, LiveNamespace]:
             self._checked(self._namespace(contents, identifier))
             entry = contents.find(join(identifier)) or Row(join(identifier), NAMESPACE)
             row = replace(entry, metadata=entry.metadata_after(changes))
@@ -264,7 +275,7 @@ class DirBackend(Backend):
         row = Row(join(identifier), TABLE, self._places.stored(location), metadata_of(properties))
         made = self._live_table(row)
 
-        def change(contents: Contents) -> tuple[Contents, LiveTable]:
+        def change(contents: ManifestRows) -> tuple[ManifestRows, LiveTable]:
             self._namespace(contents, identifier[:-1])
             entry = contents.find(row.object_id)
             if entry is not None and entry.object_type != TABLE:
@@ -288,7 +299,7 @@ class DirBackend(Backend):
         removed = self._checked(left[0] if left else self._table(contents, identifier))
         self._release(removed, going=join(identifier))
 
-        def change(contents: Contents) -> tuple[Contents, None]:
+        def change(contents: ManifestRows) -> tuple[ManifestRows, None]:
             row = contents.find(join(identifier))
             if row is None or row.object_type != TABLE:
                 return contents, None
@@ -313,7 +324,7 @@ class DirBackend(Backend):
         """
         wanted = None if location is None else self._places.stored(location)
 
-        def change(contents: Contents) -> tuple[Contents, tuple[LiveTable, LiveTable]]:
+        def change(contents: ManifestRows) -> tuple[ManifestRows, tuple[LiveTable, LiveTable]]:
             live = self._checked(self._table(contents, identifier))
             entry = contents.find(join(identifier)) or Row(
                 join(identifier), TABLE, self._places.relative(live.location)
@@ -341,7 +352,7 @@ class DirBackend(Backend):
                 "named by its directory"
             )
 
-        def change(contents: Contents) -> tuple[Contents, LiveTable]:
+        def change(contents: ManifestRows) -> tuple[ManifestRows, LiveTable]:
             self._checked(self._table(contents, identifier))
             self._namespace(contents, to[:-1])
             if contents.find(join(to)) or contents.below(join(to)):
@@ -383,7 +394,7 @@ class DirBackend(Backend):
 
     # ---- what entries and directories say --------------------------------------------------------------------------
 
-    def _namespace(self, contents: Contents, identifier: Identifier) -> LiveNamespace:
+    def _namespace(self, contents: ManifestRows, identifier: Identifier) -> LiveNamespace:
         """Return a namespace, one without an entry of its own included; the outermost missing one is named."""
         found = LiveNamespace(identifier)
         for depth in range(1, len(identifier) + 1):
@@ -397,14 +408,14 @@ class DirBackend(Backend):
                 raise NamespaceNotFoundError(f"dir: namespace `{text}` does not exist")
         return found
 
-    def _table(self, contents: Contents, identifier: Identifier) -> LiveTable:
+    def _table(self, contents: ManifestRows, identifier: Identifier) -> LiveTable:
         self._namespace(contents, identifier[:-1])
         found = self._entry_table(contents, identifier) or self._listed_table(contents, identifier)
         if found is None:
             raise TableNotFoundError(f"dir: table `{join(identifier)}` does not exist")
         return found
 
-    def _entry_table(self, contents: Contents, identifier: Identifier) -> LiveTable | None:
+    def _entry_table(self, contents: ManifestRows, identifier: Identifier) -> LiveTable | None:
         row = contents.find(join(identifier))
         if row is None or row.object_type == NAMESPACE:
             return None
@@ -417,7 +428,7 @@ class DirBackend(Backend):
                 return None
         return table
 
-    def _listed_table(self, contents: Contents, identifier: Identifier) -> LiveTable | None:
+    def _listed_table(self, contents: ManifestRows, identifier: Identifier) -> LiveTable | None:
         if len(identifier) != 1:
             return None
         with storage.translated(self.config.root, self.config.storage):
@@ -434,7 +445,7 @@ class DirBackend(Backend):
         return "" if "/" in relative else relative
 
     @staticmethod
-    def _taken(contents: Contents, occupied: Taken) -> Taken:
+    def _taken(contents: ManifestRows, occupied: Taken) -> Taken:
         """Return which directories are not tables of their own: entries and namespaces have them."""
         names = contents.root_namespaces
         return lambda directory: directory in names or directory.removesuffix(SUFFIX) in names or occupied(directory)
@@ -476,7 +487,7 @@ class DirBackend(Backend):
                     self._directory.unmark(first)
 
 
-def _put(contents: Contents, identifier: Identifier, *rows: Row) -> Contents:
+def _put(contents: ManifestRows, identifier: Identifier, *rows: Row) -> ManifestRows:
     """Return ``contents`` with ``rows``, and with entries for the ancestors of ``identifier`` that had none.
 
     pylance declares tables in namespaces that do not exist; such a namespace stays when its last table goes.

@@ -15,15 +15,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from reconciler.backends.directory_places import MANIFEST, Places
-from reconciler.errors import InternalError
-from reconciler.names import DELIMITER, Identifier, split
-from reconciler.state import PropertyChanges
+from reconciler.backends.directory_places import MANIFEST, DirectoryPlaces
+from reconciler.model.errors import InternalError
+from reconciler.model.live import PropertyChanges
+from reconciler.model.names import DELIMITER, Identifier, split
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["COLUMNS", "NAMESPACE", "TABLE", "Contents", "Row", "metadata_of"]
+__all__ = ["COLUMNS", "NAMESPACE", "TABLE", "ManifestRows", "Row", "metadata_of"]
 
 NAMESPACE = "namespace"
 TABLE = "table"
@@ -83,7 +83,7 @@ def metadata_of(properties: Mapping[str, Any]) -> str | None:
 
 
 @dataclass(frozen=True)
-class Contents:
+class ManifestRows:
     """The rows of one version, or part of them, and what was made of them since.
 
     ``read`` is what was read, in ``dataset``; ``is_whole`` is whether all of that was. ``changed`` has the rows that
@@ -91,7 +91,7 @@ class Contents:
     for each.
     """
 
-    places: Places
+    places: DirectoryPlaces
     read: pa.Table
     dataset: Any = field(default=None, repr=False)
     is_whole: bool = True
@@ -182,27 +182,27 @@ class Contents:
         position = int(pc.index(self.read.column("object_id"), object_id).as_py())
         return None if position < 0 else Row(*(self.read.column(name)[position].as_py() for name in COLUMNS))
 
-    def below(self, parent: str) -> Contents:
+    def below(self, parent: str) -> ManifestRows:
         """Return the objects below the namespace ``parent``; all there are for the root, ``""``."""
         import pyarrow.compute as pc
 
         if not parent:
             return self
         found = self.objects.filter(pc.starts_with(self.objects.column("object_id"), parent + DELIMITER))
-        return Contents(self.places, found)
+        return ManifestRows(self.places, found)
 
-    def directly_in(self, parent: str) -> Contents:
+    def directly_in(self, parent: str) -> ManifestRows:
         """Return the objects in the namespace ``parent`` itself; in the root for ``""``."""
         import pyarrow.compute as pc
 
         below = self.below(parent)
-        return Contents(self.places, below.objects.filter(pc.equal(below.parent_of_each, parent)))
+        return ManifestRows(self.places, below.objects.filter(pc.equal(below.parent_of_each, parent)))
 
-    def of_type(self, object_type: str) -> Contents:
+    def of_type(self, object_type: str) -> ManifestRows:
         """Return the rows of one type of object."""
         import pyarrow.compute as pc
 
-        return Contents(self.places, self.rows.filter(pc.equal(self.rows.column("object_type"), object_type)))
+        return ManifestRows(self.places, self.rows.filter(pc.equal(self.rows.column("object_type"), object_type)))
 
     @cached_property
     def parent_of_each(self) -> pa.ChunkedArray:
@@ -257,20 +257,20 @@ class Contents:
         entries = self.of_type(NAMESPACE).rows.column("object_id")
         return frozenset(text for text in entries.to_pylist() if DELIMITER not in text)
 
-    def put(self, *rows: Row) -> Contents:
+    def put(self, *rows: Row) -> ManifestRows:
         """Return the contents with ``rows`` in the place of those of the same identifiers."""
         return self._with({row.object_id: row for row in rows})
 
-    def without(self, *object_ids: str) -> Contents:
+    def without(self, *object_ids: str) -> ManifestRows:
         """Return the contents without the rows of ``object_ids``, and of their versions."""
         if not self._version_names:
             self._version_names.append(_version_names(self.read))
         return self._with(dict.fromkeys([*object_ids, *_below_one_of(object_ids, self._version_names[0])]))
 
-    def _with(self, changed: Mapping[str, Row | None]) -> Contents:
+    def _with(self, changed: Mapping[str, Row | None]) -> ManifestRows:
         return replace(self, changed={**self.changed, **changed}) if changed else self
 
-    def renamed(self, object_id: str, to: str) -> Contents:
+    def renamed(self, object_id: str, to: str) -> ManifestRows:
         """Return the contents with the row of ``object_id`` as that of ``to``, every other column as it was.
 
         The rows of its versions go with it; those that an earlier table ``to`` has left behind are gone.
@@ -285,7 +285,7 @@ class Contents:
         ends = pc.utf8_slice_codeunits(names, len(object_id))
         new = pc.binary_join_element_wise(pa.scalar(to, names.type), ends, pa.scalar("", names.type))
         changed = pc.if_else(pc.is_in(names, value_set=going), new, names)
-        return Contents(self.places, rows.set_column(index, rows.schema.field(index), changed))
+        return ManifestRows(self.places, rows.set_column(index, rows.schema.field(index), changed))
 
 
 def _version_names(rows: pa.Table) -> pa.ChunkedArray:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from reconciler.backends.dir.contents import Contents
+from reconciler.backends.dir.contents import ManifestRows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,7 +22,7 @@ _SMALL = 1_024
 """Fragments of fewer rows are written anew: that costs about as much as one more file to read."""
 
 
-def kept_and_loose(before: Contents, after: Contents) -> tuple[list[Any], pa.Table]:
+def kept_and_loose(before: ManifestRows, after: ManifestRows) -> tuple[list[Any], pa.Table]:
     """Return the fragments of ``before`` that stay as they are, and the rows of ``after`` that are to be written.
 
     Args:

@@ -19,10 +19,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote
 
-from reconciler import locations, storage
-from reconciler.backends.directory_places import Places
-from reconciler.concurrency import in_parallel
-from reconciler.names import DELIMITER, check_name
+from reconciler import storage
+from reconciler.backends.directory_places import DirectoryPlaces
+from reconciler.model import locations
+from reconciler.model.concurrency import in_parallel
+from reconciler.model.names import DELIMITER, check_name
 
 if TYPE_CHECKING:
     from lance.file import LanceFileSession
@@ -145,7 +146,7 @@ class Directory:
         if self._local is not None:
             return storage.list_directory(locations.join(self._root, directory), self._options)
         if not _AS_IT_IS.fullmatch(directory):  # a session takes no path that is encoded, and encodes it another way
-            return storage.list_directory(Places(self._root).location(directory), self._options)
+            return storage.list_directory(DirectoryPlaces(self._root).location(directory), self._options)
         listed = self._session.list_with_delimiter(directory)
         return [entry.rstrip("/").rpartition("/")[2] for entry in (*listed.common_prefixes, *listed.objects)]
 

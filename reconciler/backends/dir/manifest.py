@@ -14,17 +14,18 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from reconciler import locations, storage
-from reconciler.backends.dir.contents import COLUMNS, Contents
+from reconciler import storage
+from reconciler.backends.dir.contents import COLUMNS, ManifestRows
 from reconciler.backends.dir.fragments import kept_and_loose
-from reconciler.backends.directory_places import MANIFEST, Places
-from reconciler.errors import ConcurrentModificationError, InternalError
-from reconciler.state import StorageKind
+from reconciler.backends.directory_places import MANIFEST, DirectoryPlaces
+from reconciler.model import locations
+from reconciler.model.errors import ConcurrentModificationError, InternalError
+from reconciler.model.live import StorageKind
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Manifest"]
+__all__ = ["DirManifest"]
 
 T = TypeVar("T")
 
@@ -39,14 +40,14 @@ _locks: dict[str, threading.Lock] = {}
 _locks_guard = threading.Lock()
 
 
-class Manifest:
+class DirManifest:
     """The ``__manifest`` under one root; safe to use from several threads."""
 
-    def __init__(self, places: Places, options: Mapping[str, str]) -> None:
+    def __init__(self, places: DirectoryPlaces, options: Mapping[str, str]) -> None:
         self._places = places
         self._location = locations.join(places.root, MANIFEST)
         self._options = dict(options)
-        self._latest: tuple[object, Contents] | None = None
+        self._latest: tuple[object, ManifestRows] | None = None
         self._waiting: list[_Waiting[Any]] = []
         self._waiting_guard = threading.Lock()
         self._last_together = 0
@@ -55,7 +56,7 @@ class Manifest:
         with _locks_guard:
             self._lock = _locks.setdefault(locations.normalise(self._location), threading.Lock())
 
-    def read(self, row_filter: str | None = None) -> Contents:
+    def read(self, row_filter: str | None = None) -> ManifestRows:
         """Return what is there now, no more of it than the filter wants; nothing when there is no ``__manifest`` yet.
 
         Args:
@@ -65,13 +66,13 @@ class Manifest:
             BackendError: it is there and cannot be read.
         """
 
-        def contents_of(dataset: Any) -> Contents:
+        def contents_of(dataset: Any) -> ManifestRows:
             if dataset is None:
-                return Contents(self._places, _schema().empty_table())
+                return ManifestRows(self._places, _schema().empty_table())
             latest, key = self._latest, _identity(dataset)
             if latest is not None and latest[0] == key:
                 return latest[1]
-            found = Contents(self._places, dataset.to_table(filter=row_filter), dataset, row_filter is None)
+            found = ManifestRows(self._places, dataset.to_table(filter=row_filter), dataset, row_filter is None)
             self._expect_columns(found)
             if found.is_whole:
                 self._latest = (key, found)
@@ -80,7 +81,7 @@ class Manifest:
         with storage.translated(self._location, self._options):
             return storage.read_latest(self._open, contents_of)
 
-    def _expect_columns(self, contents: Contents) -> None:
+    def _expect_columns(self, contents: ManifestRows) -> None:
         missing = set(COLUMNS) - set(contents.rows.column_names)
         if missing:
             shown = locations.redact(self._location)
@@ -107,7 +108,7 @@ class Manifest:
             _pause(attempt)
         raise AssertionError("the last try returns or raises")
 
-    def update(self, change: Callable[[Contents], tuple[Contents, T]], about: str = "") -> T:
+    def update(self, change: Callable[[ManifestRows], tuple[ManifestRows, T]], about: str = "") -> T:
         """Commit what ``change`` makes of the rows and return what it says of that.
 
         It is called again, on the newer rows, when somebody else was faster. It shares its commit with the changes
@@ -173,7 +174,7 @@ class Manifest:
             for one in batch:
                 one.error = error
 
-    def _commit(self, before: Contents, after: Contents) -> bool:
+    def _commit(self, before: ManifestRows, after: ManifestRows) -> bool:
         """Return whether ``after`` became the version right after ``before``, and is in the latest one."""
         from lance.fragment import write_fragments
 
@@ -221,13 +222,13 @@ def _schema() -> pa.Schema:
 class _Waiting(Generic[T]):
     """A change that waits for its commit, and how that ended."""
 
-    def __init__(self, change: Callable[[Contents], tuple[Contents, T]], about: str) -> None:
+    def __init__(self, change: Callable[[ManifestRows], tuple[ManifestRows, T]], about: str) -> None:
         self._change = change
         self._answer: list[T] = []
         self.about = about
         self.error: BaseException | None = None
 
-    def made_of(self, contents: Contents) -> Contents:
+    def made_of(self, contents: ManifestRows) -> ManifestRows:
         """Return what the change makes of ``contents``; they themselves, when it raises."""
         self._answer, self.error = [], None
         try:

@@ -1,7 +1,7 @@
 """The part of ``__manifest`` that a scan is about, so that one namespace of a large catalog costs what is in it.
 
-A scope of literal names (:class:`~reconciler.names.ChildrenOf`, :class:`~reconciler.names.Only`) becomes a filter that
-Lance applies while it reads. Names are compared as text, never as patterns.
+A scope of literal names (:class:`~reconciler.model.names.ChildrenOf`, :class:`~reconciler.model.names.Only`) becomes a
+filter that Lance applies while it reads. Names are compared as text, never as patterns.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
-from reconciler.backends.dir.contents import Contents
-from reconciler.names import DELIMITER, ChildrenOf, Identifier, Only, Scope, check_name, join
+from reconciler.backends.dir.contents import ManifestRows
+from reconciler.model.names import DELIMITER, ChildrenOf, Identifier, Only, Scope, check_name, join
 
 __all__ = ["Part", "first_fault", "namespaces_in_use", "part_of"]
 
@@ -53,7 +53,7 @@ class Part:
             return None
         return " OR ".join([*map(_below, self.whole), *map(_is, self.named | self.above)]) or "false"
 
-    def rows_of(self, contents: Contents) -> Contents:
+    def rows_of(self, contents: ManifestRows) -> ManifestRows:
         """Return the rows that a scan shows, or has a note about."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -62,7 +62,7 @@ class Part:
         names = map(join, self.named | self.above)
         directly = pc.is_in(contents.parent_of_each, value_set=pa.array(parents, pa.string()))
         itself = pc.is_in(contents.objects.column("object_id"), value_set=pa.array(names, pa.string()))
-        return Contents(contents.places, contents.objects.filter(pc.or_(directly, itself)))
+        return ManifestRows(contents.places, contents.objects.filter(pc.or_(directly, itself)))
 
     def _has_note(self, parent: Identifier) -> bool:
         """Return whether the scope is about what cannot be shown because of a name in ``parent``."""
@@ -91,7 +91,7 @@ def first_fault(identifier: Identifier) -> int | None:
     return next((at for at, name in enumerate(identifier) if check_name(name) is not None), None)
 
 
-def namespaces_in_use(contents: Contents) -> set[Identifier]:
+def namespaces_in_use(contents: ManifestRows) -> set[Identifier]:
     """Return the namespaces that something is in, whether they have an entry of their own or not."""
     return {parent[:depth] for parent in contents.parents for depth in range(1, len(parent[: first_fault(parent)]) + 1)}
 

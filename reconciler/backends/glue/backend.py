@@ -9,10 +9,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from reconciler import locations
 from reconciler.backends.base import Backend
 from reconciler.backends.glue.config import GlueConfig
-from reconciler.backends.glue.places import Place, name_fault
+from reconciler.backends.glue.places import GlueCatalog, name_fault
 from reconciler.backends.glue.refusals import RepeatedError
 from reconciler.backends.glue.scan import scan
 from reconciler.backends.glue.service import Service
@@ -37,8 +36,11 @@ from reconciler.backends.glue.structures import (
 )
 from reconciler.backends.hive_columns import hive_columns
 from reconciler.backends.table_options import own_options
-from reconciler.concurrency import in_parallel
-from reconciler.errors import (
+from reconciler.model import locations
+from reconciler.model.capabilities import Capabilities, NameRule
+from reconciler.model.columns import Schema, ShownColumns
+from reconciler.model.concurrency import in_parallel
+from reconciler.model.errors import (
     InvalidInputError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
@@ -47,19 +49,8 @@ from reconciler.errors import (
     PermissionDeniedError,
     UnsupportedOperationError,
 )
-from reconciler.names import EVERYTHING, Identifier, Scope, join
-from reconciler.state import (
-    Capabilities,
-    ForeignTable,
-    LiveNamespace,
-    LiveTable,
-    NameRule,
-    PropertyChanges,
-    Schema,
-    ShownColumns,
-    Snapshot,
-    Traffic,
-)
+from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot, Traffic
+from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 
 if TYPE_CHECKING:
     from mypy_boto3_glue.type_defs import CatalogTypeDef, DatabaseTypeDef, TableTypeDef
@@ -259,11 +250,11 @@ class GlueBackend(Backend):
                 _require_empty(identifier, self._names_in_catalog(place))
                 self._service.delete_catalog(place)
 
-    def _names_in_database(self, place: Place, name: str) -> Iterator[str]:
+    def _names_in_database(self, place: GlueCatalog, name: str) -> Iterator[str]:
         yield from (table["Name"] for table in self._service.tables(place, name, names_only=True))
         yield from (function.get("FunctionName", "") for function in self._service.functions(place, name))
 
-    def _names_in_catalog(self, place: Place) -> Iterator[str]:
+    def _names_in_catalog(self, place: GlueCatalog) -> Iterator[str]:
         yield from (database["Name"] for database in self._service.databases(place, names_only=True))
         yield from (catalog["Name"] for catalog in self._service.catalogs(place))
 
@@ -403,10 +394,10 @@ class GlueBackend(Backend):
     # ---- places and entries --------------------------------------------------------------------------------------
 
     @property
-    def _root(self) -> Place:
-        return Place((), self.config.catalog_id)
+    def _root(self) -> GlueCatalog:
+        return GlueCatalog((), self.config.catalog_id)
 
-    def _place(self, path: Identifier) -> Place:
+    def _place(self, path: Identifier) -> GlueCatalog:
         """Return the catalog at ``path``."""
         if not path:
             return self._root
@@ -416,7 +407,7 @@ class GlueBackend(Backend):
                 f"glue: namespace `{join(path)}` does not exist; catalogs cannot be asked for: "
                 f"{self._service.without_catalogs}"
             )
-        return Place((), account).below(path)
+        return GlueCatalog((), account).below(path)
 
     def _database(self, identifier: Identifier) -> DatabaseTypeDef | None:
         """Return the database at ``identifier``, None when there is none; a catalog may still be."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.backends.aws_login import credential_faults_told, session_without_questions
 from reconciler.backends.glue.sending import Sender
-from reconciler.errors import UnauthenticatedError
+from reconciler.model.errors import UnauthenticatedError
 
 if TYPE_CHECKING:
     from boto3 import Session

@@ -9,10 +9,10 @@ from typing import ClassVar
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from reconciler.backend_config import BackendConfig, Root
 from reconciler.backends.http import endpoint_problem
 from reconciler.backends.http.limits import ServiceLimits
-from reconciler.redaction import slow_digest
+from reconciler.model.backend_config import BackendConfig, Root
+from reconciler.model.redaction import slow_digest
 
 __all__ = ["GlueConfig"]
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reconciler.names import Identifier, check_name, join
+from reconciler.model.names import Identifier, check_name, join
 
-__all__ = ["Place", "name_fault"]
+__all__ = ["GlueCatalog", "name_fault"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class GlueCatalog:
     """A catalog: ``path`` is its identifier in lancens, ``catalog_id`` its id in Glue.
 
     The root has the empty path. Its id is None where nobody has said which account that is: Glue takes the caller's.
@@ -43,16 +43,16 @@ class Place:
         """How many levels this one stands below the account's own catalog."""
         return len(_names_in(self.catalog_id))
 
-    def below(self, path: Identifier) -> Place:
+    def below(self, path: Identifier) -> GlueCatalog:
         """Return the catalog at ``path`` below this one, whose id has to be known."""
         if not path:
             return self
         names = (*_names_in(self.catalog_id), *path)
-        return Place((*self.path, *path), f"{self.account}:{'/'.join(names)}")
+        return GlueCatalog((*self.path, *path), f"{self.account}:{'/'.join(names)}")
 
-    def found(self, catalog_id: str) -> Place:
+    def found(self, catalog_id: str) -> GlueCatalog:
         """Return the place of ``catalog_id``, which a listing of what is below this catalog answered."""
-        return Place((*self.path, *_names_in(catalog_id)[self.depth :]), catalog_id)
+        return GlueCatalog((*self.path, *_names_in(catalog_id)[self.depth :]), catalog_id)
 
 
 def _names_in(catalog_id: str | None) -> Identifier:

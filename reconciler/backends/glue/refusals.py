@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from reconciler.backends.aws_login import NO_MFA, unreadable_file
 from reconciler.backends.http.limits import TooMuchError
 from reconciler.backends.http.refusals import excerpt
-from reconciler.errors import (
+from reconciler.model.errors import (
     BackendError,
     ConcurrentModificationError,
     InternalError,
@@ -21,7 +21,7 @@ from reconciler.errors import (
     UnauthenticatedError,
     UnsupportedOperationError,
 )
-from reconciler.redaction import scrub
+from reconciler.model.redaction import scrub
 
 if TYPE_CHECKING:
     from botocore.exceptions import BotoCoreError, ClientError

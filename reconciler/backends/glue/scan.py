@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from reconciler.backends.glue.places import Place, name_fault
+from reconciler.backends.glue.places import GlueCatalog, name_fault
 from reconciler.backends.glue.structures import (
     catalog_oddity,
     database_oddity,
@@ -19,10 +19,10 @@ from reconciler.backends.glue.structures import (
     live_table,
     table_oddity,
 )
-from reconciler.concurrency import in_parallel
-from reconciler.errors import NamespaceNotFoundError, PermissionDeniedError
-from reconciler.names import Identifier, Scope, join
-from reconciler.state import LiveNamespace, LiveTable, Snapshot
+from reconciler.model.concurrency import in_parallel
+from reconciler.model.errors import NamespaceNotFoundError, PermissionDeniedError
+from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
+from reconciler.model.names import Identifier, Scope, join
 
 if TYPE_CHECKING:
     from mypy_boto3_glue.type_defs import DatabaseTypeDef
@@ -36,7 +36,7 @@ _LISTINGS = 3
 ResultT = TypeVar("ResultT")
 
 
-def scan(service: Service, root: Place, scope: Scope, parallelism: int) -> Snapshot:
+def scan(service: Service, root: GlueCatalog, scope: Scope, parallelism: int) -> Snapshot:
     """Return everything below ``root`` within ``scope``, with ``parallelism`` requests in flight.
 
     Raises:
@@ -60,13 +60,13 @@ class _Reading:
         self.tables: dict[Identifier, LiveTable] = {}
         self.notes: list[str] = []
 
-    def read_catalogs(self, root: Place) -> list[Place]:
+    def read_catalogs(self, root: GlueCatalog) -> list[GlueCatalog]:
         """Return the catalogs worth looking into, parents first."""
         listing = self._service.catalogs(root, recursive=True)
         listed = {root.found(catalog.get("CatalogId", "")): catalog for catalog in listing}
         if isinstance(self._service.without_catalogs, PermissionDeniedError):
             self.notes.append(f"catalogs inside {root.label} are not read: {self._service.without_catalogs}")
-        kept: dict[Identifier, Place] = {(): root}
+        kept: dict[Identifier, GlueCatalog] = {(): root}
         for place, catalog in sorted(listed.items(), key=lambda item: item[0].path):
             if place.path[:-1] not in kept or not self._concerns(place.path):
                 continue
@@ -78,16 +78,16 @@ class _Reading:
             self.namespaces[place.path] = live_catalog(place.path, catalog)
         return [place for path, place in kept.items() if path and self._scope.reaches(path)]
 
-    def read_databases(self, catalogs: Sequence[Place]) -> list[tuple[Place, str]]:
+    def read_databases(self, catalogs: Sequence[GlueCatalog]) -> list[tuple[GlueCatalog, str]]:
         """Return the databases worth looking into, each with its catalog."""
 
-        def databases_of(place: Place) -> list[DatabaseTypeDef] | None:
+        def databases_of(place: GlueCatalog) -> list[DatabaseTypeDef] | None:
             return _unless_gone(
                 lambda: list(self._service.databases(place)),
                 lambda: place.path and self._service.catalog(place),
             )
 
-        found: list[tuple[Place, str]] = []
+        found: list[tuple[GlueCatalog, str]] = []
         hidden: set[Identifier] = set()
         for place, databases in zip(catalogs, in_parallel(databases_of, catalogs, self._parallelism), strict=True):
             if place.path in hidden:
@@ -112,10 +112,10 @@ class _Reading:
                     found.append((place, identifier[-1]))
         return found
 
-    def read_tables(self, databases: Sequence[tuple[Place, str]]) -> None:
+    def read_tables(self, databases: Sequence[tuple[GlueCatalog, str]]) -> None:
         """Read the Lance tables of every database."""
 
-        def tables_of(database: tuple[Place, str]) -> tuple[list[LiveTable], list[str]] | None:
+        def tables_of(database: tuple[GlueCatalog, str]) -> tuple[list[LiveTable], list[str]] | None:
             place, name = database
             return _unless_gone(lambda: self._tables_of(place, name), lambda: self._service.database(place, name))
 
@@ -127,7 +127,7 @@ class _Reading:
             self.tables.update((table.id, table) for table in tables)
             self.notes += notes
 
-    def _tables_of(self, place: Place, database: str) -> tuple[list[LiveTable], list[str]]:
+    def _tables_of(self, place: GlueCatalog, database: str) -> tuple[list[LiveTable], list[str]]:
         tables: list[LiveTable] = []
         notes: list[str] = []
         for table in self._service.tables(place, database):

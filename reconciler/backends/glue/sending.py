@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from reconciler.backends.glue.refusals import NoAnswerError, UnansweredError
-from reconciler.backends.http.failures import Failure
+from reconciler.backends.http.failures import NoAnswer
 from reconciler.backends.http.limits import TooMuchError, adapter, content_of, holds_too_much
 from reconciler.backends.http.refusals import excerpt, is_html
 
@@ -74,7 +74,7 @@ class Sender:
             answer = self._sent(request)
             content = content_of(answer, self._limits.answer_bytes)
         except (RequestException, HTTPError) as error:
-            failure = Failure(error)
+            failure = NoAnswer(error)
             problem = failure.explain(request.url.partition("?")[0], self._timeouts, self._limits.request_seconds)
             told = UnansweredError(problem)
             if failure.may_pass or failure.was_never_sent:

@@ -14,7 +14,7 @@ from reconciler.backends.glue.refusals import translated
 from reconciler.backends.glue.structures import as_input
 from reconciler.backends.http.scans import Scans
 from reconciler.backends.paging import every_page
-from reconciler.errors import (
+from reconciler.model.errors import (
     BackendError,
     InternalError,
     NamespaceAlreadyExistsError,
@@ -24,7 +24,7 @@ from reconciler.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from reconciler.state import Traffic
+from reconciler.model.live import Traffic
 
 if TYPE_CHECKING:
     from mypy_boto3_glue import GlueClient
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     )
 
     from reconciler.backends.glue.config import GlueConfig
-    from reconciler.backends.glue.places import Place
+    from reconciler.backends.glue.places import GlueCatalog
     from reconciler.backends.glue.sending import Sender
 
 __all__ = ["Service"]
@@ -89,12 +89,12 @@ class _AtVersion(TypedDict, total=False):
     VersionId: str
 
 
-def _in(place: Place) -> _In:
+def _in(place: GlueCatalog) -> _In:
     """Return the parameter that names a catalog; Glue takes the caller's account where there is none."""
     return {"CatalogId": place.catalog_id} if place.catalog_id else {}
 
 
-def _below(place: Place) -> _Below:
+def _below(place: GlueCatalog) -> _Below:
     return {"ParentCatalogId": place.catalog_id} if place.catalog_id else {}
 
 
@@ -130,7 +130,7 @@ def _no_table(label: str) -> BackendError:
 class Service:
     """Glue, as one configuration reaches it. Connects at the first call; safe to use from several threads.
 
-    Every method raises errors of :mod:`reconciler.errors` only, and ``refusals.RepeatedError`` where it says so.
+    Every method raises errors of :mod:`reconciler.model.errors` only, and ``refusals.RepeatedError`` where it says so.
     """
 
     def __init__(self, config: GlueConfig) -> None:
@@ -187,7 +187,7 @@ class Service:
 
     # ---- catalogs ------------------------------------------------------------------------------------------------
 
-    def catalogs(self, parent: Place, *, recursive: bool = False) -> Iterator[CatalogTypeDef]:
+    def catalogs(self, parent: GlueCatalog, *, recursive: bool = False) -> Iterator[CatalogTypeDef]:
         """Yield the catalogs directly below ``parent``, or all below it.
 
         A service that has none, and credentials that may not ask for them, are told apart from an empty account by
@@ -214,31 +214,31 @@ class Service:
         else:
             self._has_answered = True
 
-    def catalog(self, place: Place) -> CatalogTypeDef:
+    def catalog(self, place: GlueCatalog) -> CatalogTypeDef:
         """Return one catalog, which is not the root."""
         with self._asking("GetCatalog", place.label, missing=_no_namespace(place.label)):
             return self._client().get_catalog(CatalogId=place.catalog_id or "")["Catalog"]
 
-    def create_catalog(self, place: Place, parameters: dict[str, str]) -> None:
+    def create_catalog(self, place: GlueCatalog, parameters: dict[str, str]) -> None:
         """Make a catalog directly in the account. Raises ``RepeatedError`` when an earlier try may have made it."""
         exists = NamespaceAlreadyExistsError(f"glue: catalog {place.label} already exists")
         with self._asking("CreateCatalog", place.label, exists=exists, done=_EXISTS):
             self._client().create_catalog(Name=place.path[-1], CatalogInput={"Parameters": parameters})
 
-    def update_catalog(self, place: Place, catalog: CatalogTypeDef) -> None:
+    def update_catalog(self, place: GlueCatalog, catalog: CatalogTypeDef) -> None:
         """Replace a catalog by ``catalog``."""
         with self._asking("UpdateCatalog", place.label, missing=_no_namespace(place.label)):
             given = self._as_input(catalog, "CatalogInput")
             self._client().update_catalog(CatalogId=place.catalog_id or "", CatalogInput=given)
 
-    def delete_catalog(self, place: Place) -> None:
+    def delete_catalog(self, place: GlueCatalog) -> None:
         """Delete a catalog, with whatever it holds. Raises ``RepeatedError`` when an earlier try may have done it."""
         with self._asking("DeleteCatalog", place.label, missing=_no_namespace(place.label), done=_MISSING):
             self._client().delete_catalog(CatalogId=place.catalog_id or "")
 
     # ---- databases -----------------------------------------------------------------------------------------------
 
-    def databases(self, place: Place, *, names_only: bool = False) -> Iterator[DatabaseTypeDef]:
+    def databases(self, place: GlueCatalog, *, names_only: bool = False) -> Iterator[DatabaseTypeDef]:
         """Yield the databases of a catalog."""
 
         def fetch(after: _After) -> tuple[Sequence[DatabaseTypeDef], str | None]:
@@ -247,20 +247,20 @@ class Service:
 
         return self._pages("GetDatabases", place.label, fetch, lambda found: found["Name"])
 
-    def database(self, place: Place, name: str) -> DatabaseTypeDef:
+    def database(self, place: GlueCatalog, name: str) -> DatabaseTypeDef:
         """Return one database."""
         label = place.label_of(name)
         with self._asking("GetDatabase", label, missing=_no_namespace(label)):
             return self._client().get_database(Name=name, **_in(place))["Database"]
 
-    def create_database(self, place: Place, database: DatabaseInputTypeDef) -> None:
+    def create_database(self, place: GlueCatalog, database: DatabaseInputTypeDef) -> None:
         """Make a database. Raises ``RepeatedError`` when an earlier try may have made it."""
         label = place.label_of(database["Name"])
         exists = NamespaceAlreadyExistsError(f"glue: database {label} already exists")
         with self._asking("CreateDatabase", label, missing=_no_namespace(place.label), exists=exists, done=_EXISTS):
             self._client().create_database(DatabaseInput=database, **_in(place))
 
-    def update_database(self, place: Place, database: DatabaseTypeDef) -> None:
+    def update_database(self, place: GlueCatalog, database: DatabaseTypeDef) -> None:
         """Replace a database by ``database``."""
         name = database["Name"]
         label = place.label_of(name)
@@ -268,13 +268,13 @@ class Service:
             given = self._as_input(database, "DatabaseInput")
             self._client().update_database(Name=name, DatabaseInput=given, **_in(place))
 
-    def delete_database(self, place: Place, name: str) -> None:
+    def delete_database(self, place: GlueCatalog, name: str) -> None:
         """Delete a database, with whatever it holds. Raises ``RepeatedError`` when an earlier try may have done it."""
         label = place.label_of(name)
         with self._asking("DeleteDatabase", label, missing=_no_namespace(label), done=_MISSING):
             self._client().delete_database(Name=name, **_in(place))
 
-    def functions(self, place: Place, database: str) -> Iterator[UserDefinedFunctionTypeDef]:
+    def functions(self, place: GlueCatalog, database: str) -> Iterator[UserDefinedFunctionTypeDef]:
         """Yield the user-defined functions of a database."""
 
         def fetch(after: _After) -> tuple[Sequence[UserDefinedFunctionTypeDef], str | None]:
@@ -289,12 +289,12 @@ class Service:
 
     # ---- tables --------------------------------------------------------------------------------------------------
 
-    def tables(self, place: Place, database: str, *, names_only: bool = False) -> Iterator[TableTypeDef]:
+    def tables(self, place: GlueCatalog, database: str, *, names_only: bool = False) -> Iterator[TableTypeDef]:
         """Yield everything Glue calls a table: views and tables of other formats too."""
 
         return self._listed(place, database, _only(names=names_only))
 
-    def tables_named(self, place: Place, database: str, names: Collection[str]) -> Iterator[TableTypeDef]:
+    def tables_named(self, place: GlueCatalog, database: str, names: Collection[str]) -> Iterator[TableTypeDef]:
         """Yield those of the named tables that are there, of every sort; several names are one call."""
         plain = sorted(name for name in names if _PLAIN_NAME.fullmatch(name))
         narrowed: list[_Picked] = [{"Expression": pattern} for pattern in _patterns(plain)]
@@ -303,20 +303,20 @@ class Service:
         for picked in narrowed:
             yield from (table for table in self._listed(place, database, picked) if table["Name"] in names)
 
-    def _listed(self, place: Place, database: str, picked: _Only | _Picked) -> Iterator[TableTypeDef]:
+    def _listed(self, place: GlueCatalog, database: str, picked: _Only | _Picked) -> Iterator[TableTypeDef]:
         def fetch(after: _After) -> tuple[Sequence[TableTypeDef], str | None]:
             answer = self._client().get_tables(DatabaseName=database, MaxResults=_PAGE, **_in(place), **picked, **after)
             return answer["TableList"], answer.get("NextToken")
 
         return self._pages("GetTables", place.label_of(database), fetch, lambda found: found["Name"])
 
-    def table(self, place: Place, database: str, name: str) -> TableTypeDef:
+    def table(self, place: GlueCatalog, database: str, name: str) -> TableTypeDef:
         """Return one table. A missing database is answered as a missing table."""
         label = place.label_of(database, name)
         with self._asking("GetTable", label, missing=_no_table(label)):
             return self._client().get_table(DatabaseName=database, Name=name, **_in(place))["Table"]
 
-    def create_table(self, place: Place, database: str, table: TableInputTypeDef) -> None:
+    def create_table(self, place: GlueCatalog, database: str, table: TableInputTypeDef) -> None:
         """Make the entry of a table. Raises ``RepeatedError`` when an earlier try may have made it."""
         label = place.label_of(database, table["Name"])
         missing = _no_namespace(place.label_of(database))
@@ -324,7 +324,7 @@ class Service:
         with self._asking("CreateTable", label, missing=missing, exists=exists, done=_EXISTS):
             self._client().create_table(DatabaseName=database, TableInput=table, **_in(place))
 
-    def update_table(self, place: Place, database: str, table: TableTypeDef) -> None:
+    def update_table(self, place: GlueCatalog, database: str, table: TableTypeDef) -> None:
         """Replace a table by ``table``, unless its version is no longer the one ``table`` has.
 
         Raises ``RepeatedError`` when an earlier try may have done it.
@@ -334,7 +334,7 @@ class Service:
             given = self._as_input(table, "TableInput")
             self._client().update_table(DatabaseName=database, TableInput=given, **_in(place), **_at_version(table))
 
-    def delete_table(self, place: Place, database: str, name: str) -> None:
+    def delete_table(self, place: GlueCatalog, database: str, name: str) -> None:
         """Delete the entry of a table. Raises ``RepeatedError`` when an earlier try may have done it."""
         label = place.label_of(database, name)
         with self._asking("DeleteTable", label, missing=_no_table(label), done=_MISSING):

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from reconciler.names import Identifier
-from reconciler.state import ForeignTable, LiveNamespace, LiveTable, ShownColumn, ShownColumns
+from reconciler.model.columns import ShownColumn, ShownColumns
+from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable
+from reconciler.model.names import Identifier
 
 if TYPE_CHECKING:
     from botocore.model import Shape

@@ -10,7 +10,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from reconciler import locations
 from reconciler.backends.base import Backend
 from reconciler.backends.hive.columns import LONGEST_COLUMN, columns_of
 from reconciler.backends.hive.config import HiveConfig
@@ -30,19 +29,12 @@ from reconciler.backends.hive.leftovers import Leftovers
 from reconciler.backends.hive.metastore import Metastore
 from reconciler.backends.hive.tables import Tables
 from reconciler.backends.hive_columns import hive_columns
-from reconciler.concurrency import in_parallel
-from reconciler.errors import InvalidInputError, NamespaceNotFoundError, UnsupportedOperationError
-from reconciler.names import Identifier, Scope, check_name, join
-from reconciler.state import (
-    ForeignTable,
-    LiveNamespace,
-    LiveTable,
-    PropertyChanges,
-    Schema,
-    ShownColumns,
-    Snapshot,
-    Traffic,
-)
+from reconciler.model import locations
+from reconciler.model.columns import Schema, ShownColumns
+from reconciler.model.concurrency import in_parallel
+from reconciler.model.errors import InvalidInputError, NamespaceNotFoundError, UnsupportedOperationError
+from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot, Traffic
+from reconciler.model.names import Identifier, Scope, check_name, join
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client

@@ -13,8 +13,8 @@ from reconciler.backends.http.limits import SlowAnswerError, too_large, too_slow
 if TYPE_CHECKING:
     import socket
 
-    from reconciler.backends.hive.config import Address
-    from reconciler.backends.http import Limits
+    from reconciler.backends.hive.config import MetastoreAddress
+    from reconciler.backends.http import AnswerLimits
     from reconciler.backends.http.scans import Scans
 
 __all__ = ["Carrier"]
@@ -25,7 +25,7 @@ _CHUNK = 1024 * 1024
 class Carrier(TSocket):  # type: ignore[misc]
     """Counts what comes in anew after each call that goes out."""
 
-    def __init__(self, stream: socket.socket, address: Address, limits: Limits, scans: Scans) -> None:
+    def __init__(self, stream: socket.socket, address: MetastoreAddress, limits: AnswerLimits, scans: Scans) -> None:
         super().__init__()
         self.setHandle(stream)
         self._metastore = address

@@ -9,7 +9,6 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reconciler import locations
 from reconciler.backends.hive.databases import Databases
 from reconciler.backends.hive.entries import (
     CATALOG_LOCATION,
@@ -21,7 +20,8 @@ from reconciler.backends.hive.entries import (
     namespace_of_catalog,
 )
 from reconciler.backends.hive.faults import creating, translated
-from reconciler.errors import (
+from reconciler.model import locations
+from reconciler.model.errors import (
     BackendError,
     ConcurrentModificationError,
     InternalError,
@@ -33,20 +33,20 @@ from reconciler.errors import (
     ServiceUnavailableError,
     UnsupportedOperationError,
 )
-from reconciler.ownership import owner_of
-from reconciler.state import LiveNamespace, PropertyChanges
+from reconciler.model.live import LiveNamespace, PropertyChanges
+from reconciler.model.ownership import owner_of
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ttypes import Catalog, Database
     from reconciler.backends.hive.metastore import Metastore
 
-__all__ = ["Catalogs"]
+__all__ = ["HiveCatalogs"]
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Catalogs:
+class HiveCatalogs:
     """The catalogs of a metastore."""
 
     impl: str

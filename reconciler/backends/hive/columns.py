@@ -7,7 +7,7 @@ from copy import deepcopy
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from reconciler.state import ShownColumn, ShownColumns
+from reconciler.model.columns import ShownColumn, ShownColumns
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ttypes import FieldSchema, Table

@@ -8,12 +8,12 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 
-from reconciler.backend_config import BackendConfig, Root
 from reconciler.backends.http.address import endpoint_problem, is_loopback
 from reconciler.backends.http.limits import ServiceLimits
 from reconciler.backends.http.login import bearer_token
+from reconciler.model.backend_config import BackendConfig, Root
 
-__all__ = ["Address", "HiveConfig"]
+__all__ = ["HiveConfig", "MetastoreAddress"]
 
 _DEFAULT_PORT = 9083
 _LOGINS: Mapping[str, tuple[str, ...]] = {"plain": ("username", "password"), "jwt": ("auth_token",)}
@@ -22,7 +22,7 @@ _HTTP_PORTS = {"http": 80, "https": 443}
 _EXPECTED = "expected thrift://HOST:PORT or http(s)://HOST:PORT/metastore, several separated by commas"
 
 
-class Address(NamedTuple):
+class MetastoreAddress(NamedTuple):
     """Where a metastore listens; in text ``host:port``, and the whole address of one that speaks HTTP."""
 
     host: str
@@ -40,7 +40,7 @@ class Address(NamedTuple):
         return f"{self.scheme}://{place}{self.path}" if self.is_http else place
 
 
-def _address(uri: str) -> Address:
+def _address(uri: str) -> MetastoreAddress:
     parts = urlsplit(uri if "://" in uri else f"thrift://{uri}")
     if "@" in parts.netloc:
         raise ValueError("a metastore's URI holds no user information")
@@ -48,15 +48,15 @@ def _address(uri: str) -> Address:
         return _http_address(uri, parts)
     if parts.scheme != "thrift" or not parts.hostname or parts.path.strip("/") or parts.query:
         raise ValueError(_EXPECTED)
-    return Address(parts.hostname, parts.port or _DEFAULT_PORT)
+    return MetastoreAddress(parts.hostname, parts.port or _DEFAULT_PORT)
 
 
-def _http_address(uri: str, parts: SplitResult) -> Address:
+def _http_address(uri: str, parts: SplitResult) -> MetastoreAddress:
     problem = endpoint_problem(uri)
     if problem is not None:
         raise ValueError(f"a metastore's address over HTTP {problem}")
     scheme: Literal["http", "https"] = "https" if parts.scheme == "https" else "http"
-    return Address(parts.hostname or "", parts.port or _HTTP_PORTS[scheme], scheme, parts.path or "/")
+    return MetastoreAddress(parts.hostname or "", parts.port or _HTTP_PORTS[scheme], scheme, parts.path or "/")
 
 
 def _addresses(value: object) -> object:
@@ -78,7 +78,7 @@ class HiveConfig(ServiceLimits, BackendConfig):
 
     credentials = frozenset({"ugi", "username", "password", "auth_token"})
 
-    uri: Annotated[tuple[Address, ...], BeforeValidator(_addresses)]
+    uri: Annotated[tuple[MetastoreAddress, ...], BeforeValidator(_addresses)]
     """The metastores of one installation: the first that answers is used, the others are for when it is gone."""
     root: Root | None = None
     """The directory or URI that databases and tables go under when they name no location."""
@@ -117,7 +117,7 @@ class HiveConfig(ServiceLimits, BackendConfig):
         """Whether the metastores speak HTTP."""
         return self.uri[0].is_http
 
-    def has_tls(self, address: Address) -> bool:
+    def has_tls(self, address: MetastoreAddress) -> bool:
         """Return whether TLS is spoken with the metastore at ``address``."""
         return self.ssl or address.scheme == "https"
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from reconciler.backends.hive.faults import LoginRefusedError
 from reconciler.backends.http.scans import Scans
-from reconciler.errors import InvalidInputError, MissingExtraError
+from reconciler.model.errors import InvalidInputError, MissingExtraError
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.carrier import Carrier
-    from reconciler.backends.hive.config import Address, HiveConfig
+    from reconciler.backends.hive.config import HiveConfig, MetastoreAddress
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
     from reconciler.backends.hive.http_carrier import HttpCarrier
 
-__all__ = ["Connection", "KerberosError", "connect", "kerberos_faults", "told_by_kerberos"]
+__all__ = ["KerberosError", "ThriftConnection", "connect", "kerberos_faults", "told_by_kerberos"]
 
 _READ_BUFFER = 64 * 1024
 _LARGEST_FRAME = 0x3FFFFFFF
@@ -27,10 +27,12 @@ _MOST_ELEMENTS = 1_000_000
 """In one list of a reply: each can take hundreds of times the memory of its bytes."""
 
 
-class Connection:
+class ThriftConnection:
     """A live connection; ``client`` makes the calls."""
 
-    def __init__(self, address: Address, stream: socket.socket, carrier: Carrier | HttpCarrier, client: Client) -> None:
+    def __init__(
+        self, address: MetastoreAddress, stream: socket.socket, carrier: Carrier | HttpCarrier, client: Client
+    ) -> None:
         self.address = address
         self.client = client
         self._stream = stream
@@ -55,7 +57,7 @@ class Connection:
         self._stream.close()
 
 
-def connect(config: HiveConfig, address: Address, scans: Scans | None = None) -> Connection:
+def connect(config: HiveConfig, address: MetastoreAddress, scans: Scans | None = None) -> ThriftConnection:
     """Return a connection to the metastore at ``address``, which waits no longer for a reply than for a connection.
 
     What comes in over it is counted for ``scans``, where there are any.
@@ -81,7 +83,7 @@ def connect(config: HiveConfig, address: Address, scans: Scans | None = None) ->
             string_length_limit=limits.answer_bytes,
             container_length_limit=_MOST_ELEMENTS,
         )
-        return Connection(address, stream, carrier, Client(protocol))
+        return ThriftConnection(address, stream, carrier, Client(protocol))
     except BaseException:
         stream.close()
         raise
@@ -133,7 +135,7 @@ def _tls(config: HiveConfig) -> ssl.SSLContext:
 
 
 def _carried(
-    config: HiveConfig, address: Address, stream: socket.socket, scans: Scans
+    config: HiveConfig, address: MetastoreAddress, stream: socket.socket, scans: Scans
 ) -> tuple[Carrier | HttpCarrier, Any]:
     """Return what counts the bytes on ``stream``, and the Thrift transport over it."""
     if address.is_http:

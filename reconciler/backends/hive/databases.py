@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reconciler import ownership
 from reconciler.backends.hive.directories import Directories
 from reconciler.backends.hive.entries import (
     DEFAULT_CATALOG,
@@ -24,14 +23,15 @@ from reconciler.backends.hive.entries import (
     namespace_of_database,
 )
 from reconciler.backends.hive.faults import creating, translated
-from reconciler.errors import (
+from reconciler.model import ownership
+from reconciler.model.errors import (
     InternalError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
     UnsupportedOperationError,
 )
-from reconciler.state import LiveNamespace, PropertyChanges
+from reconciler.model.live import LiveNamespace, PropertyChanges
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ttypes import Database

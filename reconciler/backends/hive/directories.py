@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reconciler import locations
 from reconciler.backends.hive.entries import DEFAULT_DATABASE, DatabaseName, plain_table, unique_name
 from reconciler.backends.hive.faults import translated
-from reconciler.errors import NamespaceNotFoundError
+from reconciler.model import locations
+from reconciler.model.errors import NamespaceNotFoundError
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.metastore import Metastore

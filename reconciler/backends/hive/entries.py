@@ -13,10 +13,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from reconciler import locations
-from reconciler.errors import InvalidInputError
-from reconciler.names import Identifier, join
-from reconciler.state import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Safeguard
+from reconciler.model import locations
+from reconciler.model.capabilities import Safeguard
+from reconciler.model.errors import InvalidInputError
+from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges
+from reconciler.model.names import Identifier, join
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ttypes import Catalog, Database, Table

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from reconciler.errors import (
+from reconciler.model.errors import (
     BackendError,
     InternalError,
     InvalidInputError,

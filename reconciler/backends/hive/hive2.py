@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from reconciler.backends.hive.backend import HiveBackend
 from reconciler.backends.hive.entries import DATABASE_LOCATION, DEFAULT_DATABASE, SAFEGUARD, DatabaseName
-from reconciler.names import EVERYTHING, Identifier, Scope
-from reconciler.state import Capabilities, LiveNamespace, LiveTable, NameRule, Snapshot
+from reconciler.model.capabilities import Capabilities, NameRule
+from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
+from reconciler.model.names import EVERYTHING, Identifier, Scope
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler import locations
 from reconciler.backends.hive.backend import HiveBackend
-from reconciler.backends.hive.catalogs import Catalogs
+from reconciler.backends.hive.catalogs import HiveCatalogs
 from reconciler.backends.hive.entries import (
     CATALOG_LOCATION,
     DATABASE_LOCATION,
@@ -19,10 +18,12 @@ from reconciler.backends.hive.entries import (
     DatabaseName,
     namespace_of_database,
 )
-from reconciler.errors import InvalidInputError, NamespaceNotFoundError
-from reconciler.names import EVERYTHING, Identifier, Scope, join
-from reconciler.ownership import owner_of
-from reconciler.state import Capabilities, LiveNamespace, LiveTable, NameRule, PropertyChanges, Snapshot
+from reconciler.model import locations
+from reconciler.model.capabilities import Capabilities, NameRule
+from reconciler.model.errors import InvalidInputError, NamespaceNotFoundError
+from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Snapshot
+from reconciler.model.names import EVERYTHING, Identifier, Scope, join
+from reconciler.model.ownership import owner_of
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
@@ -51,7 +52,7 @@ class Hive3Backend(HiveBackend):
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
-        self._catalogs = Catalogs(self.impl, self._metastore, self._databases)
+        self._catalogs = HiveCatalogs(self.impl, self._metastore, self._databases)
 
     def _greet(self, client: Client) -> None:
         """Begin a new connection; a 2.x metastore is told apart by its not knowing catalogs.

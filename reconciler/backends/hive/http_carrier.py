@@ -11,14 +11,14 @@ from thrift.transport.TTransport import TTransportBase, TTransportException
 
 from reconciler.backends.hive.faults import LoginRefusedError
 from reconciler.backends.http.limits import SlowAnswerError, answer_class, joined, too_slow
-from reconciler.redaction import scrub
+from reconciler.model.redaction import scrub
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Iterator, Mapping
 
-    from reconciler.backends.hive.config import Address
-    from reconciler.backends.http import Limits
+    from reconciler.backends.hive.config import MetastoreAddress
+    from reconciler.backends.http import AnswerLimits
     from reconciler.backends.http.scans import Scans
 
 __all__ = ["HttpCarrier"]
@@ -33,7 +33,12 @@ class HttpCarrier(TTransportBase):  # type: ignore[misc]
     """Sends what was written as one request when it is flushed, and gives out the content of the answer."""
 
     def __init__(
-        self, stream: socket.socket, address: Address, headers: Mapping[str, str], limits: Limits, scans: Scans
+        self,
+        stream: socket.socket,
+        address: MetastoreAddress,
+        headers: Mapping[str, str],
+        limits: AnswerLimits,
+        scans: Scans,
     ) -> None:
         self._stream = stream
         self._address = address

@@ -11,11 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reconciler import locations
 from reconciler.backends.hive.databases import Databases
 from reconciler.backends.hive.entries import DatabaseName, is_helper_name, is_helper_table
 from reconciler.backends.hive.tables import Tables
-from reconciler.errors import NamespaceNotFoundError, TableNotFoundError
+from reconciler.model import locations
+from reconciler.model.errors import NamespaceNotFoundError, TableNotFoundError
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ttypes import Table

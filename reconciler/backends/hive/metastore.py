@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from reconciler.backends.hive.connection import (
-    Connection,
+    ThriftConnection,
     connect,
     kerberos_faults,
     told_by_kerberos,
@@ -18,8 +18,8 @@ from reconciler.backends.hive.connection import (
 from reconciler.backends.hive.faults import LoginRefusedError
 from reconciler.backends.http.limits import SlowAnswerError, TooMuchError
 from reconciler.backends.http.scans import Scans
-from reconciler.errors import InternalError, ServiceUnavailableError, UnauthenticatedError
-from reconciler.state import Traffic
+from reconciler.model.errors import InternalError, ServiceUnavailableError, UnauthenticatedError
+from reconciler.model.live import Traffic
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.config import HiveConfig
@@ -56,7 +56,7 @@ class Metastore:
         """Lets what is read inside take no more than one scan may."""
         self._slots = threading.BoundedSemaphore(config.pool_size)
         self._lock = threading.Lock()
-        self._idle: list[Connection] = []
+        self._idle: list[ThriftConnection] = []
         self._preferred = 0
         self._closed = False
 
@@ -141,7 +141,7 @@ class Metastore:
         finally:
             self._put(connection, healthy=healthy)
 
-    def _take(self) -> Connection:
+    def _take(self) -> ThriftConnection:
         while True:
             with self._lock:
                 if not self._idle:
@@ -152,7 +152,7 @@ class Metastore:
             connection.close()
         return self._connect()
 
-    def _put(self, connection: Connection, *, healthy: bool) -> None:
+    def _put(self, connection: ThriftConnection, *, healthy: bool) -> None:
         """Take a connection back; where one broke, the next metastore is asked from now on."""
         with self._lock:
             gone = [] if healthy and not self._closed else [connection]
@@ -167,7 +167,7 @@ class Metastore:
         for one in gone:
             one.close()
 
-    def _connect(self) -> Connection:
+    def _connect(self) -> ThriftConnection:
         """Return a connection to the first address that answers, beginning with the one that did last time."""
         from thrift.Thrift import TException
 
@@ -185,7 +185,7 @@ class Metastore:
             return connection
         raise _UnreachableError("; ".join(failures))
 
-    def _open(self, index: int) -> Connection:
+    def _open(self, index: int) -> ThriftConnection:
         connection = connect(self._config, self._config.uri[index], self._scans)
         try:
             if len(self._config.uri) == 1:  # with nobody else to turn to, it is worth waiting for

@@ -23,8 +23,9 @@ from reconciler.backends.hive.entries import (
     set_table_parameters,
 )
 from reconciler.backends.hive.faults import creating, detail, translated
-from reconciler.concurrency import in_parallel
-from reconciler.errors import (
+from reconciler.model.columns import ShownColumns
+from reconciler.model.concurrency import in_parallel
+from reconciler.model.errors import (
     ConcurrentModificationError,
     InvalidTableStateError,
     NamespaceNotFoundError,
@@ -32,7 +33,7 @@ from reconciler.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
-from reconciler.state import PropertyChanges, ShownColumns
+from reconciler.model.live import PropertyChanges
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ttypes import Table

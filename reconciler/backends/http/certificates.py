@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from reconciler.errors import InvalidInputError
+from reconciler.model.errors import InvalidInputError
 
 __all__ = ["Certificates"]
 

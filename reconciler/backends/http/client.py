@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
 from reconciler.backends.http.certificates import Certificates
-from reconciler.backends.http.failures import Failure
-from reconciler.backends.http.limits import Limits, TooMuchError, adapter, content_of, holds_too_much
+from reconciler.backends.http.failures import NoAnswer
+from reconciler.backends.http.limits import AnswerLimits, TooMuchError, adapter, content_of, holds_too_much
 from reconciler.backends.http.refusals import (
     ForeignAnswerError,
     Refusal,
@@ -27,7 +27,7 @@ from reconciler.backends.http.refusals import (
 from reconciler.backends.http.retry import RetryPolicy, is_repeatable
 from reconciler.backends.http.scans import Scans
 from reconciler.backends.http.tokens import StaticToken, TokenSource, end_of
-from reconciler.errors import (
+from reconciler.model.errors import (
     BackendError,
     InternalError,
     InvalidInputError,
@@ -36,8 +36,8 @@ from reconciler.errors import (
     ThrottlingError,
     UnauthenticatedError,
 )
-from reconciler.redaction import REDACTED, scrub
-from reconciler.state import Traffic
+from reconciler.model.live import Traffic
+from reconciler.model.redaction import REDACTED, scrub
 
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response
@@ -114,7 +114,7 @@ class HttpClient:
         endpoint_key: str = "endpoint",
         token_key: str | None = "auth_token",  # noqa: S107 - the name of a configuration key
         pool_size: int = DEFAULT_POOL_SIZE,
-        limits: Limits | None = None,
+        limits: AnswerLimits | None = None,
         certificates: Certificates | None = None,
     ) -> None:
         from requests import Session
@@ -126,7 +126,7 @@ class HttpClient:
         self._tokens = tokens or StaticToken(None)
         self._sign = sign
         self._secrets = set(secrets)
-        self._limits = limits or Limits()
+        self._limits = limits or AnswerLimits()
         self._scans = Scans(self._limits)
         self._translate = translate
         self._endpoint_key = endpoint_key
@@ -369,7 +369,7 @@ class HttpClient:
         except TooMuchError as error:
             raise self._error(InternalError, f"{where}: {error}") from None
         except (RequestException, HTTPError, UnicodeError) as error:
-            failure = Failure(error)
+            failure = NoAnswer(error)
             if failure.was_never_sent or (failure.may_pass and repeatable):
                 pause = self._retry.wait(attempt)
                 if pause is not None:

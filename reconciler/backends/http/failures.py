@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from reconciler.backends.http.limits import SlowAnswerError, too_slow
 from reconciler.backends.http.refusals import excerpt
 
-__all__ = ["Failure", "causes"]
+__all__ = ["NoAnswer", "causes"]
 
 
-class Failure:
+class NoAnswer:
     """Why no answer came: what requests, urllib3 and the socket say about it, put in order."""
 
     def __init__(self, error: Exception) -> None:

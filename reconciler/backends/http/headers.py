@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from reconciler.redaction import is_sensitive, slow_digest
+from reconciler.model.redaction import is_sensitive, slow_digest
 
 __all__ = ["hold_secret", "with_headers"]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, Field
 
-from reconciler.errors import InternalError
+from reconciler.model.errors import InternalError
 
 if TYPE_CHECKING:
     from requests import Response
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MIB",
-    "Limits",
+    "AnswerLimits",
     "ServiceLimits",
     "SlowAnswerError",
     "TooMuchError",
@@ -52,13 +52,13 @@ class ServiceLimits(BaseModel):
     """The longest a scan of the catalog may take."""
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> AnswerLimits:
         """What they come to."""
-        return Limits(self.max_answer_mib * MIB, self.request_seconds, self.max_scan_mib * MIB, self.scan_seconds)
+        return AnswerLimits(self.max_answer_mib * MIB, self.request_seconds, self.max_scan_mib * MIB, self.scan_seconds)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class AnswerLimits:
     """What one answer and one scan may take; each has a key of :class:`ServiceLimits` that errors name."""
 
     answer_bytes: int = 64 * MIB

@@ -17,7 +17,7 @@ from reconciler.backends.http.login import Login, revealed
 from reconciler.backends.http.refusals import Refusal, VendorError
 from reconciler.backends.http.retry import RetryPolicy
 from reconciler.backends.http.tokens import StaticToken, TokenSource
-from reconciler.errors import InternalError, InvalidInputError, UnauthenticatedError
+from reconciler.model.errors import InternalError, InvalidInputError, UnauthenticatedError
 
 if TYPE_CHECKING:
     from requests import PreparedRequest

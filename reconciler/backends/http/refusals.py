@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit, urlunsplit
 
-from reconciler.errors import (
+from reconciler.model.errors import (
     BackendError,
     ConcurrentModificationError,
     InternalError,

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from reconciler.backends.http.limits import MIB, Limits
-from reconciler.errors import InternalError, ServiceUnavailableError
-from reconciler.state import Traffic
+from reconciler.backends.http.limits import MIB, AnswerLimits
+from reconciler.model.errors import InternalError, ServiceUnavailableError
+from reconciler.model.live import Traffic
 
 __all__ = ["Scans"]
 
@@ -29,7 +29,7 @@ class Scans:
     Whose request one is cannot be told, so that of several scans at once the one with the most left counts.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: AnswerLimits) -> None:
         self._limits = limits
         self._lock = threading.Lock()
         self._active: list[_Scan] = []

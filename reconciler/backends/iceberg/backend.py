@@ -11,16 +11,17 @@ from itertools import count
 from pathlib import Path
 from typing import ClassVar
 
-from reconciler import locations
 from reconciler.backends.base import Backend
 from reconciler.backends.http import RetryPolicy, server_time
 from reconciler.backends.iceberg.config import IcebergConfig
 from reconciler.backends.iceberg.scan import UnreadableTable, all_tables, listed_tables, scan_warehouses
-from reconciler.backends.iceberg.server import Server
+from reconciler.backends.iceberg.server import IcebergServer
 from reconciler.backends.iceberg.warehouse import SAFEGUARD, TABLE_TYPE, TableEntry, Warehouse
 from reconciler.backends.identifiers import require_kept
 from reconciler.backends.table_options import own_options, with_vended
-from reconciler.errors import (
+from reconciler.model import locations
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.errors import (
     ConcurrentModificationError,
     InvalidInputError,
     NamespaceNotEmptyError,
@@ -29,8 +30,8 @@ from reconciler.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from reconciler.names import EVERYTHING, Identifier, Scope, join
-from reconciler.state import Capabilities, ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot, Traffic
+from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot, Traffic
+from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 
 __all__ = ["IcebergBackend"]
 
@@ -64,7 +65,7 @@ class IcebergBackend(Backend):
 
     def __init__(self, **properties: str) -> None:
         super().__init__(**properties)
-        self._server = Server(self.config)
+        self._server = IcebergServer(self.config)
         self._outermost_names: frozenset[str] = frozenset()
 
     def traffic(self) -> Traffic:

@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from reconciler.backend_config import BackendConfig, KeysOf, Root
 from reconciler.backends.http import Endpoint, Login, revealed, with_headers
 from reconciler.backends.table_options import VendsCredentials
-from reconciler.names import check_name
+from reconciler.model.backend_config import BackendConfig, KeysOf, Root
+from reconciler.model.names import check_name
 
 __all__ = ["DEFAULT_SCOPE", "IcebergConfig"]
 

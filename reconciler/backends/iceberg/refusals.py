@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from reconciler.backends.http import Refusal, VendorError
-from reconciler.errors import (
+from reconciler.model.errors import (
     BackendError,
     ConcurrentModificationError,
     NamespaceNotEmptyError,

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from reconciler.backends.doubles import every_name
 from reconciler.backends.iceberg.warehouse import TableEntry, UnreadableTableError, Warehouse
-from reconciler.concurrency import in_parallel
-from reconciler.errors import NamespaceNotFoundError, PermissionDeniedError, TableNotFoundError
-from reconciler.names import Identifier, Scope, check_name, join
-from reconciler.state import LiveNamespace, LiveTable, Snapshot
+from reconciler.model.concurrency import in_parallel
+from reconciler.model.errors import NamespaceNotFoundError, PermissionDeniedError, TableNotFoundError
+from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
+from reconciler.model.names import Identifier, Scope, check_name, join
 
 __all__ = ["UnreadableTable", "all_tables", "listed_tables", "scan_warehouses"]
 

@@ -10,14 +10,14 @@ from reconciler.backends.iceberg.refusals import read_catalog_error
 from reconciler.backends.iceberg.routes import CONFIG, Routes, announced_prefix, encode
 from reconciler.backends.iceberg.sigv4 import Signer, read_signed_error
 from reconciler.backends.iceberg.warehouse import Warehouse
-from reconciler.errors import InvalidInputError, NamespaceNotFoundError
+from reconciler.model.errors import InvalidInputError, NamespaceNotFoundError
 
-__all__ = ["Server"]
+__all__ = ["IcebergServer"]
 
 _POOL_SIZE = 64
 
 
-class Server:
+class IcebergServer:
     """One Iceberg REST catalog. Safe to use from several threads."""
 
     def __init__(self, config: IcebergConfig) -> None:

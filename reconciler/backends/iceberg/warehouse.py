@@ -16,7 +16,8 @@ from reconciler.backends.iceberg.routes import Routes
 from reconciler.backends.iceberg.vending import ASKING, vended_options
 from reconciler.backends.identifiers import require_kept
 from reconciler.backends.paging import every_page
-from reconciler.errors import (
+from reconciler.model.capabilities import Safeguard
+from reconciler.model.errors import (
     ConcurrentModificationError,
     InternalError,
     InvalidInputError,
@@ -27,8 +28,8 @@ from reconciler.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from reconciler.names import join
-from reconciler.state import PropertyChanges, Safeguard
+from reconciler.model.live import PropertyChanges
+from reconciler.model.names import join
 
 __all__ = ["SAFEGUARD", "TABLE_TYPE", "Levels", "TableEntry", "UnreadableTableError", "Warehouse"]
 

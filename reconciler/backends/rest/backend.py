@@ -13,7 +13,6 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
 
-from reconciler import locations
 from reconciler.backends.base import Backend
 from reconciler.backends.doubles import every_name
 from reconciler.backends.http import (
@@ -25,10 +24,12 @@ from reconciler.backends.http import (
 from reconciler.backends.rest.config import RestConfig
 from reconciler.backends.rest.context import add_headers, headers_in, sent_with
 from reconciler.backends.rest.refusals import translate
-from reconciler.backends.rest.server import Server
+from reconciler.backends.rest.server import RestServer
 from reconciler.backends.table_options import with_vended
-from reconciler.concurrency import in_parallel
-from reconciler.errors import (
+from reconciler.model import locations
+from reconciler.model.capabilities import Capabilities, LocationPolicy
+from reconciler.model.concurrency import in_parallel
+from reconciler.model.errors import (
     BackendError,
     ConcurrentModificationError,
     InternalError,
@@ -40,17 +41,9 @@ from reconciler.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from reconciler.names import EVERYTHING, Identifier, Scope, check_name, join
-from reconciler.redaction import REDACTED, is_hidden
-from reconciler.state import (
-    Capabilities,
-    LiveNamespace,
-    LiveTable,
-    LocationPolicy,
-    PropertyChanges,
-    Snapshot,
-    Traffic,
-)
+from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Snapshot, Traffic
+from reconciler.model.names import EVERYTHING, Identifier, Scope, check_name, join
+from reconciler.model.redaction import REDACTED, is_hidden
 
 __all__ = ["RestBackend"]
 
@@ -86,7 +79,7 @@ class RestBackend(Backend):
             sign=add_headers,
             certificates=self.config.certificates,
         )
-        self._known = Server(http, self.config.delimiter)
+        self._known = RestServer(http, self.config.delimiter)
         self._asking = threading.Lock()
         self._asked = False
         self.capabilities = self._able(frozenset())
@@ -96,7 +89,7 @@ class RestBackend(Backend):
         return self._known.http.traffic
 
     @property
-    def _server(self) -> Server:
+    def _server(self) -> RestServer:
         """The server, asked before its first use whether it can change entries."""
         self._ask()
         return self._known

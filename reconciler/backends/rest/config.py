@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
-from reconciler.backend_config import BackendConfig, Root
 from reconciler.backends.http import Certificates, Endpoint, Login, with_headers
 from reconciler.backends.table_options import VendsCredentials
-from reconciler.names import DELIMITER
+from reconciler.model.backend_config import BackendConfig, Root
+from reconciler.model.names import DELIMITER
 
 __all__ = ["RestConfig"]
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from reconciler.backends.http import hold_secret
-from reconciler.errors import InvalidInputError
+from reconciler.model.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from requests import PreparedRequest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler.backends.http import Refusal, VendorError
-from reconciler.errors import ErrorCode, InternalError, UnsupportedOperationError, error_type
+from reconciler.model.errors import ErrorCode, InternalError, UnsupportedOperationError, error_type
 
 __all__ = ["translate"]
 

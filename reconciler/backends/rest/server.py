@@ -8,7 +8,7 @@ from typing import Any
 from reconciler.backends.doubles import every_name, names_without_doubles
 from reconciler.backends.http import ForeignAnswerError, HttpClient, path
 from reconciler.backends.paging import every_page
-from reconciler.errors import (
+from reconciler.model.errors import (
     BackendError,
     InternalError,
     InvalidInputError,
@@ -20,14 +20,14 @@ from reconciler.errors import (
     TableNotFoundError,
     ThrottlingError,
 )
-from reconciler.names import Identifier, join
-from reconciler.state import LiveNamespace, LiveTable, PropertyChanges
+from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
+from reconciler.model.names import Identifier, join
 
-__all__ = ["Server"]
+__all__ = ["RestServer"]
 
 
-class Server:
-    """Calls one server. Errors are those of :mod:`reconciler.errors`; lists go to their last page."""
+class RestServer:
+    """Calls one server. Errors are those of :mod:`reconciler.model.errors`; lists go to their last page."""
 
     def __init__(self, http: HttpClient, delimiter: str) -> None:
         self.http = http

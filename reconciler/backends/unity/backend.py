@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from threading import Lock
 
-from reconciler import locations, storage
+from reconciler import storage
 from reconciler.backends.base import Backend
 from reconciler.backends.doubles import DoubledNameError
 from reconciler.backends.http import (
@@ -32,8 +32,11 @@ from reconciler.backends.unity.properties import LONGEST
 from reconciler.backends.unity.refusals import translate
 from reconciler.backends.unity.scan import foreign_table, live_namespace, live_table, scan_catalog
 from reconciler.backends.unity.service import TableInfo, UnityService
-from reconciler.concurrency import in_parallel
-from reconciler.errors import (
+from reconciler.model import locations
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.columns import Schema, ShownColumns
+from reconciler.model.concurrency import in_parallel
+from reconciler.model.errors import (
     InvalidInputError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
@@ -43,18 +46,8 @@ from reconciler.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from reconciler.names import EVERYTHING, Identifier, Scope, join
-from reconciler.state import (
-    Capabilities,
-    ForeignTable,
-    LiveNamespace,
-    LiveTable,
-    PropertyChanges,
-    Schema,
-    ShownColumns,
-    Snapshot,
-    Traffic,
-)
+from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot, Traffic
+from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 
 __all__ = ["UnityBackend"]
 

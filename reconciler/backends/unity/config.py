@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
-from reconciler.backend_config import BackendConfig, Root
 from reconciler.backends.http import Endpoint, Login, with_headers
 from reconciler.backends.table_options import VendsCredentials
 from reconciler.backends.unity.names import name_problem
+from reconciler.model.backend_config import BackendConfig, Root
 
 __all__ = ["UnityConfig"]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
 from reconciler.backends.doubles import list_without_doubles
-from reconciler.names import Identifier, join
+from reconciler.model.names import Identifier, join
 
 __all__ = ["each_once", "explained"]
 

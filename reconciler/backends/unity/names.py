@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from reconciler.names import Identifier, check_name
-from reconciler.state import NameRule
+from reconciler.model.capabilities import NameRule
+from reconciler.model.names import Identifier, check_name
 
 __all__ = ["NAME_RULE", "full_name", "name_problem"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import quote
 
-from reconciler import locations
+from reconciler.model import locations
 
 __all__ = ["as_uri", "problem_of"]
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from reconciler.backends.doubles import DoubledNameError
 from reconciler.backends.http import Refusal, UnknownRouteError, VendorError
-from reconciler.errors import (
+from reconciler.model.errors import (
     BackendError,
     ConcurrentModificationError,
     InternalError,

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from reconciler.backends.unity.doubles import each_once
 from reconciler.backends.unity.names import name_problem
 from reconciler.backends.unity.service import SchemaInfo, TableInfo, UnityService
-from reconciler.concurrency import in_parallel
-from reconciler.errors import InternalError, NamespaceNotFoundError
-from reconciler.names import Identifier, Scope, join
-from reconciler.state import ForeignTable, LiveNamespace, LiveTable, Snapshot
+from reconciler.model.concurrency import in_parallel
+from reconciler.model.errors import InternalError, NamespaceNotFoundError
+from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, Snapshot
+from reconciler.model.names import Identifier, Scope, join
 
 __all__ = ["foreign_table", "live_namespace", "live_table", "scan_catalog"]
 

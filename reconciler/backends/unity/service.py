@@ -13,7 +13,7 @@ from reconciler.backends.identifiers import require_kept
 from reconciler.backends.paging import every_page
 from reconciler.backends.unity.names import full_name
 from reconciler.backends.unity.properties import in_parts, put_together
-from reconciler.errors import (
+from reconciler.model.errors import (
     InternalError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
@@ -22,8 +22,8 @@ from reconciler.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
-from reconciler.names import Identifier, join
-from reconciler.state import Traffic
+from reconciler.model.live import Traffic
+from reconciler.model.names import Identifier, join
 
 __all__ = ["SchemaInfo", "TableInfo", "UnityService"]
 
@@ -93,7 +93,7 @@ class SchemaInfo:
 
 
 class UnityService:
-    """Calls one service. Errors are those of :mod:`reconciler.errors`; lists go to their last page."""
+    """Calls one service. Errors are those of :mod:`reconciler.model.errors`; lists go to their last page."""
 
     def __init__(self, http: HttpClient) -> None:
         self._http = http

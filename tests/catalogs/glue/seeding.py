@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from reconciler.names import Identifier
+from reconciler.model.names import Identifier
 from tests.servers.glue import ACCOUNT, GlueServer
 
 __all__ = ["catalog_id", "databases", "hold", "lance_table", "tables"]

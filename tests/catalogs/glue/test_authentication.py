@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.backends import registry
 from reconciler.backends.glue import GlueBackend, GlueConfig
-from reconciler.errors import PermissionDeniedError, UnauthenticatedError
+from reconciler.model.errors import PermissionDeniedError, UnauthenticatedError
 from tests.catalogs.glue.conftest import Connect
 from tests.catalogs.glue.seeding import databases
 from tests.servers.glue import ACCESS_KEY, GlueServer

@@ -11,7 +11,7 @@ import pytest
 
 import reconciler
 from reconciler.backends.glue import client
-from reconciler.errors import CatalogError, ErrorCode
+from reconciler.model.errors import CatalogError, ErrorCode
 from tests.catalogs.glue.seeding import databases, lance_table, tables
 from tests.servers.fault_proxy import BODY_FAULTS, Call, Decide, Fault, FaultProxy, fault_proxy
 from tests.servers.glue import GlueServer

@@ -10,8 +10,8 @@ import pytest
 
 from reconciler.backends import registry
 from reconciler.backends.base import Backend
-from reconciler.conformance import Check, checks, verify
-from reconciler.names import Identifier
+from reconciler.conformance import ConformanceCheck, checks, verify
+from reconciler.model.names import Identifier
 from tests.catalogs.glue.seeding import hold
 from tests.servers.glue import GlueServer
 
@@ -21,12 +21,12 @@ def _foreign(glue: GlueServer) -> Callable[[Backend, Identifier], Callable[[], N
 
 
 @pytest.mark.parametrize("check", checks(), ids=str)
-def test_in_the_root_catalog(check: Check, glue: GlueServer, tmp_path: Path) -> None:
+def test_in_the_root_catalog(check: ConformanceCheck, glue: GlueServer, tmp_path: Path) -> None:
     verify(check, partial(registry.connect, "glue", glue.config()), scratch=str(tmp_path), add_foreign=_foreign(glue))
 
 
 @pytest.mark.parametrize("check", checks(), ids=str)
-def test_in_a_nested_catalog(check: Check, glue: GlueServer, tmp_path: Path) -> None:
+def test_in_a_nested_catalog(check: ConformanceCheck, glue: GlueServer, tmp_path: Path) -> None:
     glue.add_catalog("sales")
     glue.add_catalog("sales/eu")
     connect = partial(registry.connect, "glue", glue.config())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.names import Identifier
+from reconciler.model.names import Identifier
 from tests.catalogs.glue.conftest import Connect
 from tests.catalogs.moving import Moves, Place
 from tests.servers.glue import GlueServer

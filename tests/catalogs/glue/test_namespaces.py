@@ -8,15 +8,15 @@ import pytest
 from lance_namespace import CreateNamespaceRequest, DropNamespaceRequest, ListNamespacesRequest, errors
 
 from reconciler.backends.glue import GlueBackend
-from reconciler.errors import (
+from reconciler.model.errors import (
     InvalidInputError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
     UnsupportedOperationError,
 )
+from reconciler.model.live import LiveNamespace, PropertyChanges
 from reconciler.namespace import CatalogNamespace
-from reconciler.state import LiveNamespace, PropertyChanges
 from tests.catalogs.glue.conftest import Connect
 from tests.catalogs.glue.seeding import catalog_id, databases, lance_table, tables
 from tests.servers.glue import GlueServer

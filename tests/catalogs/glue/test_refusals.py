@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.backends import registry
 from reconciler.backends.glue import GlueBackend
-from reconciler.errors import (
+from reconciler.model.errors import (
     BackendError,
     ConcurrentModificationError,
     ErrorCode,
@@ -21,7 +21,7 @@ from reconciler.errors import (
     UnauthenticatedError,
     UnsupportedOperationError,
 )
-from reconciler.state import PropertyChanges
+from reconciler.model.live import PropertyChanges
 from tests.catalogs.glue.conftest import Connect
 from tests.catalogs.glue.seeding import databases, lance_table, tables
 from tests.servers.glue import GlueServer

@@ -11,12 +11,8 @@ import pytest
 
 from reconciler.backends import paging
 from reconciler.backends.glue import GlueBackend
-from reconciler.errors import (
-    InternalError,
-    NamespaceNotFoundError,
-    PermissionDeniedError,
-)
-from reconciler.names import ChildrenOf, Only, Scope
+from reconciler.model.errors import InternalError, NamespaceNotFoundError, PermissionDeniedError
+from reconciler.model.names import ChildrenOf, Only, Scope
 from tests.catalogs.glue.conftest import Connect
 from tests.catalogs.glue.seeding import catalog_id, databases, lance_table, tables
 from tests.servers.glue import GlueServer

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.backends import registry
-from reconciler.errors import BackendError
+from reconciler.model.errors import BackendError
 from tests.catalogs.glue.seeding import databases
 from tests.cli.running import lancens
 from tests.servers.glue import ACCESS_KEY, GlueServer

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.names import Identifier
+from reconciler.model.names import Identifier
 from tests.catalogs.glue.conftest import Connect
 from tests.catalogs.glue.seeding import databases, lance_table, tables
 from tests.catalogs.shown import Field, Showing, Shown

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.backends import registry
-from reconciler.backends.glue.places import Place
+from reconciler.backends.glue.places import GlueCatalog
 from reconciler.backends.glue.structures import as_input, table_oddity, with_state
-from reconciler.errors import MissingExtraError
-from reconciler.state import LiveTable
+from reconciler.model.errors import MissingExtraError
+from reconciler.model.live import LiveTable
 from tests.servers import glue_model
 
 ACCOUNT = "123456789012"
@@ -25,7 +25,7 @@ paths = st.lists(names, max_size=4).map(tuple)
 
 @given(paths, paths.filter(bool))
 def test_a_catalog_found_below_another_is_where_it_was_put(above: tuple[str, ...], path: tuple[str, ...]) -> None:
-    root = Place((), f"{ACCOUNT}:{'/'.join(above)}" if above else ACCOUNT)
+    root = GlueCatalog((), f"{ACCOUNT}:{'/'.join(above)}" if above else ACCOUNT)
     place = root.below(path)
     assert place.catalog_id == f"{ACCOUNT}:{'/'.join((*above, *path))}"
     assert root.found(place.catalog_id) == place

@@ -25,17 +25,17 @@ from lance_namespace import (
 
 import reconciler
 from reconciler.backends.glue import GlueBackend
-from reconciler.backends.glue.places import Place
+from reconciler.backends.glue.places import GlueCatalog
 from reconciler.backends.glue.service import Service
-from reconciler.errors import (
+from reconciler.model.errors import (
     ConcurrentModificationError,
     InvalidInputError,
     NamespaceNotFoundError,
     TableAlreadyExistsError,
     TableNotFoundError,
 )
+from reconciler.model.live import LiveTable, PropertyChanges
 from reconciler.namespace import CatalogNamespace
-from reconciler.state import LiveTable, PropertyChanges
 from tests.catalogs.glue.seeding import catalog_id, databases, lance_table, tables
 from tests.plans import assert_blocked
 from tests.servers.glue import GlueServer
@@ -187,7 +187,7 @@ class TestUpdates:
         tables(glue, web, [lance_table("t")])
         read = Service.table
 
-        def read_and_then_changed(service: Service, place: Place, database: str, name: str) -> TableTypeDef:
+        def read_and_then_changed(service: Service, place: GlueCatalog, database: str, name: str) -> TableTypeDef:
             table = read(service, place, database, name)
             theirs: Any = lance_table("t", Parameters={"table_type": "LANCE", "theirs": "1"})
             glue.client.update_table(DatabaseName=web, TableInput=theirs)

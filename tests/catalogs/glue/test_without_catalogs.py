@@ -9,8 +9,8 @@ import pytest
 
 import reconciler
 from reconciler.backends.glue import GlueBackend
-from reconciler.errors import PermissionDeniedError
 from reconciler.manifest import Manifest
+from reconciler.model.errors import PermissionDeniedError
 from tests.catalogs.glue.conftest import Connect
 from tests.plans import blocked
 from tests.servers.glue import GlueServer

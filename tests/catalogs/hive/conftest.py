@@ -12,7 +12,7 @@ import pytest
 from reconciler.backends import registry
 from reconciler.backends.base import Backend
 from reconciler.backends.hive.backend import HiveBackend
-from reconciler.names import Identifier
+from reconciler.model.names import Identifier
 from tests.catalogs.hive.raw import database_name, raw
 from tests.servers.hive import Metastore, metastore, sql_schema
 from tests.servers.require import tool

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from reconciler.backends.hive.config import HiveConfig
 from reconciler.backends.hive.connection import connect
 from reconciler.backends.hive.entries import DatabaseName
-from reconciler.names import Identifier
+from reconciler.model.names import Identifier
 
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client

@@ -17,12 +17,12 @@ import pytest
 from thrift.Thrift import TApplicationException
 from thrift.transport.TTransport import TTransportException
 
-from reconciler.backend_config import check_config, parse_config
 from reconciler.backends.hive.config import HiveConfig
 from reconciler.backends.hive.gen import ttypes
 from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.backends.hive.metastore import Metastore
-from reconciler.errors import BackendError, ErrorCode, InvalidInputError, ServiceUnavailableError
+from reconciler.model.backend_config import check_config, parse_config
+from reconciler.model.errors import BackendError, ErrorCode, InvalidInputError, ServiceUnavailableError
 from tests.servers.hive_stub import Stub, stub
 from tests.servers.listening import silent, socket_server
 from tests.servers.process import free_port

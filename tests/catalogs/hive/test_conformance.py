@@ -10,14 +10,14 @@ import pytest
 
 from reconciler.backends import registry
 from reconciler.backends.base import Backend
-from reconciler.conformance import Check, checks, verify
-from reconciler.names import Identifier
+from reconciler.conformance import ConformanceCheck, checks, verify
+from reconciler.model.names import Identifier
 from tests.catalogs.hive.raw import drop, plain_table, put
 from tests.servers.hive import Metastore
 
 
 @pytest.mark.parametrize("check", checks(), ids=str)
-def test_conformance(check: Check, server: Metastore, config: Mapping[str, str], tmp_path: Path) -> None:
+def test_conformance(check: ConformanceCheck, server: Metastore, config: Mapping[str, str], tmp_path: Path) -> None:
     def add_foreign(backend: Backend, identifier: Identifier) -> Callable[[], None]:
         put(server.uri, plain_table(identifier))
         return partial(drop, server.uri, identifier)

@@ -14,14 +14,14 @@ import pytest
 from lance_namespace import DropNamespaceRequest, errors
 
 import reconciler
-from reconciler import locations
 from reconciler.backends.hive.backend import HiveBackend
-from reconciler.backends.hive.catalogs import Catalogs
+from reconciler.backends.hive.catalogs import HiveCatalogs
 from reconciler.backends.hive.databases import Databases
 from reconciler.backends.hive.entries import DatabaseName
 from reconciler.backends.hive.gen.ttypes import AlterCatalogRequest, Catalog, CreateCatalogRequest, EnvironmentContext
 from reconciler.backends.hive.hive3 import Hive3Backend
-from reconciler.errors import (
+from reconciler.model import locations
+from reconciler.model.errors import (
     ConcurrentModificationError,
     InternalError,
     NamespaceAlreadyExistsError,
@@ -30,9 +30,9 @@ from reconciler.errors import (
     ServiceUnavailableError,
     TableAlreadyExistsError,
 )
-from reconciler.names import Identifier
+from reconciler.model.live import PropertyChanges
+from reconciler.model.names import Identifier
 from reconciler.namespace import CatalogNamespace
-from reconciler.state import PropertyChanges
 from tests.catalogs.hive.conftest import Connect
 from tests.catalogs.hive.files import digests, write_dataset
 from tests.catalogs.hive.raw import database_name, entries, fetch, plain_table, put, raw
@@ -282,15 +282,15 @@ def test_a_catalog_that_is_dropped_while_it_is_made_is_not_pointed_back(
     """The one that drops it has looked already, and has only the drop left to do."""
     name, home = f"cat_{uuid.uuid4().hex[:12]}", tmp_path / "home"
     parked = f"{home}/.lancens_{'0' * 32}"
-    fetch = Catalogs._fetch
+    fetch = HiveCatalogs._fetch
 
-    def after_somebody_parked_it(ours: Catalogs, catalog: str) -> Catalog:
+    def after_somebody_parked_it(ours: HiveCatalogs, catalog: str) -> Catalog:
         with raw(server.uri) as client:
             client.alter_catalog(AlterCatalogRequest(catalog, Catalog(name=catalog, locationUri=parked)))
         return fetch(ours, catalog)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Catalogs, "_fetch", after_somebody_parked_it)
+        patch.setattr(HiveCatalogs, "_fetch", after_somebody_parked_it)
         catalogs.insert_namespace((name,), {"catalog.location-uri": str(home)})
     catalogs.alter_namespace((name,), PropertyChanges({"tier": "gold"}))
     assert entries(server.uri)[name,] == parked

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from reconciler import locations
 from reconciler.backends.hive.backend import HiveBackend
 from reconciler.backends.hive.directories import Directories
-from reconciler.errors import InvalidInputError
-from reconciler.names import Identifier
+from reconciler.model import locations
+from reconciler.model.errors import InvalidInputError
+from reconciler.model.names import Identifier
 from tests.catalogs.hive.files import digests, write_dataset
 from tests.catalogs.hive.raw import database_name, entries
 from tests.servers.hive import Metastore

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from reconciler.backends.hive.backend import HiveBackend
-from reconciler.names import Identifier
+from reconciler.model.names import Identifier
 from tests.catalogs.diagnosing import diagnosed
 from tests.servers.hive import Metastore
 

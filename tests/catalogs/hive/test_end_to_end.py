@@ -17,9 +17,9 @@ import reconciler
 from reconciler.applier import Event, Finished, Status
 from reconciler.backends import registry
 from reconciler.backends.hive.backend import HiveBackend
+from reconciler.model.live import PropertyChanges
 from reconciler.namespace import CatalogNamespace
 from reconciler.planner.entries import Action
-from reconciler.state import PropertyChanges
 from tests.catalogs.declaring import calls_of_declares
 from tests.catalogs.end_to_end import EndToEnd, Example, HeldNames, Stage, cut, edit, opened
 from tests.catalogs.hive.files import write_dataset

@@ -16,8 +16,8 @@ from reconciler.backends.hive.entries import (
     namespace_of_database,
 )
 from reconciler.backends.hive.gen.ttypes import Catalog
-from reconciler.errors import InvalidInputError
-from reconciler.state import PropertyChanges
+from reconciler.model.errors import InvalidInputError
+from reconciler.model.live import PropertyChanges
 
 NAME = DatabaseName("cat", "db")
 

@@ -7,7 +7,7 @@ from thrift.Thrift import TApplicationException
 
 from reconciler.backends.hive.faults import creating, detail, translated
 from reconciler.backends.hive.gen import ttypes
-from reconciler.errors import (
+from reconciler.model.errors import (
     BackendError,
     ErrorCode,
     InternalError,

@@ -21,15 +21,15 @@ from reconciler.backends import registry
 from reconciler.backends.base import Backend
 from reconciler.backends.hive.hive2 import Hive2Backend
 from reconciler.backends.hive.hive3 import Hive3Backend
-from reconciler.conformance import Check, checks, verify
-from reconciler.errors import (
+from reconciler.conformance import ConformanceCheck, checks, verify
+from reconciler.model.errors import (
     ErrorCode,
     InternalError,
     NamespaceAlreadyExistsError,
     ServiceUnavailableError,
     UnauthenticatedError,
 )
-from reconciler.names import Identifier
+from reconciler.model.names import Identifier
 from tests.catalogs.hive.raw import drop, plain_table, put
 from tests.servers.hive import Metastore, metastore
 from tests.servers.listening import http_server
@@ -46,7 +46,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Metastore]:
 
 
 @pytest.mark.parametrize("check", checks(), ids=str)
-def test_conformance(check: Check, server: Metastore, tmp_path: Path) -> None:
+def test_conformance(check: ConformanceCheck, server: Metastore, tmp_path: Path) -> None:
     def add_foreign(_: Backend, identifier: Identifier) -> Callable[[], None]:
         put(server.uri, plain_table(identifier))
         return partial(drop, server.uri, identifier)

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 import reconciler
-from reconciler import locations
-from reconciler.errors import LancensError
 from reconciler.manifest import Manifest
-from reconciler.names import Identifier
+from reconciler.model import locations
+from reconciler.model.errors import LancensError
+from reconciler.model.names import Identifier
 from tests.catalogs.hive.files import digests, write_dataset
 from tests.catalogs.hive.raw import entries, raw
 from tests.servers.fault_proxy import FaultProxy, fault_proxy

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.backends.hive.hive3 import Hive3Backend
-from reconciler.errors import ServiceUnavailableError
+from reconciler.model.errors import ServiceUnavailableError
 from tests.servers.hive import Metastore, metastore
 from tests.servers.kdc import REALM, Kdc, kdc
 from tests.servers.process import free_port

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 import reconciler
-from reconciler import locations
 from reconciler.backends.hive.backend import HiveBackend
 from reconciler.backends.hive.databases import Databases
 from reconciler.backends.hive.entries import DatabaseName, catalog_of, unique_name
 from reconciler.backends.hive.entries import plain_table as helper_table
 from reconciler.backends.hive.tables import Tables
-from reconciler.errors import LancensError, NamespaceNotFoundError, TableNotFoundError
-from reconciler.names import EVERYTHING, Identifier, Scope
+from reconciler.model import locations
+from reconciler.model.errors import LancensError, NamespaceNotFoundError, TableNotFoundError
+from reconciler.model.live import PropertyChanges
+from reconciler.model.names import EVERYTHING, Identifier, Scope
 from reconciler.planner.plan import Plan
-from reconciler.state import PropertyChanges
 from tests.catalogs.hive.files import digests, write_dataset
 from tests.catalogs.hive.raw import database_name, entries, plain_table, put, raw
 from tests.servers.fault_proxy import fault_proxy

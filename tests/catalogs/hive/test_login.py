@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.backends.hive.hive3 import Hive3Backend
-from reconciler.errors import InvalidInputError, ServiceUnavailableError, UnauthenticatedError
+from reconciler.model.errors import InvalidInputError, ServiceUnavailableError, UnauthenticatedError
 from tests.servers.hive import Metastore, metastore
 
 NAME, PASSWORD = "lancens", "hunter22-hunter22"

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import reconciler
-from reconciler import locations
 from reconciler.backends.hive.backend import HiveBackend
-from reconciler.errors import NamespaceNotFoundError, TableNotFoundError
-from reconciler.names import Identifier
+from reconciler.model import locations
+from reconciler.model.errors import NamespaceNotFoundError, TableNotFoundError
+from reconciler.model.names import Identifier
 from tests.catalogs.hive.files import digests, write_dataset
 from tests.servers.hive import Metastore
 

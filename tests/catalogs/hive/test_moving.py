@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.names import Identifier
+from reconciler.model.names import Identifier
 from reconciler.planner.entries import Action
 from tests.catalogs.end_to_end import actions, apply
 from tests.catalogs.hive.conftest import Connect

@@ -10,23 +10,23 @@ import lance_namespace
 import pytest
 from lance_namespace import CreateNamespaceRequest, ListNamespacesRequest, ListTablesRequest, errors
 
-from reconciler import locations
 from reconciler.backends.hive.backend import HiveBackend
 from reconciler.backends.hive.databases import Databases
 from reconciler.backends.hive.entries import DatabaseName
 from reconciler.backends.hive.gen.ttypes import Database
 from reconciler.backends.hive.hive3 import Hive3Backend
-from reconciler.errors import (
+from reconciler.model import locations
+from reconciler.model.errors import (
     InvalidInputError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
     UnsupportedOperationError,
 )
-from reconciler.names import Identifier
+from reconciler.model.live import PropertyChanges
+from reconciler.model.names import Identifier
 from reconciler.namespace import CatalogNamespace, register_impls
 from reconciler.server.places import ServedNamespace
-from reconciler.state import PropertyChanges
 from tests.catalogs.hive.conftest import Connect
 from tests.catalogs.hive.raw import drop, fetch_database, plain_table, put, raw
 from tests.servers.hive import Metastore

@@ -12,9 +12,9 @@ from reconciler.backends.hive.backend import HiveBackend
 from reconciler.backends.hive.databases import Databases
 from reconciler.backends.hive.entries import DatabaseName
 from reconciler.backends.hive.tables import Tables
-from reconciler.errors import NamespaceNotFoundError
-from reconciler.names import ChildrenOf, Identifier, Only
-from reconciler.state import ForeignTable
+from reconciler.model.errors import NamespaceNotFoundError
+from reconciler.model.live import ForeignTable
+from reconciler.model.names import ChildrenOf, Identifier, Only
 from tests.catalogs.hive.conftest import Connect
 from tests.catalogs.hive.raw import database_name, plain_table, put, raw
 from tests.servers.hive import Metastore

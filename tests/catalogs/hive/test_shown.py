@@ -12,8 +12,8 @@ import reconciler
 from reconciler.applier import Status
 from reconciler.backends.hive.gen.ttypes import EnvironmentContext, FieldSchema
 from reconciler.backends.hive.tables import Tables
-from reconciler.errors import InternalError
-from reconciler.names import Identifier
+from reconciler.model.errors import InternalError
+from reconciler.model.names import Identifier
 from reconciler.planner.entries import Action
 from tests.catalogs.end_to_end import actions, carried_out, planned
 from tests.catalogs.hive.conftest import Connect

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from lance_namespace import DropNamespaceRequest
 
-from reconciler import locations
 from reconciler.backends.hive.backend import HiveBackend
-from reconciler.names import Identifier
+from reconciler.model import locations
+from reconciler.model.names import Identifier
 from reconciler.namespace import CatalogNamespace
 from tests.catalogs.hive.files import digests, write_dataset
 from tests.servers.hive import Metastore

@@ -17,15 +17,15 @@ from reconciler.backends.hive.backend import HiveBackend
 from reconciler.backends.hive.entries import DatabaseName
 from reconciler.backends.hive.metastore import Metastore as Calls
 from reconciler.backends.hive.tables import Tables
-from reconciler.errors import (
+from reconciler.model.errors import (
     ConcurrentModificationError,
     InternalError,
     InvalidInputError,
     TableNotFoundError,
 )
-from reconciler.names import Identifier, Scope
+from reconciler.model.live import PropertyChanges
+from reconciler.model.names import Identifier, Scope
 from reconciler.namespace import CatalogNamespace
-from reconciler.state import PropertyChanges
 from tests.catalogs.hive.conftest import Connect
 from tests.catalogs.hive.files import digests, write_dataset
 from tests.catalogs.hive.raw import fetch, plain_table, put, raw

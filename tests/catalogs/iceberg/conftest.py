@@ -13,7 +13,7 @@ import pytest
 import urllib3
 
 from reconciler.backends.iceberg import IcebergBackend
-from reconciler.names import Identifier
+from reconciler.model.names import Identifier
 from tests.servers.iceberg import IcebergServer, iceberg_server
 from tests.servers.nessie import NessieServer, nessie_server
 

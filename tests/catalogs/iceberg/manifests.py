@@ -10,7 +10,7 @@ from typing import Any
 
 import reconciler
 from reconciler.applier import ApplyReport
-from reconciler.names import Identifier
+from reconciler.model.names import Identifier
 from reconciler.planner.plan import Plan
 from tests.catalogs.iceberg.conftest import Catalog
 

@@ -13,7 +13,7 @@ import pytest
 from reconciler.backends.http import HttpClient
 from reconciler.backends.http.oauth import ClientCredentials
 from reconciler.backends.iceberg import IcebergBackend
-from reconciler.errors import (
+from reconciler.model.errors import (
     BackendError,
     InternalError,
     InvalidInputError,

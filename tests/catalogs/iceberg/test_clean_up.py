@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from reconciler.backends.iceberg import IcebergBackend
-from reconciler.names import Identifier
+from reconciler.model.live import PropertyChanges
+from reconciler.model.names import Identifier
 from reconciler.planner.entries import Action
-from reconciler.state import PropertyChanges
 from tests.catalogs.iceberg.conftest import Catalog
 from tests.catalogs.iceberg.manifests import OWNER, Store
 from tests.servers.iceberg_spark import iceberg_spark

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.backends.iceberg import IcebergBackend, IcebergConfig
-from reconciler.errors import InvalidInputError
+from reconciler.model.errors import InvalidInputError
 
 SECRET = "s3cret-value-41"
 ENDPOINT = "http://127.0.0.1:8181"

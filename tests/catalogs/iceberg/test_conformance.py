@@ -7,13 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from reconciler.backends.base import Backend
-from reconciler.conformance import Check, checks, verify
-from reconciler.names import Identifier
+from reconciler.conformance import ConformanceCheck, checks, verify
+from reconciler.model.names import Identifier
 from tests.catalogs.iceberg.conftest import Catalog
 
 
 @pytest.mark.parametrize("check", checks(), ids=str)
-def test_conformance(check: Check, catalog: Catalog) -> None:
+def test_conformance(check: ConformanceCheck, catalog: Catalog) -> None:
     def add_foreign(_backend: Backend, identifier: Identifier) -> Callable[[], None]:
         return catalog.hold(identifier)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reconciler.names import Identifier
+from reconciler.model.names import Identifier
 from tests.catalogs.diagnosing import diagnosed
 from tests.catalogs.iceberg.conftest import CREDENTIAL, Catalog
 

@@ -13,9 +13,9 @@ import urllib3
 
 import reconciler
 from reconciler.backends.iceberg import IcebergBackend
+from reconciler.model.live import PropertyChanges
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
-from reconciler.state import PropertyChanges
 from tests.catalogs.declaring import calls_of_declares
 from tests.catalogs.end_to_end import EndToEnd, Example, HeldNames, Stage, actions, apply, carried_out, edit, planned
 from tests.catalogs.iceberg.conftest import Catalog

@@ -18,7 +18,7 @@ from lance_namespace import (
 from lance_namespace.errors import LanceNamespaceError
 
 from reconciler.backends.iceberg import IcebergBackend
-from reconciler.errors import ErrorCode
+from reconciler.model.errors import ErrorCode
 from reconciler.namespace import CatalogNamespace
 from tests.catalogs.iceberg.scripted import Answer, Scripted, error, scripted, table
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import reconciler
 from reconciler.backends.iceberg import IcebergBackend
-from reconciler.names import Identifier
+from reconciler.model.names import Identifier
 from tests.catalogs.iceberg.conftest import Catalog
 from tests.servers.fault_proxy import Fault, fault_proxy
 

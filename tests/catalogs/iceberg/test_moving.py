@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 import urllib3
 
-from reconciler.names import Identifier
+from reconciler.model.names import Identifier
 from tests.catalogs.iceberg.conftest import Catalog
 from tests.catalogs.moving import Moves, Place
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reconciler.backends.iceberg import IcebergBackend
 from reconciler.backends.iceberg.routes import Routes, announced_prefix
-from reconciler.names import Identifier, Scope, check_name
+from reconciler.model.names import Identifier, Scope, check_name
 from tests.catalogs.iceberg import scripted as served
 from tests.catalogs.iceberg.conftest import Catalog
 from tests.catalogs.iceberg.scripted import Answer, Scripted, scripted

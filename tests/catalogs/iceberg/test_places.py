@@ -22,10 +22,10 @@ from lance_namespace import (
 import reconciler
 from reconciler.backends.iceberg import routes
 from reconciler.backends.rest import RestBackend
-from reconciler.errors import UnsupportedOperationError
 from reconciler.manifest import Manifest
+from reconciler.model.errors import UnsupportedOperationError
+from reconciler.model.live import PropertyChanges
 from reconciler.server import OneCatalog
-from reconciler.state import PropertyChanges
 from tests.catalogs.iceberg.conftest import Catalog
 from tests.servers.lance_rest import served
 

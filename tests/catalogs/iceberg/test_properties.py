@@ -12,7 +12,7 @@ import pytest
 import reconciler
 from reconciler.backends.iceberg import IcebergBackend
 from reconciler.manifest import Manifest
-from reconciler.names import Identifier
+from reconciler.model.names import Identifier
 from tests.catalogs.iceberg.conftest import Catalog
 from tests.servers.fault_proxy import Call, Fault, fault_proxy
 from tests.servers.polaris import Polaris, polaris_server

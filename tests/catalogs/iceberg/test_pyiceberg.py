@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconciler.backends.iceberg import IcebergBackend
-from reconciler.names import Identifier
-from reconciler.state import PropertyChanges
+from reconciler.model.live import PropertyChanges
+from reconciler.model.names import Identifier
 from tests.catalogs.iceberg.conftest import Catalog
 
 if TYPE_CHECKING:

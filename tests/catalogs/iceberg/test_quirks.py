@@ -11,7 +11,7 @@ from lance_namespace import DeregisterTableRequest, DescribeTableRequest, DropNa
 
 from reconciler.backends.http import RetryPolicy
 from reconciler.backends.iceberg import IcebergBackend
-from reconciler.errors import (
+from reconciler.model.errors import (
     ConcurrentModificationError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
@@ -19,9 +19,9 @@ from reconciler.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from reconciler.names import Identifier
+from reconciler.model.live import PropertyChanges
+from reconciler.model.names import Identifier
 from reconciler.namespace import CatalogNamespace
-from reconciler.state import PropertyChanges
 from tests.catalogs.iceberg.conftest import Catalog
 from tests.catalogs.iceberg.scripted import Answer, Request, Scripted, error, scripted, table
 from tests.servers.iceberg import IcebergServer, iceberg_server

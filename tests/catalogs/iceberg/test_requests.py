@@ -12,8 +12,8 @@ import pytest
 
 from reconciler.backends.iceberg import IcebergBackend
 from reconciler.backends.iceberg.warehouse import Warehouse
-from reconciler.errors import ServiceUnavailableError
-from reconciler.names import Identifier
+from reconciler.model.errors import ServiceUnavailableError
+from reconciler.model.names import Identifier
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
 from tests.catalogs.iceberg.conftest import Catalog

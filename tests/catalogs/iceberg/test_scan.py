@@ -16,7 +16,7 @@ from reconciler.backends import paging
 from reconciler.backends.doubles import DoubledNameError
 from reconciler.backends.http import RetryPolicy, oauth
 from reconciler.backends.iceberg import IcebergBackend
-from reconciler.errors import (
+from reconciler.model.errors import (
     BackendError,
     CatalogError,
     InternalError,
@@ -24,9 +24,9 @@ from reconciler.errors import (
     NamespaceNotFoundError,
     TableNotFoundError,
 )
-from reconciler.names import EVERYTHING, ChildrenOf, Identifier, Only, Scope
+from reconciler.model.live import Snapshot
+from reconciler.model.names import EVERYTHING, ChildrenOf, Identifier, Only, Scope
 from reconciler.planner.plan import Plan
-from reconciler.state import Snapshot
 from tests.catalogs.iceberg.conftest import Catalog
 from tests.catalogs.iceberg.scripted import Answer, Request, Scripted, error, scripted, table
 from tests.servers.fault_proxy import HTTP_FAULTS, Call, Decide, Fault, fault_proxy

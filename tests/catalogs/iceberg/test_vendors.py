@@ -22,7 +22,7 @@ from lance_namespace import DescribeTableRequest
 
 import reconciler
 from reconciler.backends.iceberg import IcebergBackend, IcebergConfig
-from reconciler.errors import (
+from reconciler.model.errors import (
     BackendError,
     InvalidInputError,
     ManifestError,

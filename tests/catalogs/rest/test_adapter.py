@@ -10,15 +10,15 @@ import pytest
 from lance_namespace import CreateNamespaceRequest, DeclareTableRequest, DropNamespaceRequest, errors
 
 from reconciler.backends.rest import RestBackend
-from reconciler.errors import (
+from reconciler.model.errors import (
     InternalError,
     NamespaceAlreadyExistsError,
     NamespaceNotFoundError,
     TableAlreadyExistsError,
     UnsupportedOperationError,
 )
+from reconciler.model.live import PropertyChanges
 from reconciler.namespace import CatalogNamespace
-from reconciler.state import PropertyChanges
 from tests.catalogs.rest.conftest import Server
 
 DATA = pa.table({"id": [1, 2, 3]})

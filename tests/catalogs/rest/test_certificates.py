@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.backends.rest import RestBackend
-from reconciler.errors import BackendError, InvalidInputError, ServiceUnavailableError
+from reconciler.model.errors import BackendError, InvalidInputError, ServiceUnavailableError
 from tests.servers.lance_rest import Scripted, scripted
 from tests.servers.require import tool
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.conformance import Check, checks, verify
+from reconciler.conformance import ConformanceCheck, checks, verify
 from tests.catalogs.rest.conftest import Server
 
 
 @pytest.mark.parametrize("check", checks(), ids=str)
-def test_conformance(check: Check, either: Server, tmp_path: Path) -> None:
+def test_conformance(check: ConformanceCheck, either: Server, tmp_path: Path) -> None:
     verify(check, either.connect, scratch=str(tmp_path))

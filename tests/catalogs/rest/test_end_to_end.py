@@ -13,7 +13,7 @@ import pytest
 import reconciler
 from reconciler.applier import Status
 from reconciler.backends.dir import DirBackend
-from reconciler.errors import UnsupportedOperationError
+from reconciler.model.errors import UnsupportedOperationError
 from reconciler.planner.entries import Action
 from tests.catalogs.declaring import calls_of_declares
 from tests.catalogs.end_to_end import EndToEnd, Example, Stage, actions, apply, cut, edit, opened, planned

@@ -20,7 +20,7 @@ import pytest
 
 import reconciler
 from reconciler.backends.rest import RestBackend
-from reconciler.errors import InvalidInputError, NamespaceNotFoundError, TableNotFoundError
+from reconciler.model.errors import InvalidInputError, NamespaceNotFoundError, TableNotFoundError
 from reconciler.planner.entries import Action
 from tests.servers.lance_rest import Request, Scripted, scripted
 

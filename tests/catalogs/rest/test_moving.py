@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.backends.dir import DirBackend
-from reconciler.names import Identifier
+from reconciler.model.names import Identifier
 from tests.catalogs.moving import Moves, Place
 from tests.catalogs.rest.conftest import Server
 

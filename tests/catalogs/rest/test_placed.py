@@ -10,9 +10,9 @@ import pytest
 
 import reconciler
 from reconciler.applier import Status
+from reconciler.model.live import StorageKind
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
-from reconciler.state import StorageKind
 from tests.catalogs.rest.conftest import Server
 from tests.servers.lance_rest import Request, scripted
 

@@ -14,7 +14,7 @@ from lance_namespace_urllib3_client.models.identity import Identity
 from reconciler.backends import paging
 from reconciler.backends.doubles import DoubledNameError
 from reconciler.backends.rest import RestBackend
-from reconciler.errors import (
+from reconciler.model.errors import (
     BackendError,
     ConcurrentModificationError,
     ErrorCode,
@@ -31,10 +31,10 @@ from reconciler.errors import (
     UnsupportedOperationError,
     error_type,
 )
-from reconciler.names import ChildrenOf, Only, Scope
+from reconciler.model.live import PropertyChanges
+from reconciler.model.names import ChildrenOf, Only, Scope
 from reconciler.namespace import CatalogNamespace
 from reconciler.server.places import ServedNamespace
-from reconciler.state import PropertyChanges
 from tests.servers.lance_rest import Request, scripted
 
 Answer = tuple[int, object]

@@ -19,7 +19,7 @@ from unitycatalog.client.models.create_table import CreateTable
 
 from reconciler import storage
 from reconciler.arrow_types import make_column
-from reconciler.state import PropertyChanges
+from reconciler.model.live import PropertyChanges
 from tests.catalogs.unity.conftest import CATALOG, TOKEN, Unity
 from tests.unit.test_arrow_types import STORED
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from reconciler.arrow_types import from_arrow_schema, make_column
 from reconciler.backends.unity.columns import ARROW_TYPE, nearest_types, schema_of, to_columns
-from reconciler.state import Column
+from reconciler.model.columns import Column
 from tests.unit.test_arrow_types import STORED
 
 _scalars = st.sampled_from([text for text in STORED if "<" not in text and text not in ("null", "blob")])

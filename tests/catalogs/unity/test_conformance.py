@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from reconciler.backends.base import Backend
-from reconciler.conformance import Check, checks, verify
-from reconciler.names import Identifier
+from reconciler.conformance import ConformanceCheck, checks, verify
+from reconciler.model.names import Identifier
 from tests.catalogs.unity.conftest import CATALOG, Unity
 
 
 @pytest.mark.parametrize("check", checks(), ids=str)
 @pytest.mark.parametrize("rooted", [True, False], ids=["root", "no-root"])
-def test_conformance(check: Check, rooted: bool, either: Unity, tmp_path: Path) -> None:
+def test_conformance(check: ConformanceCheck, rooted: bool, either: Unity, tmp_path: Path) -> None:
     def add_view(_backend: Backend, identifier: Identifier) -> Callable[[], None]:
         return either.hold(*identifier)
 

@@ -17,8 +17,8 @@ import reconciler
 from reconciler.applier.report import ApplyReport
 from reconciler.backends.doubles import DoubledNameError
 from reconciler.backends.unity import UnityBackend
-from reconciler.errors import BackendError, TableAlreadyExistsError
-from reconciler.names import Scope
+from reconciler.model.errors import BackendError, TableAlreadyExistsError
+from reconciler.model.names import Scope
 from tests.catalogs.unity.conftest import CATALOG, Unity
 from tests.servers.unity import required_home
 

@@ -12,8 +12,8 @@ import lance
 import pyarrow as pa
 import pytest
 
-from reconciler import locations
 from reconciler.backends.unity import UnityConfig
+from reconciler.model import locations
 from reconciler.namespace import CatalogNamespace
 from reconciler.planner.entries import Action
 from tests.catalogs.end_to_end import EndToEnd, Example, HeldNames, Stage, actions, apply, cut, edit, opened, planned

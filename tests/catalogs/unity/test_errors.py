@@ -12,7 +12,7 @@ from lance_namespace import DescribeTableRequest, ListNamespacesRequest, errors
 
 from reconciler.backends import registry
 from reconciler.backends.unity import UnityBackend
-from reconciler.errors import (
+from reconciler.model.errors import (
     BackendError,
     ConcurrentModificationError,
     ErrorCode,

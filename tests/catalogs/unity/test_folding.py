@@ -15,7 +15,7 @@ import pytest
 
 import reconciler
 from reconciler.backends.unity import UnityBackend, config
-from reconciler.errors import CatalogError, InvalidInputError, UnsupportedOperationError
+from reconciler.model.errors import CatalogError, InvalidInputError, UnsupportedOperationError
 from reconciler.planner.plan import Plan
 from tests.catalogs.unity.conftest import CATALOG
 from tests.plans import assert_blocked, blocked

@@ -14,7 +14,7 @@ import reconciler
 from reconciler.applier import Status
 from reconciler.backends.unity import UnityBackend
 from reconciler.manifest import Manifest
-from reconciler.state import LiveTable
+from reconciler.model.live import LiveTable
 from tests.servers.unity import Grants, guarded_server, required_home
 from tests.servers.unity_contract import API, lance_entry
 

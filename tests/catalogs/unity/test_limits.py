@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reconciler
-from reconciler import locations, ownership
 from reconciler.backends.unity import UnityBackend
 from reconciler.backends.unity.places import as_uri
 from reconciler.backends.unity.properties import LONGEST, in_parts, put_together
-from reconciler.errors import InvalidInputError
-from reconciler.state import PropertyChanges
+from reconciler.model import locations, ownership
+from reconciler.model.errors import InvalidInputError
+from reconciler.model.live import PropertyChanges
 from tests.catalogs.unity.conftest import CATALOG, Unity
 from tests.plans import assert_blocked
 

@@ -16,7 +16,7 @@ import pytest
 
 from reconciler.backends.http import oauth
 from reconciler.backends.unity import UnityBackend
-from reconciler.errors import (
+from reconciler.model.errors import (
     BackendError,
     InvalidInputError,
     PermissionDeniedError,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.names import Identifier
+from reconciler.model.names import Identifier
 from tests.catalogs.moving import Moves, Place
 from tests.catalogs.unity.conftest import CATALOG, TOKEN, Unity
 from tests.servers.unity_contract import API

@@ -6,7 +6,7 @@ import pytest
 from lance_namespace import DescribeTableRequest, ListNamespacesRequest, ListTablesRequest, errors
 
 from reconciler.backends import paging
-from reconciler.errors import (
+from reconciler.model.errors import (
     BackendError,
     InternalError,
     NamespaceNotFoundError,
@@ -14,7 +14,7 @@ from reconciler.errors import (
     PermissionDeniedError,
     TableNotFoundError,
 )
-from reconciler.names import ChildrenOf, Scope
+from reconciler.model.names import ChildrenOf, Scope
 from reconciler.namespace import CatalogNamespace
 from tests.catalogs.unity.conftest import CATALOG, Unity
 from tests.servers.unity_contract import lance_entry

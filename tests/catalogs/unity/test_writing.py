@@ -18,8 +18,8 @@ from lance_namespace import (
     errors,
 )
 
-from reconciler import locations
-from reconciler.errors import (
+from reconciler.model import locations
+from reconciler.model.errors import (
     InternalError,
     InvalidInputError,
     NamespaceNotEmptyError,
@@ -27,8 +27,8 @@ from reconciler.errors import (
     TableAlreadyExistsError,
     UnsupportedOperationError,
 )
+from reconciler.model.live import PropertyChanges
 from reconciler.namespace import CatalogNamespace
-from reconciler.state import PropertyChanges
 from tests.catalogs.unity.conftest import CATALOG, Unity
 
 SCHEMA = (CATALOG, "s0")

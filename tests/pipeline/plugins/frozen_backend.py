@@ -8,8 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from reconciler.backends.memory import MemoryBackend, MemoryConfig
-from reconciler.names import EVERYTHING, Identifier, Scope, folded
-from reconciler.state import Capabilities, LiveNamespace, LiveTable, Schema, Snapshot
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.columns import Schema
+from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
+from reconciler.model.names import EVERYTHING, Identifier, Scope, folded
 
 
 def freeze(path: Path, live: Snapshot, capabilities: Capabilities, foreign: Sequence[Identifier] = ()) -> None:

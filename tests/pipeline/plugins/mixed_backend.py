@@ -7,9 +7,10 @@ from collections.abc import Collection, Sequence
 from pydantic import Field
 
 from reconciler.backends.dir import DirBackend, DirConfig
-from reconciler.errors import InternalError, NamespaceNotFoundError
-from reconciler.names import Identifier, split
-from reconciler.state import Capabilities, ForeignTable
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.errors import InternalError, NamespaceNotFoundError
+from reconciler.model.live import ForeignTable
+from reconciler.model.names import Identifier, split
 
 
 class MixedConfig(DirConfig):

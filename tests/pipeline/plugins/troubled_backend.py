@@ -11,9 +11,9 @@ from pathlib import Path
 from pydantic import Field
 
 from reconciler.backends.dir import DirBackend, DirConfig
-from reconciler.errors import InternalError
-from reconciler.names import EVERYTHING, ChildrenOf, Identifier, Scope, split
-from reconciler.state import Snapshot
+from reconciler.model.errors import InternalError
+from reconciler.model.live import Snapshot
+from reconciler.model.names import EVERYTHING, ChildrenOf, Identifier, Scope, split
 
 _SECONDS_TO_END = 60
 """Spark ends the processes below the one that was killed long before."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.state import Capabilities
+from reconciler.model.capabilities import Capabilities
 from tests.unit.applier.world import World
 
 

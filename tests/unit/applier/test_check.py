@@ -4,13 +4,14 @@ from collections.abc import Callable
 
 import pytest
 
-from reconciler import ownership
 from reconciler.applier import check_plan
 from reconciler.backends.memory import MemoryBackend
-from reconciler.errors import CatalogError, ServiceUnavailableError, StalePlanError
-from reconciler.names import Identifier
+from reconciler.model import ownership
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.errors import CatalogError, ServiceUnavailableError, StalePlanError
+from reconciler.model.live import Snapshot
+from reconciler.model.names import Identifier
 from reconciler.planner.plan import Plan
-from reconciler.state import Capabilities, Snapshot
 from tests.unit.applier.world import World, capable
 from tests.unit.planner.building import OWNER, USERS, claim, desired, live, live_namespace, live_table, marks, table
 

@@ -13,23 +13,20 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from reconciler.names import Identifier
-from reconciler.planner.entries import Action
-from reconciler.planner.plan import Plan
-from reconciler.state import (
-    Capabilities,
-    Column,
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.columns import Column, Schema
+from reconciler.model.desired import (
     DesiredCatalog,
     DesiredMove,
     DesiredNamespace,
     DesiredTable,
     Evolve,
-    LiveNamespace,
-    LiveTable,
     Prune,
-    Schema,
-    Snapshot,
 )
+from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
+from reconciler.model.names import Identifier
+from reconciler.planner.entries import Action
+from reconciler.planner.plan import Plan
 from tests.states import SAFEGUARD, moves
 from tests.unit.applier.world import Crash, World, capable
 from tests.unit.planner.building import CATALOG, OWNER, USERS, at, marks

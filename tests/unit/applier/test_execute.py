@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.applier import Event, Finished, Started, Status, read_journal
-from reconciler.errors import ApplyError, PermissionDeniedError, PlanFileError
+from reconciler.model.errors import ApplyError, PermissionDeniedError, PlanFileError
 from reconciler.planner.plan import Plan
 from tests.unit.applier.world import LedgerBackend, World, statuses
 from tests.unit.planner.building import OWNER, claim, desired, live, live_table, table

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.applier import Journal, describe_journal, read_journal
-from reconciler.errors import ApplyError, PermissionDeniedError, PlanFileError
-from reconciler.state import Capabilities
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.errors import ApplyError, PermissionDeniedError, PlanFileError
 from reconciler.writing.restoring import removed_blocks
 from tests.unit.applier.world import Crash, World, capable
 from tests.unit.planner.building import OWNER, claim, desired, live, live_table, marks, table

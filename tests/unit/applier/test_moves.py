@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler import ownership
 from reconciler.applier import Status
+from reconciler.model import ownership
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.desired import DesiredMove
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
-from reconciler.state import Capabilities, DesiredMove
 from tests.unit.applier.world import World
 from tests.unit.planner.building import OWNER, at, desired, live, live_table, table
 

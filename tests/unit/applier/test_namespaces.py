@@ -2,11 +2,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler import ownership
 from reconciler.applier import Status
 from reconciler.backends.memory import MemoryBackend
-from reconciler.errors import PermissionDeniedError
-from reconciler.state import PropertyChanges, Prune
+from reconciler.model import ownership
+from reconciler.model.desired import Prune
+from reconciler.model.errors import PermissionDeniedError
+from reconciler.model.live import PropertyChanges
 from tests.unit.applier.world import World, statuses
 from tests.unit.planner.building import OWNER, claim, desired, live, live_namespace, marks
 

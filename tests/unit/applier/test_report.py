@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.applier import ApplyReport, Finished, Result, Started, Status, result_line, summary_line
+from reconciler.applier import ApplyReport, ChangeResult, Finished, Started, Status, result_line, summary_line
 from reconciler.cli.progress import Progress
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.plan import ManifestRef, Plan
@@ -24,30 +24,36 @@ PLAN = Plan(manifest=ManifestRef(name="store", digest="d", files=()), changes=(M
 @pytest.mark.parametrize(
     ("result", "line"),
     [
-        (Result(MADE, Status.DONE, seconds=0.0121), "  ✓ lake  + features                    12 ms"),
-        (Result(MADE, Status.DONE, seconds=2.34), "  ✓ lake  + features                    2.3 s"),
-        (Result(GONE, Status.DONE, note="data at /x"), "  ✓ prod  - a/clicks                    0 ms  (data at /x)"),
-        (Result(GONE, Status.ALREADY), "  ✓ prod  - a/clicks                    already done"),
-        (Result(SWAPPED, Status.FAILED, "throttled"), "  ✗ prod  -/+ a/clicks                  throttled"),
-        (Result(GONE, Status.SKIPPED, "it needs x"), "  · prod  - a/clicks                    skipped: it needs x"),
-        (Result(GONE, Status.KEPT, "kept, not empty"), "  ! prod  - a/clicks                    kept, not empty"),
-        (Result(GONE, Status.FAILED, "a\x1b[31m"), "  ✗ prod  - a/clicks                    a\\x1b[31m"),
+        (ChangeResult(MADE, Status.DONE, seconds=0.0121), "  ✓ lake  + features                    12 ms"),
+        (ChangeResult(MADE, Status.DONE, seconds=2.34), "  ✓ lake  + features                    2.3 s"),
+        (
+            ChangeResult(GONE, Status.DONE, note="data at /x"),
+            "  ✓ prod  - a/clicks                    0 ms  (data at /x)",
+        ),
+        (ChangeResult(GONE, Status.ALREADY), "  ✓ prod  - a/clicks                    already done"),
+        (ChangeResult(SWAPPED, Status.FAILED, "throttled"), "  ✗ prod  -/+ a/clicks                  throttled"),
+        (
+            ChangeResult(GONE, Status.SKIPPED, "it needs x"),
+            "  · prod  - a/clicks                    skipped: it needs x",
+        ),
+        (ChangeResult(GONE, Status.KEPT, "kept, not empty"), "  ! prod  - a/clicks                    kept, not empty"),
+        (ChangeResult(GONE, Status.FAILED, "a\x1b[31m"), "  ✗ prod  - a/clicks                    a\\x1b[31m"),
     ],
 )  # fmt: skip
-def test_a_result_is_one_line(result: Result, line: str) -> None:
+def test_a_result_is_one_line(result: ChangeResult, line: str) -> None:
     assert result_line(result) == line
 
 
-def report(*results: Result, interrupted: bool = False) -> ApplyReport:
+def report(*results: ChangeResult, interrupted: bool = False) -> ApplyReport:
     return ApplyReport(results, Path(".lancens/2f9c1e.jsonl"), interrupted)
 
 
 def test_the_last_line_counts_everything() -> None:
-    done, failed = Result(MADE, Status.DONE), Result(GONE, Status.FAILED, "no")
+    done, failed = ChangeResult(MADE, Status.DONE), ChangeResult(GONE, Status.FAILED, "no")
     assert summary_line(report(done, failed)) == (
         "Applied 1 of 2 changes: 1 failed, 0 skipped. Journal: .lancens/2f9c1e.jsonl"
     )
-    rest = (Result(GONE, Status.KEPT, "kept"), Result(GONE, Status.ALREADY))
+    rest = (ChangeResult(GONE, Status.KEPT, "kept"), ChangeResult(GONE, Status.ALREADY))
     assert summary_line(report(done, *rest, interrupted=True)) == (
         "Stopped. Applied 2 of 3 changes: 0 failed, 0 skipped, 1 kept, 1 already done. Journal: .lancens/2f9c1e.jsonl"
     )
@@ -58,17 +64,17 @@ def test_the_last_line_counts_everything() -> None:
     [(Status.DONE, True), (Status.ALREADY, True), (Status.KEPT, True), (Status.FAILED, False), (Status.SKIPPED, False)],
 )
 def test_failed_and_skipped_changes_make_the_exit_code(status: Status, ok: bool) -> None:
-    assert report(Result(MADE, Status.DONE), Result(GONE, status)).ok is ok
+    assert report(ChangeResult(MADE, Status.DONE), ChangeResult(GONE, status)).ok is ok
 
 
 def test_a_pipe_gets_one_plain_line_a_change(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress(PLAN) as progress:
         for change in PLAN.changes:
             progress(Started(change))
-            progress(Finished(Result(change, Status.ALREADY)))
+            progress(Finished(ChangeResult(change, Status.ALREADY)))
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert printed.err.splitlines() == [result_line(Result(change, Status.ALREADY)) for change in PLAN.changes]
+    assert printed.err.splitlines() == [result_line(ChangeResult(change, Status.ALREADY)) for change in PLAN.changes]
 
 
 class Terminal(io.StringIO):
@@ -86,7 +92,7 @@ def test_a_terminal_gets_the_lines_and_a_bar(monkeypatch: pytest.MonkeyPatch, no
         monkeypatch.setenv("NO_COLOR", "1")
     with Progress(PLAN) as progress:
         for change in PLAN.changes:
-            progress(Finished(Result(change, Status.ALREADY)))
+            progress(Finished(ChangeResult(change, Status.ALREADY)))
     shown = screen.getvalue()
     assert "2/2" in shown
     assert "a/clicks" in shown

@@ -4,13 +4,16 @@ from collections.abc import Callable
 
 import pytest
 
-from reconciler import ownership
-from reconciler.applier import Result, Status
+from reconciler.applier import ChangeResult, Status
 from reconciler.backends.memory import MemoryBackend
-from reconciler.errors import PermissionDeniedError, ThrottlingError
+from reconciler.model import ownership
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.columns import Column, Schema
+from reconciler.model.desired import DesiredTable, Evolve
+from reconciler.model.errors import PermissionDeniedError, ThrottlingError
+from reconciler.model.live import Storage, StorageKind
 from reconciler.planner.entries import Action
 from reconciler.planner.plan import Plan
-from reconciler.state import Capabilities, Column, DesiredTable, Evolve, Schema, Storage, StorageKind
 from tests.unit.applier.world import Crash, World, capable
 from tests.unit.planner.building import OWNER, USERS, desired, live, live_table, marks, table
 
@@ -24,7 +27,7 @@ def planned(world: World, *blocks: DesiredTable) -> Plan:
     return world.plan(desired(*blocks))
 
 
-def only_result(world: World, plan: Plan) -> Result:
+def only_result(world: World, plan: Plan) -> ChangeResult:
     """Carry out a plan of one change, past the check of the whole."""
     [result] = world.apply(plan, check=False).results
     return result

@@ -11,29 +11,21 @@ from typing import Any, TypeVar
 
 import pytest
 
-from reconciler import locations, storage
+from reconciler import storage
 from reconciler.applier import ApplyReport, Event, Journal, Status, StopSignal, check_plan, execute
 from reconciler.backends.memory import MemoryBackend
-from reconciler.errors import BackendError, TableAlreadyExistsError
-from reconciler.names import Identifier, join
+from reconciler.model import locations
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.columns import Column, Schema
+from reconciler.model.desired import DesiredCatalog, Thresholds
+from reconciler.model.errors import BackendError, TableAlreadyExistsError
+from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Snapshot, Storage, StorageKind
+from reconciler.model.names import Identifier, join
 from reconciler.operations import plan as planning
 from reconciler.operations.connections import CatalogSpec, Connection
 from reconciler.planner import make_plan
 from reconciler.planner.facts import PlanOptions
 from reconciler.planner.plan import ManifestRef, Plan
-from reconciler.state import (
-    Capabilities,
-    Column,
-    DesiredCatalog,
-    LiveNamespace,
-    LiveTable,
-    PropertyChanges,
-    Schema,
-    Snapshot,
-    Storage,
-    StorageKind,
-    Thresholds,
-)
 from tests.unit.planner.building import CATALOG, MANIFEST
 
 ResultT = TypeVar("ResultT")

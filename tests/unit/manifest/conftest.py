@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from reconciler import load
-from reconciler.backend_config import BackendConfig
 from reconciler.backends import registry
 from reconciler.backends.base import Backend
 from reconciler.manifest import Manifest
-from reconciler.state import Capabilities, NameRule
+from reconciler.model.backend_config import BackendConfig
+from reconciler.model.capabilities import Capabilities, NameRule
 
 Write = Callable[..., Path]
 Load = Callable[..., Manifest]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler import load
-from reconciler.errors import ManifestError
+from reconciler.model.errors import ManifestError
 from tests.unit.manifest.bad_blocks import BAD_BLOCKS
 from tests.unit.manifest.bad_manifests import BAD
 from tests.unit.manifest.conftest import Write, manifest

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from reconciler import load
-from reconciler.errors import ManifestError
 from reconciler.manifest import check_services
+from reconciler.model.errors import ManifestError
 from tests.unit.manifest.conftest import Load, Write, manifest
 
 SECRET = "hunter2-hunter2"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.errors import ManifestError
-from reconciler.state import DesiredCatalog, Evolve, Expectations, ExtraColumns
+from reconciler.model.desired import DesiredCatalog, Evolve, Expectations, ExtraColumns
+from reconciler.model.errors import ManifestError
 from tests.unit.manifest.conftest import Load
 
 ALL = """\

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from reconciler import load
-from reconciler.errors import ManifestError
 from reconciler.manifest.reader import MAX_FILE_BYTES
+from reconciler.model.errors import ManifestError
 from tests.unit.manifest.conftest import Write, manifest
 
 MEGABYTE = 2**20

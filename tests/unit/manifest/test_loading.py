@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from reconciler import load
-from reconciler.errors import ManifestError
-from reconciler.state import Column, DesiredNamespace, DesiredTable, Evolve, Prune, Source, Thresholds
+from reconciler.model.columns import Column
+from reconciler.model.desired import DesiredNamespace, DesiredTable, Evolve, Prune, Source, Thresholds
+from reconciler.model.errors import ManifestError
 from tests.unit.manifest.conftest import Load, Write, manifest
 
 FULL = """\

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler import load
-from reconciler.errors import ManifestError
+from reconciler.model.errors import ManifestError
 from tests.unit.manifest.conftest import Load, Write, manifest
 
 TABLES = "tables: {}\nnamespaces: {new: {tables: {a: {}, b: {}, gone: {absent: true}}}, live: {tables: {t: {}}}}"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from reconciler import load
-from reconciler.errors import ManifestError
-from reconciler.state import Column, DesiredTable, ExtraColumns, Schema
+from reconciler.model.columns import Column, Schema
+from reconciler.model.desired import DesiredTable, ExtraColumns
+from reconciler.model.errors import ManifestError
 from tests.unit.manifest.conftest import Load, Write, manifest
 
 USERS = """\

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from reconciler.planner.entries import Action, Change, Guard, Note
+from reconciler.model.columns import Column
+from reconciler.model.desired import Source
+from reconciler.planner.entries import Action, Change, Note, Protection
 from reconciler.planner.explain import explain
 from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan
 from reconciler.planner.views import ObjectView
-from reconciler.state import Column, Source
 
 OWNER = "feature-store/lake"
 _MANIFEST = ManifestRef(name="feature-store", digest="5b" * 32, files=("lancens.yaml",))
@@ -126,7 +127,7 @@ def small_plan() -> Plan:
             ),
         ),
         guards=(
-            Guard(
+            Protection(
                 catalog="prod",
                 kind="table",
                 identifier=("analytics", "orders"),

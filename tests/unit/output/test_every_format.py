@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler import display
+from reconciler.model import display
 from reconciler.output import Format, render
 from reconciler.output.markdown import pull_request_comment
 from reconciler.output.wording import SYMBOLS, entries_of

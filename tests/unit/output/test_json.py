@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from jsonschema import Draft202012Validator
 
-from reconciler.errors import PlanFileError
+from reconciler.model.errors import PlanFileError
 from reconciler.output import render
 from reconciler.output.json import plan_json_schema
 from reconciler.planner.plan import Plan

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from reconciler import display
+from reconciler.model import display
 from reconciler.output import render
 from reconciler.output.text import render_text
 from reconciler.output.wording import closing_line, read_line

@@ -6,13 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from reconciler.pipeline.records import Severity
-from reconciler.pipeline.report.document import (
+from reconciler.auditor.document import (
     AuditDocument,
     AuditSettings,
     CatalogCoverage,
     Distribution,
-    Failure,
     Finding,
     FindingCounts,
     ReportedTable,
@@ -21,9 +19,11 @@ from reconciler.pipeline.report.document import (
     SeverityCounts,
     Totals,
 )
-from reconciler.pipeline.report.scales import AGES, SIZES, age_in_days
+from reconciler.auditor.records import Severity
+from reconciler.auditor.scales import AGES, SIZES, age_in_days
+from reconciler.model.desired import Source
 from reconciler.planner.plan import ManifestRef
-from reconciler.state import Source
+from reconciler.spark.read_failure import ReadFailure
 
 NOW = datetime(2026, 11, 21, 15, 30, tzinfo=UTC)
 MANIFEST = ManifestRef(name="feature-store", digest="5b" * 32, files=("lancens.yaml", "teams/ads.yaml"))
@@ -116,7 +116,7 @@ def document(
     findings: Sequence[Finding],
     tables: Sequence[ReportedTable],
     coverage: Sequence[CatalogCoverage],
-    failures: Sequence[Failure] = (),
+    failures: Sequence[ReadFailure] = (),
     run_id: str = "2026-11-21T153000Z-4f2a",
 ) -> AuditDocument:
     """Return the document of an audit that found this; totals and distributions are those of ``tables``."""
@@ -231,7 +231,7 @@ def small_document() -> AuditDocument:
         CatalogCoverage(name="prod", impl="glue", namespaces=3, namespaces_unread=1, tables=3, tables_looked_at=3),
     ]
     failures = [
-        Failure(
+        ReadFailure(
             catalog="prod",
             namespace=("finance",),
             message="prod (glue, eu-west-1): GetTables on finance, page 4: AccessDenied: the role lacks glue:GetTables",

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
-from reconciler.pipeline.report.document import AuditDocument, CatalogCoverage, Failure, Finding, ReportedTable
-from reconciler.state import Source
+from reconciler.auditor.document import AuditDocument, CatalogCoverage, Finding, ReportedTable
+from reconciler.model.desired import Source
+from reconciler.spark.read_failure import ReadFailure
 from tests.strategies import SECRET, hostile_text, identifiers, locations, names
 from tests.unit.pipeline.documents import RULES, document
 
@@ -68,7 +69,7 @@ def tables(draw: st.DrawFn) -> ReportedTable:
 def documents(draw: st.DrawFn) -> AuditDocument:
     """Draw a document of a few findings and tables."""
     coverage = st.builds(CatalogCoverage, name=_catalogs, impl=st.just("dir") | names, namespaces=st.integers(0, 9))
-    failure = st.builds(Failure, catalog=_catalogs, namespace=identifiers | st.just(()), message=hostile_text)
+    failure = st.builds(ReadFailure, catalog=_catalogs, namespace=identifiers | st.just(()), message=hostile_text)
     notes = draw(st.lists(hostile_text.filter(bool), max_size=2))
     made = document(
         draw(st.lists(findings(), max_size=4)),

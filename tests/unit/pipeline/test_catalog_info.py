@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.names import EVERYTHING, Scope
+from reconciler.auditor.catalog_info import CatalogInfo, RootIndex, searchable_roots
+from reconciler.model.names import EVERYTHING, Scope
 from reconciler.operations.connections import CatalogSpec
-from reconciler.pipeline.catalog_info import CatalogInfo, RootIndex, searchable_roots
 
 
 def info(name: str, *roots: str, stays: bool = False, scope: Scope = EVERYTHING) -> CatalogInfo:

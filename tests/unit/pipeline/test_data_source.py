@@ -12,9 +12,9 @@ from pyspark.sql.datasource import EqualTo, Filter, In, InputPartition
 from pyspark.sql.types import StringType, StructField, StructType
 
 from reconciler.backends.dir import DirBackend
-from reconciler.errors import LancensError
-from reconciler.names import Identifier
-from reconciler.pipeline.data_source import LancensDataSource
+from reconciler.model.errors import LancensError
+from reconciler.model.names import Identifier
+from reconciler.spark.data_source import LancensDataSource
 
 SECRET = "hunter2-correct-horse"
 

@@ -1,10 +1,10 @@
-"""The names that ``reconciler.pipeline`` offers without importing them."""
+"""The names that ``reconciler.spark`` offers without importing them."""
 
 from __future__ import annotations
 
 import pytest
 
-from reconciler import pipeline
+from reconciler import spark as pipeline
 
 
 @pytest.mark.parametrize("name", pipeline.__all__)

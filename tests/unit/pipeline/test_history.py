@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.errors import LancensError
-from reconciler.pipeline import history
-from reconciler.pipeline.report.document import AuditDocument
+from reconciler.auditor import history
+from reconciler.auditor.document import AuditDocument
+from reconciler.model.errors import LancensError
 from tests.unit.pipeline.documents import NOW, run, small_document
 
 SECRET = "hunter2-correct-horse"

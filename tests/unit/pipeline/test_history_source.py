@@ -10,9 +10,9 @@ import lance
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
-from reconciler.errors import LancensError
-from reconciler.pipeline import history, history_source
-from reconciler.pipeline.history_source import HistoryDataSource
+from reconciler.auditor import history, history_source
+from reconciler.auditor.history_source import HistoryDataSource
+from reconciler.model.errors import LancensError
 from tests.unit.pipeline.documents import NOW, small_document
 
 

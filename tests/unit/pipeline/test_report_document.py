@@ -7,19 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from reconciler.pipeline.records import Severity
-from reconciler.pipeline.report import figures
-from reconciler.pipeline.report.document import (
-    AuditDocument,
-    Distribution,
-    Finding,
-    FindingCounts,
-    ReportedTable,
-)
-from reconciler.pipeline.report.html import render_html
-from reconciler.pipeline.report.json import render_json
-from reconciler.pipeline.report.sarif import render_sarif
-from reconciler.pipeline.report.scales import AGES, SIZES, Scale, age_in_days
+from reconciler.auditor import figures
+from reconciler.auditor.document import AuditDocument, Distribution, Finding, FindingCounts, ReportedTable
+from reconciler.auditor.records import Severity
+from reconciler.auditor.scales import AGES, SIZES, Scale, age_in_days
+from reconciler.report.html import render_html
+from reconciler.report.json import render_json
+from reconciler.report.sarif import render_sarif
 from tests.strategies import SECRET
 from tests.unit.pipeline.documents import NOW, counted, finding, large_document, small_document
 from tests.unit.pipeline.strategies import documents

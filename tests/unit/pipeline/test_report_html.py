@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from reconciler.pipeline.history import with_trend
-from reconciler.pipeline.records import Severity
-from reconciler.pipeline.report import figures
-from reconciler.pipeline.report.document import AuditDocument, CatalogCoverage, Failure
-from reconciler.pipeline.report.html import render_html
+from reconciler.auditor import figures
+from reconciler.auditor.document import AuditDocument, CatalogCoverage
+from reconciler.auditor.history import with_trend
+from reconciler.auditor.records import Severity
+from reconciler.report.html import render_html
+from reconciler.spark.read_failure import ReadFailure
 from tests.strategies import HOSTILE
 from tests.unit.output.browser import Driver, driven, visit
 from tests.unit.pipeline.documents import document, finding, large_document, run, small_document, table
@@ -64,7 +65,7 @@ def hostile_document() -> AuditDocument:
         row = table(names, size=7 ** (number % 18), days=number, rules=["stale", "orphan"][: number % 3])
         changes = {"name": text, "location": f"/data/{text}", "owner": text or None}
         tables.append(row.model_copy(update=changes))
-    made = document(findings, tables, [], [Failure(catalog=text, message=text) for text in HOSTILE])
+    made = document(findings, tables, [], [ReadFailure(catalog=text, message=text) for text in HOSTILE])
     renamed = [
         each.model_copy(update={"name": text, "namespace": (text,), "details": {text: text}, "remedy": text})
         for each, text in zip(made.findings, HOSTILE, strict=True)
@@ -131,7 +132,7 @@ def test_a_clean_audit_says_that_nothing_was_found() -> None:
 
 def test_a_catalog_of_which_nothing_could_be_read_does_not_look_complete() -> None:
     unread = CatalogCoverage(name="prod", impl="glue")
-    page = Page(render_html(document([], [], [unread], [Failure(catalog="prod", message="denied")])))
+    page = Page(render_html(document([], [], [unread], [ReadFailure(catalog="prod", message="denied")])))
     assert "prod incomplete glue none 0 none 0" in page.sections["coverage"]
     assert page.classes["full"] == 0
 
@@ -143,7 +144,7 @@ def test_of_many_notes_the_first_are_shown_and_all_are_counted() -> None:
 
 
 def test_every_failure_of_many_is_counted() -> None:
-    failures = tuple(Failure(catalog="prod", namespace=(f"n{number}",), message="denied") for number in range(130))
+    failures = tuple(ReadFailure(catalog="prod", namespace=(f"n{number}",), message="denied") for number in range(130))
     sections = Page(render_html(small_document().model_copy(update={"failures": failures}))).sections
     assert sections["coverage"].count("denied") == 100
     assert "and 30 more" in sections["coverage"]

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from jsonschema import Draft202012Validator
 
-from reconciler.pipeline import history
-from reconciler.pipeline.report.document import AuditDocument
-from reconciler.pipeline.report.json import audit_json_schema, render_json
+from reconciler.auditor import history
+from reconciler.auditor.document import AuditDocument
+from reconciler.report.json import audit_json_schema, render_json
 from tests.unit.pipeline.documents import large_document, run, small_document
 from tests.unit.pipeline.strategies import documents
 

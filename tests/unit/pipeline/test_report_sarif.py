@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from jsonschema import Draft202012Validator
 
-from reconciler.pipeline.report.document import AuditDocument
-from reconciler.pipeline.report.sarif import render_sarif
+from reconciler.auditor.document import AuditDocument
+from reconciler.report.sarif import render_sarif
 from tests.unit.pipeline.documents import document, finding, small_document
 from tests.unit.pipeline.strategies import documents
 

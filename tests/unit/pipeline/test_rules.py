@@ -9,27 +9,19 @@ from typing import Any
 
 import pytest
 
-from reconciler.auto_cleanup import AutoCleanup
-from reconciler.ownership import CHOSEN_LOCATION, KEYS, MANAGED_BY, MIRROR, PROTECT, REQUESTED_LOCATION
-from reconciler.pipeline.records import EntryColumns, Severity, Stored, TableRecord
-from reconciler.pipeline.report.document import Finding
-from reconciler.pipeline.rules import RULES, Limits, check, unread_namespace
-from reconciler.state import (
-    Column,
-    DesiredTable,
-    Evolve,
-    Expectations,
-    ForeignTable,
-    LiveTable,
-    Safeguard,
-    ShownColumn,
-    Source,
-    StorageKind,
-)
+from reconciler.auditor.document import Finding
+from reconciler.auditor.records import EntryColumns, Severity, Stored, TableRecord
+from reconciler.auditor.rules import RULES, RuleLimits, check, unread_namespace
+from reconciler.model.auto_cleanup import AutoCleanup
+from reconciler.model.capabilities import Safeguard
+from reconciler.model.columns import Column, ShownColumn
+from reconciler.model.desired import DesiredTable, Evolve, Expectations, Source
+from reconciler.model.live import ForeignTable, LiveTable, StorageKind
+from reconciler.model.ownership import CHOSEN_LOCATION, KEYS, MANAGED_BY, MIRROR, PROTECT, REQUESTED_LOCATION
 from reconciler.storage import Files, Index
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
-LIMITS = Limits(NOW, timedelta(days=180))
+LIMITS = RuleLimits(NOW, timedelta(days=180))
 OWNER = "store/lake"
 ID = ("sales", "users")
 PLACE = "s3://lake/users.lance"
@@ -158,7 +150,7 @@ def test_no_rule_is_evaluated_on_what_was_not_looked_at() -> None:
 def test_a_table_is_stale_when_its_last_commit_is_older_than_allowed(days: int, stale: bool) -> None:
     record = replace(SOUND, stored=replace(FULL, committed=NOW - timedelta(days=days)))
     assert [finding.rule for finding in found_in(record)] == ["stale"] * stale
-    assert [*check(record, Limits(NOW, None), tuple(RULES))] == []
+    assert [*check(record, RuleLimits(NOW, None), tuple(RULES))] == []
 
 
 def test_a_stale_table_says_since_when() -> None:
@@ -249,7 +241,7 @@ def test_what_is_too_much_is_a_note(rule: str, at_most: dict[str, Any], too_much
 
 def test_what_is_too_much_can_be_said() -> None:
     record = stored(files=Files(versions=11, reclaimable=3 * MIB), small_fragments=3)
-    limits = Limits(NOW, small_fragments=2, versions=10, reclaimable_mib=2)
+    limits = RuleLimits(NOW, small_fragments=2, versions=10, reclaimable_mib=2)
     assert [finding.rule for finding in check(record, limits, tuple(RULES))] == [
         "small-fragments",
         "many-versions",

@@ -7,25 +7,17 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.auto_cleanup import AutoCleanup
-from reconciler.ownership import KEYS, MANAGED_BY, PROTECT, REQUESTED_LOCATION, encode_keys
-from reconciler.pipeline.records import Severity, Stored, TableRecord
-from reconciler.pipeline.rules import RULES, Limits, check
+from reconciler.auditor.records import Severity, Stored, TableRecord
+from reconciler.auditor.rules import RULES, RuleLimits, check
+from reconciler.model.auto_cleanup import AutoCleanup
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.columns import Column
+from reconciler.model.desired import DesiredTable, Evolve, Expectations, Prune, Source
+from reconciler.model.live import ForeignTable, LiveTable, StorageKind
+from reconciler.model.ownership import KEYS, MANAGED_BY, PROTECT, REQUESTED_LOCATION, encode_keys
 from reconciler.planner.entries import Action, Change
-from reconciler.planner.outcome import Context, Remark
+from reconciler.planner.outcome import CatalogContext, Remark
 from reconciler.planner.tables import diff_table
-from reconciler.state import (
-    Capabilities,
-    Column,
-    DesiredTable,
-    Evolve,
-    Expectations,
-    ForeignTable,
-    LiveTable,
-    Prune,
-    Source,
-    StorageKind,
-)
 from reconciler.storage import Files, Index
 from tests.strategies import SECRET, hostile_text, identifiers, locations, names
 
@@ -121,7 +113,7 @@ def records(draw: st.DrawFn) -> TableRecord:
 def test_no_rule_raises_shows_a_secret_or_is_more_severe_than_it_says(
     record: TableRecord, now: datetime, stale_after: timedelta | None
 ) -> None:
-    for finding in check(record, Limits(now, stale_after), ANY_RULE):
+    for finding in check(record, RuleLimits(now, stale_after), ANY_RULE):
         assert finding.reason
         assert finding.remedy.endswith(".")
         assert SECRET not in repr(finding)
@@ -157,8 +149,8 @@ def _consistent(draw: st.DrawFn) -> tuple[DesiredTable, LiveTable]:
 def test_an_entry_drifts_exactly_where_plan_would_change_more_than_marks(pair: tuple[DesiredTable, LiveTable]) -> None:
     desired, live = pair
     record = TableRecord("lake", ("t",), OWNER, live.location, None, desired, live)
-    drift = list(check(record, Limits(datetime(2026, 1, 1, tzinfo=UTC), None), ("property-drift",)))
-    outcome = diff_table(Context("lake", OWNER, Prune.OWNED, Capabilities()), desired, live)
+    drift = list(check(record, RuleLimits(datetime(2026, 1, 1, tzinfo=UTC), None), ("property-drift",)))
+    outcome = diff_table(CatalogContext("lake", OWNER, Prune.OWNED, Capabilities()), desired, live)
     if desired.absent:
         assert drift == []
     elif drift:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from reconciler.pipeline.evaluate import EVALUATED
-from reconciler.pipeline.rows import ROWS
-from reconciler.pipeline.schemas import LONG, STRING, record_batch, record_batches, spark_schema
-from reconciler.pipeline.views import INVENTORY, VIEWS
+from reconciler.auditor.evaluate import EVALUATED
+from reconciler.spark.rows import ROWS
+from reconciler.spark.schemas import LONG, STRING, record_batch, record_batches, spark_schema
+from reconciler.spark.views import INVENTORY, VIEWS
 
 SCHEMA = pa.schema([("name", STRING), ("tables", LONG)])
 

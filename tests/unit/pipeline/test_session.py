@@ -14,9 +14,9 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkRuntimeError, PySparkValueError
 
-from reconciler.errors import LancensError, installed_as
-from reconciler.pipeline import requirements, session
-from reconciler.pipeline.failures import quiet, spark_errors
+from reconciler.model.errors import LancensError, installed_as
+from reconciler.spark import requirements, session
+from reconciler.spark.failures import quiet, spark_errors
 from tests.cli.running import Ran, lancens
 
 Inventory = Callable[..., Ran]

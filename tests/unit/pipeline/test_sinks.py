@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.errors import LancensError
-from reconciler.pipeline.schemas import LONG, STRING, STRING_MAP
-from reconciler.pipeline.sinks import Form, open_sink
+from reconciler.model.errors import LancensError
+from reconciler.spark.schemas import LONG, STRING, STRING_MAP
+from reconciler.spark.sinks import Form, open_sink
 
 SCHEMA = pa.schema([("name", STRING), ("tables", LONG), ("properties", STRING_MAP)])
 FORMS: list[Form] = ["json", "parquet", "lance"]

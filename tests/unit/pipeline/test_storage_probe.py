@@ -11,9 +11,10 @@ import lance
 import pyarrow as pa
 import pytest
 
-from reconciler.pipeline.records import Stored
-from reconciler.pipeline.storage_probe import probe
-from reconciler.state import Column, StorageKind
+from reconciler.auditor.records import Stored
+from reconciler.auditor.storage_probe import probe
+from reconciler.model.columns import Column
+from reconciler.model.live import StorageKind
 
 
 def _rows(number: int) -> pa.Table:

@@ -15,14 +15,20 @@ from hypothesis import strategies as st
 
 from reconciler import load
 from reconciler.backends.memory import MemoryBackend
-from reconciler.errors import CatalogError, ConfigError, InternalError, LancensError, PermissionDeniedError
-from reconciler.names import EVERYTHING, ChildrenOf, Identifier, Only, Scope
+from reconciler.model.errors import (
+    CatalogError,
+    ConfigError,
+    InternalError,
+    LancensError,
+    PermissionDeniedError,
+)
+from reconciler.model.live import Snapshot
+from reconciler.model.names import EVERYTHING, ChildrenOf, Identifier, Only, Scope
 from reconciler.operations.connections import CatalogSpec, catalog_specs
-from reconciler.pipeline.reading import read_unit, rows_in
-from reconciler.pipeline.rows import COVERAGE, NAMESPACE, NOTE, TABLE, namespace_of, table_of
-from reconciler.pipeline.schemas import Row
-from reconciler.pipeline.units import Unit, list_units, units_of
-from reconciler.state import Snapshot
+from reconciler.spark.reading import read_unit, rows_in
+from reconciler.spark.rows import COVERAGE, NAMESPACE, NOTE, TABLE, namespace_of, table_of
+from reconciler.spark.schemas import Row
+from reconciler.spark.units import Unit, list_units, units_of
 
 SECRET = "hunter2-correct-horse"
 

@@ -5,29 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from reconciler import ownership
-from reconciler.names import EVERYTHING, Identifier, Scope
-from reconciler.planner import make_plan
-from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, TableFacts
-from reconciler.planner.moves import moves_of, pairs
-from reconciler.planner.plan import ManifestRef, Plan
-from reconciler.state import (
-    Capabilities,
-    Column,
+from reconciler.model import ownership
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.columns import Column, Schema
+from reconciler.model.desired import (
     DesiredCatalog,
     DesiredNamespace,
     DesiredTable,
     Evolve,
-    LiveNamespace,
-    LiveTable,
     Prune,
-    Schema,
-    Snapshot,
     Source,
-    Storage,
-    StorageKind,
     Thresholds,
 )
+from reconciler.model.live import LiveNamespace, LiveTable, Snapshot, Storage, StorageKind
+from reconciler.model.names import EVERYTHING, Identifier, Scope
+from reconciler.planner import make_plan
+from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, TableFacts
+from reconciler.planner.moves import moves_of, pairs
+from reconciler.planner.plan import ManifestRef, Plan
 
 CATALOG = "lake"
 MANIFEST = "store"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.desired import Fault, Origin, Prune
+from reconciler.model.live import StorageKind
 from reconciler.planner.plan import Plan
-from reconciler.state import Capabilities, Fault, Origin, Prune, StorageKind
 from tests.unit.planner.building import (
     OTHER,
     OWNER,

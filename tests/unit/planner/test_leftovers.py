@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.names import Scope
+from reconciler.model.desired import Prune, Thresholds
+from reconciler.model.names import Scope
 from reconciler.planner.facts import PlanOptions
 from reconciler.planner.safety import check_removals
-from reconciler.state import Prune, Thresholds
 from tests.unit.planner.building import OWNER, claim, desired, live, live_namespace, live_table, plan_of, steps, table
 
 LEFT = (live_namespace("lancens_1"), live_table("a/lancens_2"))

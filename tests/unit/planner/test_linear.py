@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.names import Identifier
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.desired import DesiredMove
+from reconciler.model.names import Identifier
 from reconciler.planner.comparison import Outcomes
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.renames import notes_on_renames
-from reconciler.state import Capabilities, DesiredMove
 from tests.unit.planner.building import OWNER, at, desired, live, live_namespace, live_table, plan_of, table
 
 

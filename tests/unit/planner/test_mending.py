@@ -13,9 +13,10 @@ import pytest
 
 from reconciler import load
 from reconciler.arrow_types import from_arrow_schema, make_column, to_arrow_schema
+from reconciler.model.columns import Column, Schema
+from reconciler.model.desired import Evolve, ExtraColumns
 from reconciler.planner.mending import remedy
 from reconciler.planner.schemas import SchemaDifference, compare
-from reconciler.state import Column, Evolve, ExtraColumns, Schema
 
 ROWS = 1000
 ID = make_column("id", "int64")

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from reconciler.model.capabilities import Capabilities, NameRule
+from reconciler.model.desired import DesiredMirror, DesiredMove
 from reconciler.planner.mirrors import Mirrored, Remaining, Remains, mirrored
-from reconciler.state import Capabilities, DesiredMirror, DesiredMove, NameRule
 from tests.unit.planner.building import at, desired, identifier, table
 
 PLAIN = NameRule(re.compile("[A-Za-z0-9_]+"), "a name has letters, digits and `_` only")

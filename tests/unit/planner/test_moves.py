@@ -7,20 +7,19 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.names import Scope
-from reconciler.planner.facts import PlanOptions
-from reconciler.planner.plan import Plan
-from reconciler.state import (
-    Capabilities,
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.desired import (
     DesiredCatalog,
     DesiredMove,
     DesiredNamespace,
     DesiredTable,
     Prune,
-    Snapshot,
-    StorageKind,
     Thresholds,
 )
+from reconciler.model.live import Snapshot, StorageKind
+from reconciler.model.names import Scope
+from reconciler.planner.facts import PlanOptions
+from reconciler.planner.plan import Plan
 from tests.plans import assert_blocked
 from tests.unit.planner.building import (
     OTHER,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.names import Scope
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.desired import Prune
+from reconciler.model.names import Scope
 from reconciler.planner.facts import PlanOptions
-from reconciler.state import Capabilities, Prune
 from tests.plans import assert_blocked
 from tests.unit.planner.building import (
     OTHER,

@@ -9,6 +9,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.desired import DesiredCatalog, Thresholds
+from reconciler.model.live import Snapshot, Storage, StorageKind
 from reconciler.planner import assemble, make_plan
 from reconciler.planner.catalog import compare_namespaces, conclude
 from reconciler.planner.comparison import Outcomes, comparison_of
@@ -16,7 +19,6 @@ from reconciler.planner.facts import CatalogInput, Facts, PlanOptions, TableFact
 from reconciler.planner.live_tables import TablesInMemory
 from reconciler.planner.moves import pairs
 from reconciler.planner.plan import ManifestRef
-from reconciler.state import Capabilities, DesiredCatalog, Snapshot, Storage, StorageKind, Thresholds
 from tests.states import option_sets, safeguards, situations
 
 REFERENCE = ManifestRef(name="store", digest="", files=())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.errors import SafetyError
+from reconciler.model.desired import Prune, Thresholds
+from reconciler.model.errors import SafetyError
 from reconciler.planner.safety import check_removals
-from reconciler.state import Prune, Thresholds
 from tests.unit.planner.building import OWNER, desired, live, live_table, plan_of, table
 
 TEN = [f"t{number}" for number in range(10)]

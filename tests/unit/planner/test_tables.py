@@ -7,23 +7,14 @@ from typing import Any
 
 import pytest
 
-from reconciler.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION
+from reconciler.model.capabilities import Capabilities, Safeguard
+from reconciler.model.columns import Column
+from reconciler.model.desired import DesiredCatalog, DesiredTable, Evolve, ExtraColumns, Prune
+from reconciler.model.live import LiveTable, Storage, StorageKind
+from reconciler.model.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION
 from reconciler.planner.entries import Action
 from reconciler.planner.facts import PlanOptions, TableFacts, storage_questions
 from reconciler.planner.plan import Plan
-from reconciler.state import (
-    Capabilities,
-    Column,
-    DesiredCatalog,
-    DesiredTable,
-    Evolve,
-    ExtraColumns,
-    LiveTable,
-    Prune,
-    Safeguard,
-    Storage,
-    StorageKind,
-)
 from tests.plans import assert_blocked, blocked
 from tests.unit.planner.building import (
     OTHER,

@@ -10,12 +10,14 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reconciler import load, ownership
+from reconciler import load
 from reconciler.backends import registry
 from reconciler.manifest.variables import escape
-from reconciler.names import EVERYTHING, Scope, check_name
-from reconciler.redaction import is_sensitive_key
-from reconciler.state import DesiredCatalog, LiveNamespace, LiveTable, Snapshot
+from reconciler.model import ownership
+from reconciler.model.desired import DesiredCatalog
+from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
+from reconciler.model.names import EVERYTHING, Scope, check_name
+from reconciler.model.redaction import is_sensitive_key
 from reconciler.writing.export import ExportCatalog, to_yaml
 
 

@@ -7,9 +7,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.errors import ManifestError
-from reconciler.names import EVERYTHING
-from reconciler.state import LiveNamespace, LiveTable, Snapshot
+from reconciler.model.errors import ManifestError
+from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
+from reconciler.model.names import EVERYTHING
 from reconciler.writing.export import ExportCatalog, to_yaml
 from reconciler.writing.grafting import graft
 

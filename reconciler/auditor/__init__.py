@@ -1,0 +1,1 @@
+"""What is wrong with tables and their data: probes, rules and history."""

@@ -1,0 +1,229 @@
+"""The audit: read the catalogs, probe the storage of each table, and evaluate the rules on the executors.
+
+Catalogs and manifest meet in a full outer join. Shared and nested locations are found by grouping and joining. The
+roots are searched for datasets that nobody registered. The driver gets counts, and as many findings and tables as a
+report shows. Nothing is changed anywhere.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from importlib.metadata import version
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from reconciler.auditor.catalog_info import CatalogInfo, read_catalog_info, searchable_roots
+from reconciler.auditor.document import (
+    AuditDocument,
+    AuditSettings,
+    CatalogCoverage,
+    FindingCounts,
+    RuleInfo,
+    SeverityCounts,
+    Totals,
+)
+from reconciler.auditor.entries import Coverage, persisted, read_entries
+from reconciler.auditor.evaluate import EVALUATED, Evaluator
+from reconciler.auditor.orphans import DEEPEST, dataset_rows, find_unregistered
+from reconciler.auditor.records import Depth
+from reconciler.auditor.relations import with_relations
+from reconciler.auditor.rules import LIMITS, RULES, RuleLimits, unread_namespace
+from reconciler.auditor.totals import (
+    AMOUNTS_OF_FILES,
+    Figures,
+    figures_of,
+    findings_of,
+    tables_of,
+    tallies_of,
+)
+from reconciler.model.concurrency import DEFAULT_PARALLELISM
+from reconciler.model.display import count
+from reconciler.operations.connections import catalog_specs
+from reconciler.operations.plan import reference
+from reconciler.spark.batches import probe_tasks, row_tasks
+from reconciler.spark.progress import stage
+from reconciler.spark.read_failure import ReadFailure
+from reconciler.spark.schemas import spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from reconciler.manifest import Manifest
+
+__all__ = ["AuditOptions", "audit"]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditOptions:
+    """How to audit.
+
+    Args:
+        now: the present moment, with a time zone.
+        stale_after: how old a table's last commit may be, None for any age.
+        depth: how closely datasets are looked at.
+        limits: what else the rules measure by, by the names in ``LIMITS``; those not named are as in ``RuleLimits``.
+        rules: the names of the rules to apply.
+        parallelism: how many requests each task has in flight at a catalog.
+        most_findings: how many of them the document holds; all of them are counted.
+        most_tables: how many of them the document lists.
+    """
+
+    now: datetime
+    stale_after: timedelta | None = timedelta(days=180)
+    depth: Depth = Depth.FILES
+    limits: Mapping[str, int] = field(default_factory=dict)
+    rules: Sequence[str] = tuple(RULES)
+    parallelism: int = DEFAULT_PARALLELISM
+    most_findings: int = 100_000
+    most_tables: int = 100_000
+
+    def measures(self) -> RuleLimits:
+        """Return what the rules measure by."""
+        return RuleLimits(self.now, self.stale_after, **self.limits)
+
+
+def audit(spark: SparkSession, manifest: Manifest, options: AuditOptions) -> AuditDocument:
+    """Return what is wrong with the tables in the scope of ``manifest``, and with the datasets under its roots.
+
+    What could not be read is in the document; ``complete`` says whether there is such a thing.
+
+    Raises:
+        ManifestError: placeholders of a ``config`` cannot be resolved.
+        LancensError: a catalog cannot be used at all.
+    """
+    began = monotonic()
+    catalogs = read_catalog_info(manifest, catalog_specs(manifest, parallelism=options.parallelism))
+    with ExitStack() as stack:
+        entries, coverage = read_entries(spark, manifest, catalogs, stack)
+        evaluator = Evaluator(
+            catalogs, options.measures(), options.rules, coverage.unread_in(), coverage.teams, options.depth
+        )
+        evaluated, figures = _evaluated_tables(spark, entries, coverage.tables, evaluator, stack)
+        orphans = None
+        if "orphan" in options.rules:
+            orphans = _evaluated_orphans(spark, evaluated, evaluator, coverage, stack)
+        with stage(spark, "Adding up"):
+            found = evaluated if orphans is None else evaluated.union(orphans)
+            document = _document(manifest, found, figures, coverage, catalogs, options)
+    return document.model_copy(update={"finished": options.now + timedelta(seconds=monotonic() - began)})
+
+
+def _evaluated_tables(
+    spark: SparkSession, entries: DataFrame, number: int, evaluator: Evaluator, stack: ExitStack
+) -> tuple[DataFrame, Figures]:
+    """Return ``entries`` as ``EVALUATED``, and the figures of the live tables among them."""
+    with stage(spark, f"Looking at {count(number, 'table')} in storage"):
+        related = with_relations(persisted(entries, stack)).repartition(probe_tasks(number))
+        evaluated = persisted(_evaluated(related, evaluator), stack)
+        return evaluated, figures_of(evaluated)  # the first question computes it all, and is counted in this stage
+
+
+def _evaluated(tables: DataFrame, evaluator: Evaluator) -> DataFrame:
+    """Look at ``tables`` in storage, evaluate the rules on each, and return that as ``EVALUATED``."""
+    return tables.mapInArrow(evaluator, spark_schema(EVALUATED))
+
+
+def _evaluated_orphans(
+    spark: SparkSession, evaluated: DataFrame, evaluator: Evaluator, coverage: Coverage, stack: ExitStack
+) -> DataFrame | None:
+    """Return the datasets that nobody registered, as rows like those of ``evaluated``; None when there are none."""
+    from pyspark.sql import functions as f
+
+    unread = [(failure.catalog, failure.namespace) for failure in coverage.unread]
+    search = searchable_roots(tuple(evaluator.catalogs.values()), unread, coverage.places)
+    coverage.notes += search.reasons
+    if not search.roots:
+        return None
+    with stage(spark, f"Searching {count(len(search.roots), 'root')} for orphans") as running:
+        places = evaluated.filter(f.col("claimed").isNotNull()).groupBy("claimed").agg(f.max("closed").alias("closed"))
+        claims = persisted(places.repartition(row_tasks(coverage.tables)), stack)
+        found = find_unregistered(spark, search, evaluator.catalogs, claims)
+        coverage.failures += [ReadFailure(catalog=catalog, message=message) for catalog, message in found.failures]
+        coverage.notes += found.notes
+        if found.is_cut_short:
+            coverage.notes.append(f"Orphans were not looked for more than {DEEPEST} directories below a root")
+        if not found.datasets:
+            running.note(count(0, "orphan"))
+            return None
+        orphans = persisted(
+            _evaluated(dataset_rows(spark, found.datasets, evaluator.catalogs, search), evaluator), stack
+        )
+        running.note(count(orphans.filter(f.size("found") > 0).count(), "orphan"))
+    return orphans
+
+
+def _document(
+    manifest: Manifest,
+    evaluated: DataFrame,
+    figures: Figures,
+    coverage: Coverage,
+    catalogs: Mapping[str, CatalogInfo],
+    options: AuditOptions,
+) -> AuditDocument:
+    unread = [unread_namespace(failure.catalog, failure.namespace, failure.message) for failure in coverage.unread]
+    unread = [finding for finding in unread if finding.rule in options.rules]
+    first = findings_of(evaluated, options.most_findings)
+    # All of them are counted here; Spark is asked to count only when there are more.
+    tallies = (
+        tallies_of(evaluated) if len(first) == options.most_findings else Counter(map(FindingCounts.group_of, first))
+    )
+    tallies.update(map(FindingCounts.group_of, unread))
+    counts = FindingCounts.of(tallies)
+    found = SeverityCounts(
+        error=sum(rule.error for rule in counts.by_rule),
+        warning=sum(rule.warning for rule in counts.by_rule),
+        note=sum(rule.note for rule in counts.by_rule),
+    )
+    findings = sorted([*unread, *first], key=lambda finding: finding.rank)
+    tables = tables_of(evaluated, options.most_tables)
+    unknown = () if options.depth is Depth.FILES else AMOUNTS_OF_FILES
+    unread_in = coverage.unread_in()
+    return AuditDocument(
+        lancens_version=version("lancens"),
+        run_id=uuid.uuid4().hex,
+        started=options.now,
+        finished=options.now,
+        manifest=reference(manifest),
+        settings=AuditSettings(
+            stale_after_days=None if options.stale_after is None else options.stale_after.days,
+            rules=tuple(
+                RuleInfo(name=rule.name, severity=rule.severity, title=rule.title, help=rule.help)
+                for rule in map(RULES.__getitem__, options.rules)
+            ),
+            depth=options.depth,
+            limits={name: getattr(options.measures(), name) for name in LIMITS},
+        ),
+        coverage=tuple(
+            CatalogCoverage(
+                name=name,
+                impl=catalog.spec.impl,
+                namespaces=coverage.namespaces.get(name, 0),
+                namespaces_unread=len(unread_in.get(name, frozenset()) - {()}),
+                tables=figures.tables[name],
+                tables_looked_at=figures.tables[name],
+                tables_unreadable=figures.unreadable[name],
+            )
+            for name, catalog in catalogs.items()
+        ),
+        failures=(*coverage.unread, *coverage.failures),
+        notes=tuple(coverage.notes),
+        totals=Totals(
+            catalogs=len(catalogs),
+            namespaces=sum(coverage.namespaces.values()),
+            tables=figures.tables.total(),
+            findings=found,
+            **{name: amount for name, amount in figures.amounts.items() if name not in unknown},
+        ),
+        counts=counts,
+        findings=tuple(findings[: options.most_findings]),
+        findings_left_out=max(0, found.total - options.most_findings),
+        tables=tuple(tables),
+        tables_left_out=figures.tables.total() - len(tables),
+        sizes=figures.sizes,
+        ages=figures.ages,
+    )

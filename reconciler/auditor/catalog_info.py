@@ -1,0 +1,211 @@
+"""What an audit knows of each catalog before it reads the tables: how to open its datasets, and where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from reconciler.backends.base import Backend
+from reconciler.model import locations
+from reconciler.model.capabilities import LocationPolicy, Safeguard
+from reconciler.model.desired import DesiredCatalog, DesiredMirror
+from reconciler.model.errors import CatalogError
+from reconciler.model.names import Identifier, address
+from reconciler.spark.reading import tried
+from reconciler.storage import SCHEMES
+
+if TYPE_CHECKING:
+    from reconciler.manifest import Manifest
+    from reconciler.operations.connections import CatalogSpec
+
+__all__ = ["CatalogInfo", "RootIndex", "Search", "SearchedRoot", "read_catalog_info", "searchable_roots"]
+
+_CATALOGS_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogInfo:
+    """One catalog as an audit sees it.
+
+    Args:
+        spec: how to reach it.
+        owner: the manifest's marker for it.
+        options: pylance's, for its datasets; they may be secret.
+        roots: under which its tables go by themselves, the configured one first.
+        problem: why the roots are not known, without secrets; None when they are.
+        stays_under_root: whether it takes no table anywhere else.
+        has_foreign: whether it may hold tables of other kinds.
+        safeguard: the property without which its tables are not safe.
+        shows_columns: whether its entries may show columns.
+        opens_tables: whether its service, or the entry of a table, says something of opening the table's data.
+        root_keys: the properties of namespaces that say under which place their tables go by themselves.
+        mirror: the line by which it follows another one.
+    """
+
+    spec: CatalogSpec
+    owner: str
+    options: Mapping[str, str] = field(repr=False)
+    roots: tuple[str, ...] = ()
+    problem: str | None = None
+    stays_under_root: bool = False
+    has_foreign: bool = False
+    safeguard: Safeguard | None = None
+    shows_columns: bool = False
+    opens_tables: bool = False
+    root_keys: frozenset[str] = frozenset()
+    mirror: DesiredMirror | None = None
+
+    @property
+    def name(self) -> str:
+        """The catalog's name in the manifest."""
+        return self.spec.name
+
+
+class SearchedRoot(NamedTuple):
+    """A directory, and the catalog whose credentials open it."""
+
+    catalog: str
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Where to search for orphans: ``roots`` and what is below them, but not ``closed``; ``reasons`` for the rest."""
+
+    roots: Sequence[SearchedRoot] = ()
+    closed: Sequence[str] = ()
+    reasons: Sequence[str] = ()
+
+
+def read_catalog_info(manifest: Manifest, specs: Collection[CatalogSpec]) -> dict[str, CatalogInfo]:
+    """Return what is known of each catalog, by its name.
+
+    Raises:
+        CatalogError: a catalog does not take its configuration.
+    """
+    if not specs:
+        return {}
+    with ThreadPoolExecutor(max_workers=min(len(specs), _CATALOGS_AT_ONCE)) as pool:
+        found = pool.map(lambda spec: _read(spec, manifest.catalogs[spec.name].desired), specs)
+        return {catalog.name: catalog for catalog in found}
+
+
+def _read(spec: CatalogSpec, desired: DesiredCatalog) -> CatalogInfo:
+    with spec.connect() as backend:
+        roots = tried(spec, backend.roots)
+        return CatalogInfo(
+            spec=spec,
+            owner=desired.owner,
+            options=backend.storage_options(),
+            roots=() if isinstance(roots, CatalogError) else tuple(dict.fromkeys(roots)),
+            problem=str(roots) if isinstance(roots, CatalogError) else None,
+            stays_under_root=backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT,
+            has_foreign=type(backend).foreign_tables is not Backend.foreign_tables,
+            safeguard=backend.capabilities.safeguard,
+            shows_columns=type(backend).shown_columns is not Backend.shown_columns,
+            opens_tables=backend.hosts is not None
+            or type(backend).own_storage_options is not Backend.own_storage_options
+            or type(backend).handed_out_options is not Backend.handed_out_options,
+            root_keys=backend.root_keys(),
+            mirror=desired.mirror,
+        )
+
+
+class RootIndex:
+    """Finds the root that a location belongs to in as many steps as the location has directories."""
+
+    def __init__(self, roots: Iterable[str]) -> None:
+        self._by_place = {locations.normalise(root): root for root in reversed(tuple(roots))}
+        self._first = next(reversed(self._by_place.values()), None)
+
+    def of(self, location: str) -> str | None:
+        """Return the innermost root that ``location`` is at or below; the first one when it is below none."""
+        place = locations.normalise(location)
+        while place not in self._by_place:
+            above = place.rpartition("/")[0]
+            if not above:
+                return self._by_place.get("/", self._first) if place.startswith("/") else self._first
+            place = above
+        return self._by_place[place]
+
+
+def searchable_roots(
+    catalogs: Collection[CatalogInfo],
+    unread: Collection[tuple[str, Identifier]],
+    places: Collection[tuple[str, Identifier, str]] = (),
+) -> Search:
+    """Return where orphans can be told: a dataset is called one only where what is likely to register it was read.
+
+    Args:
+        catalogs: all of them.
+        unread: the catalog and identifier of each namespace that could not be read. It costs its own place, where that
+            is known, and the roots of its catalog otherwise.
+        places: the catalog and identifier of each namespace that says where its tables go, and that place.
+    """
+    reasons: list[str] = []
+    roots: list[tuple[str, bool, SearchedRoot]] = []
+    for catalog in catalogs:
+        own = {identifier: place for name, identifier, place in places if name == catalog.name}
+        closed = _closed(catalog, [identifier for name, identifier in unread if name == catalog.name], own, reasons)
+        found = dict.fromkeys((*catalog.roots, *own.values()))
+        if not found and catalog.problem is None:
+            reasons.append(
+                f"Orphans were not looked for in {catalog.name}: neither it nor any of its namespaces names a place "
+                "where tables go; a `root` in its `config` would"
+            )
+        for root in found:
+            problem = _unsearchable(root)
+            if problem is not None:
+                reasons.append(
+                    f"Orphans were not looked for below {locations.redact(root)} of {catalog.name}: {problem}"
+                )
+                continue
+            directory = locations.normalise(root).rstrip("/") + "/"
+            roots.append((directory, root not in closed, SearchedRoot(catalog.name, root)))
+    searched: list[SearchedRoot] = []
+    shut: list[str] = []
+    around: str | None = None
+    # What is below a directory comes right after it, and of one directory what is closed comes first.
+    for directory, is_open, place in sorted(roots, key=lambda item: item[:2]):
+        if around is None or not directory.startswith(around):
+            around = directory
+            searched += [place] if is_open else []
+        if not is_open:
+            shut.append(place.location)
+    return Search(searched, shut, reasons)
+
+
+def _closed(
+    catalog: CatalogInfo, unread: Collection[Identifier], places: Mapping[Identifier, str], reasons: list[str]
+) -> frozenset[str]:
+    """Return the roots of a catalog that are not to be searched, and add why to ``reasons``."""
+    everything = frozenset((*catalog.roots, *places.values()))
+    if not catalog.spec.scope.is_everything:
+        if everything:
+            reasons.append(
+                f"Orphans were not looked for below the roots of {catalog.name}: its `scope` leaves out tables that "
+                "may be there"
+            )
+        return everything
+    closed: set[str] = set()
+    for identifier in sorted(unread):
+        shown = address(catalog.name, identifier)
+        around = (places.get(identifier[:depth]) for depth in range(len(identifier), 0, -1))
+        place = None if catalog.stays_under_root else next(filter(None, around), None)
+        below = "the roots of " + catalog.name if place is None else locations.redact(place)
+        reason = f"Orphans were not looked for below {below}: {shown} could not be read"
+        if not catalog.stays_under_root:
+            reason += ", and an orphan elsewhere may be one of its tables"
+        if everything:
+            reasons.append(reason)
+        closed |= set(everything if place is None else {place})
+    return frozenset(closed)
+
+
+def _unsearchable(root: str) -> str | None:
+    """Return why the place of a namespace, or a root, is not gone through."""
+    if locations.scheme(locations.pylance_uri(root)) not in SCHEMES:
+        return "Lance has no driver for it"
+    return "it is the root of all files of this machine" if locations.normalise(root) == "/" else None

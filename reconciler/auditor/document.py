@@ -1,0 +1,364 @@
+"""The audit document: what was looked at, what could not be, and what was found.
+
+It is data, made by ``reconciler.auditor.audit`` and shown by the other modules here. Its JSON form has a schema in
+``schemas/audit.schema.json``. Locations lose their credentials when they enter it, so that no form can show them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from datetime import UTC
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, computed_field
+
+from reconciler.auditor.records import Depth, Severity
+from reconciler.auditor.scales import Scale
+from reconciler.model import locations, names
+from reconciler.model.desired import Source
+from reconciler.model.names import Identifier
+from reconciler.model.redaction import redact_properties
+from reconciler.planner.plan import ManifestRef
+from reconciler.spark.read_failure import ReadFailure
+
+__all__ = [
+    "FORMAT_VERSION",
+    "AuditDocument",
+    "AuditSettings",
+    "Bin",
+    "CatalogCount",
+    "CatalogCoverage",
+    "Distribution",
+    "Finding",
+    "FindingCounts",
+    "NamespaceCount",
+    "OwnerCount",
+    "ReportedTable",
+    "RuleCount",
+    "RuleInfo",
+    "RunSummary",
+    "SeverityCounts",
+    "Totals",
+]
+
+FORMAT_VERSION = "2.0"
+
+Count = Annotated[int, Field(ge=0)]
+Location = Annotated[str, AfterValidator(locations.redact)]
+Details = Annotated[dict[str, str], AfterValidator(redact_properties)]
+Moment = Annotated[AwareDatetime, AfterValidator(lambda moment: moment.astimezone(UTC))]
+
+
+class _Part(BaseModel):
+    """Frozen; unknown keys are ignored, so that a document of a later minor version can be read."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", hide_input_in_errors=True, json_schema_serialization_defaults_required=True
+    )
+
+
+# ---- what was looked at ----------------------------------------------------------------------------------------------
+
+
+class RuleInfo(_Part):
+    """A rule that was run.
+
+    ``title`` says on one line what a finding of it means, ``help`` why that matters and what can be done, in a few
+    sentences. ``severity`` is the highest of its findings.
+    """
+
+    name: str
+    severity: Severity
+    title: str
+    help: str
+
+
+class AuditSettings(_Part):
+    """What the audit was asked for."""
+
+    stale_after_days: Count | None = Field(default=None, description="Without it, no table is too old.")
+    depth: Depth = Depth.QUICK
+    limits: dict[str, Count] = Field(default={}, description="What `--limit` can set.")
+    rules: tuple[RuleInfo, ...] = ()
+
+
+class CatalogCoverage(_Part):
+    """How much of one catalog was seen.
+
+    ``namespaces`` and ``tables`` are those found; ``namespaces_unread`` of these namespaces could not be read. Storage
+    was asked about ``tables_looked_at`` tables, and did not let ``tables_unreadable`` of those be read.
+    """
+
+    name: str
+    impl: str
+    namespaces: Count = 0
+    namespaces_unread: Count = 0
+    tables: Count = 0
+    tables_looked_at: Count = 0
+    tables_unreadable: Count = 0
+
+
+# ---- how many were found ---------------------------------------------------------------------------------------------
+
+
+class SeverityCounts(_Part):
+    """How many findings of each severity."""
+
+    error: Count = 0
+    warning: Count = 0
+    note: Count = 0
+
+    @property
+    def total(self) -> int:
+        """How many findings of any severity."""
+        return self.error + self.warning + self.note
+
+
+class RuleCount(SeverityCounts):
+    """The findings of one rule."""
+
+    rule: str
+
+
+class CatalogCount(SeverityCounts):
+    """The findings in one catalog."""
+
+    catalog: str
+
+
+class NamespaceCount(SeverityCounts):
+    """The findings directly in one namespace."""
+
+    catalog: str
+    namespace: tuple[str, ...]
+
+    @property
+    def address(self) -> str:
+        """What a person calls the namespace."""
+        return names.address(self.catalog, self.namespace)
+
+
+class OwnerCount(SeverityCounts):
+    """The findings about what one owner answers for; ``owner`` None: about what has none."""
+
+    owner: str | None
+
+
+class FindingCounts(_Part):
+    """All findings, counted four ways; what has most comes first, and what has none is left out."""
+
+    by_rule: tuple[RuleCount, ...] = ()
+    by_catalog: tuple[CatalogCount, ...] = ()
+    by_namespace: tuple[NamespaceCount, ...] = ()
+    by_owner: tuple[OwnerCount, ...] = ()
+
+    @classmethod
+    def of(cls, tallies: Mapping[tuple[str, Severity, str, Identifier, str | None], int]) -> FindingCounts:
+        """Return the counts of findings that are grouped by rule, severity, catalog, namespace and owner.
+
+        See :meth:`group_of` for the group of one finding; Spark may count them as well.
+        """
+        rules, catalogs, namespaces, owners = (_Tally() for _ in range(4))
+        for (rule, severity, catalog, namespace, owner), number in tallies.items():
+            rules[rule][severity.value] += number
+            catalogs[catalog][severity.value] += number
+            namespaces[catalog, namespace][severity.value] += number
+            owners[owner][severity.value] += number
+        return cls(
+            by_rule=tuple(RuleCount(rule=rule, **found) for rule, found in rules.most_first()),
+            by_catalog=tuple(CatalogCount(catalog=catalog, **found) for catalog, found in catalogs.most_first()),
+            by_namespace=tuple(
+                NamespaceCount(catalog=catalog, namespace=namespace, **found)
+                for (catalog, namespace), found in namespaces.most_first()
+            ),
+            by_owner=tuple(OwnerCount(owner=owner, **found) for owner, found in owners.most_first()),
+        )
+
+    @staticmethod
+    def group_of(finding: Finding) -> tuple[str, Severity, str, Identifier, str | None]:
+        """Return the group under which ``finding`` is counted."""
+        return finding.rule, finding.severity, finding.catalog, finding.namespace, finding.owner
+
+
+class _Tally(defaultdict[Any, Counter[str]]):
+    """Findings by severity, for each of something."""
+
+    def __init__(self) -> None:
+        super().__init__(Counter)
+
+    def most_first(self) -> list[tuple[Any, Counter[str]]]:
+        return sorted(self.items(), key=lambda item: (-item[1].total(), str(item[0])))
+
+
+class Totals(_Part):
+    """The headline figures; rows, bytes and fragments are of the tables that could be opened.
+
+    ``bytes_on_disk`` and ``reclaimable`` are of those whose files were listed, None where those of no table were to be.
+    """
+
+    catalogs: Count = 0
+    namespaces: Count = 0
+    tables: Count = 0
+    rows: Count = 0
+    bytes: Count = 0
+    fragments: Count = 0
+    bytes_on_disk: Count | None = None
+    reclaimable: Count | None = None
+    findings: SeverityCounts = SeverityCounts()
+
+
+class Bin(_Part):
+    """One class of a distribution; it begins at ``at_least`` and ends where the next one begins."""
+
+    label: str
+    at_least: Count
+    tables: Count
+
+
+class Distribution(_Part):
+    """How many tables are in each class; ``unknown`` are those of which storage did not say it."""
+
+    unit: str
+    bins: tuple[Bin, ...]
+    unknown: Count = 0
+
+    @classmethod
+    def of(cls, scale: Scale, tables: Mapping[int, int], unknown: int = 0) -> Distribution:
+        """Return the distribution on ``scale`` with this many tables at each position of ``Scale.bin_of``."""
+        bins = zip(scale.labels, scale.edges, range(len(scale.edges)), strict=True)
+        return cls(
+            unit=scale.unit,
+            bins=tuple(Bin(label=label, at_least=edge, tables=tables.get(at, 0)) for label, edge, at in bins),
+            unknown=unknown,
+        )
+
+
+# ---- what was found --------------------------------------------------------------------------------------------------
+
+
+class _Table(_Part):
+    """A table, or a dataset that no table points at; of the latter, the names are the path below its root.
+
+    A finding may be about a namespace as well; without any name it is about the root.
+    """
+
+    catalog: str
+    namespace: tuple[str, ...]
+    name: str
+
+    @computed_field(description="What a person calls the table.")  # type: ignore[prop-decorator] # pydantic's own way
+    @property
+    def address(self) -> str:
+        """What a person calls the table."""
+        return names.address(self.catalog, self.identifier)
+
+    @property
+    def identifier(self) -> Identifier:
+        """The names from the root to the table, none for the root."""
+        return (*self.namespace, self.name) if self.namespace or self.name else ()
+
+
+class Finding(_Table):
+    """One defect: what, why it is one, and what to do about it. No text holds a secret."""
+
+    rule: str
+    severity: Severity
+    reason: str
+    remedy: str
+    location: Location | None = None
+    owner: str | None = Field(default=None, description="Who answers for it: its property `owner`, or its namespace's.")
+    manager: str | None = Field(default=None, description="The manifest that manages the table, as `name/catalog`.")
+    source: Source | None = Field(default=None, description="The place in the manifest that is about the table.")
+    details: Details = Field(default_factory=dict)
+
+    @property
+    def rank(self) -> tuple[int, str, str]:
+        """What to sort by, to have what matters most first."""
+        return list(Severity).index(self.severity), self.rule, self.address
+
+
+class ReportedTable(_Table):
+    """One table with what storage says of it; a number that is not known is None.
+
+    ``bytes`` are those of the data files of ``version``, the latest one; ``bytes_on_disk`` those of all its files, of
+    which a clean-up can give back ``reclaimable`` at most. ``rules`` are those that found something.
+    """
+
+    location: Location | None = None
+    owner: str | None = Field(default=None, description="Who answers for it: its property `owner`, or its namespace's.")
+    manager: str | None = Field(default=None, description="The manifest that manages the table, as `name/catalog`.")
+    rows: Count | None = None
+    bytes: Count | None = None
+    fragments: Count | None = None
+    small_fragments: Count | None = None
+    version: Count | None = None
+    versions: Count | None = None
+    committed: Moment | None = None
+    bytes_on_disk: Count | None = None
+    reclaimable: Count | None = None
+    rules: tuple[str, ...] = ()
+
+
+# ---- the whole -------------------------------------------------------------------------------------------------------
+
+
+class RunSummary(_Part):
+    """What the history keeps of one run."""
+
+    run_id: str
+    finished: Moment
+    manifest: str
+    complete: bool
+    totals: Totals
+    coverage: tuple[CatalogCoverage, ...] = ()
+    by_rule: tuple[RuleCount, ...] = ()
+    by_catalog: tuple[CatalogCount, ...] = ()
+
+
+class AuditDocument(_Part):
+    """Everything one audit says.
+
+    ``findings`` and ``tables`` may be cut short; all of them are in the counts, the totals and the distributions.
+    Findings are in the order of their ``rank``. ``notes`` are sentences on what the catalogs hold that cannot be shown,
+    and on what was left out on purpose. ``history`` holds the runs of this manifest, this one last.
+    """
+
+    format_version: str = FORMAT_VERSION
+    lancens_version: str
+    run_id: str
+    started: Moment
+    finished: Moment
+    manifest: ManifestRef
+    settings: AuditSettings = AuditSettings()
+    coverage: tuple[CatalogCoverage, ...] = ()
+    failures: tuple[ReadFailure, ...] = ()
+    notes: tuple[str, ...] = ()
+    totals: Totals = Totals()
+    counts: FindingCounts = FindingCounts()
+    findings: tuple[Finding, ...] = ()
+    findings_left_out: Count = 0
+    tables: tuple[ReportedTable, ...] = ()
+    tables_left_out: Count = 0
+    sizes: Distribution
+    ages: Distribution
+    history: tuple[RunSummary, ...] = ()
+
+    @computed_field(description="Whether everything in scope was read.")  # type: ignore[prop-decorator] # as above
+    @property
+    def complete(self) -> bool:
+        """Whether everything in scope was read."""
+        return not self.failures and not any(catalog.namespaces_unread for catalog in self.coverage)
+
+    def summary(self) -> RunSummary:
+        """Return what the history keeps of this run."""
+        return RunSummary(
+            run_id=self.run_id,
+            finished=self.finished,
+            manifest=self.manifest.name,
+            complete=self.complete,
+            totals=self.totals,
+            coverage=self.coverage,
+            by_rule=self.counts.by_rule,
+            by_catalog=self.counts.by_catalog,
+        )

@@ -1,0 +1,260 @@
+"""Evaluating the rules on the executors: a row with all that is said of a table becomes a row with its findings.
+
+Where the row is, storage is asked about the table as well, and the catalog about the columns that its entry shows: what
+they answer goes no further than to the rules.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from reconciler.auditor.catalog_info import CatalogInfo, RootIndex
+from reconciler.auditor.document import Finding, ReportedTable
+from reconciler.auditor.opening import probe_rows
+from reconciler.auditor.records import Depth, EntryColumns, Severity, Stored, TableRecord
+from reconciler.auditor.rules import STALE_COLUMNS, RuleLimits, check
+from reconciler.auditor.scales import AGES, SIZES, age_in_days
+from reconciler.auditor.shown_columns import compared_columns
+from reconciler.model import locations
+from reconciler.model.columns import Schema
+from reconciler.model.desired import NOTHING_EXPECTED, DesiredTable, Source
+from reconciler.model.live import ForeignTable, LiveTable, StorageKind
+from reconciler.model.names import Identifier, address, split
+from reconciler.spark.schemas import INT, LONG, MOMENT, STRING, STRING_MAP, STRINGS, Row, record_batch
+
+__all__ = ["EVALUATED", "Evaluator", "finding_of", "table_of"]
+
+EVALUATED = pa.schema(
+    [
+        ("catalog", STRING),
+        ("namespace", STRINGS),
+        ("name", STRING),
+        ("address", STRING),
+        ("location", STRING),
+        ("owner", STRING),
+        ("manager", STRING),
+        ("source_file", STRING),
+        ("source_line", LONG),
+        ("live", pa.bool_()),
+        ("claimed", STRING),
+        ("closed", pa.bool_()),
+        ("kind", STRING),
+        ("version", LONG),
+        ("committed", MOMENT),
+        ("rows", LONG),
+        ("bytes", LONG),
+        ("fragments", LONG),
+        ("small_fragments", LONG),
+        ("versions", LONG),
+        ("bytes_on_disk", LONG),
+        ("reclaimable", LONG),
+        ("size_bin", INT),
+        ("age_bin", INT),
+        (
+            "found",
+            pa.list_(
+                pa.struct(
+                    [
+                        ("rule", STRING),
+                        ("severity", STRING),
+                        ("severity_rank", INT),
+                        ("reason", STRING),
+                        ("remedy", STRING),
+                        ("details", STRING_MAP),
+                    ]
+                )
+            ),
+        ),
+    ]
+)
+"""One table after the rules, without secrets.
+
+``claimed`` is the normalised place that an entry or a block names, and ``closed`` whether nothing below it is to be
+searched. ``size_bin`` and ``age_bin`` are positions in the scales of the report. What storage did not say is null, and
+so is what takes a listing of files, where there was none.
+"""
+
+
+# ---- the rules -------------------------------------------------------------------------------------------------------
+
+_SEVERITY_RANK = {severity: rank for rank, severity in enumerate(Severity)}
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluator:
+    """Applies the rules to rows of tables; called on the executors by ``mapInArrow``.
+
+    Args:
+        catalogs: all of them by name.
+        limits: what the rules measure by.
+        rules: the names of those to apply.
+        unread: the namespaces of each catalog that could not be read, so that nothing is missing from them.
+        teams: who answers for the namespaces of each catalog.
+        depth: how closely datasets are looked at.
+    """
+
+    catalogs: Mapping[str, CatalogInfo]
+    limits: RuleLimits
+    rules: Sequence[str]
+    unread: Mapping[str, frozenset[Identifier]]
+    teams: Mapping[str, Mapping[Identifier, str]]
+    depth: Depth
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield a row of ``EVALUATED`` for each row of what is known of a table.
+
+        That is ``catalog``, ``location``, ``claimed``, the ``id`` of a dataset that nobody registered and, where there
+        is a table at all, the columns of ``ENTRIES`` and those that ``with_relations`` adds.
+        """
+        roots = {name: RootIndex(catalog.roots) for name, catalog in self.catalogs.items()}
+        for batch in batches:
+            rows = [row for row in batch.to_pylist() if not self._is_unread(row)]
+            if rows:
+                stored = probe_rows(rows, self.catalogs, self.depth)
+                shown = self._shown(rows, stored)
+                known = zip(rows, stored, shown, strict=True)
+                evaluated = [self._evaluate(self._record(*one, roots[one[0]["catalog"]]), one[0]) for one in known]
+                yield record_batch(evaluated, EVALUATED)
+
+    def _shown(self, rows: Sequence[Row], stored: Sequence[Stored | None]) -> list[EntryColumns | str | None]:
+        """Return the columns that the entry of each table shows, where they are not the data's."""
+        asked: dict[str, dict[Identifier, Schema]] = {}
+        if STALE_COLUMNS.name in self.rules:
+            for row, found in zip(rows, stored, strict=True):
+                if found is not None and found.schema is not None and row.get("live_location") is not None:
+                    asked.setdefault(row["catalog"], {})[_identifier(row)] = found.schema
+        catalogs = {name: self.catalogs[name] for name in asked}
+        compared = {
+            name: compared_columns(catalog.spec, asked[name])
+            for name, catalog in catalogs.items()
+            if catalog.shows_columns
+        }
+        return [compared.get(row["catalog"], {}).get(_identifier(row)) for row in rows]
+
+    def _record(
+        self, row: Row, stored: Stored | None, shown: EntryColumns | str | None, roots: RootIndex
+    ) -> TableRecord:
+        catalog, identifier, location = row["catalog"], _identifier(row), row["location"]
+        live, form = row.get("live_location"), row.get("foreign_format")
+        own, desired, mirror = address(catalog, identifier), _block(row), self.catalogs[catalog].mirror
+        said = desired or (mirror.default_of(identifier) if mirror is not None else None)
+        return TableRecord(
+            catalog=catalog,
+            id=identifier,
+            owner=self.catalogs[catalog].owner,
+            location=location,
+            root=roots.of(location) if location else None,
+            place=row["claimed"],
+            desired=desired,
+            live=None if live is None else LiveTable(identifier, live, dict(row["properties"] or ())),
+            foreign=None if form is None else ForeignTable(identifier, row["foreign_location"], form),
+            stored=stored,
+            sharing=tuple(other for other in row.get("sharing") or () if other != own),
+            schemes=tuple(row.get("schemes") or ()),
+            inside=tuple(row.get("inside") or ()),
+            safeguard=self.catalogs[catalog].safeguard,
+            shown=shown,
+            team=self._team(catalog, identifier),
+            expect=said.expect if said is not None else NOTHING_EXPECTED,
+        )
+
+    def _team(self, catalog: str, identifier: Identifier) -> str | None:
+        """Return who answers for the innermost namespace around a table that says so."""
+        teams = self.teams.get(catalog, {})
+        around = (identifier[:depth] for depth in range(len(identifier) - 1, 0, -1))
+        return next((teams[namespace] for namespace in around if namespace in teams), None)
+
+    def _is_unread(self, row: Row) -> bool:
+        """Return whether the table may be in a namespace that could not be read, so that nothing is known of it."""
+        if row.get("live_location") is not None or row.get("foreign_format") is not None or row.get("block") is None:
+            return False
+        unread, identifier = self.unread.get(row["catalog"], frozenset()), _identifier(row)
+        return any(identifier[:depth] in unread for depth in range(len(identifier)))
+
+    def _evaluate(self, record: TableRecord, row: Row) -> Row:
+        stored = record.stored or Stored(StorageKind.UNKNOWN)
+        files = stored.files if stored.files is not None and stored.files.problem is None else None
+        found = list(check(record, self.limits, self.rules))
+        age = None if stored.committed is None else age_in_days(stored.committed, self.limits.now)
+        source = record.desired.source if record.desired is not None else None
+        return {
+            "catalog": record.catalog,
+            "namespace": list(record.id[:-1]),
+            "name": record.id[-1],
+            "address": record.address,
+            "location": locations.redact(record.location),
+            "owner": record.responsible,
+            "manager": record.manager,
+            "source_file": None if source is None else source.file,
+            "source_line": None if source is None else source.line,
+            "live": record.live is not None,
+            "claimed": row["claimed"],
+            "closed": record.foreign is not None or stored.kind not in (StorageKind.NOTHING, StorageKind.NOT_LANCE),
+            "kind": stored.kind.value,
+            "version": stored.version,
+            "committed": stored.committed,
+            "rows": stored.rows,
+            "bytes": stored.bytes,
+            "fragments": stored.fragments,
+            "small_fragments": stored.small_fragments,
+            "versions": None if files is None else files.versions,
+            "bytes_on_disk": None if files is None else files.bytes,
+            "reclaimable": None if files is None else files.reclaimable,
+            "size_bin": None if stored.bytes is None else SIZES.bin_of(stored.bytes),
+            "age_bin": None if age is None else AGES.bin_of(age),
+            "found": list(map(_found, found)),
+        }
+
+
+def _identifier(row: Row) -> Identifier:
+    return tuple(row["id"]) if "id" in row else split(row["key"])
+
+
+def _block(row: Row) -> DesiredTable | None:
+    if row.get("block") is None:
+        return None
+    block: DesiredTable = pickle.loads(row["block"])  # noqa: S301 - our own
+    return block
+
+
+def _found(finding: Finding) -> Row:
+    return {
+        "rule": finding.rule,
+        "severity": finding.severity.value,
+        "severity_rank": _SEVERITY_RANK[finding.severity],
+        "reason": finding.reason,
+        "remedy": finding.remedy,
+        "details": finding.details,
+    }
+
+
+# ---- what the report shows of it -------------------------------------------------------------------------------------
+
+
+def finding_of(row: Mapping[str, Any]) -> Finding:
+    """Return the finding ``one`` in ``row``, beside the columns of its table."""
+    return Finding(
+        catalog=row["catalog"],
+        namespace=tuple(row["namespace"]),
+        name=row["name"],
+        location=row["location"],
+        owner=row["owner"],
+        manager=row["manager"],
+        source=None if row["source_file"] is None else Source(file=row["source_file"], line=row["source_line"]),
+        **{key: row["one"][key] for key in ("rule", "reason", "remedy")},
+        severity=Severity(row["one"]["severity"]),
+        details=dict(row["one"]["details"] or ()),
+    )
+
+
+def table_of(row: Mapping[str, Any]) -> ReportedTable:
+    """Return the table in ``row``, of ``EVALUATED``."""
+    known = {name: row[name] for name in ReportedTable.model_fields if name in row}
+    return ReportedTable(
+        **{**known, "namespace": tuple(row["namespace"]), "rules": [one["rule"] for one in row["found"]]}
+    )

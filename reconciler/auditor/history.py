@@ -1,0 +1,238 @@
+"""The runs of audits over time: one Lance dataset, with one row and one commit a run.
+
+A run is in it whole or not at all, and runs that are appended at the same time are all in it. The dataset is marked
+with the version of its columns, so that nothing else is taken for a history, nor a later history read wrongly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from reconciler.auditor.document import AuditDocument, RunSummary
+from reconciler.model import locations
+from reconciler.model.errors import LancensError
+from reconciler.model.live import Storage, StorageKind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from reconciler.spark.schemas import Row
+
+__all__ = ["FORMAT_VERSION", "append", "fragments", "read", "rows", "schema", "with_trend"]
+
+FORMAT_VERSION = 1
+_MARK = b"lancens.history"
+_TRIES = 30
+_RUNS_SHOWN = 200
+_ADDED_TOTALS = ("bytes_on_disk", "reclaimable")
+"""What the first histories did not keep."""
+# All that a first append can leave that was cut off before its commit; Lance never reads any of it.
+_CUT_OFF = frozenset({"data", "_transactions", "_versions"})
+
+
+def append(uri: str, document: AuditDocument, options: Mapping[str, str]) -> None:
+    """Add the run of ``document`` to the history at ``uri``, which is made where nothing is yet.
+
+    Args:
+        uri: a location as pylance takes it.
+        document: what the audit says.
+        options: pylance's storage options.
+
+    Raises:
+        LancensError: the place holds something else, a history of a later lancens, or cannot be written.
+    """
+    run = document.summary()
+    rows = _table([run])
+    with _errors(uri):
+        for _ in range(_TRIES):
+            dataset = _open(uri, options)
+            if dataset is not None and _has(dataset, run.run_id, uri, options):
+                return
+            _commit(rows, uri, options, dataset)
+    raise _unusable(uri, f"others committed to it each of {_TRIES} times; append the run again")
+
+
+def read(uri: str, options: Mapping[str, str]) -> list[RunSummary]:
+    """Return the runs in the history at ``uri``, newest last; none where nothing is yet.
+
+    Raises:
+        LancensError: the place holds something else, a history of a later lancens, or cannot be read.
+    """
+    from reconciler import storage
+
+    with _errors(uri), storage.translated(uri, options):
+        rows = storage.read_latest(partial(_open, uri, options), _rows_of)
+    try:
+        runs = [RunSummary.model_validate(row) for row in rows]
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise _unusable(uri, f"a run in it is damaged at {where}: {first['msg']}") from None
+    return sorted(runs, key=lambda run: (run.finished, run.run_id))
+
+
+def with_trend(document: AuditDocument, runs: Iterable[RunSummary]) -> AuditDocument:
+    """Return ``document`` with the latest of the earlier ``runs`` of its manifest, and its own as the last."""
+    earlier = [run for run in runs if run.manifest == document.manifest.name and run.run_id != document.run_id]
+    return document.model_copy(update={"history": (*earlier[-_RUNS_SHOWN:], document.summary())})
+
+
+# ---- a part at a time, for Spark -------------------------------------------------------------------------------------
+
+
+def fragments(uri: str, options: Mapping[str, str]) -> tuple[int, list[int]]:
+    """Return the version of the history at ``uri``, and the fragments that it is made of, one a run.
+
+    Raises:
+        LancensError: there is none, or it cannot be read.
+    """
+    from reconciler import storage
+
+    with _errors(uri):
+        dataset = _open(uri, options)
+        if dataset is None:
+            raise _unusable(uri, "nothing is there; `lancens audit --history` makes one")
+        with storage.translated(uri, options):
+            return dataset.version, [fragment.fragment_id for fragment in dataset.get_fragments()]
+
+
+def rows(
+    uri: str, options: Mapping[str, str], version: int, parts: Collection[int], columns: Collection[str]
+) -> list[Row]:
+    """Return the ``columns`` of the runs in some fragments of a version, without those that early ones did not have.
+
+    Raises:
+        LancensError: they cannot be read.
+    """
+    from reconciler import storage
+
+    with _errors(uri):
+        dataset = _open(uri, options)
+        if dataset is None:
+            raise _unusable(uri, "it has gone")
+        with storage.translated(uri, options):
+            kept = dataset.checkout_version(version)
+            chosen = [kept.get_fragment(part) for part in parts]
+            found: list[Row] = kept.scanner(columns=list(columns), fragments=chosen).to_table().to_pylist()
+    return found
+
+
+# ---- the dataset -----------------------------------------------------------------------------------------------------
+
+
+def schema() -> pa.Schema:
+    """Return the columns of a run."""
+    import pyarrow as pa
+
+    text, number = pa.string(), pa.int64()
+    counts = [(severity, number) for severity in ("error", "warning", "note")]
+    figures = [(name, number) for name in ("catalogs", "namespaces", "tables", "rows", "bytes", "fragments")]
+    figures += [(name, number) for name in _ADDED_TOTALS]
+    seen = ("namespaces", "namespaces_unread", "tables", "tables_looked_at", "tables_unreadable")
+    return pa.schema(
+        [
+            ("run_id", text),
+            ("finished", pa.timestamp("us", tz="UTC")),
+            ("manifest", text),
+            ("complete", pa.bool_()),
+            ("totals", pa.struct([*figures, ("findings", pa.struct(counts))])),
+            ("coverage", pa.list_(pa.struct([("name", text), ("impl", text), *((name, number) for name in seen)]))),
+            ("by_rule", pa.list_(pa.struct([("rule", text), *counts]))),
+            ("by_catalog", pa.list_(pa.struct([("catalog", text), *counts]))),
+        ],
+        metadata={_MARK: str(FORMAT_VERSION)},
+    )
+
+
+def _table(runs: Iterable[RunSummary]) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.Table.from_pylist([run.model_dump() for run in runs], schema=schema())
+
+
+def _open(uri: str, options: Mapping[str, str]) -> Any:
+    """Return the dataset at ``uri``, None where there is none yet."""
+    from reconciler import storage
+
+    dataset = storage.examine(uri, options, lambda opened: opened)
+    if isinstance(dataset, Storage):
+        if dataset.kind is StorageKind.NOTHING or (dataset.kind is StorageKind.NOT_LANCE and _is_cut_off(uri, options)):
+            return None
+        raise _unusable(uri, dataset.detail)
+    version = (dataset.schema.metadata or {}).get(_MARK, b"").decode()
+    if not version.isdecimal():
+        raise _unusable(uri, "it holds a Lance dataset that is not an audit history; give --history a place of its own")
+    if int(version) > FORMAT_VERSION:
+        raise _unusable(uri, f"it has version {version}, this lancens knows {FORMAT_VERSION}; install a later lancens")
+    return dataset
+
+
+def _is_cut_off(uri: str, options: Mapping[str, str]) -> bool:
+    """Return whether ``uri`` holds no more than what a first append leaves that never came to its commit."""
+    from reconciler import storage
+
+    with storage.translated(uri, options):
+        return _CUT_OFF.issuperset(storage.list_directory(uri, options))
+
+
+def _rows_of(dataset: Any | None) -> list[Row]:
+    rows: list[Row] = [] if dataset is None else dataset.to_table(columns=schema().names).to_pylist()
+    return rows
+
+
+def _has(dataset: Any, run_id: str, uri: str, options: Mapping[str, str]) -> bool:
+    """Return whether a run is in the history: its commit may be in no version that led to the latest."""
+    from reconciler import storage
+
+    with storage.translated(uri, options):
+        return bool(dataset.count_rows(filter="run_id = '" + run_id.replace("'", "''") + "'"))
+
+
+def _commit(rows: pa.Table, uri: str, options: Mapping[str, str], dataset: Any | None) -> None:
+    """Write ``rows``, unless somebody else makes the dataset or commits to it in the meantime.
+
+    ``dataset`` is the history, None where there is none yet; one of the first gets the columns that it lacks.
+    """
+    import lance
+
+    from reconciler import storage
+    from reconciler.model.errors import ConcurrentModificationError
+
+    if dataset is None:
+        with storage.translated(uri, options):
+            storage.commit_first(uri, rows, options)
+        return
+    lacking = _lacking(dataset.schema)
+    with suppress(ConcurrentModificationError), storage.next_versions(uri, options, 2 if lacking else 1) as latest:
+        if lacking:
+            latest.add_columns(lacking)
+        lance.write_dataset(rows, latest, mode="append")
+
+
+def _lacking(schema: pa.Schema) -> pa.Schema | None:
+    """Return the columns that a history of ``schema`` does not have; None where it has them all."""
+    import pyarrow as pa
+
+    had = {field.name for field in schema.field("totals").type}
+    lacking = [(name, pa.int64()) for name in _ADDED_TOTALS if name not in had]
+    return pa.schema([("totals", pa.struct(lacking))]) if lacking else None
+
+
+@contextmanager
+def _errors(uri: str) -> Iterator[None]:
+    """Turn what storage answers inside the block into the one error that a user reads."""
+    from reconciler.model.errors import BackendError
+
+    try:
+        yield
+    except BackendError as error:
+        raise _unusable(uri, str(error)) from None
+
+
+def _unusable(uri: str, why: str) -> LancensError:
+    return LancensError(f"{locations.redact(uri)} cannot be used as the history of audits: {why}")

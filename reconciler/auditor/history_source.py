@@ -1,0 +1,92 @@
+"""``spark.read.format("lancens-history")``: the history of audits as a table of Spark's, a row for each run.
+
+Spark reads no Lance without a jar of its own, so pylance reads it, in the tasks. The rows are few and their columns
+nested: what a query does not ask for is left out by Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from reconciler.auditor import history
+from reconciler.model import locations
+from reconciler.model.errors import LancensError
+from reconciler.spark.data_source import known, selected
+from reconciler.spark.schemas import record_batches, spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["HistoryDataSource", "register_history"]
+
+_FORMAT = "lancens-history"
+_RUNS_A_TASK = 256
+"""Each run is a fragment, and to begin a task costs more than to read hundreds of them."""
+
+
+class HistoryDataSource(DataSource):
+    """The format ``lancens-history``; what is loaded is a history as ``lancens audit --history`` makes it."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return _FORMAT
+
+    def schema(self) -> str:
+        """Return the columns of a run."""
+        return spark_schema(history.schema())
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return what reads the columns of ``schema``: all of them, or those that the user asked for."""
+        for option in self.options:
+            known("option", option, ("path",), _FORMAT)
+        path = self.options.get("path")
+        if path is None:
+            raise LancensError(f'no history is given: spark.read.format("{_FORMAT}").load("audits.lance")')
+        return _Reader(
+            locations.absolute(path, Path.cwd().as_posix()), selected(history.schema(), schema.fieldNames(), _FORMAT)
+        )
+
+
+@dataclass(frozen=True)
+class _Part(InputPartition):
+    """The runs that one task reads: fragments of one version, so that all tasks of a query read the same."""
+
+    version: int
+    fragments: tuple[int, ...]
+
+
+class _Reader(DataSourceReader):
+    """One read of the latest version; filters are Spark's own, as one reader may be asked for several queries."""
+
+    def __init__(self, location: str, schema: pa.Schema) -> None:
+        self._location = location
+        self._schema = schema
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return partitions of a few hundred runs each.
+
+        Raises:
+            LancensError: there is no history, or it cannot be used.
+        """
+        version, fragments = history.fragments(self._location, {})
+        starts = range(0, len(fragments), _RUNS_A_TASK) or (0,)
+        return [_Part(version, tuple(fragments[start : start + _RUNS_A_TASK])) for start in starts]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the runs of a partition."""
+        assert isinstance(partition, _Part)  # noqa: S101 - what Spark hands over is what it was given
+        rows = history.rows(self._location, {}, partition.version, partition.fragments, self._schema.names)
+        yield from record_batches(rows, self._schema)
+
+
+def register_history(spark: SparkSession) -> None:
+    """Make the format ``lancens-history`` known to a session."""
+    spark.dataSource.register(HistoryDataSource)

@@ -1,0 +1,194 @@
+"""Searching the roots for datasets that no table points at; nothing is written and nothing is deleted.
+
+The executors list directories, one level below the roots after the other. A directory is a dataset when ``_versions``
+is in it. It was one, or is to become one, when files of data are in its ``data``. Nothing below a dataset, and nothing
+whose name begins with ``_`` or ``.``, is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from reconciler import storage
+from reconciler.auditor.catalog_info import CatalogInfo, RootIndex, Search, SearchedRoot
+from reconciler.model import locations
+from reconciler.model.concurrency import in_parallel
+from reconciler.model.errors import BackendError
+from reconciler.spark.batches import batched, probe_tasks, unbatched
+from reconciler.spark.reading import as_unicode
+from reconciler.spark.schemas import STRING, STRINGS, Row, record_batch, spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["DEEPEST", "Unregistered", "dataset_rows", "find_unregistered"]
+
+DEEPEST = storage.DEEPEST
+_DATASET, _DIRECTORY, _FAILURE = "dataset", "directory", "failure"
+_LISTED = pa.schema([(name, STRING) for name in ("catalog", "location", "claimed", "kind", "message")])
+_DATASETS = pa.schema([("catalog", STRING), ("id", STRINGS), ("location", STRING), ("claimed", STRING)])
+_LISTINGS_AT_ONCE = 16
+
+
+@dataclass(slots=True)
+class Unregistered:
+    """What a search came to.
+
+    Args:
+        datasets: that nobody registered.
+        failures: the catalog and the reason of each directory below a configured root that could not be listed.
+        notes: the same of directories below the places of namespaces, which may be anybody's.
+        is_cut_short: whether directories were left that lie deeper than ``DEEPEST``.
+    """
+
+    datasets: list[SearchedRoot] = field(default_factory=list)
+    failures: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    is_cut_short: bool = False
+
+
+def find_unregistered(
+    spark: SparkSession, search: Search, catalogs: Mapping[str, CatalogInfo], claims: DataFrame
+) -> Unregistered:
+    """Return the datasets under the roots of ``search`` at places that nobody claims.
+
+    Args:
+        spark: the session to work in.
+        search: where to search.
+        catalogs: all of them by name.
+        claims: each place (``storage.place_of``) that an entry or a block names, as ``claimed``; and whether it is
+            ``closed``, so that nothing below it is searched.
+    """
+    lister = _Lister(
+        {name: catalog.options for name, catalog in catalogs.items()},
+        frozenset(map(storage.place_of, search.closed)),
+    )
+    configured = [root for catalog in catalogs.values() for root in catalog.roots]
+    found = Unregistered()
+    level: list[SearchedRoot] = []
+    for root in search.roots:
+        place = SearchedRoot(root.catalog, storage.as_plain_path(root.location))
+        if as_unicode(place.location) == place.location:
+            level.append(place)
+        else:  # Arrow cannot take a lone surrogate, and no directory is called by one
+            shown = locations.redact(as_unicode(place.location))
+            found.notes.append(f"{place.catalog}: {shown} could not be searched for orphans: it is not Unicode")
+    for _ in range(DEEPEST + 1):
+        if not level:
+            break
+        level = _search_level(spark, level, lister, claims, found, configured)
+    found.is_cut_short = bool(level)
+    found.datasets = sorted(set(found.datasets))
+    found.failures.sort()
+    found.notes.sort()
+    return found
+
+
+def _search_level(
+    spark: SparkSession,
+    level: list[SearchedRoot],
+    lister: _Lister,
+    claims: DataFrame,
+    found: Unregistered,
+    configured: Collection[str],
+) -> list[SearchedRoot]:
+    """Add what is found in the directories of ``level`` to ``found``, and return those that are directly in them.
+
+    The driver holds them between levels. A frame of frames would do without, and its plan doubles with every level.
+    """
+    listed = batched(spark, level, _LISTINGS_AT_ONCE).repartition(probe_tasks(len(level)))
+    listed = listed.mapInArrow(lister, spark_schema(_LISTED))
+    below: list[SearchedRoot] = []
+    for row in listed.join(claims, "claimed", "left").toArrow().to_pylist():
+        place = SearchedRoot(row["catalog"], row["location"])
+        if row["kind"] == _FAILURE:
+            directory = place.location
+            own = (locations.same(root, directory) or locations.is_under(root, directory) for root in configured)
+            if any(own):
+                found.failures.append((place.catalog, row["message"]))
+            else:
+                found.notes.append(f"{place.catalog}: {row['message']}")
+        elif row["kind"] == _DIRECTORY:
+            below += [] if row["closed"] else [place]
+        elif row["closed"] is None:
+            found.datasets.append(place)
+    return below
+
+
+@dataclass(frozen=True, slots=True)
+class _Lister:
+    """Lists directories; runs on the executors.
+
+    ``options`` are pylance's for each catalog; what is ``closed``, by its place, is not gone into.
+    """
+
+    options: Mapping[str, Mapping[str, str]] = field(repr=False)
+    closed: frozenset[str]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield a row of ``_LISTED`` for each directory that is a dataset and for what is in each of the others."""
+        for places in unbatched(batches):
+            for rows in in_parallel(lambda place: list(self._list(place)), places, _LISTINGS_AT_ONCE):
+                if rows:
+                    yield record_batch(rows, _LISTED)
+
+    def _list(self, place: SearchedRoot) -> Iterator[Row]:
+        directory = place.location
+        try:
+            looked = storage.look_into(directory, self.options[place.catalog])
+        except BackendError as error:
+            message = f"{locations.redact(directory)} could not be searched for orphans: {error}"
+            yield {**place._asdict(), "kind": _FAILURE, "message": as_unicode(message)}
+            return
+        if looked.is_dataset:
+            yield {**place._asdict(), "claimed": storage.place_of(directory), "kind": _DATASET}
+        if looked.is_data:
+            above = directory.rstrip("/").rpartition("/")[0]
+            yield {"catalog": place.catalog, "location": above, "claimed": storage.place_of(above), "kind": _DATASET}
+        for below in looked.below:
+            if as_unicode(below) != below:
+                shown = as_unicode(below)
+                message = f"{locations.redact(shown)} could not be searched for orphans: its name is not Unicode"
+                yield {"catalog": place.catalog, "location": shown, "kind": _FAILURE, "message": message}
+                continue
+            claimed = storage.place_of(below)
+            if claimed not in self.closed:
+                yield {"catalog": place.catalog, "location": below, "claimed": claimed, "kind": _DIRECTORY}
+
+
+def dataset_rows(
+    spark: SparkSession, datasets: list[SearchedRoot], catalogs: Mapping[str, CatalogInfo], search: Search
+) -> DataFrame:
+    """Return ``datasets`` with the columns ``catalog``, ``id``, ``location`` and ``claimed``, to be evaluated.
+
+    A dataset belongs to the catalog with the innermost root around it; its ``id`` is the path below that. What is below
+    none is below the place of a namespace.
+    """
+    owners = {locations.normalise(root.location): root.catalog for root in search.roots}
+    owners |= {
+        locations.normalise(root): name for name, catalog in catalogs.items() for root in reversed(catalog.roots)
+    }
+    index = RootIndex(owners)
+
+    def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for places in unbatched(batches):
+            yield record_batch((_named(place, index, owners) for place in places), _DATASETS)
+
+    frame = batched(spark, datasets, _LISTINGS_AT_ONCE).repartition(probe_tasks(len(datasets)))
+    return frame.mapInArrow(rows, spark_schema(_DATASETS))
+
+
+def _named(dataset: SearchedRoot, index: RootIndex, owners: Mapping[str, str]) -> Row:
+    place = locations.normalise(dataset.location)
+    root = index.of(place) or place
+    path = place.removeprefix(root).strip("/") or root.rpartition("/")[2]
+    return {
+        "catalog": owners.get(root, dataset.catalog),
+        "id": path.split("/"),
+        "location": dataset.location,
+        "claimed": place,
+    }

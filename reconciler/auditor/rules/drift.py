@@ -1,0 +1,119 @@
+"""Rules about what differs from the manifest: property-drift, schema-drift."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+
+from reconciler.auditor.records import Severity, TableRecord
+from reconciler.auditor.rules.rule import Rule, RuleLimits, Verdict
+from reconciler.model import locations, ownership
+from reconciler.model.desired import DesiredTable
+from reconciler.model.live import LiveTable
+from reconciler.model.redaction import redact_value
+from reconciler.planner.facts import has_true_request, is_relocated
+from reconciler.planner.schemas import SchemaDifference, compare
+
+__all__ = ["PROPERTY_DRIFT", "SCHEMA_DRIFT"]
+
+_MOST_NAMED = 3
+
+
+def _property_drift(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    desired, live = record.desired, record.live
+    if desired is None or desired.absent or live is None:
+        return
+    manager = ownership.owner_of(live.properties)
+    if manager is not None and manager != record.owner:
+        yield Verdict(
+            f"it is in this manifest, and `{manager}` manages it",
+            "Agree on one manifest for it: take the block out of the other, or out of this one; "
+            "`lancens apply --take-over` claims the table for this one.",
+        )
+        return
+    differing = dict(_differences(desired, live))
+    if differing:
+        keys = [f"`{key}`" for key in sorted(differing)]
+        more = "" if len(keys) <= _MOST_NAMED else f" and {len(keys) - _MOST_NAMED} more"
+        yield Verdict(
+            f"it is not as the manifest says: {', '.join(keys[:_MOST_NAMED])}{more}",
+            "`lancens plan` shows the change that makes it so. If the catalog is right, correct the manifest.",
+            details=differing,
+        )
+
+
+def _differences(desired: DesiredTable, live: LiveTable) -> Iterator[tuple[str, str]]:
+    """Yield what plan would change of the entry, each with the live and the desired value."""
+    properties = live.properties
+    secret = desired.secret_keys | ownership.recorded_secrets(properties)
+    for key, value in desired.properties.items():
+        if properties.get(key) != value:
+            yield key, f"{_value(key, properties, secret)}, in the manifest {redact_value(key, value, secret=secret)!r}"
+    if ownership.owner_of(properties) is not None:
+        for key in ownership.recorded_keys(properties) - desired.properties.keys():
+            if key in properties:
+                yield key, f"{_value(key, properties, secret)}, not in the manifest any more"
+        if desired.protect is not None and desired.protect != ownership.is_protected(properties):
+            yield "protect", f"{not desired.protect}, in the manifest {desired.protect}"
+    if is_relocated(desired, live):
+        yield (
+            "location",
+            f"{locations.redact(live.location)}, in the manifest {locations.redact(desired.location or '')}",
+        )
+    elif ownership.owner_of(properties) is not None and not has_true_request(live):
+        asked = locations.redact(properties.get(ownership.REQUESTED_LOCATION, "nothing"))
+        yield "requested-location", f"{asked}, which is out of date: the entry is at {locations.redact(live.location)}"
+
+
+def _value(key: str, properties: Mapping[str, str], secret: Collection[str]) -> str:
+    return repr(redact_value(key, properties[key], secret=secret)) if key in properties else "not there"
+
+
+PROPERTY_DRIFT = Rule(
+    "property-drift",
+    Severity.WARNING,
+    "The entry is not as its block in the manifest",
+    "A property that the manifest names has another value, one that was taken out of the manifest is still there, the "
+    "location or the protection differs, or another manifest has marked the table as its own. Somebody changed the "
+    "table by hand, or the manifest was changed and not applied. A table that equals its block and carries no mark is "
+    "not drift.",
+    _property_drift,
+)
+
+
+def _schema_drift(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    desired = record.desired
+    found = record.stored.schema if record.stored is not None else None
+    if desired is None or desired.absent or desired.schema is None or record.live is None or found is None:
+        return
+    difference = compare(desired.schema, found)
+    blocking = difference.blocking(desired.evolve, desired.extra_columns)
+    if blocking:
+        yield Verdict(
+            f"the data has other columns than its block: {_first(blocking)}",
+            "`lancens plan` says what to write into the block, and which call of pylance changes the data.",
+        )
+    elif difference.missing or difference.relaxed:
+        yield Verdict(
+            f"the data does not have the columns of its block yet: {_first(replace(difference, extra=()))}",
+            "`lancens apply` makes them so; no data is rewritten.",
+            Severity.WARNING,
+        )
+
+
+def _first(difference: SchemaDifference) -> str:
+    texts = [*difference.texts()]
+    more = "" if len(texts) <= _MOST_NAMED else f"; {len(texts) - _MOST_NAMED} more"
+    return f"{'; '.join(texts[:_MOST_NAMED])}{more}"
+
+
+SCHEMA_DRIFT = Rule(
+    "schema-drift",
+    Severity.ERROR,
+    "The data has another schema than the manifest gives",
+    "Whoever relies on the manifest reads columns that are not there or have another type, and `lancens plan` blocks "
+    "the table until it is settled. Where columns are to be added or to be nullable and the block says "
+    "`evolve: additive`, apply does so, and the finding is a warning. Columns that the block does not name are no "
+    "finding, unless it says `extra_columns: conflict`.",
+    _schema_drift,
+)

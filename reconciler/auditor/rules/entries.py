@@ -1,0 +1,151 @@
+"""Rules about entries: wrong-table-type, missing, unmanaged, stale-columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reconciler.auditor.records import Severity, TableRecord
+from reconciler.auditor.rules.rule import Rule, RuleLimits, Verdict
+from reconciler.model import locations, ownership
+from reconciler.model.live import StorageKind
+
+_MOST_NAMED = 3
+
+__all__ = ["MISSING", "STALE_COLUMNS", "STILL_THERE", "UNMANAGED", "WRONG_TABLE_TYPE"]
+
+
+def _wrong_table_type(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    guard = record.safeguard
+    missing = guard.missing(record.properties) if record.live is not None and guard is not None else {}
+    if missing and guard is not None:
+        lacking = ", ".join(f"`{key}={value}`" for key, value in missing.items())
+        set_them = ", ".join(f"'{key}'='{value}'" for key, value in missing.items())
+        yield Verdict(
+            f"the entry lacks {lacking}: {guard.danger}",
+            "`lancens apply` sets it where the manifest manages the table. Otherwise an engine does, with "
+            f"`ALTER TABLE … SET TBLPROPERTIES ({set_them})`; until then nobody should drop the table or clean up.",
+        )
+        return
+    if record.foreign is None:
+        return
+    if record.foreign.is_marked:
+        yield Verdict(
+            f"the entry is marked as a Lance table and its type is wrong: {record.foreign.format}",
+            "Make it an external table: in Hive with `ALTER TABLE … SET TBLPROPERTIES ('EXTERNAL'='TRUE')`, in Glue "
+            "with `EXTERNAL_TABLE` as its `TableType`. Until then nobody should drop it: what drops a managed table "
+            "deletes its data.",
+        )
+    elif _holds_dataset(record):
+        yield Verdict(
+            f"the catalog says `{record.foreign.format}`, and {locations.redact(record.location or '')} holds a Lance "
+            "dataset",
+            "Drop the entry without its data (in Hive, make it external first), and register the dataset: a block with "
+            "this `location` in a manifest, then `lancens apply`.",
+            Severity.WARNING,
+        )
+
+
+def _holds_dataset(record: TableRecord) -> bool:
+    return record.stored is not None and record.stored.kind is StorageKind.DATASET
+
+
+WRONG_TABLE_TYPE = Rule(
+    "wrong-table-type",
+    Severity.ERROR,
+    "The catalog has the table as something else than an external Lance table",
+    "Marked as a Lance table but managed, without the property that keeps the catalog's own clean-up away from its "
+    "files (`gc.enabled=false` in an Iceberg catalog), or with one that lets a drop delete them "
+    "(`external.table.purge=true` in Hive): dropping it, or cleaning up, deletes the data. Not marked as a Lance table "
+    "at all: engines read its files as another format, and no Lance tool finds it.",
+    _wrong_table_type,
+)
+
+
+def _missing(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    if record.desired is None or record.desired.absent or record.live is not None:
+        return
+    if record.foreign is None:
+        yield Verdict("it is in the manifest and not in the catalog", "`lancens plan` shows what would make it.")
+    elif not _holds_dataset(record):
+        yield Verdict(
+            f"it is in the manifest, and in the catalog the name belongs to a table of another kind: "
+            f"{record.foreign.format}",
+            "Rename one of the two, or take the block out of the manifest.",
+        )
+
+
+MISSING = Rule(
+    "missing",
+    Severity.WARNING,
+    "The table is in the manifest and not in the catalog",
+    "Somebody took it out of the catalog, or the manifest was never applied. `lancens apply` makes it; data that is at "
+    "its location is registered as it is.",
+    _missing,
+)
+
+
+def _still_there(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    if record.desired is not None and record.desired.absent and (record.live is not None or record.foreign is not None):
+        yield Verdict(
+            "the manifest says `absent: true`, and the table is in the catalog",
+            "`lancens apply` takes the entry out and leaves the data alone. If somebody has entered it again and needs "
+            "it, take `absent: true` out of the manifest.",
+        )
+
+
+STILL_THERE = Rule(
+    "still-there",
+    Severity.WARNING,
+    "The manifest says that the table is absent, and it is in the catalog",
+    "Its removal was reviewed and is not carried out: the manifest was never applied, the removal failed, or somebody "
+    "has entered the table again since.",
+    _still_there,
+)
+
+
+def _unmanaged(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    if record.live is None or record.desired is not None or ownership.owner_of(record.properties) is not None:
+        return
+    yield Verdict(
+        "it is in the catalog, and no manifest manages it",
+        f"`lancens import --catalog {record.catalog}` writes its block; put that into the manifest. Leave it as it is "
+        "if others look after it.",
+    )
+
+
+UNMANAGED = Rule(
+    "unmanaged",
+    Severity.NOTE,
+    "The table is in the catalog, and no manifest manages it",
+    "Nobody reviews what happens to it, and nothing restores it. A table with another manifest's mark is managed; one "
+    "that this manifest names is too, marked or not.",
+    _unmanaged,
+)
+
+
+def _stale_columns(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    shown = record.shown
+    if isinstance(shown, str):
+        yield Verdict(
+            f"the columns that its entry shows could not be read: {shown}",
+            "Run the audit again if the catalog was not available; otherwise let whoever runs it read the entry.",
+        )
+    elif shown is not None:
+        texts = [*shown.texts()]
+        more = "" if len(texts) <= _MOST_NAMED else f" and {len(texts) - _MOST_NAMED} more"
+        yield Verdict(
+            f"its entry shows other columns than its data has: {', '.join(texts[:_MOST_NAMED])}{more}",
+            "`lancens apply` renews them where the manifest manages the table and its block gives a `schema`. Where "
+            "the catalog cannot change them (Unity), an entry made anew shows the data's.",
+        )
+
+
+STALE_COLUMNS = Rule(
+    "stale-columns",
+    Severity.WARNING,
+    "The entry shows other columns than the data has",
+    "Queries go by the data, and whoever looks into the catalog is misled: a column is missing there, is shown with "
+    "another type, or is not in the data any more. Writers change datasets, and catalogs do not follow by themselves. "
+    "An entry that shows no columns at all is no finding.",
+    _stale_columns,
+)

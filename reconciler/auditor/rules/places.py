@@ -1,0 +1,159 @@
+"""Rules about where tables are: shared-location, nested-location, scheme-mismatch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from reconciler.auditor.records import Severity, TableRecord
+from reconciler.auditor.rules.rule import Rule, RuleLimits, Verdict
+from reconciler.model import locations, ownership
+from reconciler.model.names import address
+from reconciler.storage import SCHEMES
+
+__all__ = ["INDIRECT_LOCATION", "NESTED_LOCATION", "SCHEME_MISMATCH", "SHARED_LOCATION", "UNKNOWN_SCHEME"]
+
+
+_MOST_NAMED = 3
+
+
+def _listed(addresses: Sequence[str]) -> str:
+    more = "" if len(addresses) <= _MOST_NAMED else " and others"
+    return ", ".join(addresses[:_MOST_NAMED]) + more
+
+
+def _shared(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    if record.live is None or not record.sharing:
+        return
+    within = any(other.startswith(address(record.catalog, ("",))) for other in record.sharing)
+    reason = f"{_listed(record.sharing)} {'is' if len(record.sharing) == 1 else 'are'} at the same location"
+    if within:
+        yield Verdict(
+            reason,
+            "Keep one of the entries and take the others out with `absent: true` and `lancens apply`, which leaves the "
+            "data alone. If they were meant to be two tables, copy the data and correct one location.",
+        )
+    elif ownership.mirror_of(record.live.properties) is None:
+        yield Verdict(
+            f"{reason}, in another catalog",
+            "If the table is meant to be seen in both catalogs, nothing is to be done; agree on the one through which "
+            "it is written and dropped.",
+            Severity.NOTE,
+        )
+
+
+SHARED_LOCATION = Rule(
+    "shared-location",
+    Severity.ERROR,
+    "Several tables are at one location",
+    "What is written to one of them appears in the other, and whoever drops one takes the data of both. Within a "
+    "catalog that is an error; a table that is registered in two catalogs on purpose is a note, and an entry that a "
+    "mirror has made is none. Locations are compared as storage sees them: `s3`, `s3a` and `s3n` are one place, and so "
+    "are `file:` and a plain path.",
+    _shared,
+)
+
+
+def _nested(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    if record.live is not None and record.inside:
+        yield Verdict(
+            f"its location is inside that of {_listed(record.inside)}",
+            "Copy one of the two datasets to a place of its own and correct its location; then remove the old copy.",
+        )
+
+
+NESTED_LOCATION = Rule(
+    "nested-location",
+    Severity.ERROR,
+    "The table's location is inside another table's",
+    "Whoever removes or cleans up the outer table takes the inner one's files as well, and permissions given on the "
+    "outer one open the inner one. Give each table a place of its own.",
+    _nested,
+)
+
+
+def _scheme_mismatch(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    if record.live is None or record.location is None:
+        return
+    own = locations.scheme(record.location)
+    others = [scheme for scheme in record.schemes if scheme != own]
+    root = own if record.root is None else locations.scheme(record.root)
+    if own != root:
+        yield Verdict(
+            f"its location is at `{own}:`, the catalog's root at `{root}:`",
+            f"Write the location with `{root}:`, as the root is, unless the table is meant to be elsewhere.",
+        )
+    elif others:
+        yield Verdict(
+            f"its location is written with `{own}:`, and another entry for the same place with `{others[0]}:`",
+            "Write both the same way.",
+        )
+
+
+SCHEME_MISMATCH = Rule(
+    "scheme-mismatch",
+    Severity.WARNING,
+    "The location's scheme is not that of the catalog's root, or of another entry for the same place",
+    "Engines pick the driver and the credentials of a location by its scheme: a table at `s3a:` in a catalog of `s3:` "
+    "works in one engine and fails in the next, and one at a local path is found on one machine only.",
+    _scheme_mismatch,
+)
+
+
+def _unknown_scheme(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    if record.live is None or not record.location:
+        return
+    own = locations.scheme(record.location)
+    if own in SCHEMES:
+        return
+    known = locations.scheme(locations.pylance_uri(record.location))
+    if known in SCHEMES and record.root is not None and locations.scheme(record.root) != own:
+        return  # which is a mismatch
+    if known in SCHEMES:
+        yield Verdict(
+            f"its location is at `{own}:`, which lancens reads as `{known}:` and other Lance clients do not know",
+            f"Write the location with `{known}:`, unless the engines that read the table need `{own}:`.",
+            Severity.NOTE,
+        )
+    else:
+        yield Verdict(
+            f"its location is at `{own}:`, for which Lance has no driver",
+            "Correct the location, or copy the data to a store that Lance reads (`s3:`, `gs:`, `az:`, a local path).",
+            Severity.ERROR,
+        )
+
+
+UNKNOWN_SCHEME = Rule(
+    "unknown-scheme",
+    Severity.ERROR,
+    "The location's scheme is none that Lance clients know",
+    "pylance, LanceDB and lance-spark choose a driver by the scheme and refuse one that they do not know: nobody can "
+    "open the table. `s3a:` and `s3n:`, as Hadoop writes them, are a note: lancens reads them as `s3:`, and other "
+    "clients refuse them.",
+    _unknown_scheme,
+)
+
+
+def _indirect(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    if record.live is None or not record.location or record.place is None:
+        return
+    if record.place != locations.normalise(record.location):
+        how = "leads through a symbolic link"
+    elif ".." in locations.names_in(record.location):
+        how = "has `..` in it"
+    else:
+        return
+    yield Verdict(
+        f"its location {how}: the data is at {locations.redact(record.place)}",
+        f"Write the location as {locations.redact(record.place)}; a plan for it shows that no data moves.",
+    )
+
+
+INDIRECT_LOCATION = Rule(
+    "indirect-location",
+    Severity.WARNING,
+    "The location leads to the data by a symbolic link or by `..`",
+    "Who compares locations as text takes the table for another one: it is registered twice, or its data for an "
+    "orphan, and is removed. A symbolic link leads elsewhere on the next machine, or nowhere. Two entries that lead to "
+    "one place are a `shared-location` as well.",
+    _indirect,
+)

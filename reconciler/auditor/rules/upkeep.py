@@ -1,0 +1,236 @@
+"""Rules about what data costs to keep and to query: fragments, versions, files that nothing needs, indices."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from reconciler.auditor import figures
+from reconciler.auditor.records import Severity, Stored, TableRecord
+from reconciler.auditor.rules.rule import Rule, RuleLimits, Verdict
+from reconciler.model.auto_cleanup import INTERVAL
+from reconciler.model.display import count
+
+__all__ = [
+    "AUTO_CLEANUP",
+    "MANY_FRAGMENTS",
+    "MANY_VERSIONS",
+    "MISSING_INDEX",
+    "RECLAIMABLE",
+    "SMALL_FRAGMENTS",
+    "STALE_INDEX",
+    "UNINDEXED_VECTORS",
+]
+
+_VECTOR = re.compile(r"fixed_size_list<(?:float|double|halffloat|bfloat)")
+_UNINDEXED_SHARE = 0.1
+_MIB = 1 << 20
+_SHOWN = 40
+_COMPACT = (
+    "Put them together with `lance.dataset(…).optimize.compact_files()`, at best each time after the table is written"
+)
+_CLEAN_UP = (
+    "`lance.dataset(…).cleanup_old_versions(older_than=…)` removes versions that nobody goes back to any more, and "
+    "what only they need"
+)
+
+
+def _kept(record: TableRecord) -> Stored | None:
+    """Return what is stored for a live table, None where no dataset could be opened."""
+    stored = record.stored
+    return stored if record.live is not None and stored is not None and stored.version is not None else None
+
+
+def _many_fragments(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    stored, most = _kept(record), record.expect.max_fragments
+    if stored is not None and most is not None and (stored.fragments or 0) > most:
+        yield Verdict(
+            f"it has {count(stored.fragments or 0, 'fragment')}; its block expects {most:,} at most",
+            f"{_COMPACT}; or correct `expect.max_fragments`.",
+        )
+
+
+MANY_FRAGMENTS = Rule(
+    "many-fragments",
+    Severity.WARNING,
+    "The table has more fragments than its block expects",
+    "`expect.max_fragments` in the table's block, or in `defaults`, says how many. Each query opens each fragment; "
+    "what writes often and little leaves one a commit, until somebody compacts them.",
+    _many_fragments,
+)
+
+
+def _small_fragments(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
+    stored = _kept(record)
+    if stored is not None and (stored.small_fragments or 0) > limits.small_fragments:
+        yield Verdict(
+            f"{stored.small_fragments:,} of its {count(stored.fragments or 0, 'fragment')} have less than 1 MiB of "
+            "data",
+            f"{_COMPACT}.",
+        )
+
+
+SMALL_FRAGMENTS = Rule(
+    "small-fragments",
+    Severity.NOTE,
+    "The table is in many small fragments",
+    "More than 100 fragments (`--limit small-fragments=N`) have less than 1 MiB of data each. Each query opens each of "
+    "them, which on an object store takes longer than reading what is in them.",
+    _small_fragments,
+)
+
+
+def _many_versions(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
+    stored = _kept(record)
+    if stored is None or stored.files is None:
+        return
+    versions, expected = stored.files.versions, record.expect.max_versions
+    if expected is not None and versions > expected:
+        yield Verdict(
+            f"it has {count(versions, 'version')}; its block expects {expected:,} at most",
+            f"{_CLEAN_UP}. Or correct `expect.max_versions`.",
+            Severity.WARNING,
+        )
+    elif expected is None and versions > limits.versions:
+        yield Verdict(f"it has {count(versions, 'version')}", f"{_CLEAN_UP}.", Severity.NOTE)
+
+
+MANY_VERSIONS = Rule(
+    "many-versions",
+    Severity.WARNING,
+    "The table has many versions",
+    "More than its block expects (`expect.max_versions`), which is a warning, or else more than 1,000 "
+    "(`--limit versions=N`), which is a note. Each version keeps the files that it needs, and opening the table lists "
+    "all of them. Not known with `--depth quick`.",
+    _many_versions,
+)
+
+
+def _reclaimable(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
+    stored = _kept(record)
+    if stored is None or stored.files is None or stored.files.reclaimable is None:
+        return
+    files, reclaimable = stored.files, stored.files.reclaimable
+    if reclaimable > limits.reclaimable_mib * _MIB:
+        yield Verdict(
+            f"{figures.size(reclaimable)} of the {figures.size(files.bytes)} on disk are needed neither by its latest "
+            "version nor by a tagged one",
+            f"{_CLEAN_UP}. Of files that no version needs it takes those only that are older than 7 days.",
+            details={"on disk": f"{files.bytes:,}", "reclaimable": f"{reclaimable:,}"},
+        )
+
+
+RECLAIMABLE = Rule(
+    "reclaimable",
+    Severity.NOTE,
+    "A clean-up would give much storage back",
+    "More than 1 GiB (`--limit reclaimable-mib=N`) of the table's files are needed by old versions only, or by none: "
+    "writes that failed, indices that were made anew. Counted are files of data with their blobs, of deletions, of "
+    "indices and versions. A table with branches is left out, since their files are not told apart. Not known with "
+    "`--depth quick`.",
+    _reclaimable,
+)
+
+
+def _auto_cleanup(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    stored = _kept(record)
+    cleanup = stored.cleanup if stored is not None else None
+    if cleanup is None:
+        return
+    kept = [f"younger than {cleanup.older_than[:_SHOWN]}"] if cleanup.older_than is not None else []
+    kept += [f"the latest {cleanup.retain_versions[:_SHOWN]}"] if cleanup.retain_versions is not None else []
+    when = f"version {cleanup.next_due:,}, then every {cleanup.each:,}" if cleanup.each > 0 else "any version"
+    yield Verdict(
+        f"Lance deletes its old versions with the commit of {when}, whoever commits; it keeps "
+        f"{' and '.join(kept) or 'the latest'}, and tagged ones",
+        f"Nothing is to be done where that is wanted. Otherwise delete the key: `lance.dataset(…).delete_config_keys(["
+        f"'{INTERVAL}'])`. Tag the versions that have to stay.",
+        details={"version": f"{cleanup.version:,}", "interval": cleanup.interval[:_SHOWN]},
+    )
+
+
+AUTO_CLEANUP = Rule(
+    "auto-cleanup",
+    Severity.NOTE,
+    "The table deletes its old versions by itself",
+    "The configuration of the dataset has `lance.auto_cleanup.interval`, which LanceDB set on new tables for long: "
+    "each commit whose version it divides deletes old versions and what only they need. lancens never makes such a "
+    "commit; it blocks a table that needs one.",
+    _auto_cleanup,
+)
+
+
+def _missing_index(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    stored = _kept(record)
+    if stored is None or stored.indices is None:
+        return
+    indexed = {column for index in stored.indices for column in index.columns}
+    lacking = [column for column in record.expect.indices if column not in indexed]
+    if lacking:
+        shown = ", ".join(f"`{column}`" for column in lacking)
+        yield Verdict(
+            f"its block expects {'an index' if len(lacking) == 1 else 'indices'} on {shown}, and there is none",
+            "Make it with `lance.dataset(…).create_index(…)` for vectors, or `create_scalar_index(…)`; or correct "
+            "`expect.indices`.",
+        )
+
+
+MISSING_INDEX = Rule(
+    "missing-index",
+    Severity.WARNING,
+    "An index that the block expects is not there",
+    "`expect.indices` in the table's block, or in `defaults`, names the columns. Queries that go by them read the "
+    "whole table. Often the table was written anew, and its indices went with the old data.",
+    _missing_index,
+)
+
+
+def _unindexed_vectors(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
+    stored = _kept(record)
+    if stored is None or stored.indices is None or stored.schema is None or (stored.rows or 0) <= limits.unindexed_rows:
+        return
+    indexed = {column for index in stored.indices for column in index.columns} | {*record.expect.indices}
+    lacking = [column.name for column in stored.schema if _VECTOR.match(column.type) and column.name not in indexed]
+    if lacking:
+        shown = ", ".join(f"`{column}`" for column in lacking)
+        yield Verdict(
+            f"{shown} {'holds' if len(lacking) == 1 else 'hold'} vectors of {count(stored.rows or 0, 'row')}, without "
+            "an index",
+            "Make one with `lance.dataset(…).create_index(…)` if they are searched by distance; nothing is to be done "
+            "if they are only read.",
+        )
+
+
+UNINDEXED_VECTORS = Rule(
+    "unindexed-vectors",
+    Severity.NOTE,
+    "A column of vectors has no index",
+    "A search by distance reads every vector of the table: more than 100,000 rows (`--limit unindexed-rows=N`). A "
+    "column that the block expects an index on is a `missing-index`.",
+    _unindexed_vectors,
+)
+
+
+def _stale_index(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
+    stored = _kept(record)
+    if stored is None or stored.indices is None or not stored.rows:
+        return
+    for index in stored.indices:
+        left = 0 if index.rows is None else stored.rows - index.rows
+        if left > limits.unindexed_rows and left > _UNINDEXED_SHARE * stored.rows:
+            yield Verdict(
+                f"its index `{index.name}` covers {index.rows:,} of {count(stored.rows, 'row')}",
+                "Bring it up to date with `lance.dataset(…).optimize.optimize_indices()`, at best each time after the "
+                "table is written.",
+                details={"index": index.name, "rows without index": f"{left:,}"},
+            )
+
+
+STALE_INDEX = Rule(
+    "stale-index",
+    Severity.WARNING,
+    "An index leaves many rows out",
+    "Rows that were written after the index was made are searched one by one: more than 100,000 of them "
+    "(`--limit unindexed-rows=N`), and more than a tenth of the table. Lance extends an index only when it is told to.",
+    _stale_index,
+)

@@ -1,0 +1,106 @@
+"""Totals of the evaluated tables: counts made by Spark, and the few rows that a report shows in full."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from reconciler.auditor.document import Distribution, Finding, ReportedTable
+from reconciler.auditor.evaluate import finding_of, table_of
+from reconciler.auditor.records import Severity
+from reconciler.auditor.scales import AGES, SIZES, Scale
+from reconciler.model.live import StorageKind
+from reconciler.model.names import Identifier
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row
+
+__all__ = ["AMOUNTS_OF_FILES", "Figures", "figures_of", "findings_of", "tables_of", "tallies_of"]
+
+AMOUNTS_OF_FILES = ("bytes_on_disk", "reclaimable")
+"""Those of the amounts that only a listing of files tells."""
+
+_ABOUT = ("catalog", "namespace", "name", "address", "location", "owner", "manager", "source_file", "source_line")
+_UNREADABLE = (StorageKind.DENIED.value, StorageKind.UNKNOWN.value)
+_AMOUNTS = ("rows", "bytes", "fragments", *AMOUNTS_OF_FILES)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What is counted of live tables.
+
+    ``amounts`` are the rows, bytes and fragments of all; ``tables`` are those of each catalog, and ``unreadable`` those
+    of them that storage did not let be read. ``sizes`` and ``ages`` say how many tables have which size, and had their
+    last commit how long ago.
+    """
+
+    amounts: Mapping[str, int]
+    tables: Counter[str]
+    unreadable: Counter[str]
+    sizes: Distribution
+    ages: Distribution
+
+
+def _distribution(scale: Scale, counted: Counter[int | None]) -> Distribution:
+    known = {position: number for position, number in counted.items() if position is not None}
+    return Distribution.of(scale, known, unknown=counted[None])
+
+
+def figures_of(evaluated: DataFrame) -> Figures:
+    """Return the figures of the live tables in ``evaluated``."""
+    from pyspark.sql import functions as f
+
+    counted = evaluated.filter("live").groupBy("catalog", "size_bin", "age_bin")
+    sums = [f.coalesce(f.sum(name), f.lit(0)).alias(f"sum_of_{name}") for name in _AMOUNTS]
+    unreadable = f.count_if(f.col("kind").isin(*_UNREADABLE)).alias("unreadable")
+    groups = counted.agg(f.count("*").alias("tables"), unreadable, *sums).collect()
+    return Figures(
+        amounts={name: sum(group[f"sum_of_{name}"] for group in groups) for name in _AMOUNTS},
+        tables=_sums(groups, "catalog", "tables"),
+        unreadable=_sums(groups, "catalog", "unreadable"),
+        sizes=_distribution(SIZES, _sums(groups, "size_bin", "tables")),
+        ages=_distribution(AGES, _sums(groups, "age_bin", "tables")),
+    )
+
+
+def _sums(groups: Iterable[Row], key: str, column: str) -> Counter[Any]:
+    """Return the sum of ``column`` for each value of ``key``."""
+    sums: Counter[Any] = Counter()
+    for group in groups:
+        sums[group[key]] += group[column]
+    return sums
+
+
+def tallies_of(evaluated: DataFrame) -> Counter[tuple[str, Severity, str, Identifier, str | None]]:
+    """Return how many findings there are in ``evaluated``, grouped as by ``FindingCounts.group_of``."""
+    from pyspark.sql import functions as f
+
+    found = evaluated.select("catalog", "namespace", "owner", f.explode("found").alias("one"))
+    grouped = found.groupBy("one.rule", "one.severity", "catalog", "namespace", "owner")
+    return Counter(
+        {
+            (row["rule"], Severity(row["severity"]), row["catalog"], tuple(row["namespace"]), row["owner"]): row[
+                "count"
+            ]
+            for row in grouped.count().collect()
+        }
+    )
+
+
+def findings_of(evaluated: DataFrame, most: int) -> list[Finding]:
+    """Return the ``most`` urgent findings in ``evaluated``."""
+    from pyspark.sql import functions as f
+
+    found = evaluated.select(*_ABOUT, f.explode("found").alias("one"))
+    urgent = found.orderBy("one.severity_rank", "one.rule", "address").limit(most)
+    return list(map(finding_of, urgent.toArrow().to_pylist()))
+
+
+def tables_of(evaluated: DataFrame, most: int) -> list[ReportedTable]:
+    """Return ``most`` live tables in ``evaluated``, those with findings first, in the order of their addresses."""
+    from pyspark.sql import functions as f
+
+    first = evaluated.filter("live").orderBy(f.size("found") == 0, "address").limit(most)
+    return sorted(map(table_of, first.toArrow().to_pylist()), key=lambda table: table.address)

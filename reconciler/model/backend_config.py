@@ -1,0 +1,267 @@
+"""The configuration of a backend: one pydantic model a backend, checked key by key.
+
+A model's field names and aliases are the keys of the catalog's specification. Every key may carry the name of the
+implementation as a prefix (``dir.root``). A field that is a mapping collects the keys that begin with its name:
+``storage.*``, for pylance, in every backend. :class:`KeysOf` gives it another one, which a plain key may have, too.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, get_origin
+
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from reconciler.model import locations
+from reconciler.model.errors import InvalidInputError
+
+__all__ = [
+    "BackendConfig",
+    "ConfigKey",
+    "ConfigProblem",
+    "KeysOf",
+    "Root",
+    "check_config",
+    "describe_keys",
+    "known_keys",
+    "parse_config",
+]
+
+
+def _location(text: str) -> str:
+    problem = locations.check(text)
+    if problem is not None:
+        raise ValueError(problem)
+    return text
+
+
+Root: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_location)]
+"""The type of a key that holds a directory or URI below which tables go: nothing in it is a credential."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeysOf:
+    """Says, in the annotation of a mapping, with what the keys begin that it collects."""
+
+    name: str
+
+
+class BackendConfig(BaseModel):
+    """What every backend takes. Subclasses add their keys and say which service they reach."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        populate_by_name=True,
+        hide_input_in_errors=True,
+        use_attribute_docstrings=True,
+    )
+
+    credentials: ClassVar[frozenset[str]] = frozenset()
+    """The keys that say who speaks, beside those whose names or values tell by themselves: who plans with one role may
+    apply with another."""
+
+    elsewhere: ClassVar[Mapping[str, str]] = {}
+    """Keys of other implementations of the Lance namespace, ``name.*`` for all that begin so, that have another name
+    here or none: what to write instead."""
+
+    storage: dict[str, str] = Field(default_factory=dict, repr=False)
+    """Options handed to pylance for opening and writing datasets; never shown."""
+
+    def identity(self) -> str:
+        """Return a text equal for two configurations of the same service and root; it holds no secret."""
+        raise NotImplementedError
+
+
+_EXPECTED = {
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_parsing": "a number",
+    "bool_parsing": "true or false",
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "{ge} or more",
+    "less_than": "less than {lt}",
+    "less_than_equal": "at most {le}",
+    "string_too_short": "text of {min_length} or more characters",
+    "string_too_long": "text of at most {max_length} characters",
+    "literal_error": "{expected}",
+    "enum": "{expected}",
+}
+
+_MOST_HINTS = 100  # each is a search that a hostile file could ask for a million times
+
+ConfigT = TypeVar("ConfigT", bound=BackendConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigProblem:
+    """One fault of a configuration; ``key`` is as the user wrote it, None when a key is missing."""
+
+    key: str | None
+    message: str
+
+
+def _names(name: str, field: FieldInfo) -> Iterator[str]:
+    alias = field.validation_alias
+    if isinstance(alias, AliasChoices):
+        yield from (choice for choice in alias.choices if isinstance(choice, str))
+    elif isinstance(alias, str):
+        yield alias
+    else:
+        yield name
+
+
+def known_keys(model: type[BackendConfig]) -> list[str]:
+    """Return the keys ``model`` takes, without those of mappings, the preferred name of each field first."""
+    mappings = _mappings(model)
+    return [key for name, field in model.model_fields.items() if name not in mappings for key in _names(name, field)]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigKey:
+    """A key that a configuration takes.
+
+    Args:
+        key: as it is written; ``storage.*`` for keys of the user's choice.
+        is_preferred: whether it is the first name of what it sets.
+        is_required: whether there is no configuration without it.
+        default: as text, where there is one worth showing.
+        schema: what its value may be, in JSON Schema: ``type``, ``enum``, ``minimum``, ``maximum``; empty for text.
+        description: what it is for; empty where its name says all.
+    """
+
+    key: str
+    is_preferred: bool
+    is_required: bool
+    default: str | None
+    schema: Mapping[str, object]
+    description: str
+
+
+_BOUNDS = ("exclusiveMinimum", "minimum", "maximum")
+
+
+def describe_keys(model: type[BackendConfig]) -> list[ConfigKey]:
+    """Return the keys that ``model`` takes, in its order, each under every name that it has."""
+    schemas = model.model_json_schema(by_alias=False)["properties"]
+    mappings = _mappings(model)
+    described = []
+    for name, field in model.model_fields.items():
+        collected = mappings.get(name)
+        keys = list(_names(name, field)) if collected is None else [f"{collected}.*"]
+        default = None if field.is_required() or collected is not None else _default_text(field.default)
+        schema = _value_schema(schemas[name]) if collected is None else {}
+        text = " ".join((field.description or "").replace("``", "`").split())
+        described += [
+            ConfigKey(key, number == 0, field.is_required(), default, schema, text) for number, key in enumerate(keys)
+        ]
+    return described
+
+
+def _default_text(default: object) -> str | None:
+    if isinstance(default, bool):
+        return str(default).lower()
+    return str(default) if isinstance(default, str | int | float) and default != "" else None
+
+
+def _value_schema(schema: Mapping[str, Any]) -> Mapping[str, object]:
+    """Return the part of what pydantic says of a value that holds for the text of a manifest too."""
+    for choice in schema.get("anyOf", ()):
+        if choice.get("type") != "null":
+            schema = {**schema, **choice}
+    if schema.get("type") in ("integer", "number"):
+        return {"type": schema["type"], **{key: schema[key] for key in _BOUNDS if key in schema}}
+    if schema.get("type") == "boolean":
+        return {"type": "boolean"}
+    return {"enum": schema["enum"]} if "enum" in schema else {}
+
+
+def _mappings(model: type[BackendConfig]) -> dict[str, str]:
+    """Return the fields whose keys are of the user's choice, and what those begin with: ``storage``."""
+    return {
+        name: next((said.name for said in field.metadata if isinstance(said, KeysOf)), name)
+        for name, field in model.model_fields.items()
+        if get_origin(field.annotation) is dict
+    }
+
+
+def _plain_keys(impl: str, properties: Mapping[str, str]) -> dict[str, str]:
+    """Map each key without the implementation's prefix to the key as written."""
+    return {key.removeprefix(f"{impl}."): key for key in properties}
+
+
+def check_config(model: type[BackendConfig], impl: str, properties: Mapping[str, str]) -> list[ConfigProblem]:
+    """Return every fault of ``properties`` for ``model``; an empty list when it can be used."""
+    return _parse(model, impl, properties)[1]
+
+
+def parse_config(model: type[ConfigT], impl: str, properties: Mapping[str, str]) -> ConfigT:
+    """Return the configuration that ``properties`` give.
+
+    Raises:
+        InvalidInputError: naming each faulty key, never its value.
+    """
+    config, problems = _parse(model, impl, properties)
+    if config is None:
+        raise InvalidInputError(f"{impl}: " + "; ".join(problem.message for problem in problems))
+    return config
+
+
+def _parse(
+    model: type[ConfigT], impl: str, properties: Mapping[str, str]
+) -> tuple[ConfigT | None, list[ConfigProblem]]:
+    written = _plain_keys(impl, properties)
+    known = known_keys(model)
+    problems: list[ConfigProblem] = []
+    if len(written) != len(properties):
+        twice = sorted(set(properties) - set(written.values()))
+        problems += [ConfigProblem(key, f"`{key}` is given twice, with and without its prefix") for key in twice]
+    values: dict[str, object] = {}
+    fields = {begins: name for name, begins in _mappings(model).items()}
+    collected: dict[str, dict[str, str]] = {begins: {} for begins in fields}
+    for key, original in written.items():
+        mapping, dot, rest = key.partition(".")
+        if dot and mapping in collected:
+            collected[mapping][rest] = properties[original]
+        elif key in known:
+            values[key] = properties[original]
+        else:
+            if (instead := _instead(model, key)) is not None:
+                problems.append(ConfigProblem(original, f"unknown key `{original}`; {instead}"))
+                continue
+            nearest = difflib.get_close_matches(key, known, n=1) if len(problems) < _MOST_HINTS else []
+            every = ", ".join([*known, *(f"{name}.*" for name in reversed(collected))])
+            hint = f"; did you mean `{nearest[0]}`?" if nearest else f"; known keys: {every}"
+            problems.append(ConfigProblem(original, f"unknown key `{original}`{hint}"))
+    try:
+        mappings = {fields[begins]: found for begins, found in collected.items()}
+        config = model.model_validate({**values, **mappings})
+    except ValidationError as error:
+        for detail in error.errors(include_url=False, include_input=False):
+            key = ".".join(str(part) for part in detail["loc"])
+            if detail["type"] == "missing":
+                problems.append(ConfigProblem(None, f"`{key}` is missing"))
+            else:
+                message = _plain_message(detail)
+                prefix = f"`{written.get(key, key)}`: " if key else ""
+                problems.append(ConfigProblem(written.get(key), f"{prefix}{message}"))
+        return None, problems
+    return (None, problems) if problems else (config, [])
+
+
+def _instead(model: type[BackendConfig], key: str) -> str | None:
+    """Return what is written here for a key of another implementation; None where it is nobody's."""
+    return model.elsewhere.get(key) or model.elsewhere.get(f"{key.partition('.')[0]}.*" if "." in key else key)
+
+
+def _plain_message(detail: ErrorDetails) -> str:
+    """Return what pydantic found wrong with a value in words that need no knowledge of pydantic."""
+    expected = _EXPECTED.get(detail["type"])
+    if expected is None:
+        return detail["msg"].removeprefix("Value error, ")
+    limits = {name: value for name, value in detail.get("ctx", {}).items() if name != "error"}
+    return f"expected {expected.format(**limits)}"

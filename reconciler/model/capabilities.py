@@ -1,0 +1,137 @@
+"""What a catalog is able to do; the planner asks this and never guesses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from reconciler.model.names import Identifier
+
+__all__ = [
+    "Capabilities",
+    "LocationPolicy",
+    "NameRule",
+    "Safeguard",
+]
+
+
+class LocationPolicy(Enum):
+    """Which table locations a catalog takes."""
+
+    ANY = "any"
+    UNDER_ROOT = "under-root"
+
+
+@dataclass(frozen=True, slots=True)
+class NameRule:
+    """The names a catalog can hold: a regular expression that matches whole names, and its meaning in words."""
+
+    pattern: re.Pattern[str]
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Safeguard:
+    """The property of a table's entry that keeps a catalog, and the engines that work through it, from deleting data.
+
+    ``danger`` says what can happen to a table without it, as a clause with no full stop. ``hazard`` is a property that
+    brings the same danger where it is ``true``; an entry without it is safe.
+    """
+
+    key: str
+    value: str
+    danger: str
+    hazard: str | None = None
+
+    def missing(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """Return what to set on an entry with ``properties`` to make it safe; letters count in any case."""
+        missing = {}
+        if properties.get(self.key, "").lower() != self.value.lower():
+            missing[self.key] = self.value
+        if self.hazard is not None and properties.get(self.hazard, "").lower() == "true":
+            missing[self.hazard] = "false"
+        return missing
+
+    def applied_to(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """Return what an entry with ``properties`` says once it is safe; a hazard that is not set stays so."""
+        return {self.key: self.value} | ({self.hazard: "false"} if self.hazard and self.hazard in properties else {})
+
+    def state(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """Return what ``properties`` say of it, in one form where it is safe; nothing where it is not set."""
+        missing, safe = self.missing(properties), self.applied_to(properties)
+        return {key: properties[key] if key in missing else safe[key] for key in safe if key in properties}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a catalog is able to do. The planner asks this and never guesses.
+
+    ``max_depth``: how many levels namespaces nest, None for no limit.
+    ``table_depths``: how many namespaces may stand above a table, as (fewest, most); most None for no limit.
+    ``fixed_levels``: outermost levels that must exist and are never created, marked or dropped (Unity's catalog).
+    ``name_rule``, ``folds_case``: the catalog's own rules for names.
+    ``one_name_space``: whether a table and a namespace beside each other cannot have the same name.
+    ``location_policy``, ``ignores_location``: which locations it takes, and whether it may answer another one.
+    ``chooses_locations``: whether it is known to put every table where it likes, so that no entry can be made for data
+        that is somewhere.
+    ``places_tables``: whether a table that names no location goes where the service says, which only apply tells.
+    ``may_manage_versions``: whether the service may keep the versions of a table's data itself, which only the entry
+        tells (see ``LiveTable.managed_versioning``).
+    ``vends_credentials``: whether it hands out credentials for the data of the tables that it has.
+    ``lists_root``: whether data directly under the root is a table without an entry of its own.
+    ``longest_property``: how many UTF-16 code units a property's key or value has at most, None for no limit.
+    ``namespace_markers``, ``table_markers``: whether properties written at creation are kept and read back.
+    ``alter_namespace``, ``alter_table``: whether properties can be changed in place.
+    ``keeps_first_columns``: whether the columns that entries show are those of when it was made, and cannot follow.
+    ``relocate_table``: whether a table's location can be changed in place.
+    ``replace_table``: whether deregister followed by declare loses nothing, so that it can stand in for an update.
+    ``rename_within``: how many outermost names two identifiers must share for a table to be renamed in place from one
+        to the other; None where no table is.
+    ``lost_on_move``: what a table's entry loses where it is moved by making another one, in words.
+    ``lost_with_namespace``: what is kept beside a namespace's properties, which one of another name does not get.
+    ``namespace_places``: the properties of a namespace that say where it is, so that one of another name has its own.
+    ``pinned_root_tables``: whether a table directly under the root is named by its directory, so that it has no other.
+    ``namespace_kinds``: the two kinds of a system that has two, the one that holds namespaces first (Glue).
+    ``outer_kind_depth``: how deep a namespace of the first of these kinds can be created, None for no limit.
+    ``makes_no_tables``: why no table can be made there, in words; empty where tables can.
+    ``safeguard``: the property without which this catalog's tables are not safe; None where nothing there deletes data.
+        The backend writes it with every entry it makes or changes.
+    """
+
+    max_depth: int | None = None
+    table_depths: tuple[int, int | None] = (0, None)
+    fixed_levels: int = 0
+    name_rule: NameRule | None = None
+    folds_case: bool = False
+    one_name_space: bool = False
+    location_policy: LocationPolicy = LocationPolicy.ANY
+    ignores_location: bool = False
+    chooses_locations: bool = False
+    places_tables: bool = False
+    may_manage_versions: bool = False
+    vends_credentials: bool = False
+    lists_root: bool = False
+    longest_property: int | None = None
+    namespace_markers: bool = True
+    table_markers: bool = True
+    alter_namespace: bool = True
+    alter_table: bool = True
+    keeps_first_columns: bool = False
+    relocate_table: bool = True
+    replace_table: bool = False
+    rename_within: int | None = None
+    lost_on_move: str = ""
+    lost_with_namespace: str = ""
+    namespace_places: frozenset[str] = frozenset()
+    pinned_root_tables: bool = False
+    namespace_kinds: tuple[str, str] | None = None
+    outer_kind_depth: int | None = None
+    makes_no_tables: str = ""
+    safeguard: Safeguard | None = None
+
+    def renames(self, origin: Identifier, to: Identifier) -> bool:
+        """Return whether a table is renamed in place from ``origin`` to ``to``."""
+        within = self.rename_within
+        return within is not None and origin[:within] == to[:within]

@@ -1,0 +1,47 @@
+"""The columns of a table, and those that its catalog shows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+__all__ = [
+    "Column",
+    "Schema",
+    "ShownColumn",
+    "ShownColumns",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table; ``type`` is the canonical text of its Arrow type (see ``reconciler.arrow_types``)."""
+
+    name: str
+    type: str
+    nullable: bool = True
+    metadata: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+Schema: TypeAlias = tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownColumn:
+    """One column as the entry of a table shows it; ``type`` is what the catalog calls its type."""
+
+    name: str
+    type: str
+    comment: str | None = None
+
+    def shows(self, other: ShownColumn) -> bool:
+        """Return whether both are one column to a catalog, which may write names and types in other letters."""
+        return self._plain == other._plain
+
+    @property
+    def _plain(self) -> tuple[str, str]:
+        return self.name.casefold(), "".join(self.type.casefold().replace("`", "").split())
+
+
+ShownColumns: TypeAlias = tuple[ShownColumn, ...]

@@ -1,0 +1,226 @@
+"""What a manifest asks for: plain immutable data, made by ``manifest/`` and compared by ``planner/``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from reconciler.model.columns import Schema
+from reconciler.model.names import EVERYTHING, Identifier, Scope
+
+__all__ = [
+    "NOTHING_EXPECTED",
+    "DesiredCatalog",
+    "DesiredMirror",
+    "DesiredMove",
+    "DesiredNamespace",
+    "DesiredTable",
+    "Evolve",
+    "Expectations",
+    "ExtraColumns",
+    "Fault",
+    "Origin",
+    "Prune",
+    "Source",
+    "Thresholds",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where in the manifest something is said; line and column count from 1."""
+
+    file: str
+    line: int
+    column: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class Prune(Enum):
+    """What to do with live objects that the manifest does not name."""
+
+    NEVER = "never"
+    OWNED = "owned"
+    ALL = "all"
+
+
+class Evolve(Enum):
+    """Whether a table's schema may follow its manifest."""
+
+    NEVER = "never"
+    ADDITIVE = "additive"
+
+
+class ExtraColumns(Enum):
+    """What to make of columns that a table's data has and its block lacks: a writer has added them."""
+
+    KEEP = "keep"
+    CONFLICT = "conflict"
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredNamespace:
+    """One namespace block.
+
+    A block that is not ``claimed`` is a *path*: it is created where absent and otherwise left alone. The values of
+    ``secret_keys`` in ``properties`` come from the environment or a file, and are hidden as those of passwords are.
+    ``mirrored``: there is no block, only a mirror puts tables into it.
+    """
+
+    id: Identifier
+    source: Source
+    properties: Mapping[str, str] = field(default_factory=dict)
+    claimed: bool = False
+    absent: bool = False
+    protect: bool | None = None
+    kind: str | None = None
+    secret_keys: frozenset[str] = frozenset()
+    mirrored: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The table of another catalog that a mirrored one follows."""
+
+    catalog: str
+    identifier: Identifier
+
+
+class Fault(NamedTuple):
+    """Why an object cannot be made what the manifest asks for, and what to write or to run about it.
+
+    ``mirrored`` is the remedy for a table that has no block, where it is not that of every such table. ``kept_as`` is
+    the name that the service keeps the object under, where it would be another one.
+    """
+
+    reason: str
+    remedy: str
+    mirrored: str = ""
+    kept_as: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Expectations:
+    """What a block expects of a table's data. An audit compares; no plan makes it so.
+
+    Args:
+        indices: columns that an index is to be on.
+        max_fragments: how many fragments it may have.
+        max_versions: how many versions.
+        max_age_days: how many days ago its last commit may be.
+    """
+
+    indices: tuple[str, ...] = ()
+    max_fragments: int | None = None
+    max_versions: int | None = None
+    max_age_days: int | None = None
+
+
+NOTHING_EXPECTED = Expectations()
+"""What is expected where nobody says anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredTable:
+    """One table block, or what a mirror asks for. ``location`` None leaves the place to the catalog; ``schema`` None
+    leaves it to the data.
+
+    The values of ``secret_keys`` in ``properties`` come from the environment or a file. ``mirrors`` is what a table
+    without a block follows; ``refused`` says why it cannot.
+    """
+
+    id: Identifier
+    source: Source
+    properties: Mapping[str, str] = field(default_factory=dict)
+    location: str | None = None
+    schema: Schema | None = None
+    evolve: Evolve = Evolve.NEVER
+    probe: bool = True
+    absent: bool = False
+    protect: bool | None = None
+    extra_columns: ExtraColumns = ExtraColumns.KEEP
+    secret_keys: frozenset[str] = frozenset()
+    mirrors: Origin | None = None
+    refused: Fault | None = None
+    expect: Expectations = NOTHING_EXPECTED
+
+    def __reduce__(self) -> tuple[type[DesiredTable], tuple[Any, ...]]:
+        """Tell pickle the fields alone: what slots have of their own accord takes three times as long."""
+        return DesiredTable, _FIELDS_OF_A_TABLE(self)
+
+
+_FIELDS_OF_A_TABLE = attrgetter(*(field.name for field in fields(DesiredTable)))
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredMove:
+    """One line of ``moved``: the table, or the namespace with what is below it, that had the name ``origin`` before."""
+
+    origin: Identifier
+    to: Identifier
+    source: Source
+    is_table: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredMirror:
+    """The line by which a catalog follows the catalog ``origin``: the tables in ``select`` are wanted below ``into``.
+
+    ``names`` are the tables and namespaces of ``origin`` that have another name below ``into``. ``defaults`` are what a
+    table without a word of its own says, by the namespace in which it does; the innermost one counts.
+    """
+
+    origin: str
+    source: Source
+    select: Scope = EVERYTHING
+    into: Identifier = ()
+    names: Mapping[Identifier, Identifier] = field(default_factory=dict)
+    defaults: Mapping[Identifier, DesiredTable] = field(default_factory=dict)
+
+    def name_of(self, table: Identifier) -> Identifier:
+        """Return the name that a table of ``origin`` has here."""
+        for depth in range(len(table), 0, -1):
+            renamed = self.names.get(table[:depth])
+            if renamed is not None:
+                return (*self.into, *renamed, *table[depth:])
+        return (*self.into, *table)
+
+    def default_of(self, table: Identifier) -> DesiredTable | None:
+        """Return what a table of this name says by default."""
+        for depth in range(len(table) - 1, -1, -1):
+            found = self.defaults.get(table[:depth])
+            if found is not None:
+                return found
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredCatalog:
+    """The part of a manifest that is about one catalog; ``owner`` is the marker ``<manifest name>/<catalog>``.
+
+    Every ancestor of a table or namespace has an entry in ``namespaces``. Every ``to`` of ``moves`` has a block, and no
+    ``origin`` has one.
+    """
+
+    name: str
+    owner: str
+    source: Source
+    prune: Prune = Prune.OWNED
+    scope: Scope = EVERYTHING
+    namespaces: Mapping[Identifier, DesiredNamespace] = field(default_factory=dict)
+    tables: Mapping[Identifier, DesiredTable] = field(default_factory=dict)
+    moves: tuple[DesiredMove, ...] = ()
+    mirror: DesiredMirror | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """When removing is too much: more than ``max_removal_percent`` of at least ``min_tables`` tables."""
+
+    max_removal_percent: int = 30
+    min_tables: int = 10

@@ -1,0 +1,159 @@
+"""Foreign text made safe to show: nothing in a name or a value can forge a line, hide, or colour what follows.
+
+A character that cannot be seen (controls, bidirectional overrides, spaces other than the plain one, joiners, halves of
+surrogate pairs) is written as its escape, as in ``\\x1b``, and so is what the runner of GitHub Actions would take for
+a command in a log. So that an escape means one thing only, a backslash is written twice; a sentence keeps its own
+(:func:`message`). What could be mistaken for the renderer's own punctuation stands in double quotes.
+
+Names, keys and values are made safe where they are rendered; the texts of errors where the error is made
+(``reconciler.model.errors``); everything else that a command prints, where it leaves the process (``reconciler.cli``).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+__all__ = [
+    "ELLIPSIS",
+    "address",
+    "count",
+    "json_text",
+    "key",
+    "message",
+    "name",
+    "printable",
+    "shorten",
+    "value",
+    "width_of",
+    "wrap",
+]
+
+ELLIPSIS = "…"
+
+_SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+# Characters that Python counts as printable and that show nothing: fillers and variation selectors.
+_BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
+# A line that begins with `::`, and `##[` anywhere in one, are commands to the runner of GitHub Actions.
+_COMMAND = re.compile(r"##(?=\[)|\A *:(?=:)")
+# JSON takes these as they are; a terminal or the runner acts on them, and a review does not show them.
+_ACTING_IN_JSON = re.compile(
+    "#(?=#\\[)|[\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]"
+)
+_QUOTED_IN_NAMES = re.compile(r'[\s"\',/*:]')
+_QUOTED_IN_KEYS = re.compile(r"[\s\"']|:$")
+
+
+def printable(text: str) -> str:
+    """Return ``text`` on one line, with every character visible and every backslash written twice."""
+    return _visible(text if "\\" not in text else text.replace("\\", "\\\\"))
+
+
+def message(text: str) -> str:
+    """Return a sentence on one line, with every character visible; what is so already stays as it is."""
+    return _visible(text)
+
+
+def _visible(text: str) -> str:
+    if not text.isprintable() or _BLANK.search(text):
+        text = "".join(character if _is_plain(character) else _escape(character) for character in text)
+    if text and unicodedata.combining(text[0]):
+        text = _escape(text[0]) + text[1:]
+    if "::" in text or "##[" in text:
+        text = _COMMAND.sub(lambda found: found[0][:-1] + _escape(found[0][-1]), text)
+    return text
+
+
+def _is_plain(character: str) -> bool:
+    return character.isprintable() and not _BLANK.match(character)
+
+
+def _escape(character: str) -> str:
+    if character in _SHORT_ESCAPES:
+        return _SHORT_ESCAPES[character]
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _quoted(safe: str) -> str:
+    return '"' + safe.replace('"', '\\"') + '"'
+
+
+def name(text: str) -> str:
+    """Return one name of an identifier; in quotes where it is empty or holds spaces or punctuation of the output."""
+    safe = printable(text)
+    return _quoted(safe) if not safe or _QUOTED_IN_NAMES.search(safe) else safe
+
+
+def address(*names: str) -> str:
+    """Return names joined by ``/``."""
+    return "/".join(map(name, names))
+
+
+def json_text(text: str) -> str:
+    """Return JSON with the same content, in which nothing acts on whoever shows it."""
+    return _ACTING_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def key(text: str) -> str:
+    """Return the key of a property or the name of a column."""
+    safe = printable(text)
+    return _quoted(safe) if not safe or _QUOTED_IN_KEYS.search(safe) else safe
+
+
+def value(text: str) -> str:
+    """Return a value; in quotes where its ends could not be seen."""
+    safe = printable(text)
+    if not safe or safe != safe.strip() or safe[0] == '"' or "->" in safe or "(data stays" in safe:
+        return _quoted(safe)
+    return safe
+
+
+def width_of(text: str) -> int:
+    """Return how many terminal cells ``text`` takes; a wide character takes two."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def shorten(text: str, limit: int) -> str:
+    """Return ``text`` in at most ``limit`` cells, with the middle left out where it is longer."""
+    if width_of(text) <= limit:
+        return text
+    room = max(limit - 1, 2)
+    return _fitting(text, (room + 1) // 2) + ELLIPSIS + _fitting(text[::-1], room // 2)[::-1]
+
+
+def _fitting(text: str, room: int) -> str:
+    """Return the longest start of ``text`` that takes at most ``room`` cells."""
+    if text.isascii():
+        return text[:room]
+    used = 0
+    for position, character in enumerate(text):
+        used += width_of(character)
+        if used > room:
+            return text[:position]
+    return text
+
+
+def wrap(text: str, room: int) -> Sequence[str]:
+    """Return ``text`` in lines of at most ``room`` cells, broken at spaces where there are any."""
+    lines: list[str] = []
+    while width_of(text) > room:
+        start = _fitting(text, max(room, 2)) or text[0]
+        at = start.rfind(" ", 1) if text[len(start) : len(start) + 1] != " " else len(start)
+        if at > 0:
+            start = text[:at]
+        lines.append(start)
+        text = text[len(start) :].lstrip(" ")
+    if text or not lines:
+        lines.append(text)
+    return lines
+
+
+def count(number: int, noun: str) -> str:
+    """Return number and noun, such as ``1,204 tables``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,346 @@
+"""The error tree of lancens.
+
+Every error a user can cause or meet is a :class:`LancensError`; its text is complete (what, where, what to do)
+and safe to print: it never holds a secret. A backend raises a :class:`BackendError` of the kind that the Lance
+Namespace specification names, with that specification's code; :class:`CatalogError` is how a user reads of it, and
+``reconciler.namespace`` turns it into the errors of ours type of the same code for other tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from reconciler.model import display
+
+__all__ = [
+    "ApplyError",
+    "BackendError",
+    "BlockedError",
+    "CatalogError",
+    "ConcurrentModificationError",
+    "ConfigError",
+    "ErrorCode",
+    "InternalError",
+    "InvalidInputError",
+    "InvalidTableStateError",
+    "LancensError",
+    "ManifestError",
+    "MissingExtraError",
+    "NamespaceAlreadyExistsError",
+    "NamespaceNotEmptyError",
+    "NamespaceNotFoundError",
+    "NotLanceTableError",
+    "PermissionDeniedError",
+    "PlanFileError",
+    "Problem",
+    "SafetyError",
+    "SelectionError",
+    "ServiceUnavailableError",
+    "StalePlanError",
+    "TableAlreadyExistsError",
+    "TableBranchNotFoundError",
+    "TableIndexNotFoundError",
+    "TableNotFoundError",
+    "TableSchemaValidationError",
+    "TableTagNotFoundError",
+    "TableVersionNotFoundError",
+    "ThrottlingError",
+    "UnauthenticatedError",
+    "UnsupportedOperationError",
+    "error_type",
+    "installed_as",
+]
+
+
+class LancensError(Exception):
+    """Base of every error lancens reports; ``str(error)`` is what the user reads.
+
+    Made of the lines of its text: each is one line, whatever foreign text stands in it.
+    """
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__("\n".join(map(display.message, lines)))
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One fault at one place: ``file:line:column: message``.
+
+    ``line`` and ``column`` count from 1; 0 means that the whole file is meant.
+    """
+
+    file: str
+    line: int
+    column: int
+    message: str
+
+    def __str__(self) -> str:
+        if not self.line:
+            return f"{self.file}: {self.message}"
+        return f"{self.file}:{self.line}:{self.column}: {self.message}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+class _ProblemsError(LancensError):
+    """Several faults reported together, so that one run shows them all."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        files = len({problem.file for problem in self.problems})
+        summary = f"{_count(len(self.problems), 'error')} in {_count(files, 'file')}. Nothing was read or changed."
+        super().__init__(*map(str, self.problems), summary)
+
+
+class ManifestError(_ProblemsError):
+    """The manifest cannot be used; raised before any catalog is read."""
+
+
+class ConfigError(LancensError):
+    """A catalog's ``config`` is incomplete or wrong."""
+
+
+class MissingExtraError(LancensError):
+    """A backend or command needs a package that is not installed; the message names the pip command."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs packages that are not installed: pip install '{installed_as()}[{extra}]'")
+
+
+def installed_as() -> str:
+    """Return what pip knows this lancens by: its name, or the path of the checkout that it was installed from.
+
+    Whoever registers a name that is not taken could have it installed otherwise.
+    """
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        origin = json.loads(distribution("lancens").read_text("direct_url.json") or "{}").get("url", "")
+    except (PackageNotFoundError, ValueError):
+        return "lancens"
+    return unquote(urlsplit(origin).path) if origin.startswith("file:") else "lancens"
+
+
+class CatalogError(LancensError):
+    """A catalog could not be read completely, or refused a change.
+
+    ``code`` is that of the backend's error.
+    """
+
+    def __init__(self, message: str, code: ErrorCode) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+_NAMED = 20
+
+
+class BlockedError(LancensError):
+    """A plan is not carried out because some objects are blocked; ``objects`` says of each which it is, and why."""
+
+    def __init__(self, objects: Sequence[str]) -> None:
+        self.objects = tuple(objects)
+        rest = len(objects) - _NAMED
+        named = [*self.objects[:_NAMED], *([f"and {rest:,} more"] if rest > 0 else ())]
+        ending = (
+            f"{_count(len(objects), 'object')} blocked. Nothing was changed. Plan again when that is mended, or carry "
+            "out the rest with --skip-blocked."
+        )
+        super().__init__(*named, ending)
+
+
+class SafetyError(LancensError):
+    """The plan would remove more than the manifest's thresholds allow."""
+
+
+class SelectionError(LancensError):
+    """``--select`` or ``--catalog`` names nothing."""
+
+
+class PlanFileError(LancensError):
+    """A saved plan cannot be read, or is of a format this version does not know."""
+
+
+class StalePlanError(LancensError):
+    """Something a saved plan touches has moved since it was made."""
+
+
+class ApplyError(LancensError):
+    """Apply could not start, or some changes failed."""
+
+
+# ---- what a backend raises (Lance Namespace specification, "Error Codes") --------------------------------------------
+
+
+class ErrorCode(IntEnum):
+    """The specification's error codes, as far as a backend raises them or a server may answer them."""
+
+    UNSUPPORTED = 0
+    NAMESPACE_NOT_FOUND = 1
+    NAMESPACE_ALREADY_EXISTS = 2
+    NAMESPACE_NOT_EMPTY = 3
+    TABLE_NOT_FOUND = 4
+    TABLE_ALREADY_EXISTS = 5
+    TABLE_INDEX_NOT_FOUND = 6
+    TABLE_INDEX_ALREADY_EXISTS = 7
+    TABLE_TAG_NOT_FOUND = 8
+    TABLE_TAG_ALREADY_EXISTS = 9
+    TRANSACTION_NOT_FOUND = 10
+    TABLE_VERSION_NOT_FOUND = 11
+    TABLE_COLUMN_NOT_FOUND = 12
+    INVALID_INPUT = 13
+    CONCURRENT_MODIFICATION = 14
+    PERMISSION_DENIED = 15
+    UNAUTHENTICATED = 16
+    SERVICE_UNAVAILABLE = 17
+    INTERNAL = 18
+    INVALID_TABLE_STATE = 19
+    TABLE_SCHEMA_VALIDATION_ERROR = 20
+    THROTTLING = 21
+    TABLE_BRANCH_NOT_FOUND = 22
+    TABLE_BRANCH_ALREADY_EXISTS = 23
+
+
+class BackendError(Exception):
+    """Base of what a backend raises; its text, one line, names the implementation and the object, and no secret."""
+
+    code: ErrorCode = ErrorCode.INTERNAL
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(display.message(message))
+
+
+class UnsupportedOperationError(BackendError):
+    """The catalog has no such operation."""
+
+    code = ErrorCode.UNSUPPORTED
+
+
+class NamespaceNotFoundError(BackendError):
+    """A namespace does not exist."""
+
+    code = ErrorCode.NAMESPACE_NOT_FOUND
+
+
+class NamespaceAlreadyExistsError(BackendError):
+    """A namespace of this name exists."""
+
+    code = ErrorCode.NAMESPACE_ALREADY_EXISTS
+
+
+class NamespaceNotEmptyError(BackendError):
+    """A namespace that is to be dropped holds something."""
+
+    code = ErrorCode.NAMESPACE_NOT_EMPTY
+
+
+class TableNotFoundError(BackendError):
+    """A table does not exist."""
+
+    code = ErrorCode.TABLE_NOT_FOUND
+
+
+class TableAlreadyExistsError(BackendError):
+    """A table of this name, or a dataset at this location, exists."""
+
+    code = ErrorCode.TABLE_ALREADY_EXISTS
+
+
+class TableTagNotFoundError(BackendError):
+    """A dataset has no tag of this name."""
+
+    code = ErrorCode.TABLE_TAG_NOT_FOUND
+
+
+class TableVersionNotFoundError(BackendError):
+    """A dataset has no such version."""
+
+    code = ErrorCode.TABLE_VERSION_NOT_FOUND
+
+
+class TableBranchNotFoundError(BackendError):
+    """A dataset has no branch of this name."""
+
+    code = ErrorCode.TABLE_BRANCH_NOT_FOUND
+
+
+class TableIndexNotFoundError(BackendError):
+    """A dataset has no index of this name."""
+
+    code = ErrorCode.TABLE_INDEX_NOT_FOUND
+
+
+class InvalidInputError(BackendError):
+    """The request, or the configuration, is not possible."""
+
+    code = ErrorCode.INVALID_INPUT
+
+
+class ConcurrentModificationError(BackendError):
+    """Somebody else changed the object meanwhile."""
+
+    code = ErrorCode.CONCURRENT_MODIFICATION
+
+
+class PermissionDeniedError(BackendError):
+    """The credentials do not allow it."""
+
+    code = ErrorCode.PERMISSION_DENIED
+
+
+class UnauthenticatedError(BackendError):
+    """There are no credentials, or the service does not know them."""
+
+    code = ErrorCode.UNAUTHENTICATED
+
+
+class ServiceUnavailableError(BackendError):
+    """The service cannot be reached, or cannot answer now."""
+
+    code = ErrorCode.SERVICE_UNAVAILABLE
+
+
+class InternalError(BackendError):
+    """The service failed, or answered what it must not."""
+
+    code = ErrorCode.INTERNAL
+
+
+class InvalidTableStateError(BackendError):
+    """The location holds no Lance dataset that can be used."""
+
+    code = ErrorCode.INVALID_TABLE_STATE
+
+
+class TableSchemaValidationError(BackendError):
+    """The data has another schema than it should."""
+
+    code = ErrorCode.TABLE_SCHEMA_VALIDATION_ERROR
+
+
+class ThrottlingError(BackendError):
+    """The service asks for fewer requests."""
+
+    code = ErrorCode.THROTTLING
+
+
+class NotLanceTableError(TableNotFoundError):
+    """A table of another format has the name.
+
+    To lancens such a table is not there. The operations that name one table answer InvalidInput instead, as the
+    catalogs' specifications say under "DescribeTable" and "DeregisterTable".
+    """
+
+
+_BY_CODE: dict[int, type[BackendError]] = {cls.code: cls for cls in BackendError.__subclasses__()}
+
+
+def error_type(code: int) -> type[BackendError]:
+    """Return the error that ``code`` stands for; an unknown code, or one no backend raises, is an InternalError."""
+    return _BY_CODE.get(code, InternalError)

@@ -1,0 +1,141 @@
+"""The findings and tables of a document as the page's script takes them: compact, and safe to show as they are.
+
+Every text is made visible here (see ``reconciler.output.shown``), so that the script only places it. A text that
+recurs is written once and meant by its position; the parts of a hundred thousand entries stand in columns.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterable
+from typing import Any, Generic, TypeVar
+
+from reconciler.auditor.document import AuditDocument, Finding, ReportedTable
+from reconciler.auditor.records import Severity
+from reconciler.model import display
+from reconciler.model.names import Identifier
+
+__all__ = ["NOBODY", "PageData"]
+
+NOBODY = -1
+"""The index of the owner of what nobody answers for."""
+
+KeyT = TypeVar("KeyT", bound=Hashable)
+
+
+class _Positions(dict[KeyT, int], Generic[KeyT]):
+    """The position of everything that was asked for, in the order in which it was."""
+
+    def __missing__(self, key: KeyT) -> int:
+        self[key] = len(self)
+        return self[key]
+
+
+class PageData:
+    """What the script of the page finds in it, and the indices by which the page's links name it."""
+
+    def __init__(self, document: AuditDocument) -> None:
+        self._document = document
+        self._catalogs = _Positions[str]()
+        self._namespaces = _Positions[tuple[str, Identifier]]()
+        self._owners = _Positions[str]()
+        self._rules = _Positions[str]()
+        self._rule_sets = _Positions[tuple[int, ...]]()
+        self._texts = _Positions[str]()
+        for catalog in document.coverage:
+            self.catalog(catalog.name)
+        for rule in document.settings.rules:
+            self.rule(rule.name)
+
+    def catalog(self, name: str) -> int:
+        """Return the index of a catalog."""
+        return self._catalogs[name]
+
+    def namespace(self, catalog: str, namespace: Identifier) -> int:
+        """Return the index of a namespace."""
+        self.catalog(catalog)
+        return self._namespaces[catalog, namespace]
+
+    def owner(self, owner: str | None) -> int:
+        """Return the index of an owner."""
+        return NOBODY if owner is None else self._owners[owner]
+
+    def rule(self, name: str) -> int:
+        """Return the index of a rule."""
+        return self._rules[name]
+
+    def to_json(self) -> str:
+        """Return the data as JSON in which nothing can end the element it stands in."""
+        document = self._document
+        parts: dict[str, Any] = {
+            "severities": [severity.value for severity in Severity],
+            "findings": _columns(_FINDING, map(self._finding, document.findings)),
+            "tables": _columns(_TABLE, map(self._table, document.tables)),
+        }
+        # The indices are complete only after everything has been asked for.
+        parts["catalogs"] = list(map(display.name, self._catalogs))
+        parts["namespaces"] = [
+            [self.catalog(catalog), display.address(catalog, *names)] for catalog, names in self._namespaces
+        ]
+        parts["owners"] = list(map(display.value, self._owners))
+        parts["rules"] = list(map(display.printable, self._rules))
+        parts["ruleSets"] = list(self._rule_sets)
+        parts["texts"] = list(self._texts)
+        return json.dumps(parts, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+
+    def _text(self, text: str) -> int:
+        return self._texts[display.printable(text)]
+
+    def _place(self, location: str | None) -> tuple[int, str] | tuple[None, None]:
+        """Return the directory of a location, which many share, and the rest."""
+        if location is None:
+            return None, None
+        directory, slash, rest = display.value(location).rpartition("/")
+        return self._texts[directory + slash], rest
+
+    def _finding(self, finding: Finding) -> tuple[Any, ...]:
+        source = finding.source
+        return (
+            list(Severity).index(finding.severity),
+            self.rule(finding.rule),
+            self.namespace(finding.catalog, finding.namespace),
+            display.name(finding.name) if finding.identifier else None,
+            self._text(finding.reason),
+            self._text(finding.remedy),
+            *self._place(finding.location),
+            self.owner(finding.owner),
+            None if finding.manager is None else self._text(finding.manager),
+            None if source is None else self._text(str(source)),
+            [[display.key(key), display.value(value)] for key, value in finding.details.items()] or None,
+        )
+
+    def _table(self, table: ReportedTable) -> tuple[Any, ...]:
+        return (
+            self.namespace(table.catalog, table.namespace),
+            display.name(table.name),
+            *self._place(table.location),
+            self.owner(table.owner),
+            table.rows,
+            table.bytes,
+            table.bytes_on_disk,
+            table.reclaimable,
+            table.fragments,
+            table.versions,
+            None if table.committed is None else int(table.committed.timestamp()),
+            self._rule_sets[tuple(map(self.rule, table.rules))],
+        )
+
+
+_FINDING = (
+    *("severity", "rule", "namespace", "name", "reason", "remedy"),
+    *("directory", "rest", "owner", "manager", "source", "details"),
+)
+_TABLE = (
+    *("namespace", "name", "directory", "rest", "owner"),
+    *("rows", "bytes", "onDisk", "reclaimable", "fragments", "versions", "committed", "rules"),
+)
+
+
+def _columns(names: tuple[str, ...], entries: Iterable[tuple[Any, ...]]) -> dict[str, list[Any]]:
+    found = [list(column) for column in zip(*entries, strict=True)]
+    return dict(zip(names, found or [[] for _ in names], strict=True))

@@ -1,0 +1,338 @@
+"""Comparing tables where they are read: what the Spark engine has its executors do.
+
+A task reads its unit, pairs what it finds with the blocks that came with it and compares at once. What needs an answer
+of storage, or of the catalog, is handed back: it is shared out evenly over tasks of its own, as one unit may have all
+of it. So is what only the driver can pair: tables that are moved, and namespaces that nobody knew of.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from reconciler import storage
+from reconciler.manifest import collector_paused
+from reconciler.model import locations
+from reconciler.model.columns import Schema
+from reconciler.model.desired import DesiredNamespace, DesiredTable
+from reconciler.model.errors import CatalogError, ErrorCode
+from reconciler.model.live import LiveNamespace, LiveTable, Storage
+from reconciler.model.names import Identifier, Scope, folded
+from reconciler.operations.connections import CatalogSpec
+from reconciler.operations.facts import ask_held, ask_storage, links_to, missing_blocks, schemas_to_show
+from reconciler.planner.comparison import Comparison, Outcomes
+from reconciler.planner.entries import Action
+from reconciler.planner.facts import (
+    CatalogInput,
+    Facts,
+    Stored,
+    TableFacts,
+    names_in_question,
+    new_names,
+    storage_question,
+)
+from reconciler.planner.moves import NO_MOVES, MovedTable, pairs
+from reconciler.spark.reading import readings_of
+from reconciler.spark.shares import Share
+from reconciler.spark.tasks import packed, unpacked
+
+if TYPE_CHECKING:
+    from reconciler.backends.base import Backend
+
+__all__ = ["Asked", "Asker", "Compared", "ComparedUnits", "Finder", "Lookup", "Questions", "Reader", "UnitFailure"]
+
+_QUESTIONS_TOGETHER = 16
+
+
+@dataclass(frozen=True, slots=True)
+class UnitFailure:
+    """What could not be read or asked, as it travels: ``namespaces`` are those that it is about."""
+
+    message: str
+    code: ErrorCode
+    namespaces: tuple[Identifier, ...] = ()
+
+    @property
+    def error(self) -> CatalogError:
+        """The error to raise."""
+        return CatalogError(self.message, self.code)
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """A few tables that cannot be compared before somebody has been asked; ``load`` are they, packed."""
+
+    count: int
+    load: bytes
+
+
+@dataclass(slots=True)
+class Compared:
+    """What comparing some tables of a catalog came to.
+
+    ``schemas`` are those the catalog will be told of; ``counts`` says how many live tables are in each namespace;
+    ``missing`` are the wanted tables that no scan found, ``new`` those of them whose data may be elsewhere (see
+    ``facts.new_names``). ``aside`` are the tables that may have had another name, ``questions`` those that are yet to
+    be compared.
+    """
+
+    outcomes: Outcomes = field(default_factory=Outcomes)
+    schemas: Counter[Schema] = field(default_factory=Counter)
+    counts: Counter[Identifier] = field(default_factory=Counter)
+    missing: set[Identifier] = field(default_factory=set)
+    new: dict[Identifier, Identifier | None] = field(default_factory=dict)
+    aside: list[MovedTable] = field(default_factory=list)
+    questions: list[Questions] = field(default_factory=list)
+
+    def merge(self, other: Compared) -> None:
+        """Add what comparing other tables of the same catalog came to."""
+        self.outcomes.merge(other.outcomes)
+        self.schemas.update(other.schemas)
+        self.counts.update(other.counts)
+        self.missing |= other.missing
+        self.new.update(other.new)
+        self.aside += other.aside
+        self.questions += other.questions
+
+    def compare(self, comparison: Comparison, found: Iterable[MovedTable]) -> None:
+        """Compare the tables that can be compared now, and put the others where they belong."""
+        waiting: list[MovedTable] = []
+        for pair in found:
+            one = pair.desired or pair.live
+            if one is not None and comparison.moves and comparison.moves.concerns(one.id):
+                self.aside.append(pair)
+            elif _is_in_question(pair, comparison.select):
+                waiting.append(pair)
+            else:
+                self._add(comparison, pair, None)
+        self.questions += _questions(waiting)
+
+    def ask(
+        self,
+        comparison: Comparison,
+        together: Sequence[MovedTable],
+        spaces: Collection[Identifier],
+        written: Mapping[Identifier, Storage],
+        connect: Callable[[], AbstractContextManager[Backend]],
+    ) -> None:
+        """Compare tables, some of which need an answer for it.
+
+        Args:
+            comparison: how.
+            together: the tables.
+            spaces: the live namespaces.
+            written: what storage will hold by the plan of another catalog.
+            connect: gives a connection to the catalog, and is called if somebody has to be asked.
+
+        Raises:
+            CatalogError: the catalog could not say where a table goes, or what has its name.
+        """
+        asked = [question for pair in together if (question := storage_question(pair, comparison.select))]
+        names = [*names_in_question(together, comparison.select)]
+        facts: Mapping[Identifier, TableFacts] = {}
+        held: Mapping[Identifier, str] = {}
+        if asked or names:
+            with connect() as backend:
+                facts = ask_storage(backend, asked, backend.parallelism, written)
+                held = ask_held(backend, names, spaces, backend.parallelism)
+        self.schemas.update(schemas_to_show(asked, facts))
+        for pair in together:
+            name = pair.desired.id if pair.desired else ()
+            self._add(comparison, replace(pair, held=held.get(name, "")), facts.get(name))
+
+    def unfound(self, source: CatalogInput) -> list[DesiredNamespace | DesiredTable]:
+        """Return the blocks of what should be there and was not found."""
+        blocks = missing_blocks(source.desired, source.live)
+        return [block for block in blocks if isinstance(block, DesiredNamespace) or block.id in self.missing]
+
+    def _add(self, comparison: Comparison, pair: MovedTable, facts: TableFacts | None) -> None:
+        self.counts.update(live.id[:-1] for live in (pair.live, pair.origin) if live is not None)
+        comparison.add(self.outcomes, pair, facts)
+        if pair.desired is not None and pair.live is None and not pair.desired.absent:
+            self.missing.add(pair.desired.id)
+            self.new.update(new_names([pair], comparison.select))
+
+
+def _questions(found: Iterable[MovedTable]) -> list[Questions]:
+    waiting = list(found)
+    together = (waiting[start : start + _QUESTIONS_TOGETHER] for start in range(0, len(waiting), _QUESTIONS_TOGETHER))
+    return [Questions(len(some), packed(some)) for some in together]
+
+
+def _is_in_question(pair: MovedTable, select: Scope) -> bool:
+    return storage_question(pair, select) is not None or any(True for _ in names_in_question([pair], select))
+
+
+# ---- reading and comparing -------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class ComparedUnits:
+    """What was found in some units of a catalog.
+
+    ``late`` are the tables of namespaces that no unit was made for; ``tables`` are all of them, where the driver wants
+    them. ``selected`` are the globs that some table is in.
+    """
+
+    compared: Compared = field(default_factory=Compared)
+    namespaces: dict[Identifier, LiveNamespace] = field(default_factory=dict)
+    notes: set[str] = field(default_factory=set)
+    late: dict[Identifier, LiveTable] = field(default_factory=dict)
+    tables: dict[Identifier, LiveTable] = field(default_factory=dict)
+    selected: set[Scope] = field(default_factory=set)
+    failures: list[UnitFailure] = field(default_factory=list)
+    count: int = 0
+
+    def merge(self, other: ComparedUnits) -> None:
+        """Add what was found in other units of the same catalog."""
+        self.compared.merge(other.compared)
+        self.namespaces.update(other.namespaces)
+        self.notes |= other.notes
+        self.late.update(other.late)
+        self.tables.update(other.tables)
+        self.selected |= other.selected
+        self.failures += other.failures
+        self.count += other.count
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads shares and compares them; runs on the executors.
+
+    Args:
+        specs: how the catalogs are reached.
+        comparisons: how their tables are compared.
+        whole: the catalogs whose tables the driver wants all of.
+        globs: of each catalog, the parts of which is to be told whether a table is in them.
+    """
+
+    specs: Mapping[str, CatalogSpec]
+    comparisons: Mapping[str, Comparison]
+    whole: Collection[str]
+    globs: Mapping[str, Collection[Scope]]
+
+    def __call__(self, share: Share, last_attempt: bool) -> ComparedUnits:
+        """Return what is in a share, compared as far as it can be."""
+        with collector_paused():
+            return self._read(share, last_attempt)
+
+    def _read(self, share: Share, last_attempt: bool) -> ComparedUnits:
+        name = share.unit.spec.name
+        unit, found = share.read_with(self.specs[name]), ComparedUnits()
+        here: dict[Identifier, LiveTable] = {}
+        blocks = {block.id: block for block in share.blocks}
+        for reading in readings_of(unit, last_attempt=last_attempt):
+            if isinstance(reading.found, CatalogError):
+                found.failures.append(UnitFailure(str(reading.found), reading.found.code, reading.namespaces))
+                continue
+            found.namespaces.update(reading.found.namespaces)
+            found.notes.update(reading.found.notes)
+            is_known = set(reading.namespaces) <= set(unit.namespaces)
+            (here if is_known else found.late).update(reading.found.tables)
+        found.count = len(here) + len(found.late)
+        if name in self.whole:
+            found.tables = {**here, **found.late}
+        for scope in self.globs[name]:
+            if any(map(scope.contains, (*here, *found.late))):
+                found.selected.add(scope)
+        found.compared.compare(self.comparisons[name], pairs(NO_MOVES, blocks, here))
+        return found
+
+
+# ---- asking ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Tables of one catalog that somebody has to be asked about: the loads of their :class:`Questions`."""
+
+    catalog: str
+    loads: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Asks storage and the catalogs, and compares; runs on the executors. For ``spaces`` see :meth:`Compared.ask`."""
+
+    specs: Mapping[str, CatalogSpec]
+    comparisons: Mapping[str, Comparison]
+    spaces: Mapping[str, frozenset[Identifier]]
+    written: Mapping[str, Mapping[Identifier, Storage]]
+
+    def __call__(self, asked: Asked, _: bool) -> Compared | UnitFailure:
+        """Return what some tables come to, or what could not be said."""
+        name, compared = asked.catalog, Compared()
+        together = [pair for load in asked.loads for pair in unpacked(load)]
+        try:
+            compared.ask(
+                self.comparisons[name], together, self.spaces[name], self.written[name], self.specs[name].connect
+            )
+        except CatalogError as error:
+            return UnitFailure(str(error), error.code)
+        return compared
+
+
+# ---- finding what is in the way --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Which live tables the driver has to know: by identifier, by place, or by folded identifier."""
+
+    names: frozenset[Identifier]
+    places: frozenset[str]
+    folded: frozenset[Identifier]
+
+    @classmethod
+    def of(cls, source: CatalogInput, compared: Compared, places: Sequence[str], stored: Stored) -> Lookup:
+        """Return what new objects of the plan may clash with, or be in other capitals.
+
+        ``places`` are all that the plan is about, ``stored`` those where else the data of new tables may be.
+        """
+        new = source.desired.namespaces.keys() - source.live.namespaces.keys()
+        place_of = Facts(places=links_to(places, ())).place_of
+        made = (Action.CREATE_TABLE, Action.REGISTER_TABLE)
+        made_at = (one.after.location for one in compared.outcomes.changes if one.action in made and one.after)
+        unfound = () if source.capabilities.folds_case else (block.id for block in compared.unfound(source))
+        return cls(
+            frozenset(new if source.capabilities.one_name_space else ()),
+            frozenset(place_of(place) for place in chain(made_at, *stored.values()) if place is not None),
+            frozenset(map(folded, unfound)),
+        )
+
+    def __bool__(self) -> bool:
+        """Return whether there is anything to look for."""
+        return bool(self.names or self.places or self.folded)
+
+    def among(self, tables: Mapping[Identifier, LiveTable]) -> Iterator[LiveTable]:
+        """Yield those of ``tables`` that are asked for."""
+        links = storage.real_places(table.location for table in tables.values()) if self.places else {}
+        for name, table in tables.items():
+            if name in self.names or (self.folded and folded(name) in self.folded):
+                yield table
+            elif self.places:
+                place = locations.normalise(table.location)
+                if links.get(place, place) in self.places:
+                    yield table
+
+
+@dataclass(frozen=True, slots=True)
+class Finder:
+    """Reads shares once more for what :class:`Lookup` asks for; runs on the executors."""
+
+    specs: Mapping[str, CatalogSpec]
+    lookups: Mapping[str, Lookup]
+
+    def __call__(self, share: Share, last_attempt: bool) -> list[LiveTable] | UnitFailure:
+        """Return the tables of a share that are asked for, or what could not be read."""
+        name = share.unit.spec.name
+        live: list[LiveTable] = []
+        for reading in readings_of(share.read_with(self.specs[name]), last_attempt=last_attempt):
+            if isinstance(reading.found, CatalogError):
+                return UnitFailure(str(reading.found), reading.found.code, reading.namespaces)
+            live += self.lookups[name].among(reading.found.tables)
+        return live

@@ -1,0 +1,168 @@
+"""``spark.read.format("lancens")``: the catalogs of a manifest as a table of Spark's.
+
+Spark makes and asks these objects in processes of their own: where the query is planned, the manifest is read and the
+namespaces are listed; where it runs, each task reads its unit.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from reconciler.model.concurrency import DEFAULT_PARALLELISM
+from reconciler.model.errors import LancensError
+from reconciler.model.names import Scope
+from reconciler.operations.connections import CatalogSpec, catalog_specs
+from reconciler.spark.reading import read_unit
+from reconciler.spark.schemas import record_batches, spark_schema
+from reconciler.spark.source import is_last_attempt
+from reconciler.spark.units import DEFAULT_PARTITIONS, DEFAULT_SPLIT, list_units
+from reconciler.spark.views import VIEWS
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from reconciler.spark.views import View
+
+__all__ = ["LancensDataSource", "known", "selected"]
+
+_FORMAT = "lancens"
+_OPTIONS = ("manifest", "view", "columns", "catalog", "namespace", "variables", "partitions", "split", "parallelism")
+
+
+class LancensDataSource(DataSource):
+    """The format ``lancens``; see docs/pipeline.md for its options."""
+
+    attempts = 1
+    """How often Spark tries a task; who registers it sets it for the session."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return _FORMAT
+
+    def schema(self) -> str:
+        """Return the columns of the view, or those of them that the option ``columns`` names."""
+        view = self._view()
+        given = self.options.get("columns")
+        names = [name.strip() for name in given.split(",")] if given else view.schema.names
+        return spark_schema(selected(view.schema, names, _FORMAT))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return what reads the columns of ``schema``: those of :meth:`schema`, or what the user asked for instead."""
+        view = self._view()
+        columns = selected(view.schema, schema.fieldNames(), _FORMAT)
+        return _Reader(self.options, view, columns, self.attempts)
+
+    def _view(self) -> View:
+        for option in self.options:
+            known("option", option, _OPTIONS, _FORMAT)
+        return VIEWS[known("view", self.options.get("view", "tables"), VIEWS, _FORMAT)]
+
+
+class _Part(InputPartition):
+    """What one task reads, pickled, so that nothing of it shows where Spark shows partitions."""
+
+    def __init__(self, unit: bytes) -> None:
+        self.unit = unit
+
+    def __repr__(self) -> str:
+        return "lancens"
+
+
+class _Reader(DataSourceReader):
+    """One read of one view.
+
+    It takes no filters: PySpark asks one reader for every query of a loaded table, so the filters of one query would
+    hold for the next as well. Options say what is read.
+    """
+
+    def __init__(self, options: Mapping[str, str], view: View, schema: pa.Schema, attempts: int) -> None:
+        self._options = dict(options)
+        self._view = view
+        self._schema = schema
+        self._attempts = attempts
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return a partition for each unit; the namespaces are listed now."""
+        specs = self._specs()
+        units = list_units(
+            specs,
+            partitions=self._number("partitions", DEFAULT_PARTITIONS),
+            split=self._number("split", DEFAULT_SPLIT),
+            namespaces=_globs(self._options.get("namespace", "**")),
+        )
+        if not units and "namespace" in self._options:
+            raise LancensError(f"the option `namespace` matches none in {', '.join(spec.name for spec in specs)}")
+        return [_Part(pickle.dumps(unit)) for unit in units] or [_Part(b"")]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield what is in one unit."""
+        assert isinstance(partition, _Part)  # noqa: S101 - what Spark hands over is what it was given
+        if not partition.unit:
+            return
+        found = read_unit(pickle.loads(partition.unit), last_attempt=is_last_attempt(self._attempts))  # noqa: S301
+        yield from record_batches(self._view.rows(found, self._schema.names), self._schema)
+
+    def _specs(self) -> list[CatalogSpec]:
+        from reconciler.operations.manifests import load
+
+        manifest = self._options.get("manifest")
+        if manifest is None:
+            raise LancensError('no manifest is given: spark.read.format("lancens").option("manifest", "lancens.yaml")')
+        loaded = load(manifest, variables=self._variables())
+        selected = _globs(self._options.get("catalog", "*"))
+        names = [name for name in loaded.catalogs if selected.contains((name,))]
+        if not names:
+            raise LancensError(f"the option `catalog` matches none of {', '.join(sorted(loaded.catalogs))}")
+        return catalog_specs(loaded, names, parallelism=self._number("parallelism", DEFAULT_PARALLELISM))
+
+    def _variables(self) -> dict[str, str]:
+        text = self._options.get("variables", "{}")
+        try:
+            variables = json.loads(text)
+        except ValueError:
+            variables = None
+        if not isinstance(variables, dict) or not all(isinstance(value, str) for value in variables.values()):
+            raise LancensError('the option `variables` is expected to be JSON such as {"region": "eu"}')
+        return variables
+
+    def _number(self, option: str, default: int) -> int:
+        text = self._options.get(option, str(default))
+        if not text.isdecimal() or int(text) < 1:
+            raise LancensError(f"the option `{option}` is expected to be a number from 1 on, not `{text}`")
+        return int(text)
+
+
+def selected(columns: pa.Schema, names: Iterable[str], source: str) -> pa.Schema:
+    """Return those of the ``columns`` of the format ``source`` that have these names.
+
+    Raises:
+        LancensError: there is no such column.
+    """
+    return pa.schema([columns.field(known("column", name, columns.names, source)) for name in names])
+
+
+def _globs(text: str) -> Scope:
+    """Return what the comma-separated globs of an option select."""
+    return Scope(tuple(pattern.strip() for pattern in text.split(",")))
+
+
+def known(what: str, name: str, names: Iterable[str], source: str) -> str:
+    """Return ``name``, that of an option, say, of the format ``source``, if it is one of ``names``.
+
+    Raises:
+        LancensError: naming the nearest.
+    """
+    there = list(names)
+    if name in there:
+        return name
+    nearest = get_close_matches(name, there, n=1)
+    hint = f"did you mean `{nearest[0]}`?" if nearest else f"there is {', '.join(there)}"
+    raise LancensError(f"no {what} `{name}` in the format {source}; {hint}")

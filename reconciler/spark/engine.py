@@ -1,0 +1,384 @@
+"""The Spark engine of ``lancens plan``: the same planner, with the tables compared where they are read.
+
+A task reads its unit of the catalogs, has the blocks of that unit with it, compares at once and returns what has to
+change, and counts; nothing is shuffled. What storage or a catalog has to be asked for is shared out over tasks of its
+own, and where something is to be made, the tables that it may clash with are looked for. The driver pairs what is moved
+and mirrored, compares the namespaces, which are few, decides what only the whole catalog can decide and puts it in
+order, with the code of the local engine. So the plan is the same, byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from math import ceil
+from typing import TYPE_CHECKING
+
+from reconciler.manifest import Manifest
+from reconciler.model.capabilities import Capabilities
+from reconciler.model.concurrency import DEFAULT_PARALLELISM
+from reconciler.model.desired import DesiredTable
+from reconciler.model.display import count
+from reconciler.model.live import LiveTable, Snapshot, Storage
+from reconciler.model.names import Identifier, Scope
+from reconciler.operations.connections import CatalogSpec, Connection, open_connections, places_of
+from reconciler.operations.facts import (
+    ask_occupants,
+    check_selection,
+    links_to,
+    names_kept,
+)
+from reconciler.operations.plan import plan_options, reference, selected_catalogs
+from reconciler.operations.unregistered import find_stored
+from reconciler.planner import assemble
+from reconciler.planner.catalog import CatalogPlan, compare_namespaces, conclude
+from reconciler.planner.comparison import comparison_of
+from reconciler.planner.facts import CatalogInput, Facts, Stored
+from reconciler.planner.live_tables import LiveTables, TablesInMemory
+from reconciler.planner.mirrors import waves
+from reconciler.planner.moves import NO_MOVES, pairs
+from reconciler.planner.places import hide_places
+from reconciler.planner.plan import Options, Plan
+from reconciler.planner.planning import Planning
+from reconciler.planner.safety import check_removals
+from reconciler.spark.batches import probe_tasks
+from reconciler.spark.comparing import (
+    Asked,
+    Asker,
+    Compared,
+    ComparedUnits,
+    Finder,
+    Lookup,
+    Reader,
+    UnitFailure,
+)
+from reconciler.spark.progress import stage
+from reconciler.spark.shares import Share, shares_of
+from reconciler.spark.tasks import in_tasks, tasks_at_once
+from reconciler.spark.units import Listing, list_catalogs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from reconciler.backends.base import Backend
+
+__all__ = ["plan_on_spark"]
+
+_SHARES_A_CORE = 8
+_NOTHING_KEPT: Mapping[str, Mapping[Identifier, Identifier]] = {}
+
+
+def plan_on_spark(
+    spark: SparkSession,
+    manifest: Manifest,
+    *,
+    select: Sequence[str] = (),
+    adopt: bool = False,
+    take_over: bool = False,
+    allow_mass_removal: bool = False,
+    parallelism: int = DEFAULT_PARALLELISM,
+) -> Plan:
+    """Return the plan that :func:`reconciler.plan` returns, made on Spark.
+
+    Args:
+        spark: the session to work in.
+        manifest: from :func:`reconciler.load`.
+        parallelism: how many requests and storage probes each task runs at once.
+
+    The other arguments and the errors raised are those of :func:`reconciler.plan`.
+    """
+    selection, concerned = selected_catalogs(manifest, select)
+    with ExitStack() as stack:
+        connections = stack.enter_context(open_connections(manifest, concerned, parallelism=parallelism))
+        desired = {name: connection.desired for name, connection in connections.items()}
+        mirrored = frozenset(one.mirror.origin for one in desired.values() if one.mirror is not None)
+        fleet = _Fleet(spark, connections, mirrored, select)
+        planning, sources = Planning(), list[tuple[CatalogInput, LiveTables]]()
+        for names in waves(desired):
+            group = {
+                name: CatalogInput(
+                    connections[name].desired,
+                    Snapshot(),
+                    _capabilities(connections[name]),
+                    connections[name].spec.impl,
+                    options=plan_options(connections[name], selection, adopt=adopt, take_over=take_over),
+                    service=connections[name].service,
+                )
+                for name in names
+            }
+            for source, tables, plan in fleet.planned(group, planning):
+                planning.add(source, plan)
+                sources.append((source, tables))
+        check_selection(select, sources)
+    made = assemble(
+        reference(manifest),
+        manifest.thresholds,
+        planning.plans(),
+        Options(select=tuple(select), adopt=adopt, take_over=take_over),
+    )
+    if not allow_mass_removal:
+        check_removals(made)
+    return hide_places(made, places_of(connections.values()))
+
+
+def _capabilities(connection: Connection) -> Capabilities:
+    with connection.spec.errors():
+        return connection.backend.asked_capabilities()
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """The live tables of one catalog, as far as the driver knows them (see ``planner.live_tables``).
+
+    ``counts`` says how many there are in each namespace, ``selected`` which globs of the user some table is in;
+    ``known`` are those of them the driver has to know.
+    """
+
+    counts: Mapping[Identifier, int]
+    selected: Collection[Scope]
+    known: TablesInMemory
+
+    def count_in(self, namespaces: Collection[Identifier]) -> Mapping[Identifier, int]:
+        """Return how many tables are directly in each of ``namespaces``."""
+        return {namespace: self.counts.get(namespace, 0) for namespace in namespaces}
+
+    def named(self, identifiers: Collection[Identifier]) -> Iterable[LiveTable]:
+        """Return the tables among ``identifiers``."""
+        return self.known.named(identifiers)
+
+    def at(self, places: Collection[str]) -> Iterable[LiveTable]:
+        """Return the tables whose location is one of ``places``."""
+        return self.known.at(places)
+
+    def any_in(self, scope: Scope) -> bool:
+        """Return whether ``scope``, a glob of the user, contains a table."""
+        return scope in self.selected
+
+
+@dataclass(slots=True)
+class _Read:
+    """Catalogs that have been read: their shares, what was found, and what there is to plan each from.
+
+    ``stored`` is where else the data of new tables may be.
+    """
+
+    shares: list[Share]
+    found: Mapping[str, ComparedUnits]
+    sources: dict[str, CatalogInput]
+    stored: dict[str, Stored] = field(default_factory=dict)
+
+    def compared(self, name: str) -> Compared:
+        return self.found[name].compared
+
+    def places(self, name: str) -> list[str]:
+        """Return where the tables of the plan will be, and where else the data of new ones may be."""
+        views = (change.after for change in self.compared(name).outcomes.changes)
+        planned = [view.location for view in views if view is not None and view.location is not None]
+        return [*planned, *chain.from_iterable(self.stored[name].values())]
+
+
+@dataclass(frozen=True, slots=True)
+class _Fleet:
+    """The catalogs of a manifest, and the session that reads them.
+
+    ``mirrored`` are those that others mirror; ``select`` are the user's globs.
+    """
+
+    spark: SparkSession
+    connections: Mapping[str, Connection]
+    mirrored: frozenset[str]
+    select: Sequence[str]
+    _listings: dict[str, Listing] = field(default_factory=dict)
+
+    def planned(
+        self,
+        own: Mapping[str, CatalogInput],
+        planning: Planning,
+        kept: Mapping[str, Mapping[Identifier, Identifier]] = _NOTHING_KEPT,
+    ) -> Iterator[tuple[CatalogInput, LiveTables, CatalogPlan]]:
+        """Yield catalogs with what they are to have by their mirrors, their tables, and their plans.
+
+        None mirrors another of them. ``kept`` are the names that the services of some of them keep in another form.
+        """
+        read = self._read({name: planning.with_mirror(source, kept.get(name, {})) for name, source in own.items()})
+        self._ask(read)
+        for name, source in read.sources.items():
+            self._compare_aside(source, read.compared(name))
+            connection, others = self.connections[name], self.connections.values()
+            with connection.spec.errors():
+                new = read.compared(name).new
+                read.stored[name] = find_stored(connection, new, others, connection.backend.parallelism)
+        tables = self._known(read)
+        odd: dict[str, Mapping[Identifier, Identifier]] = {}
+        for name, source in read.sources.items():
+            with self.connections[name].spec.errors():
+                missing = read.compared(name).unfound(source)
+                there = [*source.live.namespaces, *tables[name]]
+                names = names_kept(self.connections[name].backend, missing, there)
+            if names:
+                odd[name] = names
+        again = self.planned({name: own[name] for name in odd}, planning, odd) if odd else iter(())
+        for name, source in read.sources.items():
+            if name in odd:
+                yield next(again)
+                continue
+            compared = read.compared(name)
+            places = read.places(name)
+            links = links_to(places, tables[name].values())
+            known = _Tables(compared.counts, read.found[name].selected, TablesInMemory(tables[name], links))
+            facts = Facts(places=links, stored=read.stored[name])
+            whole = planning.with_written(replace(source, facts=facts))
+            plan = _conclude(whole, self.connections[name], compared, known)
+            # What others mirror is paired here, so its tables have to be.
+            mirrored = tables[name] if name in self.mirrored else {}
+            yield replace(source, live=replace(source.live, tables=mirrored)), known, plan
+
+    def _read(self, sources: Mapping[str, CatalogInput]) -> _Read:
+        """Read the catalogs, and compare what can be compared where it is read.
+
+        Raises:
+            CatalogError: something could not be read.
+        """
+        specs = {name: self.connections[name].spec for name in sources}
+        comparisons = {name: comparison_of(source) for name, source in sources.items()}
+        globs = {name: self._globs(source) for name, source in sources.items()}
+        found = {name: ComparedUnits() for name in sources}
+        with stage(self.spark, f"Reading {_catalogs(specs)}") as progress:
+            shares: list[Share] = []
+            homeless: dict[str, dict[Identifier, DesiredTable]] = {}
+            listings = self._listed(specs.values())
+            size = ceil(sum(len(listing.children) for listing in listings) / self._tasks)
+            for listing in listings:
+                name = listing.spec.name
+                own, homeless[name] = shares_of(listing, max(size, 1), sources[name].desired.tables)
+                shares += own
+            reader = Reader(specs, comparisons, self.mirrored, globs)
+            for share, one in zip(shares, in_tasks(self.spark, shares, reader), strict=True):
+                found[share.unit.spec.name].merge(one)
+            progress.note(count(sum(one.count for one in found.values()), "table"))
+            failed = [(name, failure) for name, one in found.items() for failure in one.failures]
+            if failed:
+                raise min(failed, key=lambda pair: (pair[0], min(pair[1].namespaces)))[1].error
+            for name, one in found.items():
+                one.compared.compare(comparisons[name], pairs(NO_MOVES, homeless[name], one.late))
+            progress.note(count(sum(len(one.compared.outcomes.changes) for one in found.values()), "change"))
+        snapshots = {name: Snapshot(one.namespaces, notes=tuple(sorted(one.notes))) for name, one in found.items()}
+        return _Read(shares, found, {name: replace(one, live=snapshots[name]) for name, one in sources.items()})
+
+    @property
+    def _tasks(self) -> int:
+        return _SHARES_A_CORE * tasks_at_once(self.spark)
+
+    def _listed(self, specs: Iterable[CatalogSpec]) -> list[Listing]:
+        """Return the namespaces of some catalogs, listed once."""
+        asked = list(specs)
+        for listing in list_catalogs([spec for spec in asked if spec.name not in self._listings]):
+            self._listings[listing.spec.name] = listing
+        return [self._listings[spec.name] for spec in asked]
+
+    def _globs(self, source: CatalogInput) -> list[Scope]:
+        """Return what each of the user's globs selects in a catalog."""
+        globs = [Scope((pattern,)).below(source.desired.name) for pattern in self.select]
+        return [glob.folded() if source.capabilities.folds_case else glob for glob in globs if glob.patterns]
+
+    def _ask(self, read: _Read) -> None:
+        """Compare the tables that storage or a catalog has to be asked about, shared out evenly.
+
+        Raises:
+            CatalogError: a catalog could not say where a table goes, or what has its name.
+        """
+        total = sum(some.count for name in read.sources for some in read.compared(name).questions)
+        if not total:
+            return
+        size = ceil(total / max(probe_tasks(total), min(tasks_at_once(self.spark), total)))
+        work = [one for name in read.sources for one in _shared_out(name, read.compared(name), size)]
+        asker = Asker(
+            {name: self.connections[name].spec for name in read.sources},
+            {name: comparison_of(source) for name, source in read.sources.items()},
+            {name: frozenset(source.live.namespaces) for name, source in read.sources.items()},
+            {name: _written(source) for name, source in read.sources.items()},
+        )
+        with stage(self.spark, f"Looking at storage for {count(total, 'table')}") as progress:
+            for asked, answer in zip(work, in_tasks(self.spark, work, asker), strict=True):
+                if isinstance(answer, UnitFailure):
+                    raise answer.error
+                read.compared(asked.catalog).merge(answer)
+            progress.note(count(sum(len(one.compared.outcomes.changes) for one in read.found.values()), "change"))
+
+    def _compare_aside(self, source: CatalogInput, compared: Compared) -> None:
+        """Compare the tables that may have had another name, now that all of them are together."""
+        comparison, connection = comparison_of(source), self.connections[source.desired.name]
+        blocks = {pair.desired.id: pair.desired for pair in compared.aside if pair.desired is not None}
+        live = {pair.live.id: pair.live for pair in compared.aside if pair.live is not None}
+
+        @contextmanager
+        def connect() -> Iterator[Backend]:
+            with connection.spec.errors():
+                yield connection.backend
+
+        together = [*pairs(comparison.moves, blocks, live)]
+        compared.ask(comparison, together, source.live.namespaces, _written(source), connect)
+
+    def _known(self, read: _Read) -> Mapping[str, Mapping[Identifier, LiveTable]]:
+        """Return the live tables of each catalog that the driver has to know.
+
+        Raises:
+            CatalogError: something could not be read again.
+        """
+        lookups = {
+            name: Lookup.of(source, read.compared(name), read.places(name), read.stored[name])
+            for name, source in read.sources.items()
+            if name not in self.mirrored
+        }
+        asked = {name: lookup for name, lookup in lookups.items() if lookup}
+        tables = {name: dict(read.found[name].tables) for name in read.sources}
+        if not asked:
+            return tables
+        shares = [replace(share, blocks=()) for share in read.shares if share.unit.spec.name in asked]
+        specs = {name: self.connections[name].spec for name in asked}
+        finder = Finder(specs, asked)
+        with stage(self.spark, f"Looking for what may be in the way in {_catalogs(asked)}"):
+            for share, answer in zip(shares, in_tasks(self.spark, shares, finder), strict=True):
+                if isinstance(answer, UnitFailure):
+                    raise answer.error
+                tables[share.unit.spec.name].update((table.id, table) for table in answer)
+        return tables
+
+
+def _shared_out(name: str, compared: Compared, size: int) -> Iterator[Asked]:
+    """Yield the questions about a catalog, about ``size`` of them together."""
+    loads, many = list[bytes](), 0
+    for some in compared.questions:
+        loads.append(some.load)
+        many += some.count
+        if many >= size:
+            yield Asked(name, tuple(loads))
+            loads, many = [], 0
+    if loads:
+        yield Asked(name, tuple(loads))
+    compared.questions = []
+
+
+def _written(source: CatalogInput) -> Mapping[Identifier, Storage]:
+    return source.mirrored.written if source.mirrored is not None else {}
+
+
+def _conclude(source: CatalogInput, connection: Connection, compared: Compared, tables: LiveTables) -> CatalogPlan:
+    """Plan one catalog of what comparing its tables came to."""
+    backend, namespaces = connection.backend, compare_namespaces(source)
+    with connection.spec.errors():
+        notes = backend.schema_notes(compared.schemas.elements())
+        occupants = ask_occupants(backend, source, namespaces.drops, backend.parallelism)
+        leftovers = backend.leftovers(source.desired.scope)
+    source = replace(
+        source,
+        live=replace(source.live, notes=(*source.live.notes, *notes)),
+        facts=replace(source.facts, occupants=occupants, leftovers=leftovers),
+    )
+    return conclude(source, compared.outcomes, namespaces, tables)
+
+
+def _catalogs(names: Collection[str]) -> str:
+    return next(iter(names)) if len(names) == 1 else f"{len(names)} catalogs"

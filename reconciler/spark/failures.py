@@ -1,0 +1,87 @@
+"""Spark's errors, shortened to the one line that says what went wrong."""
+
+from __future__ import annotations
+
+import logging
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from reconciler.model.errors import LancensError
+
+__all__ = ["quiet", "spark_errors"]
+
+_TRACEBACK = "Traceback (most recent call last):"
+_PYTHON = re.compile(r"^(?:\w+\.)*\w+: *(\S.*)$", re.MULTILINE)
+_JAVA = re.compile(
+    r"^(?:: |Caused by: |Exception in thread \"[^\"]*\" )?(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): *(\S.*)$",
+    re.MULTILINE,
+)
+_GRPC = re.compile(r'^\s*details = "(.*\S)"$', re.MULTILINE)
+_MISSING = re.compile(r"No module named '([\w.]+)'$")
+_NO_MODULE = (
+    "the Python of an executor has no module `{}`; name one that has lancens with its extras, there and on every other "
+    "machine, with --spark-conf spark.pyspark.python=PATH, or PYSPARK_PYTHON=PATH where a Spark Connect server starts"
+)
+_LONGEST = 500
+_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+_GONE = "its JVM has ended, mostly for want of memory (--spark-conf spark.driver.memory=4g)"
+
+
+@contextmanager
+def spark_errors(log: str | None = None) -> Iterator[None]:
+    """Turn what Spark raises in the block into one error that says what went wrong, and where Spark's log is.
+
+    Raises:
+        LancensError: for every error of Spark's, and of the connection to its JVM.
+    """
+    from py4j.protocol import Py4JError, Py4JNetworkError
+    from pyspark.errors import PySparkException
+
+    where = "" if log is None else f"; its log is {log}"
+    try:
+        yield
+    except (Py4JNetworkError, ConnectionRefusedError, ConnectionResetError) as error:
+        raise LancensError(f"Spark failed: {_GONE}{where}") from error
+    except (PySparkException, Py4JError) as error:
+        text = str(error)
+        if log is not None and "JAVA_GATEWAY_EXITED" in text:  # what there is to say stands in the log only
+            text = f"{Path(log).read_text('utf-8', 'replace')}\n{text}"
+        raise LancensError(f"Spark failed: {_cause(text)}{where}") from error
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep off the terminal what PySpark logs and warns of in the block before it raises it."""
+    from pyspark.logger import PySparkLogger
+
+    root = logging.getLogger()
+    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
+    root.addFilter(_is_not_py4j)
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Unable to cleanly shutdown", RuntimeWarning)
+            yield
+    finally:
+        root.removeFilter(_is_not_py4j)
+        for logger in loggers:
+            logger.disabled = False
+
+
+def _is_not_py4j(record: logging.LogRecord) -> bool:
+    """Return whether a record is not one of py4j's, which reports the end of the JVM through the root logger."""
+    return record.module not in ("java_gateway", "clientserver")
+
+
+def _cause(text: str) -> str:
+    """Return the line of ``text`` that says most: the innermost error of Python or, where there is none, of Java."""
+    before, traceback, worker = text.rpartition(_TRACEBACK)
+    found: list[str] = _PYTHON.findall(worker)[:1] if traceback else [*_GRPC.findall(text), *_JAVA.findall(text)][-1:]
+    lines = [*found, *(line for line in (before or text).splitlines() if line.strip()), "it gave no reason"]
+    line = lines[0].strip().removesuffix(".")[:_LONGEST]
+    missing = _MISSING.match(line) if traceback else None
+    return _NO_MODULE.format(missing[1]) if missing else line

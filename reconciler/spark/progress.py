@@ -1,0 +1,137 @@
+"""Progress on stderr: one line for each stage, with a bar on a terminal.
+
+Each stage has a name, which Spark's own pages show as well.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.model import display
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+__all__ = ["Stage", "stage"]
+
+_SECONDS_BETWEEN_LOOKS = 0.2
+_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+
+Tasks = tuple[int, int]
+"""How many tasks are done, and how many there are as far as Spark knows yet."""
+
+
+class Stage:
+    """A stage that is going on; what is noted stands behind its name when it has ended."""
+
+    def __init__(self) -> None:
+        self._notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        """Keep a result of the stage, such as ``1,204 tables``."""
+        self._notes.append(text)
+
+    def line(self, name: str, seconds: float) -> str:
+        """Return what is left of the stage when it has ended."""
+        notes = f": {', '.join(self._notes)}" if self._notes else ""
+        return f"{name}{notes}  {seconds:.1f} s"
+
+
+@contextmanager
+def stage(spark: SparkSession | None, name: str) -> Iterator[Stage]:
+    """Show that ``name`` is going on while the block runs; what ``spark`` does in it is counted in tasks.
+
+    One line stays on stderr when the block has ended; none when it fails, as the error says what there is to say.
+    """
+    running = Stage()
+    started = monotonic()
+    with ExitStack() as stack:
+        tasks = stack.enter_context(_counted(_context(spark), name))
+        if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+            stack.enter_context(_shown(name, tasks))
+        yield running
+    click.echo(display.message(running.line(name, monotonic() - started)), err=True)
+
+
+def _context(spark: SparkSession | None) -> SparkContext | None:
+    """Return what knows of the tasks; a client of Spark Connect has none."""
+    if spark is None:
+        return None
+    from pyspark.errors import PySparkException
+
+    try:
+        return spark.sparkContext
+    except PySparkException:
+        return None
+
+
+@contextmanager
+def _counted(context: SparkContext | None, name: str) -> Iterator[Callable[[], Tasks]]:
+    """Give the jobs of the block a name and a function that counts their tasks."""
+    if context is None:
+        yield lambda: (0, 0)
+        return
+    group = f"lancens-{uuid.uuid4().hex}"
+    before = {key: context.getLocalProperty(key) for key in _PROPERTIES}
+    context.setJobGroup(group, name)
+    tracker = context.statusTracker()
+
+    def count() -> Tasks:
+        jobs = filter(None, map(tracker.getJobInfo, tracker.getJobIdsForGroup(group)))
+        stages = filter(None, map(tracker.getStageInfo, {number for job in jobs for number in job.stageIds}))
+        counts = [(found.numCompletedTasks, found.numTasks) for found in stages]
+        return sum(done for done, _ in counts), sum(total for _, total in counts)
+
+    try:
+        yield count
+    finally:
+        for key, value in before.items():
+            context.setLocalProperty(key, value)  # type: ignore[arg-type] # None takes it away
+
+
+@contextmanager
+def _shown(name: str, tasks: Callable[[], Tasks]) -> Iterator[None]:
+    """Keep one line about the block on the terminal up to date."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task(escape(name), total=None)
+    ended = threading.Event()
+
+    def follow() -> None:
+        from py4j.protocol import Py4JError
+
+        while not ended.wait(_SECONDS_BETWEEN_LOOKS):
+            try:
+                done, total = tasks()
+            except (Py4JError, OSError):  # the JVM has gone; the block says so
+                return
+            bar.update(task, completed=done, total=total or None)
+
+    follower = threading.Thread(target=follow, daemon=True)
+    with bar:
+        follower.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            follower.join()

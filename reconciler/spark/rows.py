@@ -1,0 +1,110 @@
+"""The rows in which everything that is read from a catalog is sent between executors and to the driver.
+
+A row is a namespace, a table, a note of the scan, or the coverage of one namespace: whether what is directly in it was
+read, and why not. So nothing that could not be read is a silent gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from reconciler.model.errors import CatalogError
+from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
+from reconciler.model.names import DELIMITER, Identifier
+from reconciler.spark.schemas import INT, LONG, STRING, STRING_MAP, STRINGS, Row
+
+__all__ = [
+    "COVERAGE",
+    "KEY",
+    "NAMESPACE",
+    "NOTE",
+    "ROWS",
+    "TABLE",
+    "coverage_row",
+    "namespace_of",
+    "rows_of",
+    "table_of",
+]
+
+NAMESPACE, TABLE, NOTE, COVERAGE = "namespace", "table", "note", "coverage"
+
+ROWS = pa.schema(
+    [
+        ("catalog", STRING),
+        ("kind", STRING),
+        ("namespace", STRINGS),
+        ("name", STRING),
+        ("location", STRING),
+        ("properties", STRING_MAP),
+        ("namespace_kind", STRING),
+        ("namespaces", LONG),
+        ("tables", LONG),
+        ("message", STRING),
+        ("code", INT),
+    ]
+)
+"""The columns.
+
+``namespace`` is what the object is directly in and, in a row of coverage, what was read; ``name`` is null there and in
+a note. ``location`` is a table's, or a namespace's ``root``. ``namespaces`` and ``tables`` count what was found, in a
+row of coverage only. ``message`` is the text of a note and, in a row of coverage, the error: null where everything was
+read; ``code`` is then the error's (``lance_namespace.errors.ErrorCode``).
+"""
+
+KEY = f"array_join(concat(namespace, array(name)), '{DELIMITER}')"
+"""The string identifier of a table or namespace, as an expression of Spark's over these columns."""
+
+
+def rows_of(catalog: str, snapshot: Snapshot) -> Iterable[Row]:
+    """Yield the rows of a scan, in no particular order."""
+    for namespace in snapshot.namespaces.values():
+        yield {
+            **_address(catalog, NAMESPACE, namespace.id),
+            "location": namespace.root,
+            "properties": dict(namespace.properties),
+            "namespace_kind": namespace.kind,
+        }
+    for table in snapshot.tables.values():
+        yield {
+            **_address(catalog, TABLE, table.id),
+            "location": table.location,
+            "properties": dict(table.properties),
+        }
+    for note in snapshot.notes:
+        yield {"catalog": catalog, "kind": NOTE, "message": note}
+
+
+def coverage_row(
+    catalog: str, namespace: Identifier, *, namespaces: int = 0, tables: int = 0, error: CatalogError | None = None
+) -> Row:
+    """Return the row that says whether what is directly in ``namespace`` was read, or the error if it was not."""
+    return {
+        "catalog": catalog,
+        "kind": COVERAGE,
+        "namespace": list(namespace),
+        "namespaces": namespaces,
+        "tables": tables,
+        "message": None if error is None else str(error),
+        "code": None if error is None else error.code,
+    }
+
+
+def table_of(row: Mapping[str, Any]) -> LiveTable:
+    """Return the table in ``row``, as ``to_pylist`` or ``asDict`` gives it."""
+    return LiveTable(_identifier(row), row["location"], dict(row["properties"] or {}))
+
+
+def namespace_of(row: Mapping[str, Any]) -> LiveNamespace:
+    """Return the namespace in ``row``, as ``to_pylist`` or ``asDict`` gives it."""
+    return LiveNamespace(_identifier(row), dict(row["properties"] or {}), row["namespace_kind"], row["location"])
+
+
+def _identifier(row: Mapping[str, Any]) -> Identifier:
+    return (*row["namespace"], row["name"])
+
+
+def _address(catalog: str, kind: str, identifier: Identifier) -> Row:
+    return {"catalog": catalog, "kind": kind, "namespace": list(identifier[:-1]), "name": identifier[-1]}

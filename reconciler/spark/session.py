@@ -1,0 +1,275 @@
+"""The Spark session that the pipeline runs in: a new one, or one that exists already.
+
+On this machine a session needs nothing but Java. It listens on loopback only, tries a failed task again, and leaves
+the terminal to the pipeline: what Spark itself has to say goes to a file, which is named when Spark fails.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from reconciler.model.errors import LancensError
+from reconciler.spark.failures import quiet, spark_errors
+from reconciler.spark.progress import stage
+from reconciler.spark.requirements import require_answer, require_connect, require_java, require_packages
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["SparkOptions", "spark_session", "task_attempts"]
+
+_ATTEMPTS = 4
+_SECONDS_TO_END = 10
+
+_SETTINGS: Mapping[str, str] = {
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+}
+_OWN_SETTINGS: Mapping[str, str] = {
+    **_SETTINGS,
+    "spark.app.name": "lancens",
+    "spark.executorEnv.PYTHONSAFEPATH": "1",  # or a worker imports what lies in the folder it is started in
+    "spark.ui.showConsoleProgress": "false",
+}
+_LOCAL_SETTINGS: Mapping[str, str] = {
+    **_OWN_SETTINGS,
+    "spark.driver.bindAddress": "127.0.0.1",
+    # Half of the CPU seconds of a run of some minutes went into compiling what Spark runs for a last time (C2).
+    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), "lancens-warehouse")),  # or it is made right here
+    "spark.ui.enabled": "false",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SparkOptions:
+    """Where Spark runs.
+
+    ``master`` is a master URL of Spark's, or ``sc://HOST:PORT`` for Spark Connect; None is what ``spark-submit`` or
+    ``SPARK_REMOTE`` says, and otherwise every core of this machine. ``conf`` is Spark's configuration, which comes
+    before what lancens would set. ``show_log`` sends Spark's log to stderr instead of a file.
+    """
+
+    master: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+    show_log: bool = False
+
+
+@contextmanager
+def spark_session(options: SparkOptions | None = None) -> Iterator[SparkSession]:
+    """Give a session for the block.
+
+    One that is there already, in a notebook say, is used as it is and not stopped; one that is started is stopped.
+
+    Raises:
+        MissingExtraError: PySpark is not installed.
+        LancensError: PySpark or Java is missing or too old, the session cannot be started, or Spark fails in the
+            block; the message names Spark's log.
+    """
+    options = options or SparkOptions()
+    require_packages()
+    there = _session_there()
+    if there is not None:
+        with spark_errors():
+            yield there
+        return
+    master = options.master or os.environ.get("SPARK_REMOTE")
+    if master is not None and master.startswith("sc://"):
+        opened = _connected(master, options)
+    elif "PYSPARK_GATEWAY_PORT" in os.environ:
+        opened = _submitted(options)
+    else:
+        opened = _launched(master or "local[*]", options)
+    with opened as spark:
+        yield spark
+
+
+def task_attempts(spark: SparkSession) -> int:
+    """Return how often ``spark`` tries a task before it gives up the job."""
+    master = spark.conf.get("spark.master", "") or ""
+    if re.match(r"local(\[|$)", master):
+        attempts = re.fullmatch(r"local\[[^,]*,\s*(\d+)\s*\]", master)
+        return int(attempts[1]) if attempts else 1
+    return int(spark.conf.get("spark.task.maxFailures", str(_ATTEMPTS)) or _ATTEMPTS)
+
+
+def _session_there() -> SparkSession | None:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    try:
+        return SparkSession.active()
+    except PySparkException:
+        return None
+
+
+def _connected(url: str, options: SparkOptions) -> AbstractContextManager[SparkSession]:
+    """Use the Spark Connect server at ``url``."""
+    from pyspark.sql import SparkSession
+
+    require_answer(url)
+    require_connect()
+    return _built(SparkSession.builder.remote(url), {**_SETTINGS, **options.conf})
+
+
+def _submitted(options: SparkOptions) -> AbstractContextManager[SparkSession]:
+    """Use the JVM that ``spark-submit`` started, with the master it was told."""
+    from pyspark.sql import SparkSession
+
+    return _built(SparkSession.builder, {**_OWN_SETTINGS, **options.conf})
+
+
+@contextmanager
+def _built(builder: SparkSession.Builder, settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """Have ``builder`` make a session, and stop it."""
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    with spark_errors():
+        spark = builder.getOrCreate()
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+@contextmanager
+def _launched(master: str, options: SparkOptions) -> Iterator[SparkSession]:
+    """Start a JVM and a session in it, and stop both."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    require_java()
+    local = master.startswith("local")
+    conf = SparkConf(loadDefaults=False)
+    for key, value in {**(_LOCAL_SETTINGS if local else _OWN_SETTINGS), **options.conf}.items():
+        conf.set(key, value)
+    conf.set("spark.master", _with_retries(master))
+    with _log(options) as log, ExitStack() as stack:
+        named = None if log is None else log.name
+        if named is not None:
+            stack.enter_context(quiet())
+        # Spark's errors ask the JVM what they say, so they are translated before it goes.
+        starting = stage(None, f"Starting Spark on {master}")
+        with starting, spark_errors(named), _environment(_launch_environment(local, options.conf)):
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "lance is not fork-safe", UserWarning)  # the fork becomes a JVM
+                # Not ``SparkSession.builder``: the JVM that it starts writes to our stdout and stderr, cannot be ended
+                # before this process, and is not started at all where SPARK_REMOTE names a server.
+                gateway = launch_gateway(conf, {"stdout": log or sys.__stderr__, "stderr": log})
+            stack.callback(_end, gateway)
+            spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
+        with spark_errors(named):
+            try:
+                yield spark
+            finally:
+                spark.stop()
+
+
+def _end(gateway: Any) -> None:
+    """Let the JVM go, which ends when nobody can write to it any more, and let PySpark forget it."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    gateway.shutdown()
+    # PySpark keeps one JVM for the whole life of a process and has no public way to forget it: ``stop`` ends the
+    # session alone and, when the JVM has crashed, not even that. Without this, the next session of this process would
+    # talk to a JVM that is gone, and a later one could not have other settings for its JVM, such as its memory.
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
+    SparkSession._instantiatedSession = None  # noqa: SLF001
+    gateway.proc.stdin.close()
+    try:
+        gateway.proc.wait(_SECONDS_TO_END)
+    except subprocess.TimeoutExpired:
+        gateway.proc.kill()
+        gateway.proc.wait()
+
+
+def _with_retries(master: str) -> str:
+    """Return ``master`` with a number of attempts, which Spark does not take for a local one unless it is told."""
+    match = re.fullmatch(r"local(?:\[\s*([^,\]]+?)\s*\])?", master)
+    return master if match is None else f"local[{match[1] or 1},{_ATTEMPTS}]"
+
+
+@contextmanager
+def _log(options: SparkOptions) -> Iterator[IO[bytes] | None]:
+    """Give a file for Spark's log, kept when an error names it; None where the log is to be seen."""
+    if options.show_log:
+        yield None
+        return
+    named = False
+    with tempfile.NamedTemporaryFile(prefix="lancens-spark-", suffix=".log", delete=False) as log:
+        try:
+            yield log
+        except LancensError as error:
+            named = log.name in str(error)
+            raise
+        finally:
+            if not named:
+                Path(log.name).unlink(missing_ok=True)
+
+
+def _launch_environment(local: bool, conf: Mapping[str, str]) -> Mapping[str, str | None]:
+    """Return what the JVM finds changed in its environment, None being what it does not find at all.
+
+    The Pythons that it starts import from where this process does: from the current folder only if somebody says so,
+    and if this one takes nothing from its environment (``python -I``), they take nothing from it either. On this
+    machine they are this very Python, unless something else is configured.
+
+    PySpark takes the Python of the executors from the environment alone: ``spark.pyspark.python`` is read by the script
+    ``spark-submit``, which did not start this process. What it names may be there on the executors only.
+    """
+    isolated = sys.flags.ignore_environment
+    changes: dict[str, str | None] = {name: None for name in os.environ if name.startswith("PYTHON") and isolated}
+    if not isolated and (path := os.environ.get("PYTHONPATH")):
+        changes["PYTHONPATH"] = os.pathsep.join(filter(None, path.split(os.pathsep)))  # "" is the current folder
+    changes["PYTHONSAFEPATH"] = "1"
+    if sys.flags.no_user_site:
+        changes["PYTHONNOUSERSITE"] = "1"
+    python = conf.get("spark.pyspark.python")
+    if python:
+        changes |= {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    elif local and not os.environ.get("PYSPARK_PYTHON"):
+        changes["PYSPARK_PYTHON"] = sys.executable
+    if not os.environ.get("SPARK_HOME"):
+        changes["SPARK_HOME"] = str(_spark_home())
+    return changes
+
+
+def _spark_home() -> Path:
+    """Return where the Spark of PySpark is, which looks first in the folder above the current one if left alone."""
+    import pyspark
+
+    package = Path(pyspark.__file__).parent
+    places = (package / "spark-distribution", package, package.parent.parent)
+    return next((place for place in places if (place / "bin/spark-submit").is_file()), package)
+
+
+@contextmanager
+def _environment(changes: Mapping[str, str | None]) -> Iterator[None]:
+    """Change the environment of this process for the block."""
+    before = {name: os.environ.get(name) for name in changes}
+    _set(changes)
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def _set(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value

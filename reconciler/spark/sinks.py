@@ -1,0 +1,221 @@
+"""Where an inventory is written: each task writes a part, and the driver commits them together or not at all."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import pyarrow as pa
+
+from reconciler import storage
+from reconciler.model import display, locations
+from reconciler.model.errors import LancensError
+from reconciler.model.live import StorageKind
+from reconciler.spark.schemas import Row, record_batches
+
+__all__ = ["Form", "Sink", "open_sink"]
+
+Form = Literal["lance", "parquet", "json"]
+
+_MARK, _FORMAT_VERSION = b"lancens.inventory", b"1"
+_PREFIX = ".lancens-"
+_ROWS_IN_A_GROUP = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """``write`` stores the rows of one task, on its executor, and returns the name by which ``finish`` finds them."""
+
+    write: Callable[[Iterable[Row]], str]
+    finish: Callable[[Sequence[str]], None]
+
+
+@contextmanager
+def open_sink(out: str | None, form: Form, schema: pa.Schema) -> Iterator[Sink]:
+    """Open ``out``, or stdout for JSON, for rows of ``schema``. A sink that is not finished leaves no trace.
+
+    Raises:
+        LancensError: nothing can be written there, or something else is there.
+    """
+    if out is not None and (problem := locations.check(out)) is not None:
+        raise LancensError(f"{locations.redact(out)}: {problem}")
+    opening = _dataset(out, schema) if form == "lance" and out is not None else _file(out, form, schema)
+    with opening as sink:
+        yield sink
+
+
+@contextmanager
+def _folder_beside(out: Path | None) -> Iterator[Path]:
+    """Give a folder that is gone in the end, on the same disk as ``out`` so that what is in it can be moved there."""
+    with _writing(out):
+        folder = tempfile.TemporaryDirectory(prefix=_PREFIX, dir=None if out is None else out.parent.absolute())
+    with folder as name:
+        yield Path(name)
+
+
+@contextmanager
+def _writing(out: Path | None) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:  # whoever read stdout has gone, which is not a fault
+        raise
+    except OSError as error:
+        raise LancensError(f"{out or 'stdout'} cannot be written: {error.strerror}") from None
+
+
+@contextmanager
+def _file(out: str | None, form: Form, schema: pa.Schema) -> Iterator[Sink]:
+    """Keep the parts in a folder beside the file, which is replaced at the end."""
+    path = None if out is None else Path(out)
+    if path is not None and path.is_dir():
+        raise LancensError(f"{out} is a folder; name a file, or --format lance for a dataset")
+    write, join = (_write_json, _join_json) if form == "json" else (_write_parquet, _join_parquet)
+
+    def finish(parts: Sequence[str]) -> None:
+        found = [folder / part for part in parts]
+        with _writing(path):
+            if path is None:
+                join(found, sys.stdout.buffer, schema)
+                return
+            if path.exists() and not path.is_file():  # a device stays one
+                with path.open("wb") as device:
+                    join(found, device, schema)
+                return
+            whole = folder / "whole"
+            with whole.open("wb") as file:
+                join(found, file, schema)
+            whole.replace(path)
+
+    with _folder_beside(path) as folder:
+        yield Sink(partial(_part_in, str(folder), write, schema), finish)
+
+
+def _part_in(
+    folder: str,
+    write: Callable[[Iterable[Row], Path, pa.Schema], None],
+    schema: pa.Schema,
+    rows: Iterable[Row],
+) -> str:
+    name = uuid.uuid4().hex
+    try:
+        write(rows, Path(folder, name), schema)
+    except FileNotFoundError:
+        raise LancensError(
+            f"{Path(folder).parent} is not the same place for Spark's workers; name one that they share, or "
+            "--format lance and a URI"
+        ) from None
+    return name
+
+
+def _write_json(rows: Iterable[Row], path: Path, _schema: pa.Schema) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        for row in rows:
+            told = json.dumps({key: value for key, value in row.items() if value is not None}, ensure_ascii=False)
+            file.write(f"{display.json_text(told)}\n")
+
+
+def _join_json(parts: Iterable[Path], out: IO[bytes], _schema: pa.Schema) -> None:
+    for part in parts:
+        with part.open("rb") as file:
+            shutil.copyfileobj(file, out)
+
+
+def _write_parquet(rows: Iterable[Row], path: Path, schema: pa.Schema) -> None:
+    import pyarrow.parquet as pq
+
+    with path.open("wb") as file, pq.ParquetWriter(file, schema) as writer:
+        for batch in record_batches(rows, schema):
+            writer.write_batch(batch)
+
+
+def _join_parquet(parts: Iterable[Path], out: IO[bytes], schema: pa.Schema) -> None:
+    """Write groups of many rows, though most parts have few."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(out, schema) as writer:
+        waiting: list[Any] = []
+        for part in parts:
+            waiting += pq.ParquetFile(part).iter_batches(_ROWS_IN_A_GROUP)
+            if sum(batch.num_rows for batch in waiting) >= _ROWS_IN_A_GROUP:
+                writer.write_table(pa.Table.from_batches(waiting))
+                waiting = []
+        writer.write_table(pa.Table.from_batches(waiting, schema))
+
+
+@contextmanager
+def _dataset(out: str, schema: pa.Schema) -> Iterator[Sink]:
+    """Commit fragments that the tasks wrote: a version of the inventory there, or a dataset moved to its place."""
+    local = storage.local_path(out)
+    if local is None:
+        version = _version_there(out)
+        yield Sink(partial(_write_fragments, out, schema), partial(_commit, out, schema, version))
+        return
+    place = str(local.absolute())
+    version = _version_there(place)
+    if version is not None:
+        yield Sink(partial(_write_fragments, place, schema), partial(_commit, place, schema, version))
+        return
+    with _folder_beside(local) as folder:
+        made = str(folder / local.name)
+
+        def finish(parts: Sequence[str]) -> None:
+            _commit(made, schema, None, parts)
+            with _writing(local):
+                Path(made).replace(place)
+
+        yield Sink(partial(_write_fragments, made, schema), finish)
+
+
+def _version_there(place: str) -> int | None:
+    """Return the version of the inventory at ``place``, None where nothing is.
+
+    Raises:
+        LancensError: something else is there.
+    """
+    shown = locations.redact(place)
+    found = storage.examine(place, {}, lambda dataset: (dataset.version, dataset.schema.metadata or {}))
+    if isinstance(found, tuple):
+        version, marks = found
+        if marks.get(_MARK) == _FORMAT_VERSION:
+            return int(version)
+        raise LancensError(f"{shown} is a dataset but not an inventory of this lancens; name another place")
+    if found.kind is not StorageKind.NOTHING:
+        raise LancensError(f"{shown} cannot be written: {found.detail}")
+    return None
+
+
+def _write_fragments(place: str, schema: pa.Schema, rows: Iterable[Row]) -> str:
+    from lance.fragment import write_fragments
+
+    reader = pa.RecordBatchReader.from_batches(schema, record_batches(rows, schema))
+    fragments = write_fragments(reader, storage.pylance_uri(place), _marked(schema), mode="overwrite")
+    return json.dumps([fragment.to_json() for fragment in fragments])
+
+
+def _commit(place: str, schema: pa.Schema, version: int | None, parts: Sequence[str]) -> None:
+    from lance.fragment import FragmentMetadata
+
+    from reconciler.model.errors import BackendError, ConcurrentModificationError
+
+    fragments = [FragmentMetadata.from_json(json.dumps(one)) for part in parts for one in json.loads(part)]
+    try:
+        with storage.translated(place, {}):
+            there = None if version is None else storage.open_dataset(place, {})
+            is_next = there is None or there.version == version
+            if not (is_next and storage.commit_whole(place, there, _marked(schema), fragments, {})):
+                raise ConcurrentModificationError("somebody else wrote to it meanwhile; make the inventory again")
+    except BackendError as error:
+        raise LancensError(f"{locations.redact(place)} cannot be written: {error}") from None
+
+
+def _marked(schema: pa.Schema) -> pa.Schema:
+    return schema.with_metadata({_MARK: _FORMAT_VERSION})

@@ -1,0 +1,187 @@
+"""What one task reads of a catalog: a few namespaces, or a part of a large one.
+
+The namespaces are listed first, where the work is handed out. What that list misses, because it was created meanwhile
+or could not be listed, is read by the task that finds it. So all units together hold what one scan of the
+catalog returns, and each namespace has its coverage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+from math import ceil
+from typing import TYPE_CHECKING
+
+from reconciler.model.concurrency import in_parallel
+from reconciler.model.errors import LancensError
+from reconciler.model.names import EVERYTHING, Identifier, check_name
+
+if TYPE_CHECKING:
+    from reconciler.backends.base import Backend
+    from reconciler.model.names import Scope
+    from reconciler.operations.connections import CatalogSpec
+
+__all__ = [
+    "DEFAULT_PARTITIONS",
+    "DEFAULT_SPLIT",
+    "Listing",
+    "Unit",
+    "grouped",
+    "list_catalogs",
+    "list_units",
+    "units_of",
+]
+
+DEFAULT_PARTITIONS = 256
+"""About how many tasks read all catalogs together, at most, unless somebody says otherwise."""
+
+DEFAULT_SPLIT = 10_000
+"""With more tables than this a namespace is read in parts, unless somebody says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Some namespaces of one catalog, to be read by one task.
+
+    ``known`` are the namespaces directly in them, which other units read where there is something to. ``only`` and
+    ``without`` are for a part of a single namespace: the names of the tables in it, or of those in the other parts.
+    There are rows only for namespaces in ``selected``, and for the error of one that may hold some of those.
+    """
+
+    spec: CatalogSpec
+    namespaces: tuple[Identifier, ...]
+    known: frozenset[Identifier] = frozenset()
+    only: frozenset[str] | None = None
+    without: frozenset[str] = frozenset()
+    selected: Scope = EVERYTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The namespaces of a catalog, each with those directly in it, and the names in those that hold many tables.
+
+    These have more than ``split``.
+    """
+
+    spec: CatalogSpec
+    selected: Scope
+    children: Mapping[Identifier, Sequence[Identifier]]
+    large: Mapping[Identifier, Sequence[str]] = field(default_factory=dict)
+    split: int = DEFAULT_SPLIT
+
+
+def list_units(
+    specs: Collection[CatalogSpec],
+    *,
+    partitions: int = DEFAULT_PARTITIONS,
+    split: int = DEFAULT_SPLIT,
+    namespaces: Scope = EVERYTHING,
+) -> list[Unit]:
+    """Return what is to be read of the catalogs, in about ``partitions`` units at most.
+
+    A namespace is a unit of its own while there are few enough of them. One with more than ``split`` tables is more
+    than one, where the catalog reads tables by name. Only ``namespaces`` are read.
+
+    Raises:
+        LancensError: a catalog cannot be reached from other processes, or does not take its configuration. What
+            cannot be listed is not an error yet: the task that reads it says so.
+    """
+    listings = list_catalogs(specs, split=split, namespaces=namespaces)
+    size = ceil(sum(len(listing.children) for listing in listings) / partitions)
+    return [unit for listing in listings for unit in grouped(listing, max(size, 1))]
+
+
+def list_catalogs(
+    specs: Collection[CatalogSpec], *, split: int = DEFAULT_SPLIT, namespaces: Scope = EVERYTHING
+) -> list[Listing]:
+    """Return the namespaces of each of the catalogs; the arguments and the errors raised are :func:`list_units`'s."""
+    for spec in specs:
+        _require_reachable(spec)
+    if not specs:
+        return []
+    with ThreadPoolExecutor(max_workers=min(len(specs), 16)) as pool:
+        return list(pool.map(partial(_list, split=split, selected=namespaces), specs))
+
+
+def units_of(backend: Backend, spec: CatalogSpec, *, size: int, split: int = DEFAULT_SPLIT) -> list[Unit]:
+    """Return the units of one connected catalog, ``size`` namespaces each."""
+    return list(grouped(_listing(backend, spec, split, EVERYTHING), size))
+
+
+def _require_reachable(spec: CatalogSpec) -> None:
+    from reconciler.backends import registry
+
+    if registry.backend_class(spec.impl).in_process:
+        raise LancensError(
+            f"{spec.name} ({spec.impl}): the catalog lives in the memory of one process, so the processes of Spark "
+            "cannot read it; leave it out of the manifest, or do without Spark"
+        )
+
+
+def _list(spec: CatalogSpec, split: int, selected: Scope) -> Listing:
+    with spec.connect() as backend:
+        return _listing(backend, spec, split, selected.folded() if backend.capabilities.folds_case else selected)
+
+
+def _listing(backend: Backend, spec: CatalogSpec, split: int, selected: Scope) -> Listing:
+    children: dict[Identifier, Sequence[Identifier]] = {}
+    level: list[Identifier] = [()] if spec.scope.reaches(()) else []
+    while level:
+        found = in_parallel(partial(_children, backend, spec.scope), level, backend.parallelism)
+        for parent, names in zip(level, found, strict=True):
+            if selected.contains(parent) or (names is None and selected.reaches(parent)):
+                children[parent] = names or ()
+        below = filter(spec.scope.reaches, chain.from_iterable(names or () for names in found))
+        level = [child for child in below if selected.contains(child) or selected.reaches(child)]
+    if not backend.reads_by_name:
+        return Listing(spec, selected, children)
+    named = in_parallel(partial(_tables, backend, spec.scope), children, backend.parallelism)
+    large = {parent: names for parent, names in zip(children, named, strict=True) if len(names) > split}
+    return Listing(spec, selected, children, large, split)
+
+
+def _children(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[Identifier] | None:
+    """Return the namespaces in ``parent`` within ``scope`` or above what is; None where they do not show."""
+    deepest = backend.capabilities.max_depth
+    if deepest is not None and len(parent) >= deepest:
+        return ()
+    try:
+        names = backend.child_namespaces(parent)
+    except Exception:  # noqa: BLE001 - a third party's backend may raise anything; its task comes upon it, and says so
+        return None
+    identifiers = ((*parent, name) for name in sorted(set(names)) if check_name(name) is None)
+    return [identifier for identifier in identifiers if scope.contains(identifier) or scope.reaches(identifier)]
+
+
+def _tables(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[str]:
+    """Return the names of what may be tables in ``parent`` within ``scope``; none where they do not show."""
+    try:
+        names = backend.possible_tables(parent)
+    except Exception:  # noqa: BLE001 - as above
+        return ()
+    return [name for name in sorted(set(names)) if check_name(name) is None and scope.contains((*parent, name))]
+
+
+def grouped(listing: Listing, size: int) -> Iterator[Unit]:
+    """Yield the units of a catalog, ``size`` namespaces each, neighbours together: they have their parents in common.
+
+    Args:
+        listing: the namespaces.
+        size: how many go together; one that is read in parts is alone.
+    """
+    small = sorted(listing.children.keys() - listing.large.keys())
+    for start in range(0, len(small), size):
+        group = tuple(small[start : start + size])
+        known = frozenset(chain.from_iterable(listing.children[parent] for parent in group))
+        yield Unit(listing.spec, group, known, selected=listing.selected)
+    for parent, names in listing.large.items():
+        parts = range(0, len(names), listing.split)
+        first, *others = (frozenset(names[start : start + listing.split]) for start in parts)
+        # The first part is whatever the others do not name, so nothing is left out that was made since.
+        known, others_names = frozenset(listing.children[parent]), frozenset(names) - first
+        yield Unit(listing.spec, (parent,), known, without=others_names, selected=listing.selected)
+        for part in others:
+            yield Unit(listing.spec, (parent,), only=part, selected=listing.selected)
