@@ -6,10 +6,22 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["INTERVAL", "AutoCleanup"]
+from reconciler.model import locations
+
+__all__ = ["FOUND_BY_NAME", "INTERVAL", "UNSEEN", "UNSEEN_REMEDY", "AutoCleanup", "can_clean_up_unseen"]
 
 INTERVAL = "lance.auto_cleanup.interval"
 """The key of a dataset's configuration without which nothing is cleaned up."""
+
+FOUND_BY_NAME = re.compile(r"((?:s3|gs|az|abfss)://.+)/([\w.$-]+)\.lance/?")
+"""A dataset that pylance's directory namespace finds where a store writes a file only if it is not there yet."""
+
+UNSEEN = "nothing there holds a commit to the version that comes next, which may delete old versions of the dataset"
+"""Why no columns are changed where :func:`can_clean_up_unseen`."""
+
+UNSEEN_REMEDY = (
+    "keep the dataset under a name that ends in `.lance`, or make the change yourself with pylance, and plan again"
+)
 
 _OLDER_THAN, _RETAIN = "lance.auto_cleanup.older_than", "lance.auto_cleanup.retain_versions"
 
@@ -67,3 +79,14 @@ class AutoCleanup:
             f"delete the key (`lance.dataset(...).delete_config_keys(['{INTERVAL}'])`), make the change yourself with "
             "pylance, which cleans up, or let another writer commit that version, and plan again"
         )
+
+
+def can_clean_up_unseen(location: str) -> bool:
+    """Return whether a commit at ``location`` may get a later version than was looked at, and clean up at that.
+
+    Another writer may set the :data:`INTERVAL` in between. Where versions are given out one by one, it cannot.
+    """
+    place = locations.pylance_uri(location)
+    # In the memory of this process nobody else writes; S3 gives versions out whatever the name is.
+    sure = locations.path_of(location) is not None or locations.scheme(place) in {"s3", "memory", "shared-memory"}
+    return not sure and FOUND_BY_NAME.fullmatch(place) is None

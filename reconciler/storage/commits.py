@@ -6,7 +6,6 @@ client, and pylance 14 has no flag that skips it. So the version of a commit has
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,8 +14,9 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from reconciler.model import locations
-from reconciler.model.auto_cleanup import AutoCleanup
+from reconciler.model.auto_cleanup import FOUND_BY_NAME, UNSEEN, UNSEEN_REMEDY, AutoCleanup, can_clean_up_unseen
 from reconciler.model.errors import ConcurrentModificationError, InvalidTableStateError
+from reconciler.storage.bucket import BucketVersions
 from reconciler.storage.files import local_path
 from reconciler.storage.metadata import manifests
 from reconciler.storage.probing import cleanup_of
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["commit_first", "commit_whole", "expect_no_cleanup", "is_latest", "next_versions"]
-
-# A dataset that pylance's directory namespace finds in a store where it writes a file only if it is not there yet.
-_NAMED = re.compile(r"((?:s3|gs|az|abfss)://.+)/([\w.$-]+)\.lance/?")
 
 
 def expect_no_cleanup(location: str, cleanup: AutoCleanup | None, commits: int = 1) -> None:
@@ -164,6 +161,9 @@ def _opened(location: str, options: Mapping[str, str]) -> Iterator[tuple[Any, _N
     """Give the dataset, opened so that the versions of its commits are given out here, wherever that can be.
 
     pylance's directory namespace writes a version only where there is none, and finds a dataset by its name.
+
+    Raises:
+        InvalidTableStateError: nothing there writes a version only where there is none.
     """
     import lance
     from lance.namespace import DirectoryNamespace
@@ -178,7 +178,7 @@ def _opened(location: str, options: Mapping[str, str]) -> Iterator[tuple[Any, _N
         namespace_client: Any = versions
         return lance.dataset(namespace_client=namespace_client, table_id=[name], storage_options=dict(options) or None)
 
-    path, found = local_path(location), _NAMED.fullmatch(locations.pylance_uri(location))
+    path, found = local_path(location), FOUND_BY_NAME.fullmatch(locations.pylance_uri(location))
     if path is not None:
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "t.lance").symlink_to(path.resolve())
@@ -187,5 +187,10 @@ def _opened(location: str, options: Mapping[str, str]) -> Iterator[tuple[Any, _N
     elif found is not None:
         versions = namespace(found[1])
         yield opened(versions, found[2]), versions
+    elif locations.pylance_uri(location).startswith("s3://"):
+        versions = _NextVersions(location, BucketVersions(location, options))
+        yield opened(versions, location), versions
+    elif can_clean_up_unseen(location):
+        raise InvalidTableStateError(f"{locations.redact(location)}: {UNSEEN}; {UNSEEN_REMEDY}")
     else:
         yield open_dataset(location, options), _NextVersions(location, None)

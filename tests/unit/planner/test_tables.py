@@ -409,6 +409,30 @@ class TestSchema:
         ]
         assert plan.changes[0].reason == "columns to let be null"
 
+    @pytest.mark.parametrize(
+        ("location", "can"),
+        [
+            ("/data/t", True),
+            ("s3://lake/t", True),
+            ("s3a://lake/t", True),
+            ("gs://lake/t.lance", True),
+            ("abfss://lake@account.dfs.core.windows.net/t.lance", True),
+            ("gs://lake/t", False),
+            ("abfss://lake@account.dfs.core.windows.net/t", False),
+            ("s3+ddb://lake/t.lance?ddbTableName=x", False),
+            ("oss://lake/t.lance", False),
+        ],
+    )
+    def test_columns_change_only_where_a_commit_can_be_held_to_the_next_version(self, location: str, can: bool) -> None:
+        """Elsewhere another writer may set the keys of Lance's own clean-up right before the commit."""
+        there = live(live_table("t", owner=OWNER, location=location))
+        facts = {"t": stored(StorageKind.DATASET, location, USERS)}
+        wider = table("t", schema=(*USERS, Column("age", "int32")), evolve=Evolve.ADDITIVE)
+        plan = plan_of(desired(wider), there, storage=facts)
+        assert len(plan.blocked) == (0 if can else 1)
+        assert steps(plan) == (["alter-table t"] if can else [])
+        assert plan_of(desired(table("t", schema=USERS)), there, storage=facts).is_empty
+
     def test_a_column_that_may_be_another_one_renamed_says_how_to_rename_it(self) -> None:
         wanted = desired(table("t", schema=(USERS[0], Column("full_name", "string")), evolve=Evolve.ADDITIVE))
         plan = plan_of(wanted, self.there, storage={"t": stored(StorageKind.DATASET, schema=USERS)})
