@@ -40,8 +40,7 @@ class BucketVersions:
     """What pylance asks of a namespace that keeps the versions of one dataset at ``location``.
 
     Raises:
-        MissingExtraError: boto3 is not installed.
-        InvalidTableStateError: the options say what boto3 is not told here.
+        InvalidTableStateError: boto3 is not installed, or the options say what it is not told here.
     """
 
     def __init__(self, location: str, options: Mapping[str, str]) -> None:
@@ -121,7 +120,10 @@ def _client(given: Mapping[str, str]) -> Any:
         from botocore import UNSIGNED
         from botocore.config import Config
     except ImportError:
-        raise MissingExtraError("a change of the columns of a dataset in S3", "s3") from None
+        missing = MissingExtraError(
+            "a change of the columns of a dataset in S3 whose name does not end in `.lance`", "s3"
+        )
+        raise InvalidTableStateError(str(missing)) from None
     virtual = _is_on(given.get("virtual_hosted_style_request", ""))
     more: dict[str, Any] = {"signature_version": UNSIGNED} if _is_on(given.get("skip_signature", "")) else {}
     return boto3.client(
