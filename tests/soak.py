@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Sequence
+from typing import TypeVar
 
-__all__ = ["count", "seeded"]
+__all__ = ["count", "sampled", "seeded"]
+
+OneT = TypeVar("OneT")
 
 
 def count(sample: int, full: int) -> int:
     """Return how often to do something that takes long."""
     return full if os.environ.get("LANCENS_SOAK") else sample
+
+
+def sampled(every: Sequence[OneT], step: int) -> Sequence[OneT]:
+    """Return all of them, or each ``step``-th: for what runs in full on something that is nearly the same."""
+    return every[:: count(step, 1)]
 
 
 def seeded(what: str) -> random.Random:
