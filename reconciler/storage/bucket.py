@@ -59,21 +59,15 @@ class BucketVersions:
             self._encryption["BucketKeyEnabled"] = _is_on(given["sse_bucket_key_enabled"])
         self._client = _client(given)
 
-    def list_table_versions(self, request: Mapping[str, Any]) -> Any:
+    def list_table_versions(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the versions, latest first where the request says so."""
-        from lance_namespace import ListTableVersionsResponse, TableVersion
-
         found = sorted(manifests(self._location, self._options).items(), reverse=bool(request.get("descending")))
-        versions = [TableVersion(version=version, manifest_path=path) for version, path in found]
-        return ListTableVersionsResponse(versions=versions[: request.get("limit")])
+        return {"versions": [_version(*one) for one in found[: request.get("limit")]]}
 
-    def describe_table_version(self, request: Mapping[str, Any]) -> Any:
+    def describe_table_version(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return where the file of one version is."""
-        from lance_namespace import DescribeTableVersionResponse, TableVersion
-
         version = request["version"]
-        path = manifests(self._location, self._options)[version]
-        return DescribeTableVersionResponse(version=TableVersion(version=version, manifest_path=path))
+        return {"version": _version(version, manifests(self._location, self._options)[version])}
 
     def create_table_version(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Give the file that pylance has written the name of its version.
@@ -99,14 +93,11 @@ class BucketVersions:
             raise OSError(str(error)) from None
         except BotoCoreError as error:
             raise OSError(str(error)) from None
-        return {
-            "version": {
-                "version": version,
-                "manifest_path": path,
-                "manifest_size": len(content),
-                "e_tag": made.get("ETag"),
-            }
-        }
+        return {"version": _version(version, path, len(content), made.get("ETag"))}
+
+
+def _version(version: int, path: str, size: int | None = None, etag: str | None = None) -> dict[str, Any]:
+    return {"version": version, "manifest_path": path, "manifest_size": size, "e_tag": etag}
 
 
 def _plain(key: str) -> str:

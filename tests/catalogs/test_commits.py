@@ -216,20 +216,20 @@ def test_a_version_that_another_writer_makes_first_stays(guarded: GuardedS3) -> 
     """It comes right before the last request of ours, in a dataset that pylance's own namespace does not find."""
     store, name, place = _in_the_bucket(guarded)
     versions = BucketVersions(place, store.options)
-    [latest] = versions.list_table_versions({"limit": 1, "descending": True}).versions
+    [latest] = versions.list_table_versions({"limit": 1, "descending": True})["versions"]
     client: Any = store.client
-    for version in (latest.version, latest.version + 1):
+    for version in (latest["version"], latest["version"] + 1):
         staged = f"{name}/_versions/staged"
         client.put_object(Bucket=BUCKET, Key=staged, Body=b"ours")
         request = {"version": version, "manifest_path": staged, "naming_scheme": "V2"}
         before = store.files(name)
-        if version == latest.version:
+        if version == latest["version"]:
             with pytest.raises(ConcurrentModificationError):
                 versions.create_table_version(request)
             assert store.files(name) == before
         else:
             path = versions.create_table_version(request)["version"]["manifest_path"]
-            assert path == versions.describe_table_version({"version": version}).version.manifest_path
+            assert path == versions.describe_table_version({"version": version})["version"]["manifest_path"]
             assert set(store.files(name).values()) == {*before.values()}
 
 
