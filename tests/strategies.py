@@ -125,7 +125,6 @@ def changes(draw: st.DrawFn, catalogs: st.SearchStrategy[str] = _catalog_names) 
         fields=explain(before, after, "lake/t"),
         reason=draw(_reasons),
         source=draw(_sources),
-        replace=action in (Action.UPDATE_TABLE, Action.RELOCATE_TABLE) and draw(st.booleans()),
     )
 
 

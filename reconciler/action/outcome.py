@@ -17,7 +17,7 @@ from reconciler.planner.plan import Plan, Summary
 
 __all__ = ["StepEnd", "append_summary", "write_outputs"]
 
-_COUNTS = ("create", "declare", "register", "update", "move", "replace", "deregister", "drop")
+_COUNTS = ("create", "declare", "register", "update", "move", "deregister", "drop")
 
 
 @dataclass(slots=True)

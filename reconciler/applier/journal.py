@@ -82,8 +82,7 @@ class Journal:
         Raises:
             ApplyError: the line did not reach the disk; the change must not go on.
         """
-        replaces = {"replace": True} if change.replace else {}
-        self._write("intent", {**_subject(position, change), **replaces, "before": _whole(change, live)})
+        self._write("intent", {**_subject(position, change), "before": _whole(change, live)})
 
     def outcome(self, position: int, result: ChangeResult) -> None:
         """Record how the change at ``position`` ended.

@@ -32,14 +32,11 @@ class Precondition(Enum):
 
 
 def precondition_of(change: Change, live: ObjectView | None) -> Precondition:
-    """Return how ``live``, the view over the change's managed keys, meets what ``change`` expects.
-
-    A replacement takes the entry away before it makes the new one, so an absent entry is one it can go on from.
-    """
+    """Return how ``live``, the view over the change's managed keys, meets what ``change`` expects."""
     if live is None:
         if change.after is None:
             return Precondition.APPLIED
-        return Precondition.PENDING if change.before is None or change.replace else Precondition.STALE
+        return Precondition.PENDING if change.before is None else Precondition.STALE
     found = change.concealed(live)
     if change.after is not None and found.satisfies(change.concealed(change.after)):
         return Precondition.APPLIED if found.is_request_true else Precondition.UNSETTLED

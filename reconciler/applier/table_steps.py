@@ -8,13 +8,12 @@ from dataclasses import replace
 from reconciler.applier.datasets import ensure_dataset, evolve_dataset, expect_data, expect_no_data
 from reconciler.applier.entry_columns import show_columns
 from reconciler.applier.live import load_table
-from reconciler.applier.precondition import Precondition, stale_text
+from reconciler.applier.precondition import Precondition
 from reconciler.applier.report import Status
 from reconciler.applier.step import ChangeOutcome, StaleError, Step, Steps, Target
 from reconciler.backends.placing import put_elsewhere, take_back
 from reconciler.model import locations
 from reconciler.model.errors import (
-    BackendError,
     InvalidInputError,
     NamespaceNotFoundError,
     TableAlreadyExistsError,
@@ -41,8 +40,6 @@ def step_of_table(target: Target[LiveTable]) -> Step[LiveTable]:
 def _step_of_entry(target: Target[LiveTable]) -> Step[LiveTable]:
     if _is_half_made(target) and target.change.action is not Action.CREATE_TABLE:
         return _settle
-    if target.change.replace:
-        return _replace
     return _STEPS[target.change.action]
 
 
@@ -202,7 +199,7 @@ def _is_half_made(target: Target[LiveTable]) -> bool:
     """Return whether a run has made or moved the entry, and was interrupted before it settled where that is."""
     change = target.change
     before = change.before.location if change.before else None
-    places = change.before is None or change.replace or not locations.same(before, target.after.location)
+    places = change.before is None or not locations.same(before, target.after.location)
     return places and target.precondition is Precondition.UNSETTLED
 
 
@@ -265,56 +262,6 @@ def _relocate(target: Target[LiveTable]) -> ChangeOutcome:
     changes = target.changes_to(live.properties, live.location)
     made = target.backend.alter_table(target.identifier, changes, target.after.location)
     return _settled(target, made, changes.undone(live.properties))
-
-
-def _replace(target: Target[LiveTable]) -> ChangeOutcome:
-    """Deregister and declare again, with every property the entry had.
-
-    Where the new entry is refused the old one is put back, so that no table goes missing over a replacement.
-    """
-    live, backend = target.live, target.backend
-    if live is None:
-        outcome, _ = _insert(target, _asked_location(target))
-        return ChangeOutcome(
-            outcome.status,
-            note="its entry was gone, as an interrupted replacement leaves it; "
-            "properties that are not in the manifest are in that run's journal",
-        )
-    properties = target.changes_to(live.properties).applied_to(live.properties)
-    location = _replacement_location(target, live)
-    try:
-        backend.remove_table(target.identifier)
-    except (TableNotFoundError, NamespaceNotFoundError):
-        raise StaleError(stale_text(target.change, target.change.before, None)) from None
-    try:
-        made = backend.insert_table(target.identifier, location, properties)
-    except TableAlreadyExistsError as error:
-        target.accept(load_table(backend, target.identifier), error)
-        return ChangeOutcome(Status.ALREADY)
-    except BackendError as error:
-        raise type(error)(f"{error}; {_put_back(target, live)}") from error
-    elsewhere = put_elsewhere(made, location)
-    if elsewhere:
-        backend.remove_table(target.identifier)
-        raise UnsupportedOperationError(f"{elsewhere}; {_put_back(target, live)}")
-    return target.written(made)
-
-
-def _put_back(target: Target[LiveTable], live: LiveTable) -> str:
-    """Make the entry again as it was; return how that went."""
-    try:
-        target.backend.insert_table(target.identifier, live.location, live.properties)
-    except BackendError as error:
-        return f"the old entry could not be put back ({error}), the journal has it"
-    return "the old entry was put back"
-
-
-def _replacement_location(target: Target[LiveTable], live: LiveTable) -> str:
-    """Return where the new entry points; the place itself, not the form a saved plan shows it in, where it stays."""
-    asked = target.after.location
-    if asked is None or locations.same(asked, locations.redact(live.location)):
-        return live.location
-    return asked
 
 
 def _deregister(target: Target[LiveTable]) -> ChangeOutcome:

@@ -192,7 +192,7 @@ class TableDefaults(Block):
     expect: _Expect = ExpectBlock()
     """What `lancens audit` expects of the data; it changes no plan."""
     protect: Boolean | None = None
-    """True forbids every plan that would remove or replace the table, and stays in force after the block is gone;
+    """True forbids every plan that would remove the table, and stays in force after the block is gone;
     false lifts it."""
 
 

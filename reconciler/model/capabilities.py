@@ -86,7 +86,6 @@ class Capabilities:
     ``alter_namespace``, ``alter_table``: whether properties can be changed in place.
     ``keeps_first_columns``: whether the columns that entries show are those of when it was made, and cannot follow.
     ``relocate_table``: whether a table's location can be changed in place.
-    ``replace_table``: whether deregister followed by declare loses nothing, so that it can stand in for an update.
     ``rename_within``: how many outermost names two identifiers must share for a table to be renamed in place from one
         to the other; None where no table is.
     ``lost_on_move``: what a table's entry loses where it is moved by making another one, in words.
@@ -120,7 +119,6 @@ class Capabilities:
     alter_table: bool = True
     keeps_first_columns: bool = False
     relocate_table: bool = True
-    replace_table: bool = False
     rename_within: int | None = None
     lost_on_move: str = ""
     lost_with_namespace: str = ""

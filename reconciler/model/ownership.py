@@ -62,7 +62,7 @@ def mirror_of(properties: Mapping[str, str]) -> str | None:
 
 
 def is_protected(properties: Mapping[str, str]) -> bool:
-    """Return whether the live object is marked as never to be removed or replaced."""
+    """Return whether the live object is marked as never to be removed."""
     return properties.get(PROTECT) == "true"
 
 

@@ -41,7 +41,6 @@ _STYLES = {
     "change": "yellow",
     "remove": "red",
     "move": "blue",
-    "replace": "magenta",
     "protected": "bold cyan",
     "blocked": "bold red",
     "quiet": "dim",

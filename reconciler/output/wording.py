@@ -26,7 +26,7 @@ __all__ = [
 
 Entry = Change | Protection | Blocked
 
-SYMBOLS: Mapping[str, str] = {"+": "add", "~": "change", "-": "remove", "-/+": "replace", ">": "move", "!": "protected"}
+SYMBOLS: Mapping[str, str] = {"+": "add", "~": "change", "-": "remove", ">": "move", "!": "protected"}
 """Every symbol, and the name renderers style it by."""
 
 PROTECTED = "protected"
@@ -70,7 +70,7 @@ def word_of(entry: Entry) -> str:
 def headline(entry: Entry) -> str:
     """Return why it happens, with what matters most about it; foreign text in it is escaped."""
     if isinstance(entry, Protection):
-        return f"kept; would be {_WORDS[entry.would][1] if entry.would.removes else 'replaced'}"
+        return f"kept; would be {_WORDS[entry.would][1]}"
     if isinstance(entry, Blocked):
         if entry.moved_from is not None:
             return f"stays {display.address(*entry.moved_from)}"
@@ -92,8 +92,6 @@ def counts(plan: Plan) -> Iterator[tuple[str, int]]:
     yield "update", summary.update
     if summary.move:
         yield "move", summary.move
-    if summary.replace:
-        yield "replace", summary.replace
     yield "deregister", summary.deregister
     if summary.drop:
         yield "drop", summary.drop

@@ -134,7 +134,7 @@ class _Shown(_Subject):
 class Change(Entry, _Shown):
     """One step of a plan.
 
-    ``before`` None: nothing is there; ``after`` None: nothing will be. ``replace``: done by deregister and declare.
+    ``before`` None: nothing is there; ``after`` None: nothing will be.
     ``depends_on``: positions in ``Plan.changes`` that must have succeeded first. A move is of the new name; its
     ``before`` is the state of ``moved_from``.
     """
@@ -151,7 +151,6 @@ class Change(Entry, _Shown):
         default=None, description="What is there under the new name of a moved table: an interrupted move left it."
     )
     fields: tuple[FieldChange, ...] = ()
-    replace: bool = False
     probe: bool = Field(default=True, description="Whether storage is opened to plan this, and again to do it.")
     storage: StorageKind | None = Field(
         default=None, description="What was found where the table is or would be; absent where it made no difference."
@@ -164,12 +163,12 @@ class Change(Entry, _Shown):
     @property
     def sort(self) -> str:
         """The word under which the plan's summary counts the change."""
-        return "replace" if self.replace else _SORT_OF_ACTION[self.action]
+        return _SORT_OF_ACTION[self.action]
 
     @property
     def symbol(self) -> str:
-        """``+``, ``~``, ``>``, ``-`` or ``-/+``, as every renderer shows the change."""
-        return "-/+" if self.replace else _SYMBOLS[self.action]
+        """``+``, ``~``, ``>`` or ``-``, as every renderer shows the change."""
+        return _SYMBOLS[self.action]
 
     @property
     def is_new(self) -> bool:
@@ -184,7 +183,7 @@ class Change(Entry, _Shown):
 
 
 class Protection(Entry):
-    """An object that would be removed or replaced were it not protected: kept, and said so."""
+    """An object that would be removed were it not protected: kept, and said so."""
 
     would: Action
 

@@ -75,8 +75,8 @@ def diff_moved(context: CatalogContext, pair: MovedTable, facts: TableFacts | No
 
 def _able(context: CatalogContext, *, is_made: bool) -> CatalogContext:
     """Return how the rest of a moved table is compared: it is marked, and a new entry is made as its block says."""
-    able = replace(context.capabilities, replace_table=False)
-    return replace(context, adopt=True, capabilities=replace(able, alter_table=True) if is_made else able)
+    able = replace(context.capabilities, alter_table=True) if is_made else context.capabilities
+    return replace(context, adopt=True, capabilities=able)
 
 
 def _kept(

@@ -174,7 +174,6 @@ def change_of(
     reason: str,
     *,
     desired: DesiredNamespace | DesiredTable | None = None,
-    replace: bool = False,
     probe: bool = True,
     storage: StorageKind | None = None,
 ) -> Change:
@@ -191,7 +190,6 @@ def change_of(
         reason=_as_mirrored(desired, action) or reason,
         source=desired.source if desired else None,
         mirror_of=desired.mirrors if isinstance(desired, DesiredTable) else None,
-        replace=replace,
         probe=probe,
         storage=storage,
         secret_keys=secret_keys,
@@ -228,7 +226,7 @@ def removal(
 def guard_of(
     context: CatalogContext, would: Action, identifier: Identifier, reason: str, source: Source | None
 ) -> Protection:
-    """Return the entry of a protected object that ``would`` have been removed or replaced."""
+    """Return the entry of a protected object that ``would`` have been removed."""
     return Protection(
         catalog=context.catalog,
         kind=would.kind,

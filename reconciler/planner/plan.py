@@ -82,7 +82,6 @@ class Summary(Document):
     register_: int = Field(default=0, alias="register", serialization_alias="register")
     update: int = 0
     move: int = 0
-    replace: int = 0
     deregister: int = 0
     drop: int = 0
     protected: int = 0

@@ -18,8 +18,7 @@ def entry_after(
     """Return what a live table is to be; what the catalog cannot change of an entry stays as it is."""
     capabilities = context.capabilities
     after = context.marks(desired, live.properties, capabilities.table_markers)
-    renewed = capabilities.alter_table or capabilities.replace_table
-    requested, chosen = _request(desired, before) if renewed else before.request
+    requested, chosen = _request(desired, before) if capabilities.alter_table else before.request
     if moved:  # the answer to the move will tell
         requested, chosen = None, None
     return after.model_copy(
@@ -27,7 +26,7 @@ def entry_after(
             "location": desired.location if moved else live.location,
             "requested_location": requested,
             "chosen_location": chosen,
-            "safeguards": context.safeguards(before.safeguards) if renewed else before.safeguards,
+            "safeguards": context.safeguards(before.safeguards) if capabilities.alter_table else before.safeguards,
         }
     )
 

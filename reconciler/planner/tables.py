@@ -11,7 +11,7 @@ from reconciler.model.redaction import REDACTED, is_hidden
 from reconciler.planner.entries import Action, Blocked
 from reconciler.planner.facts import TableFacts, has_true_request, is_relocated, is_unanswered
 from reconciler.planner.mending import rename_hint
-from reconciler.planner.outcome import CatalogContext, Fault, Outcome, Remark, change_of, guard_of, removal
+from reconciler.planner.outcome import CatalogContext, Fault, Outcome, Remark, change_of, removal
 from reconciler.planner.remarks import (
     ADOPTABLE,
     CANNOT_FOLLOW,
@@ -172,7 +172,7 @@ def _existing(context: CatalogContext, desired: DesiredTable, live: LiveTable, f
     """A table that is both in the manifest and in the catalog."""
     if context.is_foreign(live.properties):
         return context.foreign(live, desired)
-    can_move = context.capabilities.relocate_table or context.capabilities.replace_table
+    can_move = context.capabilities.relocate_table
     moved = _is_to_move(desired, live, facts, can_move=can_move)
     fixed = immovable(context, live, can_move=can_move) if moved else None
     if fixed is not None:
@@ -269,7 +269,7 @@ def _update(
     after: ObjectView,
     reason: str,
 ) -> Outcome:
-    """Return the update, or the replacement that stands in for it where the catalog cannot update in place."""
+    """Return the update, or why there is none where the catalog cannot make it."""
     capabilities = context.capabilities
     storage = facts.storage.kind if facts else None
     relocates = action is Action.RELOCATE_TABLE
@@ -286,16 +286,11 @@ def _update(
             probe=desired.probe,
             storage=storage,
         )
-    if desired.mirrors is not None and not capabilities.replace_table:
+    if desired.mirrors is not None:
         keys = before.properties.items() ^ after.properties.items()
         differing = ["location"] if relocates else sorted({key for key, _ in keys}) or ["its marks"]
         return Remark(CANNOT_FOLLOW, live.id, ", ".join(differing))
-    if not capabilities.replace_table or action not in (Action.RELOCATE_TABLE, Action.UPDATE_TABLE):
-        return context.blocked(unalterable("relocated" if relocates else "changed"), desired, live, facts)
-    if desired.protect or (before.protect and desired.protect is not False):
-        return guard_of(context, action, desired.id, "would be replaced", desired.source)
-    reason = f"replaced: {reason}"
-    return change_of(context, action, desired.id, before, after, reason, desired=desired, replace=True, storage=storage)
+    return context.blocked(unalterable("relocated" if relocates else "changed"), desired, live, facts)
 
 
 def _left_alone(context: CatalogContext, before: ObjectView, after: ObjectView) -> str | None:
@@ -304,7 +299,7 @@ def _left_alone(context: CatalogContext, before: ObjectView, after: ObjectView) 
     unowned = before.managed_by is None
     if before.content == after.content and unowned and can_alter and not context.adopt:
         return ADOPTABLE
-    if before.properties != after.properties or can_alter or context.capabilities.replace_table:
+    if before.properties != after.properties or can_alter:
         return None
     return unmarkable(before, after)
 

@@ -97,9 +97,5 @@ def _removals(record: JournalRecord) -> Iterator[tuple[Mapping[str, Any], bool]]
         outcome = record.outcomes.get(position)
         status = None if outcome is None else Status(outcome["status"])
         # A removal that is sent again finds nothing where the first request was carried out.
-        if (is_removal and status is Status.ALREADY) or (
-            (is_removal or intent.get("replace")) and status in (None, Status.FAILED)
-        ):
-            yield intent, False
-        elif is_removal and status is Status.DONE:
-            yield intent, True
+        if is_removal and status in (None, Status.FAILED, Status.ALREADY, Status.DONE):
+            yield intent, status is Status.DONE

@@ -57,7 +57,6 @@ KNOWN: tuple[tuple[str, Any], ...] = (
     ("columns", [{"name": "x", "type": "int64"}]),
     ("before", {"managed_by": "store/lake"}),
     ("after", {"managed_by": "store/lake", "location": "shared-memory://shelf/1"}),
-    ("replace", True),
     ("probe", False),
     ("storage", "nothing"),
     ("storage", "dataset"),

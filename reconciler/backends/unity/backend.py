@@ -76,7 +76,6 @@ class UnityBackend(Backend):
         alter_table=False,
         keeps_first_columns=True,
         relocate_table=False,
-        replace_table=False,
         lost_on_move="its grants, tags and lineage",
         vends_credentials=True,
     )

@@ -1,17 +1,13 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from reconciler.applier import Journal, describe_journal, read_journal
-from reconciler.model.capabilities import Capabilities
 from reconciler.model.errors import ApplyError, PermissionDeniedError, PlanFileError
-from reconciler.writing.restoring import removed_blocks
-from tests.unit.applier.world import Crash, World, capable
+from tests.unit.applier.world import Crash, World
 from tests.unit.planner.building import OWNER, claim, desired, live, live_table, marks, table
 
 
@@ -59,28 +55,6 @@ def test_the_journal_of_a_killed_run_tells_what_was_in_flight(world: World) -> N
     text = describe_journal(only_journal(world))
     assert "Ended: 1 done, of 3 changes. The run was cut off." in text
     assert "? lake/b  create-namespace: in flight when the run was cut off" in text
-
-
-@pytest.mark.parametrize("crash_after", [1, 2])
-def test_an_entry_that_a_killed_replacement_took_away_comes_back(
-    make_world: Callable[[Capabilities], World], crash_after: int
-) -> None:
-    world = make_world(capable(alter_table=False, relocate_table=False, replace_table=True))
-    world.has(live(live_table("t", {"tier": "gold"}, owner=OWNER, extra={"color": "red"})))
-    world.ledger.crash_after = crash_after
-    with pytest.raises(Crash):
-        world.apply(world.plan(desired(table("t", {"tier": "silver"}))))
-    blocks = removed_blocks(only_journal(world))
-    assert re.findall("(?m)^# Possibly removed.*", blocks)[0].endswith(": lake/t")
-    assert all(text in blocks for text in ("location: /data/t.lance", "color: red", "tier: gold"))
-
-
-def test_what_a_finished_replacement_replaced_is_not_removed(make_world: Callable[[Capabilities], World]) -> None:
-    world = make_world(capable(alter_table=False, relocate_table=False, replace_table=True))
-    world.has(live(live_table("t", {"tier": "gold"}, owner=OWNER)))
-    world.apply(world.plan(desired(table("t", {"tier": "silver"}))))
-    with pytest.raises(PlanFileError, match="this run removed nothing"):
-        removed_blocks(only_journal(world))
 
 
 def test_a_torn_last_line_is_not_counted(world: World) -> None:

@@ -17,7 +17,7 @@ MADE = Change(
 GONE = Change(
     catalog="prod", kind="table", identifier=("a", "clicks"), action=Action.DEREGISTER_TABLE, reason="absent: true"
 )
-SWAPPED = GONE.model_copy(update={"action": Action.RELOCATE_TABLE, "replace": True})
+SWAPPED = GONE.model_copy(update={"action": Action.RELOCATE_TABLE})
 PLAN = Plan(manifest=ManifestRef(name="store", digest="d", files=()), changes=(MADE, GONE))
 
 
@@ -31,7 +31,7 @@ PLAN = Plan(manifest=ManifestRef(name="store", digest="d", files=()), changes=(M
             "  ✓ prod  - a/clicks                    0 ms  (data at /x)",
         ),
         (ChangeResult(GONE, Status.ALREADY), "  ✓ prod  - a/clicks                    already done"),
-        (ChangeResult(SWAPPED, Status.FAILED, "throttled"), "  ✗ prod  -/+ a/clicks                  throttled"),
+        (ChangeResult(SWAPPED, Status.FAILED, "throttled"), "  ✗ prod  ~ a/clicks                    throttled"),
         (
             ChangeResult(GONE, Status.SKIPPED, "it needs x"),
             "  · prod  - a/clicks                    skipped: it needs x",

@@ -391,60 +391,6 @@ def test_columns_are_not_added_to_a_schema_that_moved(world: World, now: tuple[C
     assert said in result.message
 
 
-# ---- replacement, where the catalog cannot alter
-
-
-def replacing(make_world: MakeWorld) -> World:
-    world = make_world(capable(alter_table=False, relocate_table=False, replace_table=True))
-    return world.has(live(live_table("t", {"tier": "gold"}, owner=OWNER, extra={"numFiles": "3"})))
-
-
-def replacement(world: World) -> Plan:
-    return planned(world, table("t", {"tier": "silver"}, location="/data/b.lance", probe=False))
-
-
-def test_a_replacement_keeps_every_property(make_world: MakeWorld) -> None:
-    world = replacing(make_world)
-    assert only_result(world, replacement(world)).status is Status.DONE
-    assert world.writes == ["remove_table t", "insert_table t"]
-    assert world.table("t").location == "/data/b.lance"
-    assert world.table("t").properties == {**marks({"tier": "silver"}, OWNER), "numFiles": "3"}
-
-
-def test_a_replacement_cut_off_in_the_middle_is_gone_on_with(make_world: MakeWorld) -> None:
-    world = replacing(make_world)
-    plan = replacement(world)
-    MemoryBackend.remove_table(world.backend, ("t",))
-    [result] = world.apply(plan).results
-    assert result.status is Status.DONE
-    assert "properties that are not in the manifest are in that run's journal" in result.note
-    assert world.table("t").properties == marks({"tier": "silver"}, OWNER)
-
-
-def test_a_refused_replacement_puts_the_old_entry_back(make_world: MakeWorld) -> None:
-    world = replacing(make_world)
-    plan, before = replacement(world), world.table("t")
-
-    def refuse_once(name: str) -> None:
-        world.ledger.refuse.pop("insert_table t", None)
-        if name == "insert_table t":
-            world.ledger.before = lambda _: None
-            raise PermissionDeniedError("memory: not there")
-
-    world.ledger.before = refuse_once
-    result = only_result(world, plan)
-    assert (result.status, result.message) == (Status.FAILED, "memory: not there; the old entry was put back")
-    assert world.table("t") == before
-
-
-def test_a_replacement_that_cannot_be_put_back_says_where_the_entry_is_kept(make_world: MakeWorld) -> None:
-    world = replacing(make_world)
-    plan = replacement(world)
-    world.refuse("insert_table t", PermissionDeniedError("memory: not there"))
-    result = only_result(world, plan)
-    assert "the old entry could not be put back (memory: not there), the journal has it" in result.message
-
-
 # ---- removal
 
 

@@ -25,8 +25,6 @@ def change(
     after: ObjectView | None,
     reason: str,
     line: int | None = None,
-    *,
-    replace: bool = False,
 ) -> Change:
     return Change(
         catalog=catalog,
@@ -38,7 +36,6 @@ def change(
         fields=explain(before, after, f"{catalog}/{path}"),
         reason=reason,
         source=None if line is None else at(line),
-        replace=replace,
     )
 
 
@@ -95,9 +92,8 @@ def small_plan() -> Plan:
                 Action.RELOCATE_TABLE,
                 view("s3://lake/old/clicks.lance"),
                 view("s3://lake/clicks.lance"),
-                "replaced: registered elsewhere",
+                "registered elsewhere",
                 23,
-                replace=True,
             ),
             change(
                 "lake",

@@ -26,7 +26,7 @@ def test_the_comment_of_the_example() -> None:
     plan = small_plan()
     comment = pull_request_comment(plan, commit="c0ffee")
     assert comment.startswith(
-        "### lancens plan of `feature-store`: 2 to create, 1 to register, 2 to update, 1 to replace, 1 to deregister\n"
+        "### lancens plan of `feature-store`: 2 to create, 1 to register, 3 to update, 1 to deregister\n"
     )
     row = (
         "| `~` | `features/events` | update | differs from the manifest<br>add `contact`: `ml-platform`<br>"

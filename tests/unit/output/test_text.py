@@ -16,31 +16,30 @@ from tests.unit.output.examples import at, change, large_plan, small_plan, view
 
 EXPECTED = """\
 lake (dir)
-  -/+ features/clicks        relocate    replaced: registered elsewhere    lancens.yaml:23
-          location: s3://lake/old/clicks.lance -> s3://lake/clicks.lance (data stays at both)
-    ~ features/events        update      differs from the manifest         lancens.yaml:19
-          + contact: ml-platform
-          - reviewed: no
-          tier: silver -> gold
-    + features/sessions      register    data found at its location        lancens.yaml:25
-          data is at s3://lake/sessions.lance
-    + features/eu            namespace   in the manifest                   lancens.yaml:20
-    + features/eu/users      create      schema of 2 fields                lancens.yaml:21
-          at s3://lake/features/eu/users.lance
+  ~ features/clicks        relocate    registered elsewhere              lancens.yaml:23
+        location: s3://lake/old/clicks.lance -> s3://lake/clicks.lance (data stays at both)
+  ~ features/events        update      differs from the manifest         lancens.yaml:19
+        + contact: ml-platform
+        - reviewed: no
+        tier: silver -> gold
+  + features/sessions      register    data found at its location        lancens.yaml:25
+        data is at s3://lake/sessions.lance
+  + features/eu            namespace   in the manifest                   lancens.yaml:20
+  + features/eu/users      create      schema of 2 fields                lancens.yaml:21
+        at s3://lake/features/eu/users.lance
 
 prod (glue)
-    - analytics/clicks_2023  deregister  owned, no longer in the manifest
-          data stays at s3://prod/clicks_2023.lance
-    ! analytics/orders       protected   kept; would be deregistered
-          owned, no longer in the manifest
-    ~ analytics/scores       alter       columns to add                    lancens.yaml:31
-          + column score: float32
+  - analytics/clicks_2023  deregister  owned, no longer in the manifest
+        data stays at s3://prod/clicks_2023.lance
+  ! analytics/orders       protected   kept; would be deregistered
+        owned, no longer in the manifest
+  ~ analytics/scores       alter       columns to add                    lancens.yaml:31
+        + column score: float32
 
 Notes
   prod: 7 tables are not managed by feature-store; `lancens import --catalog prod` shows them
 
-Plan: 2 to create, 0 to declare, 1 to register, 2 to update, 1 to replace, 1 to deregister. 1 protected. No data is \
-deleted.
+Plan: 2 to create, 0 to declare, 1 to register, 3 to update, 1 to deregister. 1 protected. No data is deleted.
 """
 
 
@@ -61,11 +60,11 @@ def test_the_example_reads_as_it_should() -> None:
 def test_a_narrow_terminal_has_reasons_and_long_values_on_their_own_lines() -> None:
     lines = render(small_plan(), "text", width=80).splitlines()
     assert lines[1:6] == [
-        "  -/+ features/clicks        relocate    lancens.yaml:23",
-        "          replaced: registered elsewhere",
-        "          location: (data stays at both)",
-        "               s3://lake/old/clicks.lance",
-        "            -> s3://lake/clicks.lance",
+        "  ~ features/clicks        relocate    registered elsewhere      lancens.yaml:23",
+        "        location: (data stays at both)",
+        "             s3://lake/old/clicks.lance",
+        "          -> s3://lake/clicks.lance",
+        "  ~ features/events        update      differs from the          lancens.yaml:19",
     ]
 
 
@@ -76,7 +75,7 @@ def test_full_lists_what_a_creation_sets() -> None:
         "+ column user_id: int64 not null",
         "+ column embedding: fixed_size_list<float32>[768]",
     ):
-        assert f"          {line}\n" in text
+        assert f"        {line}\n" in text
 
 
 def test_an_empty_plan_says_what_matches() -> None:

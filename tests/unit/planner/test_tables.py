@@ -30,7 +30,6 @@ from tests.unit.planner.building import (
 )
 
 NO_ALTER = Capabilities(alter_table=False, relocate_table=False)
-REPLACES = Capabilities(alter_table=False, relocate_table=False, replace_table=True)
 
 
 class TestNew:
@@ -181,7 +180,6 @@ class TestExisting:
     def test_another_location_relocates(self) -> None:
         plan = plan_of(desired(table("t", location="s3://b/new")), live(live_table("t", owner=OWNER)))
         assert steps(plan) == ["relocate-table t"]
-        assert not plan.changes[0].replace
 
     def test_a_location_the_service_ignored_is_asked_for_once(self) -> None:
         extra = {REQUESTED_LOCATION: "s3://asked/", CHOSEN_LOCATION: "s3://chosen/"}
@@ -572,13 +570,6 @@ class TestProtect:
     def test_saying_nothing_keeps_it(self) -> None:
         assert plan_of(desired(table("t")), live(live_table("t", owner=OWNER, protect=True))).is_empty
 
-    @pytest.mark.parametrize(("written", "marked"), [(None, True), (True, True), (True, False)])
-    def test_it_forbids_a_replacement(self, written: bool | None, marked: bool) -> None:
-        there = live(live_table("t", {"tier": "x"}, owner=OWNER, protect=marked))
-        plan = plan_of(desired(table("t", {"tier": "y"}, protect=written)), there, capabilities=REPLACES)
-        assert plan.is_empty
-        assert [guard.would for guard in plan.guards] == ["update-table"]
-
 
 class TestCapabilities:
     def test_a_catalog_that_cannot_alter_is_a_conflict(self) -> None:
@@ -587,12 +578,6 @@ class TestCapabilities:
             plan_of(desired(table("t", {"tier": "y"})), there, capabilities=NO_ALTER),
             match="lake/t: it cannot be changed: this catalog cannot alter a table",
         )
-
-    def test_a_catalog_that_loses_nothing_replaces(self) -> None:
-        there = live(live_table("t", {"tier": "x"}, owner=OWNER))
-        plan = plan_of(desired(table("t", {"tier": "y"})), there, capabilities=REPLACES)
-        assert [(change.action, change.replace) for change in plan.changes] == [("update-table", True)]
-        assert plan.summary().replace == 1
 
     @pytest.mark.parametrize(
         ("wanted", "there", "said"),
