@@ -8,22 +8,18 @@ from dataclasses import dataclass
 
 from reconciler.model import locations
 
-__all__ = ["FOUND_BY_NAME", "INTERVAL", "UNSEEN", "UNSEEN_REMEDY", "AutoCleanup", "can_clean_up_unseen"]
+__all__ = ["INTERVAL", "UNBOUND_REMEDY", "AutoCleanup", "unbound"]
 
 INTERVAL = "lance.auto_cleanup.interval"
 """The key of a dataset's configuration without which nothing is cleaned up."""
 
-FOUND_BY_NAME = re.compile(r"((?:s3|gs|az|abfss)://.+)/([\w.$-]+)\.lance/?")
-"""A dataset that pylance's directory namespace finds where a store writes a file only if it is not there yet."""
-
-UNSEEN = "nothing there holds a commit to the version that comes next, which may delete old versions of the dataset"
-"""Why no columns are changed where :func:`can_clean_up_unseen`."""
-
-UNSEEN_REMEDY = (
-    "keep the dataset under a name that ends in `.lance`, or make the change yourself with pylance, and plan again"
-)
-
 _OLDER_THAN, _RETAIN = "lance.auto_cleanup.older_than", "lance.auto_cleanup.retain_versions"
+
+UNBOUND_REMEDY = (
+    "make the change yourself with pylance, which cleans up if the dataset is set to, or keep the data on this machine "
+    f"or in {', '.join(f'`{scheme}`' for scheme in sorted(locations.CONDITIONAL))}, and plan again"
+)
+"""What to do where :func:`unbound` gives a reason."""
 
 _NUMBER = re.compile(r"\+?[0-9]{1,20}", re.ASCII)
 
@@ -81,12 +77,13 @@ class AutoCleanup:
         )
 
 
-def can_clean_up_unseen(location: str) -> bool:
-    """Return whether a commit at ``location`` may get a later version than was looked at, and clean up at that.
-
-    Another writer may set the :data:`INTERVAL` in between. Where versions are given out one by one, it cannot.
-    """
-    place = locations.pylance_uri(location)
-    # In the memory of this process nobody else writes; S3 gives versions out whatever the name is.
-    sure = locations.path_of(location) is not None or locations.scheme(place) in {"s3", "memory", "shared-memory"}
-    return not sure and FOUND_BY_NAME.fullmatch(place) is None
+def unbound(location: str) -> str | None:
+    """Return why lancens commits nothing to a dataset at ``location``, None where it can."""
+    scheme = locations.scheme(locations.pylance_uri(location))
+    # What is in the memory of this process has no other writers.
+    if locations.path_of(location) is not None or scheme == "shared-memory" or scheme in locations.CONDITIONAL:
+        return None
+    return (
+        f"pylance 14 cannot make sure in `{scheme}` which version a commit becomes, and the commit of some versions "
+        f"may delete old ones (`{INTERVAL}`)"
+    )

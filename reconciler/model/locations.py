@@ -15,6 +15,7 @@ from typing import overload
 from urllib.parse import unquote
 
 __all__ = [
+    "CONDITIONAL",
     "absolute",
     "check",
     "home_of",
@@ -38,6 +39,10 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _NEW_PLACE = ".lancens_"
 _NEW_PLACE_NAME = re.compile(r"\.lancens_[0-9a-f]{32}")
 _S3_SCHEMES = {"s3", "s3a", "s3n"}
+_IF_NONE = {"headers.If-None-Match": "*"}
+CONDITIONAL = {"abfss": _IF_NONE, "az": _IF_NONE, "gs": {"headers.x-goog-if-generation-match": "0"}, "s3": _IF_NONE}
+"""The storage options with which pylance writes only files that are not there yet, for each scheme that has any."""
+
 # All that pylance takes for this machine's disk.
 _LOCAL_SCHEMES = {"", "file", "file+uring", "file-object-store"}
 _OUTER_BLANKS = "".join(map(chr, range(0x21)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler.model import locations
-from reconciler.model.auto_cleanup import UNSEEN, UNSEEN_REMEDY, can_clean_up_unseen
+from reconciler.model.auto_cleanup import UNBOUND_REMEDY, unbound
 from reconciler.model.columns import Schema
 from reconciler.model.desired import DesiredTable, Evolve
 from reconciler.model.live import LiveTable, StorageKind
@@ -130,12 +130,12 @@ def existing_fault(
     without_data = desired.schema is not None and facts is not None and facts.storage.kind is StorageKind.NOTHING
     if served_as is not None and not moved and (without_data or difference.missing or difference.relaxed):
         return _written_by_service(served_as, difference)
-    changes = bool(difference.missing) + bool(difference.relaxed)
-    if changes and facts and facts.location and can_clean_up_unseen(facts.location):
-        return Fault(f"{_place(facts)}: {UNSEEN}", UNSEEN_REMEDY)
+    reason = unbound(facts.location or "") if facts and (difference.missing or difference.relaxed) else None
+    if facts and reason is not None:
+        return Fault(f"{_place(facts)}: {reason}", UNBOUND_REMEDY)
     cleanup = facts.storage.cleanup if facts else None
     # Columns are added in one commit, and may be null after another.
-    due = cleanup.due_within(changes) if cleanup else None
+    due = cleanup.due_within(bool(difference.missing) + bool(difference.relaxed)) if cleanup else None
     if facts and cleanup and due is not None:
         return Fault(f"{_place(facts)}: {cleanup.reason(due)}", cleanup.remedy)
     return None

@@ -6,18 +6,15 @@ client, and pylance 14 has no flag that skips it. So the version of a commit has
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from reconciler.model import locations
-from reconciler.model.auto_cleanup import FOUND_BY_NAME, UNSEEN, UNSEEN_REMEDY, AutoCleanup, can_clean_up_unseen
-from reconciler.model.errors import ConcurrentModificationError, InvalidTableStateError
-from reconciler.storage.bucket import BucketVersions
-from reconciler.storage.files import local_path
+from reconciler.model.auto_cleanup import UNBOUND_REMEDY, AutoCleanup, unbound
+from reconciler.model.errors import ConcurrentModificationError, InvalidTableStateError, UnsupportedOperationError
+from reconciler.storage.files import rename_new
 from reconciler.storage.metadata import manifests
 from reconciler.storage.probing import cleanup_of
 from reconciler.storage.pylance import open_dataset, translated
@@ -101,9 +98,14 @@ def next_versions(location: str, options: Mapping[str, str], commits: int = 1) -
 
     Raises:
         ConcurrentModificationError: somebody else committed meanwhile.
+        UnsupportedOperationError: pylance has no way to be sure of the next version in this store.
         InvalidTableStateError: one of the commits would clean up; or as :func:`translated`.
     """
-    with translated(location, options), _opened(location, options) as (dataset, versions):
+    reason = unbound(location)
+    if reason is not None:
+        raise UnsupportedOperationError(f"{locations.redact(location)}: {reason}; {UNBOUND_REMEDY}")
+    with translated(location, options):
+        dataset, versions = _opened(location, options)
         expect_no_cleanup(location, cleanup_of(dataset), commits)
         looked_at = int(dataset.version)
         versions.left = [looked_at + number for number in range(1, commits + 1)]
@@ -130,8 +132,9 @@ class _NextVersions:
     Left alone, pylance puts a commit of columns on top of changes of the configuration, which may set up a clean-up.
     """
 
-    def __init__(self, location: str, inner: Any) -> None:
-        self._location, self._inner = location, inner
+    def __init__(self, location: str, options: Mapping[str, str]) -> None:
+        self._location, self._options = location, options
+        self._folder = locations.join(location, "_versions")
         self.left: list[int] = []
 
     def namespace_id(self) -> str:
@@ -142,55 +145,34 @@ class _NextVersions:
             location=locations.pylance_uri(self._location), managed_versioning=True, storage_options=None
         )
 
-    def list_table_versions(self, request: Any) -> Any:
-        return self._inner.list_table_versions(request)
+    def list_table_versions(self, request: dict[str, Any]) -> dict[str, Any]:
+        found = sorted(manifests(self._location, self._options).items(), reverse=bool(request.get("descending")))
+        listed = [{"version": version, "manifest_path": path} for version, path in found]
+        return {"versions": listed[: request.get("limit")]}
 
-    def describe_table_version(self, request: Any) -> Any:
-        return self._inner.describe_table_version(request)
+    def describe_table_version(self, request: dict[str, Any]) -> dict[str, Any]:
+        found = manifests(self._location, self._options)
+        version = request.get("version") or max(found)
+        return {"version": {"version": version, "manifest_path": found[version]}}
 
-    def create_table_version(self, request: dict[str, Any]) -> Any:
-        if [request["version"]] != self.left[:1]:
-            raise ConcurrentModificationError(f"version {request['version']} is not the next one")
-        made = self._inner.create_table_version(request)
+    def create_table_version(self, request: dict[str, Any]) -> dict[str, Any]:
+        version, staged = request["version"], request["manifest_path"]
+        if [version] != self.left[:1]:
+            raise ConcurrentModificationError(f"version {version} is not the next one")
+        path = f"{staged.rpartition('.manifest')[0]}.manifest"
+        rename_new(self._folder, staged.rpartition("/")[2], path.rpartition("/")[2], self._options)
         del self.left[0]
-        return made
+        return {"version": {"version": version, "manifest_path": path, "manifest_size": request["manifest_size"]}}
 
 
-@contextmanager
-def _opened(location: str, options: Mapping[str, str]) -> Iterator[tuple[Any, _NextVersions]]:
-    """Give the dataset, opened so that the versions of its commits are given out here, wherever that can be.
+def _opened(location: str, options: Mapping[str, str]) -> tuple[Any, _NextVersions]:
+    """Return the dataset, opened so that the versions of its commits are given out here.
 
-    pylance's directory namespace writes a version only where there is none, and finds a dataset by its name.
-
-    Raises:
-        InvalidTableStateError: nothing there writes a version only where there is none.
+    In the memory of this process they are not: nobody else writes there.
     """
     import lance
-    from lance.namespace import DirectoryNamespace
 
-    directory: Any = DirectoryNamespace
-
-    def namespace(root: str) -> _NextVersions:
-        given = {f"storage.{key}": text for key, text in options.items()}
-        return _NextVersions(location, directory(root=root, manifest_enabled="false", **given))
-
-    def opened(versions: _NextVersions, name: str) -> Any:
-        namespace_client: Any = versions
-        return lance.dataset(namespace_client=namespace_client, table_id=[name], storage_options=dict(options) or None)
-
-    path, found = local_path(location), FOUND_BY_NAME.fullmatch(locations.pylance_uri(location))
-    if path is not None:
-        with tempfile.TemporaryDirectory() as folder:
-            Path(folder, "t.lance").symlink_to(path.resolve())
-            versions = namespace(folder)
-            yield opened(versions, "t"), versions
-    elif found is not None:
-        versions = namespace(found[1])
-        yield opened(versions, found[2]), versions
-    elif locations.pylance_uri(location).startswith("s3://"):
-        versions = _NextVersions(location, BucketVersions(location, options))
-        yield opened(versions, location), versions
-    elif can_clean_up_unseen(location):
-        raise InvalidTableStateError(f"{locations.redact(location)}: {UNSEEN}; {UNSEEN_REMEDY}")
-    else:
-        yield open_dataset(location, options), _NextVersions(location, None)
+    versions: Any = _NextVersions(location, options)
+    if locations.scheme(location) == "shared-memory":
+        return open_dataset(location, options), versions
+    return lance.dataset(namespace_client=versions, table_id=["t"], storage_options=dict(options) or None), versions

@@ -11,7 +11,7 @@ from typing import Any
 
 from reconciler.model import locations
 
-__all__ = ["content_of", "list_directory", "list_entries", "local_path", "place_of", "real_places"]
+__all__ = ["content_of", "list_directory", "list_entries", "local_path", "place_of", "real_places", "rename_new"]
 
 
 def local_path(location: str) -> Path | None:
@@ -98,11 +98,7 @@ def list_entries(location: str, options: Mapping[str, str]) -> tuple[list[str], 
 
 
 def _listed(location: str, options: Mapping[str, str]) -> Any:
-    from lance.file import LanceFileSession
-
-    return LanceFileSession(
-        locations.pylance_uri(location), storage_options=dict(options) or None
-    ).list_with_delimiter()
+    return _session(location, options).list_with_delimiter()
 
 
 def _last_name(entry: str) -> str:
@@ -122,9 +118,7 @@ def content_of(folder: str, name: str, options: Mapping[str, str], limit: int) -
         with (path / name).open("rb") as opened:
             content = opened.read(limit + 1)
         return content if len(content) <= limit else None
-    from lance.file import LanceFileSession
-
-    session = LanceFileSession(locations.pylance_uri(folder), storage_options=dict(options) or None)
+    session = _session(folder, options)
     with suppress(OSError):  # there is no such byte in a file that is small enough
         session.read_range(name, limit, 1)
         return None
@@ -132,3 +126,36 @@ def content_of(folder: str, name: str, options: Mapping[str, str], limit: int) -
         copy = Path(scratch) / name
         session.download_file(name, copy)
         return copy.read_bytes()
+
+
+def rename_new(folder: str, old: str, new: str, options: Mapping[str, str]) -> None:
+    """Rename a small file in ``folder``; where one has the ``new`` name, remove the ``old`` one only.
+
+    In an object store that is one of :data:`locations.CONDITIONAL`.
+
+    Raises:
+        OSError, ValueError, RuntimeError: one has the name; or as for :func:`list_directory`.
+    """
+    path = local_path(folder)
+    if path is not None:
+        try:
+            os.link(path / old, path / new)
+        finally:
+            with suppress(OSError):
+                (path / old).unlink()
+        return
+    session, uri = _session(folder, options), locations.pylance_uri(folder)
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch, new)
+        session.download_file(old, copy)
+        try:
+            _session(folder, {**options, **locations.CONDITIONAL[locations.scheme(uri)]}).upload_file(copy, new)
+        finally:
+            with suppress(OSError):  # those who may write may not always delete, and nothing reads it
+                session.delete_file(old)
+
+
+def _session(folder: str, options: Mapping[str, str]) -> Any:
+    from lance.file import LanceFileSession
+
+    return LanceFileSession(locations.pylance_uri(folder), storage_options=dict(options) or None)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from lance import LanceDataset
 
-__all__ = ["Metadata", "Reference", "describe", "manifest_name", "manifests", "opened", "require_version"]
+__all__ = ["Metadata", "Reference", "describe", "manifests", "opened", "require_version"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +121,6 @@ def manifests(location: str, options: Mapping[str, str], branch: str | None = No
     return {
         _LARGEST - number if len(name) == _DIGITS else number: f"{path}/{name}{_MANIFEST}" for name, number in numbers
     }
-
-
-def manifest_name(version: int, *, downwards: bool) -> str:
-    """Return the name of the file of a version, in one of Lance's two ways to number them (see :func:`manifests`)."""
-    return f"{_LARGEST - version:0{_DIGITS}}{_MANIFEST}" if downwards else f"{version}{_MANIFEST}"
 
 
 def _checked_out(dataset: LanceDataset, location: str, reference: Reference) -> LanceDataset:

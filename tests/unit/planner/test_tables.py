@@ -413,23 +413,29 @@ class TestSchema:
             ("/data/t", True),
             ("s3://lake/t", True),
             ("s3a://lake/t", True),
-            ("gs://lake/t.lance", True),
-            ("abfss://lake@account.dfs.core.windows.net/t.lance", True),
-            ("gs://lake/t", False),
-            ("abfss://lake@account.dfs.core.windows.net/t", False),
+            ("gs://lake/t", True),
+            ("az://lake/t", True),
+            ("abfss://lake@account.dfs.core.windows.net/t", True),
             ("s3+ddb://lake/t.lance?ddbTableName=x", False),
             ("oss://lake/t.lance", False),
+            ("cos://lake/t.lance", False),
+            ("tos://lake/t.lance", False),
+            ("hf://datasets/lake/t", False),
         ],
     )
     def test_columns_change_only_where_a_commit_can_be_held_to_the_next_version(self, location: str, can: bool) -> None:
         """Elsewhere another writer may set the keys of Lance's own clean-up right before the commit."""
         there = live(live_table("t", owner=OWNER, location=location))
         facts = {"t": stored(StorageKind.DATASET, location, USERS)}
-        wider = table("t", schema=(*USERS, Column("age", "int32")), evolve=Evolve.ADDITIVE)
-        plan = plan_of(desired(wider), there, storage=facts)
-        assert len(plan.blocked) == (0 if can else 1)
-        assert steps(plan) == (["alter-table t"] if can else [])
         assert plan_of(desired(table("t", schema=USERS)), there, storage=facts).is_empty
+        for wider in ((*USERS, Column("age", "int32")), (Column("user_id", "int64"), USERS[1])):
+            plan = plan_of(desired(table("t", schema=wider, evolve=Evolve.ADDITIVE)), there, storage=facts)
+            assert steps(plan) == (["alter-table t"] if can else [])
+            for one in plan.blocked:
+                assert "lance.auto_cleanup.interval" in one.reason
+                assert "yourself with pylance" in one.remedy
+                assert "keep the data on this machine or in `abfss`, `az`, `gs`, `s3`" in one.remedy
+            assert len(plan.blocked) == (0 if can else 1)
 
     def test_a_column_that_may_be_another_one_renamed_says_how_to_rename_it(self) -> None:
         wanted = desired(table("t", schema=(USERS[0], Column("full_name", "string")), evolve=Evolve.ADDITIVE))
