@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -193,6 +194,23 @@ def test_a_mirror_tells_where_the_data_of_a_lost_entry_is(world: World) -> None:
     assert plan.blocked[0].unreferenced == place
     world.apply(world.manifest(lake=block, prod=PROD), Plan.from_json(plan.to_json()), skip_blocked=True)
     world.settle(lake=placed, prod=PROD)
+
+
+def test_a_plan_is_the_same_where_no_journal_is(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mirror tells of lost data on every machine; a journal lies on one, and names no service."""
+    monkeypatch.chdir(world.folder)
+    place = world.folder / "elsewhere" / "users"
+    moved = "moved: [{from: features/users, to: features/people}]\n"
+    for name, line in (("users", ""), ("people", moved)):
+        tables = f"{{{name}: {{{COLUMNS}, location: {place}}}}}"
+        manifest = world.manifest(lake=f"{line}namespaces: {{features: {{tables: {tables}}}}}", prod=PROD)
+        assert reconciler.apply(reconciler.plan(manifest), manifest, journal=".lancens").ok
+    world.catalog("lake").remove_table(("features", "people"))
+    manifest = world.manifest(lake=f"{moved}namespaces: {{features: {{tables: {{people: {{{COLUMNS}}}}}}}}}", prod=PROD)
+    plan = reconciler.plan(manifest)
+    assert [one.unreferenced for one in plan.blocked] == [str(place)]
+    shutil.rmtree(".lancens")
+    assert reconciler.plan(manifest).to_json() == plan.to_json()
 
 
 def test_blocks_of_its_own_win(world: World) -> None:
