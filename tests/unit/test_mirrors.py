@@ -183,6 +183,13 @@ def test_a_table_and_a_namespace_of_one_new_name_are_blocked_with_the_line_to_wr
     world.settle(lake=lake, prod=f"{mirror}\n{own}".replace("names: {}", line).replace("names: {x: a}", line))
 
 
+def test_a_table_takes_the_name_of_a_namespace_that_is_to_be_absent(world: World) -> None:
+    world.impls["prod"] = "dir"
+    lake = f"tables: {{a: {placed(world, 'one')}}}"
+    world.settle(lake=lake, prod="mirror: {from: lake, into: [m]}\nnamespaces: {m: {namespaces: {a: {absent: true}}}}")
+    assert [*DirBackend(root=str(world.folder / "prod")).scan().tables] == [("m", "a")]
+
+
 def test_a_mirror_tells_where_the_data_of_a_lost_entry_is(world: World) -> None:
     place = str(world.folder / "elsewhere" / "users")
     placed = f"namespaces: {{features: {{tables: {{users: {{{COLUMNS}, location: {place}}}}}}}}}"
