@@ -87,6 +87,7 @@ class DatasetOperations(CatalogOperations):
         location, options = self._place(identifier)
         with storage.opened(location, options, storage.Reference(branch=branch)) as dataset:
             files = storage.manifests(location, options, branch)
+            versions: Sequence[Mapping[str, Any]] = dataset.versions()
             return {
                 known["version"]: TableVersion(
                     version=known["version"],
@@ -94,7 +95,7 @@ class DatasetOperations(CatalogOperations):
                     timestamp_millis=int(known["timestamp"].timestamp() * 1000),
                     metadata=dict(known["metadata"]) or None,
                 )
-                for known in _versions_of(dataset)
+                for known in versions
                 if known["version"] in files
             }
 
@@ -105,12 +106,7 @@ class DatasetOperations(CatalogOperations):
             tags: Mapping[str, Any] = dataset.tags.list()
         page = page_of(tags, request.page_token, request.limit)
         return ListTableTagsResponse(
-            tags={
-                name: TagContents(branch=tag["branch"], version=tag["version"], manifest_size=tag["manifest_size"])
-                for name in page.names
-                for tag in (tags[name],)
-            },
-            page_token=page.token,
+            tags={name: TagContents.model_validate(tags[name]) for name in page.names}, page_token=page.token
         )
 
     @operation(GetTableTagVersionRequest)
@@ -227,11 +223,6 @@ class DatasetOperations(CatalogOperations):
                 if request.predicate is None or reason is None:
                     raise
                 raise InvalidInputError(f"`predicate` is not a condition on this table: {reason}") from None
-
-
-def _versions_of(dataset: Any) -> Sequence[Mapping[str, Any]]:
-    found: Sequence[Mapping[str, Any]] = dataset.versions()
-    return found
 
 
 def _first_created(segments: Sequence[Any]) -> Any:

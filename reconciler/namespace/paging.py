@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from lance_namespace.errors import InvalidInputError
 
 __all__ = ["Page", "page_of"]
 
 
-class Page:
+class Page(NamedTuple):
     """A slice of sorted names and the token of the next one."""
 
-    __slots__ = ("names", "token")
-
-    def __init__(self, names: list[str], token: str | None) -> None:
-        self.names = names
-        self.token = token
+    names: list[str]
+    token: str | None
 
 
 def _all(names: Sequence[str]) -> Sequence[str]:

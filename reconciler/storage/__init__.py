@@ -8,11 +8,18 @@ from __future__ import annotations
 
 from reconciler.model.locations import pylance_uri
 from reconciler.storage.commits import commit_first, commit_whole, expect_no_cleanup, is_latest, next_versions
-from reconciler.storage.contents import RowsAndAge, contents_of
 from reconciler.storage.files import list_directory, list_entries, local_path, place_of, real_places
 from reconciler.storage.inspection import Files, Index, files_of, indices_of, small_fragments_of
 from reconciler.storage.metadata import Metadata, Reference, describe, manifests, opened, require_version
-from reconciler.storage.probing import DEREGISTERED_MARKER, RESERVED_MARKER, cleanup_of, examine, probe
+from reconciler.storage.probing import (
+    DEREGISTERED_MARKER,
+    RESERVED_MARKER,
+    RowsAndAge,
+    cleanup_of,
+    contents_of,
+    examine,
+    probe,
+)
 from reconciler.storage.pylance import (
     OBJECT_STORES,
     SCHEMES,

@@ -6,6 +6,8 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +17,7 @@ from reconciler.model.live import Storage, StorageKind
 from reconciler.storage.files import content_of, list_directory, local_path
 from reconciler.storage.pylance import is_denied, is_storage_error, message_of, open_dataset
 
-__all__ = ["DEREGISTERED_MARKER", "RESERVED_MARKER", "cleanup_of", "examine", "probe"]
+__all__ = ["DEREGISTERED_MARKER", "RESERVED_MARKER", "RowsAndAge", "cleanup_of", "contents_of", "examine", "probe"]
 
 ReadT = TypeVar("ReadT")
 
@@ -42,6 +44,14 @@ _LARGEST_METADATA = 16 * 1024 * 1024
 
 
 _NOT_FOUND = re.compile(r"was not found", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsAndAge:
+    """The rows of a dataset's latest version, and when that was committed, in UTC."""
+
+    rows: int
+    written: datetime
 
 
 def probe(location: str, options: Mapping[str, str]) -> Storage:
@@ -86,6 +96,16 @@ def examine(location: str, options: Mapping[str, str], read: Callable[[Any], Rea
             raise
         text = message_of(error, location, options)
         return Storage(StorageKind.DENIED if is_denied(error, text) else StorageKind.UNKNOWN, detail=text)
+
+
+def contents_of(location: str, options: Mapping[str, str]) -> RowsAndAge | Storage:
+    """Return what the dataset at ``location`` holds, of which only its latest manifest is read; else what is there."""
+    return examine(location, options, _contents)
+
+
+def _contents(dataset: Any) -> RowsAndAge:
+    latest = dataset.get_version()
+    return RowsAndAge(int(latest["metadata"]["total_rows"]), latest["timestamp"].astimezone(UTC))
 
 
 def _is_missing(path: Path) -> bool:

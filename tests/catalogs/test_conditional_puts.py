@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import ClassVar
 from urllib.parse import unquote
 
@@ -106,6 +107,18 @@ def test_a_version_is_put_under_the_condition_of_pylances_own(scheme: str) -> No
         rename_new(f"{place}/_versions", "staged", "next.manifest", options)
         assert _Store.files[f"{folder}/next.manifest"] == b"others"
         assert _Store.conditions[f"{folder}/next.manifest"] == condition
+
+
+def test_on_a_disk_the_version_of_another_writer_stays(tmp_path: Path) -> None:
+    (tmp_path / "1.manifest").write_text("others")
+    for new, kept in (("1.manifest", "others"), ("2.manifest", "ours")):
+        (tmp_path / "staged").write_text("ours")
+        with suppress(FileExistsError):
+            rename_new(str(tmp_path), "staged", new, {})
+        assert (tmp_path / new).read_text() == kept
+        assert not (tmp_path / "staged").exists()
+    with pytest.raises(FileNotFoundError):
+        rename_new(str(tmp_path), "staged", "3.manifest", {})
 
 
 @pytest.mark.parametrize("scheme", sorted(storage.SCHEMES - locations.CONDITIONAL.keys() - HERE))
