@@ -77,7 +77,7 @@ def is_request_true(requested: str | None, chosen: str | None, location: str | N
 
     They do where there are none, and where the entry is at the place that the service chose instead of the one asked
     for. They do not where the service did as it was asked, where the entry was moved since, and where the answer was
-    never recorded: an interrupted run leaves that, and so did earlier versions.
+    never recorded: an interrupted run leaves that.
     """
     if requested is None:
         return chosen is None

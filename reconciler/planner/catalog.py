@@ -37,7 +37,7 @@ __all__ = [
     "standing",
 ]
 
-LEFTOVER = "left by an earlier or interrupted run of lancens; nobody's data goes with it"
+LEFTOVER = "left by an interrupted run of lancens; nobody's data goes with it"
 
 
 @dataclass(slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -19,13 +18,10 @@ from reconciler.backends.hive.entries import (
     DEFAULT_DATABASE,
     DatabaseName,
     foreign_table,
-    is_helper_name,
-    is_helper_table,
     is_lance,
     namespace_of_database,
     table_of,
 )
-from reconciler.backends.hive.leftovers import Leftovers
 from reconciler.backends.hive.metastore import Metastore
 from reconciler.backends.hive.tables import Tables
 from reconciler.backends.hive_columns import hive_columns
@@ -60,7 +56,6 @@ class HiveBackend(Backend):
         directories = Directories(self.impl, self._metastore)
         self._databases = Databases(self.impl, self._metastore, directories)
         self._tables = Tables(self.impl, self._metastore, directories, self.config.pool_size, self.config.batch_size)
-        self._leftovers = Leftovers(self._databases, self._tables)
 
     def traffic(self) -> Traffic:
         """Return what was sent so far, repeated requests included, and what came back."""
@@ -108,12 +103,7 @@ class HiveBackend(Backend):
 
     def remove_namespace(self, identifier: Identifier) -> None:
         """Drop an empty database; no file goes with it."""
-        database = self._database(identifier)
-        if self._leftovers.is_database(database):
-            self._leftovers.remove_database(database)
-        else:
-            self._leftovers.clear(database)
-            self._databases.remove(database)
+        self._databases.remove(self._database(identifier))
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
         """Return the names of the other tables, the views and the functions in a database."""
@@ -121,9 +111,7 @@ class HiveBackend(Backend):
             return []
         database = self._database(identifier)
         ours = set(self._tables.lance_names(database))
-        others = [name for name in self._databases.contents(database) if name not in ours]
-        leftovers = self._leftovers.among(database, others)
-        return [name for name in others if name not in leftovers]
+        return [name for name in self._databases.contents(database) if name not in ours]
 
     def foreign_tables(self, namespace: Identifier, names: Collection[str] | None = None) -> list[ForeignTable]:
         """Return the tables of other formats, the views, and the Lance tables that are not EXTERNAL in a database."""
@@ -134,7 +122,7 @@ class HiveBackend(Backend):
         tables = self._tables.every_table(database) if names is None else self._tables.named(database, names)
         if not tables:
             self._databases.fetch(database)  # a missing database lists as an empty one
-        found = (foreign_table((*namespace, table.tableName), table) for table in tables if not is_helper_table(table))
+        found = (foreign_table((*namespace, table.tableName), table) for table in tables)
         return [foreign for foreign in found if foreign is not None]
 
     def _require(self, identifier: Identifier) -> None:
@@ -143,12 +131,11 @@ class HiveBackend(Backend):
             self.load_namespace(identifier)
 
     def _counting(self, databases: Iterable[DatabaseName]) -> Iterator[tuple[DatabaseName, LiveNamespace]]:
-        """Yield the databases that are there and count; leftovers do not."""
+        """Yield the databases that are there and count."""
 
         def look(name: DatabaseName) -> LiveNamespace | None:
             try:
-                found = self._databases.find(name)
-                return None if self._databases.is_helper(name, found) else namespace_of_database(name.identifier, found)
+                return namespace_of_database(name.identifier, self._databases.find(name))
             except NamespaceNotFoundError:
                 return None
 
@@ -160,25 +147,25 @@ class HiveBackend(Backend):
     def _names_of(self, databases: Iterable[DatabaseName]) -> list[str]:
         """Return the names of the databases that count (see :meth:`_counting`); only those that may not are read."""
         names = [name for name in databases if self._is_representable(name.name)]
-        doubtful = [name for name in names if name.name == DEFAULT_DATABASE or is_helper_name(name.name)]
+        doubtful = [name for name in names if name.name == DEFAULT_DATABASE]
         wrong = set(doubtful) - {name for name, _ in self._counting(doubtful)}
         return [name.name for name in names if name not in wrong]
 
     # ---- tables --------------------------------------------------------------------------------------------------
 
     def load_table(self, identifier: Identifier) -> LiveTable:
-        """Return one Lance table, or one of the ``leftovers``.
+        """Return one Lance table.
 
         Raises:
             TableNotFoundError: there is no such table.
             NotLanceTableError: the table is of another format.
         """
-        return _live(identifier, self._entry(identifier))
+        return table_of(identifier, self._entry(identifier))
 
     def _entry(self, identifier: Identifier) -> Table:
-        """Return the struct of a Lance table or a leftover one."""
+        """Return the struct of a Lance table."""
         table = self._tables.fetch(self._database(identifier[:-1]), identifier[-1])
-        if not is_lance(table) and not is_helper_table(table):
+        if not is_lance(table):
             raise self._tables.not_lance(self._database(identifier[:-1]), identifier[-1])
         return table
 
@@ -209,12 +196,9 @@ class HiveBackend(Backend):
 
     def remove_table(self, identifier: Identifier) -> LiveTable:
         """Remove the entry of a Lance table; never its data, whatever its table type."""
-        database, table = self._database(identifier[:-1]), self._entry(identifier)
-        if is_helper_table(table):
-            self._leftovers.remove_table(database, table)
-        else:
-            self._tables.drop(database, identifier[-1])
-        return _live(identifier, table)
+        table = self._entry(identifier)
+        self._tables.drop(self._database(identifier[:-1]), identifier[-1])
+        return table_of(identifier, table)
 
     def alter_table(self, identifier: Identifier, changes: PropertyChanges, location: str | None = None) -> LiveTable:
         """Merge ``changes`` into a table's parameters and, where given, set its location."""
@@ -271,19 +255,6 @@ class HiveBackend(Backend):
     def _place(self, root: str, identifier: Identifier) -> str:
         return locations.join(root, *self._home(identifier[:-1]), identifier[-1])
 
-    # ---- leftovers ----------------------------------------------------------------------------------------------
-
-    def _leftovers_in(self, scope: Scope, catalog: str | None) -> Iterator[LiveNamespace | LiveTable]:
-        """Yield the leftovers in a catalog: all databases, and the tables where ``scope`` has something to do with.
-
-        A leftover database may stand beside what is in scope and point at its directory.
-        """
-        for name in self._leftovers.databases_in(catalog):
-            yield namespace_of_database(name.identifier, self._databases.fetch(name))
-        for database, table in self._leftovers.tables_of(catalog):
-            if scope.contains(database.identifier) or scope.reaches(database.identifier):
-                yield _live((*database.identifier, table.tableName), table)
-
     # ---- scan ----------------------------------------------------------------------------------------------------
 
     def _scan_databases(self, scope: Scope, databases: Iterable[DatabaseName]) -> Snapshot:
@@ -314,12 +285,6 @@ class HiveBackend(Backend):
         """Return whether a live name can be written in an identifier here."""
         rule = self.capabilities.name_rule
         return check_name(name) is None and (rule is None or rule.pattern.fullmatch(name) is not None)
-
-
-def _live(identifier: Identifier, table: Table) -> LiveTable:
-    """Return what the entry of a table says; a leftover one that is being dropped points at where it did before."""
-    live = table_of(identifier, table)
-    return replace(live, location=locations.home_of(live.location)) if is_helper_table(table) else live
 
 
 def _left_out(identifiers: Iterable[Identifier]) -> Iterator[str]:

@@ -115,7 +115,7 @@ class HiveCatalogs:
             self._write(name, Catalog(name=name, locationUri=home))
 
     def alter(self, name: str, changes: PropertyChanges) -> LiveNamespace:
-        """Merge ``changes`` into the properties of a catalog; one that has a mark then has no :meth:`left_default`.
+        """Merge ``changes`` into a catalog's properties; the ``default`` of one that has a mark then leaves its home.
 
         Raises:
             NamespaceNotFoundError: there is none.
@@ -123,29 +123,13 @@ class HiveCatalogs:
         catalog = self._fetch(name)
         altered = alter_catalog(catalog, changes)
         if _is_marked(altered):
-            self.move_default(self._default_at(catalog))
+            self._move_default(self._default_at(catalog))
         if CATALOG_LOCATION not in changes.set:
             altered.locationUri = None  # the server leaves it where it is: somebody may be dropping it from there
         self._write(name, altered)
         return self.load(name)
 
-    # ---- the `default` of earlier versions -----------------------------------------------------------------------
-
-    def left_default(self, name: str) -> Database | None:
-        """Return the ``default`` that the server made at the home of a catalog with a mark of lancens.
-
-        Earlier versions left it there. One that counts is somebody's, and the metastore's own is where it has to be.
-
-        Returns:
-            None where there is no such database, or no such catalog.
-        """
-        try:
-            catalog = self._fetch(name)
-        except NamespaceNotFoundError:
-            return None
-        return self._default_at(catalog) if _is_marked(catalog) else None
-
-    def move_default(self, default: Database | None) -> None:
+    def _move_default(self, default: Database | None) -> None:
         """Point a ``default`` at a new place in the catalog's home; None, or one that is gone, is left alone."""
         if default is not None:
             moved = deepcopy(default)

@@ -19,7 +19,6 @@ from reconciler.backends.hive.entries import (
     DatabaseName,
     alter_database,
     database_of,
-    is_helper_database,
     namespace_of_database,
 )
 from reconciler.backends.hive.faults import creating, translated
@@ -78,10 +77,6 @@ class Databases:
     def counts(self, name: DatabaseName, database: Database) -> bool:
         """Return whether a database is more than the empty ``default`` that Hive makes itself."""
         return name.name != DEFAULT_DATABASE or bool(database.parameters) or bool(self.contents(name))
-
-    def is_helper(self, name: DatabaseName, database: Database) -> bool:
-        """Return whether a database is what an earlier version made to have a directory made, and still empty."""
-        return is_helper_database(database) and not self.contents(name)
 
     def contents(self, name: DatabaseName) -> list[str]:
         """Return the names of the tables, views and functions in a database."""

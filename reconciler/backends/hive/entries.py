@@ -7,7 +7,6 @@ have no parameters: what has no field of its own is kept as one line of JSON at 
 from __future__ import annotations
 
 import json
-import re
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -29,7 +28,6 @@ __all__ = [
     "DEFAULT_DATABASE",
     "DESCRIPTION",
     "EXTERNAL_TABLE",
-    "HELPERS",
     "SAFEGUARD",
     "DatabaseName",
     "alter_catalog",
@@ -37,9 +35,6 @@ __all__ = [
     "catalog_of",
     "database_of",
     "foreign_table",
-    "is_helper_database",
-    "is_helper_name",
-    "is_helper_table",
     "is_lance",
     "namespace_of_catalog",
     "namespace_of_database",
@@ -51,9 +46,6 @@ __all__ = [
 ]
 
 _UNIQUE_PREFIX: Final = "lancens_"
-HELPERS: Final = f"{_UNIQUE_PREFIX}*"
-"""A metastore's pattern for what :func:`unique_name` returns, and more."""
-_UNIQUE_NAME: Final = re.compile(_UNIQUE_PREFIX + "[0-9a-f]{32}")
 DEFAULT_CATALOG: Final = "hive"
 DEFAULT_DATABASE: Final = "default"
 
@@ -103,40 +95,9 @@ class DatabaseName:
         return join(self.identifier)
 
 
-# ---- entries of our own ----------------------------------------------------------------------------------------------
-
-
 def unique_name() -> str:
     """Return a name that nobody else uses."""
     return f"{_UNIQUE_PREFIX}{uuid.uuid4().hex}"
-
-
-def is_helper_name(name: str) -> bool:
-    """Return whether a name is one that :func:`unique_name` made."""
-    return _UNIQUE_NAME.fullmatch(name) is not None
-
-
-def is_helper_database(database: Database) -> bool:
-    """Return whether a database is what earlier versions made to have a directory made, as far as itself says.
-
-    They gave it a name and a location and no more. What is in it is not looked at.
-    """
-    return is_helper_name(database.name) and not database.parameters and not database.description
-
-
-def is_helper_table(table: Table) -> bool:
-    """Return whether a table is what earlier versions made to have a directory made: :func:`plain_table`, nothing more.
-
-    A server adds parameters of its own, such as a time and a number of files; no writer makes a table of this format.
-    """
-    return (
-        is_helper_name(table.tableName)
-        and table.tableType == EXTERNAL_TABLE
-        and _TABLE_TYPE not in (table.parameters or {})
-        and bool(table.sd and table.sd.location)
-        and not table.sd.cols
-        and (table.sd.inputFormat, table.sd.outputFormat) == (_INPUT_FORMAT, _OUTPUT_FORMAT)
-    )
 
 
 # ---- databases -------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from reconciler.backends.hive.backend import HiveBackend
 from reconciler.backends.hive.entries import DATABASE_LOCATION, DEFAULT_DATABASE, SAFEGUARD, DatabaseName
 from reconciler.model.capabilities import Capabilities, NameRule
-from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
+from reconciler.model.live import Snapshot
 from reconciler.model.names import EVERYTHING, Identifier, Scope
 
 if TYPE_CHECKING:
@@ -46,10 +46,6 @@ class Hive2Backend(HiveBackend):
         """Return everything within ``scope``."""
         with self._metastore.one_scan():
             return self._scan_databases(scope, self._all_databases())
-
-    def leftovers(self, scope: Scope) -> list[LiveNamespace | LiveTable]:
-        """Return the entries that were made only to have a directory made, and stayed."""
-        return list(self._leftovers_in(scope, None))
 
     def child_namespaces(self, parent: Identifier) -> list[str]:
         """Return the names of the databases; a database has no namespaces."""

@@ -16,12 +16,11 @@ from reconciler.backends.hive.entries import (
     DEFAULT_DATABASE,
     SAFEGUARD,
     DatabaseName,
-    namespace_of_database,
 )
 from reconciler.model import locations
 from reconciler.model.capabilities import Capabilities, NameRule
 from reconciler.model.errors import InvalidInputError, NamespaceNotFoundError
-from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Snapshot
+from reconciler.model.live import LiveNamespace, PropertyChanges, Snapshot
 from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 from reconciler.model.ownership import owner_of
 
@@ -83,27 +82,6 @@ class Hive3Backend(HiveBackend):
         tables = {found: live for found, live in below.tables.items() if found[:2] in namespaces}
         return Snapshot(namespaces, tables, (*below.notes, *_defaults_at_home(namespaces)))
 
-    def leftovers(self, scope: Scope) -> list[LiveNamespace | LiveTable]:
-        """Return the entries that were made only to have a directory made, and stayed; and ``default`` at a home.
-
-        Those that were made for a catalog are in the catalog ``hive``, whatever the scope.
-        """
-        within = [name for name in self._catalogs.names() if scope.contains((name,)) or scope.reaches((name,))]
-        made = [
-            leftover
-            for catalog in dict.fromkeys((DEFAULT_CATALOG, *within))
-            for leftover in self._leftovers_in(scope, catalog)
-        ]
-        defaults = ((name, self._catalogs.left_default(name)) for name in within)
-        return [
-            *made,
-            *(
-                namespace_of_database((name, DEFAULT_DATABASE), default)
-                for name, default in defaults
-                if default is not None
-            ),
-        ]
-
     def load_namespace(self, identifier: Identifier) -> LiveNamespace:
         """Return one catalog or database."""
         if len(identifier) == 1:
@@ -146,19 +124,11 @@ class Hive3Backend(HiveBackend):
         return super().alter_namespace(identifier, changes)
 
     def remove_namespace(self, identifier: Identifier) -> None:
-        """Drop an empty catalog or database; no file goes with it.
-
-        Of a ``default`` that is one of the ``leftovers`` only the place goes: other clients expect it to be there.
-        """
+        """Drop an empty catalog or database; no file goes with it."""
         if len(identifier) == 1:
-            self._leftovers.clear_catalog(identifier[0])
             self._catalogs.remove(identifier[0])
-            return
-        left = self._catalogs.left_default(identifier[0]) if identifier[1] == DEFAULT_DATABASE else None
-        if left is None:
-            super().remove_namespace(identifier)
         else:
-            self._catalogs.move_default(left)
+            super().remove_namespace(identifier)
 
     def foreign_objects(self, identifier: Identifier) -> list[str]:
         """Return what else a namespace holds; the catalog ``hive`` always has a ``default`` that cannot go."""

@@ -14,10 +14,8 @@ from reconciler.backends.hive.columns import comments_of, with_columns, with_lea
 from reconciler.backends.hive.directories import Directories
 from reconciler.backends.hive.entries import (
     EXTERNAL_TABLE,
-    HELPERS,
     SAFEGUARD,
     DatabaseName,
-    is_helper_name,
     is_lance,
     new_table,
     set_table_parameters,
@@ -100,15 +98,6 @@ class Tables:
         """Return those of the named tables and views that exist, one call a batch."""
         batches = [(database, batch) for batch in _batches(sorted(names), self.batch_size)]
         return [table for tables in in_parallel(self._load, batches, self.workers) for table in tables]
-
-    def names_like_helpers(self, catalog: str | None) -> Iterator[tuple[DatabaseName, str]]:
-        """Yield the tables of a catalog that have a name as :func:`~.entries.unique_name` makes it, with one call."""
-        pattern = "*" if catalog is None else f"@{catalog}#*"
-        with translated(self.impl, f"listing the tables named `{HELPERS}`", missing=NamespaceNotFoundError):
-            found = self.metastore.read(lambda client: client.get_table_meta(pattern, HELPERS, []))
-        for table in found:
-            if is_helper_name(table.tableName):
-                yield DatabaseName(catalog, table.dbName), table.tableName
 
     def _picked(self, database: DatabaseName) -> list[str] | None:
         """Return the names of the Lance tables as the server picks them, None where it refuses to."""

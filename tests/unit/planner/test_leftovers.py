@@ -18,7 +18,7 @@ def test_they_go_under_any_prune(prune: Prune) -> None:
     plan = plan_of(desired(prune=prune), live(), leftovers=LEFT)
     assert steps(plan) == ["deregister-table a/lancens_2", "drop-namespace lancens_1"]
     assert {change.reason for change in plan.changes} == {
-        "left by an earlier or interrupted run of lancens; nobody's data goes with it"
+        "left by an interrupted run of lancens; nobody's data goes with it"
     }
 
 
