@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from reconciler.model.columns import Column
 from reconciler.model.desired import Source
+from reconciler.model.reasons import ReasonCode
 from reconciler.planner.entries import Action, Blocked, Change, Fingerprint, Kind, Note, Protection
 from reconciler.planner.explain import explain
 from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan
@@ -123,6 +124,7 @@ def changes(draw: st.DrawFn, catalogs: st.SearchStrategy[str] = _catalog_names) 
         before=before,
         after=after,
         fields=explain(before, after, "lake/t"),
+        code=draw(st.sampled_from(ReasonCode)),
         reason=draw(_reasons),
         source=draw(_sources),
     )
@@ -137,6 +139,7 @@ def guards(draw: st.DrawFn, catalogs: st.SearchStrategy[str] = _catalog_names) -
         kind=_kind_of(would),
         identifier=draw(identifiers),
         would=would,
+        code=draw(st.sampled_from(ReasonCode)),
         reason=draw(_reasons),
         source=draw(_sources),
     )
@@ -150,6 +153,7 @@ def blocked_objects(draw: st.DrawFn, catalogs: st.SearchStrategy[str] = _catalog
         catalog=draw(catalogs),
         kind=kind,
         identifier=draw(identifiers),
+        code=draw(st.sampled_from(ReasonCode)),
         reason=draw(_reasons | hostile_text),
         remedy=draw(_reasons | hostile_text),
         source=draw(_sources),

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from reconciler.model.columns import Schema
 from reconciler.model.names import EVERYTHING, Identifier, Scope
+from reconciler.model.reasons import ReasonCode
 
 __all__ = [
     "NOTHING_EXPECTED",
@@ -98,6 +99,7 @@ class Fault(NamedTuple):
     the name that the service keeps the object under, where it would be another one.
     """
 
+    code: ReasonCode
     reason: str
     remedy: str
     mirrored: str = ""

@@ -10,11 +10,11 @@ from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.errors import StalePlanError
 from reconciler.model.live import Snapshot
 from reconciler.model.names import Identifier
+from reconciler.model.reasons import ReasonCode
 from reconciler.operations.connections import Connection, open_connections, places_of
 from reconciler.operations.facts import ask_places, links_to, problem_of
 from reconciler.operations.plan import plan_options, reference, selection_of, with_sources_of
 from reconciler.operations.vanished import check_vanished
-from reconciler.planner.catalog import LEFTOVER
 from reconciler.planner.entries import Action
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.integrity import PlannedPlace, PlannedPlaces, Recorded, check_catalogs, follow
@@ -168,7 +168,11 @@ def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Coll
     """
     from reconciler.applier.live import load
 
-    named = [change for change in plan.changes if change.catalog == connection.spec.name and change.reason == LEFTOVER]
+    named = [
+        change
+        for change in plan.changes
+        if change.catalog == connection.spec.name and change.code is ReasonCode.LEFTOVER
+    ]
     if not named:
         return ()
     backend = connection.backend
@@ -220,7 +224,9 @@ def _check_counts(
         going = {
             change.identifier
             for change in plan.changes
-            if change.catalog == summary.name and change.action is Action.DEREGISTER_TABLE and change.reason != LEFTOVER
+            if change.catalog == summary.name
+            and change.action is Action.DEREGISTER_TABLE
+            and change.code is not ReasonCode.LEFTOVER
         }
         found = mirrored.get(summary.name, summary.mirrored_tables)
         true = summary.model_copy(update={"mirrored_tables": found})

@@ -10,6 +10,7 @@ from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.errors import SelectionError
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
 from reconciler.model.names import Scope, address
+from reconciler.model.reasons import ReasonCode
 from reconciler.operations.apply import carry_out, ignore_event
 from reconciler.operations.connections import Connection, open_connections, read_all
 from reconciler.operations.plan import reference, selected_catalogs
@@ -126,6 +127,7 @@ def _change(connection: Connection, live: LiveNamespace | LiveTable) -> Change:
         before=before,
         after=after,
         fields=explain(before, after, address(connection.spec.name, live.id)),
+        code=ReasonCode.RELEASED,
         reason=_REASON,
     )
 
@@ -137,6 +139,7 @@ def _guard(connection: Connection, live: LiveNamespace | LiveTable) -> Protectio
         kind=action.kind,
         identifier=live.id,
         would=action,
+        code=ReasonCode.PROTECTED,
         reason=_GUARDED,
     )
 

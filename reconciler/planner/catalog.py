@@ -13,6 +13,7 @@ from reconciler.model.desired import DesiredCatalog, DesiredNamespace, DesiredTa
 from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.names import Identifier, Scope
 from reconciler.model.ownership import recorded_keys
+from reconciler.model.reasons import ReasonCode, Why
 from reconciler.planner.comparison import Comparison, Outcomes, compare_tables, compare_written, comparison_of
 from reconciler.planner.entries import Action, Blocked, Change, Fingerprint, Kind, Note, Protection
 from reconciler.planner.facts import CatalogInput
@@ -28,7 +29,6 @@ from reconciler.planner.settling import Settled, settle
 from reconciler.planner.views import view_of
 
 __all__ = [
-    "LEFTOVER",
     "CatalogPlan",
     "ComparedNamespaces",
     "compare_namespaces",
@@ -37,7 +37,7 @@ __all__ = [
     "standing",
 ]
 
-LEFTOVER = "left by an interrupted run of lancens; nobody's data goes with it"
+_LEFTOVER = Why(ReasonCode.LEFTOVER, "left by an interrupted run of lancens; nobody's data goes with it")
 
 
 @dataclass(slots=True)
@@ -145,7 +145,7 @@ def _leftovers(source: CatalogInput) -> Iterator[Change]:
         if live.id not in named and source.options.select.contains(live.id):
             before = view_of(live, (), context.capabilities.safeguard)
             action = Action.DEREGISTER_TABLE if isinstance(live, LiveTable) else Action.DROP_NAMESPACE
-            yield change_of(context, action, live.id, before, None, LEFTOVER)
+            yield change_of(context, action, live.id, before, None, _LEFTOVER)
 
 
 def _states(one: Change | Blocked, *, occupied: bool = False) -> Iterator[Fingerprint]:

@@ -8,13 +8,13 @@ from reconciler.model import locations
 from reconciler.model.desired import DesiredMove, Prune
 from reconciler.model.names import EVERYTHING, Identifier, Scope
 from reconciler.model.ownership import owner_of
+from reconciler.model.reasons import NoteCode
 from reconciler.planner.entries import Action, Blocked, Change, Protection
 from reconciler.planner.facts import CatalogInput, EntryColumns, TableFacts
 from reconciler.planner.live_tables import LiveTables
 from reconciler.planner.moves import NO_MOVES, MovedTable, Moves, moves_of, pairs
 from reconciler.planner.moving import diff_moved
 from reconciler.planner.outcome import CatalogContext, Outcome, Remark, Tally
-from reconciler.planner.remarks import HAZARDOUS, UNSAFE
 from reconciler.planner.tables import diff_table, remarks_on
 
 __all__ = ["Comparison", "Outcomes", "compare_tables", "compare_written", "comparison_of", "entry_columns"]
@@ -35,7 +35,7 @@ class Outcomes:
     changes: list[Change] = field(default_factory=list)
     guards: list[Protection] = field(default_factory=list)
     blocked: list[Blocked] = field(default_factory=list)
-    remarks: dict[tuple[str, Identifier], Tally] = field(default_factory=dict)
+    remarks: dict[tuple[NoteCode, Identifier], Tally] = field(default_factory=dict)
     moving: set[DesiredMove] = field(default_factory=set)
     moved: set[DesiredMove] = field(default_factory=set)
     tables: int = 0
@@ -56,7 +56,7 @@ class Outcomes:
         elif isinstance(outcome, Remark):
             self._count((outcome.topic, outcome.identifier[:-1]), Tally(outcome))
 
-    def _count(self, key: tuple[str, Identifier], tally: Tally) -> None:
+    def _count(self, key: tuple[NoteCode, Identifier], tally: Tally) -> None:
         self.remarks[key] = tally.with_others(self.remarks.get(key))
 
     def merge(self, other: Outcomes) -> None:
@@ -107,7 +107,7 @@ class Comparison:
         if safeguard is not None and not isinstance(outcome, Change):
             for live in there:
                 for key in safeguard.missing(live.properties):
-                    outcomes.add(Remark(UNSAFE if key == safeguard.key else HAZARDOUS, live.id))
+                    outcomes.add(Remark(NoteCode.UNSAFE if key == safeguard.key else NoteCode.HAZARDOUS, live.id))
         outcomes.add(outcome)
         for remark in remarks_on(self.context, pair.desired, pair.live, facts, outcome):
             outcomes.add(remark)

@@ -14,6 +14,7 @@ from reconciler.model.columns import Schema
 from reconciler.model.desired import Origin, Source
 from reconciler.model.live import StorageKind
 from reconciler.model.names import Identifier, address
+from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.planner.views import Columns, Document, FieldChange, ObjectView, concealed_columns
 
 __all__ = ["Action", "Blocked", "Change", "Entry", "Fingerprint", "Key", "Kind", "Note", "Protection"]
@@ -101,6 +102,7 @@ class _Subject(Document):
 class Entry(_Subject):
     """What a plan says of one object; ``source`` is where the manifest asks for it."""
 
+    code: ReasonCode
     reason: str
     source: Source | None = None
 
@@ -234,6 +236,7 @@ class Note(Document):
     """A sentence worth reading that changes nothing."""
 
     catalog: str
+    code: NoteCode
     message: str
 
 

@@ -28,6 +28,7 @@ from reconciler.model.desired import (
 from reconciler.model.limits import folded, name_problem, property_problem, table_depth_problem
 from reconciler.model.live import Storage
 from reconciler.model.names import Identifier, address
+from reconciler.model.reasons import ReasonCode
 from reconciler.planner.moves import Moves, moves_of
 
 __all__ = [
@@ -239,26 +240,40 @@ class _Following:
         if len(origins) > 1:
             others = " and ".join(address(self.mirror.origin, other.id) for other in origins)
             last = origins[-1].id
-            return Fault(f"{others} have this one name here", self._line(last, (*last[:-1], f"{name[-1]}_2")))
+            return Fault(
+                ReasonCode.SEVERAL_SOURCES,
+                f"{others} have this one name here",
+                self._line(last, (*last[:-1], f"{name[-1]}_2")),
+            )
         for depth, part in enumerate(name, 1):
             problem = name_problem(able, part)
             if problem is not None:
-                return Fault(f"`{part}`: {problem}", self._good_name(one.id, name, depth))
+                return Fault(ReasonCode.BAD_NAME, f"`{part}`: {problem}", self._good_name(one.id, name, depth))
         problem = table_depth_problem(able, len(name) - 1)
         if problem is not None:
-            return Fault(f"it would be a table {problem}", self._good_depth(one.id, name))
+            return Fault(ReasonCode.BAD_DEPTH, f"it would be a table {problem}", self._good_depth(one.id, name))
         if name in self.spaces:
-            return Fault("a namespace has the name here", self._beside_namespace(one.id, name))
+            return Fault(ReasonCode.NAME_TAKEN, "a namespace has the name here", self._beside_namespace(one.id, name))
         taken = next((depth for depth in range(1, len(name)) if self._is_own_table(name[:depth])), None)
         if taken is not None:
             to = (*name[: taken - 1], f"{name[taken - 1]}_2", *name[taken:])
-            return Fault(f"{'/'.join(name[:taken])} is a table here", self._renaming(one.id, name, to))
+            return Fault(
+                ReasonCode.NAME_TAKEN, f"{'/'.join(name[:taken])} is a table here", self._renaming(one.id, name, to)
+            )
         line = self.moves.line_from(name)
         if line is not None:
-            return Fault(f"`moved` takes this name away ({line.source})", self._beside(one.id, name, line))
+            return Fault(
+                ReasonCode.NAME_MOVED_AWAY,
+                f"`moved` takes this name away ({line.source})",
+                self._beside(one.id, name, line),
+            )
         if not scope.contains(name):
             outside = f"it is outside of the catalog's scope: {', '.join(scope.patterns)}"
-            return Fault(outside, f"widen the `scope` of {self.desired.name}, or {self._leave_out(name)}")
+            return Fault(
+                ReasonCode.OUT_OF_SCOPE,
+                outside,
+                f"widen the `scope` of {self.desired.name}, or {self._leave_out(name)}",
+            )
         return None
 
     def _kept_fault(self, name: Identifier, one: Remaining) -> Fault | None:
@@ -268,7 +283,7 @@ class _Following:
             return None
         depth = _first_difference(name, kept)
         reason = f"the service keeps `{'/'.join(name[:depth])}` as `{'/'.join(kept[:depth])}`"
-        return Fault(reason, self._renaming(one.id, name, kept), kept_as=kept)
+        return Fault(ReasonCode.KEPT_UNDER_ANOTHER_NAME, reason, self._renaming(one.id, name, kept), kept_as=kept)
 
     def _kept_as(self, name: Identifier) -> Identifier | None:
         for depth in range(len(name), 0, -1):
@@ -282,12 +297,20 @@ class _Following:
         if one.location is None:
             what = "is blocked itself" if one.waits else "gets its location only when it is made"
             first = f"carry out the plan of {self.mirror.origin} first (`--select '{self.mirror.origin}/**'`)"
-            return Fault(f"{origin} {what}", f"{first}, and plan again")
+            return Fault(ReasonCode.SOURCE_NOT_READY, f"{origin} {what}", f"{first}, and plan again")
         problem = locations.check(one.location)
         if problem is not None:
-            return Fault(f"the location of {origin} cannot be written here: {problem}", self._leave_out(name))
+            return Fault(
+                ReasonCode.BAD_LOCATION,
+                f"the location of {origin} cannot be written here: {problem}",
+                self._leave_out(name),
+            )
         if self.capabilities.chooses_locations:
-            return Fault(f"{CHOSEN_BY_CATALOG}, and a mirror's is that of its source", self._leave_out(name))
+            return Fault(
+                ReasonCode.LOCATION_CHOSEN,
+                f"{CHOSEN_BY_CATALOG}, and a mirror's is that of its source",
+                self._leave_out(name),
+            )
         return None
 
     def _value_fault(self, name: Identifier, one: Remaining) -> Fault | None:
@@ -295,7 +318,11 @@ class _Following:
         for key, value in one.properties.items() if self.capabilities.table_markers else ():
             problem = property_problem(self.capabilities, key, value)
             if problem is not None:
-                return Fault(f"property `{key}`: {problem}", f"shorten it in {origin}, or {self._leave_out(name)}")
+                return Fault(
+                    ReasonCode.BAD_PROPERTY,
+                    f"property `{key}`: {problem}",
+                    f"shorten it in {origin}, or {self._leave_out(name)}",
+                )
         return None
 
     # ---- what to write

@@ -7,6 +7,7 @@ from dataclasses import replace
 from reconciler.model import locations, ownership
 from reconciler.model.desired import DesiredMove, DesiredTable
 from reconciler.model.live import LiveTable
+from reconciler.model.reasons import ReasonCode, Why
 from reconciler.planner.entries import Action, Blocked, Change
 from reconciler.planner.facts import TableFacts
 from reconciler.planner.mirrors import CHOSEN_BY_CATALOG
@@ -43,6 +44,7 @@ def diff_moved(context: CatalogContext, pair: MovedTable, facts: TableFacts | No
     if isinstance(outcome, Change) and outcome.action is Action.RELOCATE_TABLE:
         outcome = context.blocked(
             Fault(
+                ReasonCode.TWO_CHANGES_AT_ONCE,
                 f"it cannot be renamed and be given another location in one plan; it is at "
                 f"{locations.redact(origin.location)}",
                 "take `location` out of its block, apply, and put it back then",
@@ -108,37 +110,44 @@ def _fault(
     if context.is_foreign(origin.properties):
         owner = ownership.owner_of(origin.properties)
         return Fault(
+            ReasonCode.FOREIGN_OWNER,
             f"{name} is managed by `{owner}`, not by `{context.owner}`",
             f"take out {said}, or claim it with --take-over",
         )
     if ownership.is_protected(origin.properties) and desired.protect is not False:
         return Fault(
+            ReasonCode.PROTECTED,
             f"{name} is protected, and a move takes that name away",
             "write `protect: false` in its block, apply, and protect it again then",
         )
     if live is not None and not _is_unfinished(context, origin, live):
         return Fault(
+            ReasonCode.BOTH_NAMES_THERE,
             f"{name} and it are both there, at {locations.redact(origin.location)} and "
             f"{locations.redact(live.location)}",
             f"remove one of the two past lancens, or take out {said} and say of each name what it is to be",
         )
     if able.pinned_root_tables and min(len(origin.id), len(desired.id)) == 1:
         return Fault(
+            ReasonCode.NAMED_BY_DIRECTORY,
             f"{name} cannot be renamed: directly under the root a table is named by its directory",
             f"take out {said}; rename the directory with no writer at work, or move the data into a namespace",
         )
     if not in_place and live is None and able.makes_no_tables:
         return Fault(
+            ReasonCode.MAKES_NO_TABLES,
             f"{name} cannot be renamed: that takes a new entry. {able.makes_no_tables}",
             f"take out {said}, and rename the table with the service's own tools",
         )
     if not in_place and live is None and able.chooses_locations:
         return Fault(
+            ReasonCode.LOCATION_CHOSEN,
             f"{name} cannot be renamed: that takes a new entry, and {CHOSEN_BY_CATALOG}",
             f"take out {said}, and copy the data into a new table",
         )
     if not in_place and not able.table_markers:
         return Fault(
+            ReasonCode.KEEPS_NO_PROPERTIES,
             f"{name} cannot be renamed: this catalog renames no table and keeps no properties to make it anew with",
             f"take out {said}; a table of the new name is registered at the same `location:`",
         )
@@ -150,9 +159,9 @@ def _is_unfinished(context: CatalogContext, origin: LiveTable, live: LiveTable) 
     return locations.same(origin.location, live.location) and ownership.owner_of(live.properties) == context.owner
 
 
-def _reason(context: CatalogContext, origin: LiveTable, live: LiveTable | None, *, in_place: bool) -> str:
+def _reason(context: CatalogContext, origin: LiveTable, live: LiveTable | None, *, in_place: bool) -> Why:
     was = f"was {'/'.join(origin.id)}"
     if live is not None:
-        return f"{was}; a run that was interrupted left both names"
+        return Why(ReasonCode.MOVED, f"{was}; a run that was interrupted left both names")
     lost = context.capabilities.lost_on_move
-    return f"{was}; made anew, which loses {lost}" if lost and not in_place else was
+    return Why(ReasonCode.MOVED, f"{was}; made anew, which loses {lost}" if lost and not in_place else was)

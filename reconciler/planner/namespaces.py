@@ -11,9 +11,20 @@ from dataclasses import dataclass
 from reconciler.model import ownership
 from reconciler.model.desired import DesiredNamespace, Prune
 from reconciler.model.live import LiveNamespace
+from reconciler.model.reasons import NoteCode, ReasonCode, Why
 from reconciler.planner.entries import Action
-from reconciler.planner.outcome import CatalogContext, Fault, Outcome, Remark, change_of, removal
-from reconciler.planner.remarks import ADOPTABLE, unmarkable
+from reconciler.planner.outcome import (
+    ABSENT,
+    OWNED_BEFORE,
+    PRUNED,
+    CatalogContext,
+    Fault,
+    Outcome,
+    Remark,
+    change_of,
+    removal,
+)
+from reconciler.planner.remarks import unmarkable
 
 __all__ = ["Holds", "diff_namespace"]
 
@@ -47,6 +58,7 @@ def diff_namespace(
         if live is None and desired is not None and not desired.absent:
             return context.blocked(
                 Fault(
+                    ReasonCode.MADE_OUTSIDE,
                     "it does not exist, and is made outside lancens",
                     "have the administrator of the service make it, or take its block out",
                 ),
@@ -69,19 +81,23 @@ def diff_namespace(
 
 def _new(context: CatalogContext, desired: DesiredNamespace, kind: str | None, origin: LiveNamespace | None) -> Outcome:
     """A namespace that is not there, or that is there as ``origin`` under the name that it had before."""
-    able, reason = context.capabilities, f"mirrors {context.mirror}" if desired.mirrored else "in the manifest"
+    able, why = context.capabilities, Why(ReasonCode.IN_MANIFEST, "in the manifest")
+    if desired.mirrored:
+        why = Why(ReasonCode.MIRRORED, f"mirrors {context.mirror}")
     after = context.marks(desired, {}, able.namespace_markers).model_copy(update={"kind": kind})
     if origin is None or context.is_foreign(origin.properties):
-        return change_of(context, Action.CREATE_NAMESPACE, desired.id, None, after, reason, desired=desired)
+        return change_of(context, Action.CREATE_NAMESPACE, desired.id, None, after, why, desired=desired)
     name = "/".join(origin.id)
     if ownership.is_protected(origin.properties) and desired.protect is not False:
         fault = Fault(
+            ReasonCode.PROTECTED,
             f"{name} is protected, and a move takes that name away",
             "write `protect: false` in its block, apply, and protect it again then",
         )
         return context.blocked(fault, desired, None)
-    reason += f", was {name}" + (f"; made anew without {able.lost_with_namespace}" if able.lost_with_namespace else "")
-    made = change_of(context, Action.CREATE_NAMESPACE, desired.id, None, after, reason, desired=desired)
+    lost = f"; made anew without {able.lost_with_namespace}" if able.lost_with_namespace else ""
+    why = Why(ReasonCode.MOVED, f"{why.text}, was {name}{lost}")
+    made = change_of(context, Action.CREATE_NAMESPACE, desired.id, None, after, why, desired=desired)
     return made.model_copy(update={"takes_from": origin.id})
 
 
@@ -104,25 +120,32 @@ def _kind_fault(
     if live is None and kind == outer and deepest is not None and len(desired.id) > deepest:
         if len(desired.id) == 1:
             return Fault(
+                ReasonCode.WRONG_KIND,
                 f"it is a {outer}, and here they can be neither asked for nor made",
                 f"allow the credentials to, or put what it holds into a {inner}",
             )
         return Fault(
+            ReasonCode.WRONG_KIND,
             f"it is a {outer} inside a {outer}, which has to be there already: this service cannot create one",
             f"make it outside lancens, or put what it holds into a {outer} higher up",
         )
     if live is not None and desired.kind is not None and live.kind != desired.kind:
         return Fault(
+            ReasonCode.WRONG_KIND,
             f"it is a {live.kind}, not a {desired.kind}; a namespace cannot change its kind",
             f"write `kind: {live.kind}` in its block, or give the {desired.kind} another name",
         )
     is_now = kind if live is None else live.kind
     if is_now == inner and holds.namespaces:
         return Fault(
-            f"it is a {inner}, which holds no namespaces", f"put its namespaces into a {outer}, under another name"
+            ReasonCode.WRONG_KIND,
+            f"it is a {inner}, which holds no namespaces",
+            f"put its namespaces into a {outer}, under another name",
         )
     if is_now == outer and holds.tables:
-        return Fault(f"it is a {outer}, which holds no tables", f"put its tables into a {inner} inside it")
+        return Fault(
+            ReasonCode.WRONG_KIND, f"it is a {outer}, which holds no tables", f"put its tables into a {inner} inside it"
+        )
     return None
 
 
@@ -133,20 +156,22 @@ def _unnamed(context: CatalogContext, live: LiveNamespace, renamed_to: DesiredNa
     owner = ownership.owner_of(live.properties)
     if owner == context.owner and renamed_to is not None:
         lifted = renamed_to if renamed_to.protect is False else None
-        return removal(context, Action.DROP_NAMESPACE, live, f"{'/'.join(renamed_to.id)} now", lifted)
+        return removal(
+            context, Action.DROP_NAMESPACE, live, Why(ReasonCode.MOVED, f"{'/'.join(renamed_to.id)} now"), lifted
+        )
     if owner == context.owner and context.prune is not Prune.NEVER:
-        return removal(context, Action.DROP_NAMESPACE, live, "owned, no longer in the manifest", None)
+        return removal(context, Action.DROP_NAMESPACE, live, OWNED_BEFORE, None)
     if context.prune is not Prune.ALL:
         return None
     if context.is_foreign(live.properties):
         return context.foreign(live)
-    return removal(context, Action.DROP_NAMESPACE, live, "not in the manifest, prune: all", None)
+    return removal(context, Action.DROP_NAMESPACE, live, PRUNED, None)
 
 
 def _absent(context: CatalogContext, desired: DesiredNamespace, live: LiveNamespace) -> Outcome:
     if context.is_foreign(live.properties):
         return context.foreign(live, desired)
-    return removal(context, Action.DROP_NAMESPACE, live, "absent: true", desired)
+    return removal(context, Action.DROP_NAMESPACE, live, ABSENT, desired)
 
 
 def _claimed(context: CatalogContext, desired: DesiredNamespace, live: LiveNamespace) -> Outcome:
@@ -159,12 +184,13 @@ def _claimed(context: CatalogContext, desired: DesiredNamespace, live: LiveNames
         return None
     only_marks = before.content == after.content
     if only_marks and before.managed_by is None and context.capabilities.alter_namespace and not context.adopt:
-        return Remark(ADOPTABLE, live.id)
+        return Remark(NoteCode.ADOPTABLE, live.id)
     if not context.capabilities.alter_namespace:
         if before.properties == after.properties:
             return Remark(unmarkable(before, after), live.id)
         return context.blocked(
             Fault(
+                ReasonCode.CANNOT_ALTER,
                 "it cannot be changed: this catalog cannot alter a namespace",
                 "write the `properties` that it has in its block, or take them out",
             ),
@@ -172,9 +198,9 @@ def _claimed(context: CatalogContext, desired: DesiredNamespace, live: LiveNames
             live,
         )
     if not only_marks:
-        reason = "differs from the manifest"
+        why = Why(ReasonCode.DIFFERS, "differs from the manifest")
     elif before.managed_by is None:
-        reason = "adopted"
+        why = Why(ReasonCode.ADOPTED, "adopted")
     else:
-        reason = "marks to renew"
-    return change_of(context, Action.UPDATE_NAMESPACE, live.id, before, after, reason, desired=desired)
+        why = Why(ReasonCode.MARKS, "marks to renew")
+    return change_of(context, Action.UPDATE_NAMESPACE, live.id, before, after, why, desired=desired)

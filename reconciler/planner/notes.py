@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from reconciler.model.names import Identifier
+from reconciler.model.reasons import NoteCode
 from reconciler.planner.entries import Note
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.outcome import Tally
@@ -16,14 +17,14 @@ __all__ = ["notes_on"]
 _NAMESPACES_NAMED = 5
 
 
-def notes_on(source: CatalogInput, remarks: Mapping[tuple[str, Identifier], Tally]) -> Iterator[Note]:
+def notes_on(source: CatalogInput, remarks: Mapping[tuple[NoteCode, Identifier], Tally]) -> Iterator[Note]:
     """Yield the notes of a scan, one for each topic and namespace of ``remarks``, and what cannot be promised.
 
     A topic of many namespaces is one note.
     """
     catalog, owner = source.desired.name, source.desired.owner.partition("/")[0]
     for message in source.live.notes:
-        yield Note(catalog=catalog, message=message)
+        yield Note(catalog=catalog, code=NoteCode.SCAN, message=message)
     safeguard = source.capabilities.safeguard
     guarded = {}
     if safeguard is not None:
@@ -40,16 +41,18 @@ def notes_on(source: CatalogInput, remarks: Mapping[tuple[str, Identifier], Tall
             "catalog": catalog,
         }
         filled = (one if tally.count == 1 else several).format(**about, **guarded)
-        yield Note(catalog=catalog, message=filled)
+        yield Note(catalog=catalog, code=topic, message=filled)
     protected = sum(1 for table in source.desired.tables.values() if table.protect)
     if protected and not source.capabilities.table_markers:
         message = (
             f"`protect` holds only while it is written for {protected} of the tables: this catalog keeps no marks."
         )
-        yield Note(catalog=catalog, message=message)
+        yield Note(catalog=catalog, code=NoteCode.UNPROTECTABLE, message=message)
 
 
-def _counted(catalog: str, remarks: Mapping[tuple[str, Identifier], Tally]) -> Iterator[tuple[str, str, Tally]]:
+def _counted(
+    catalog: str, remarks: Mapping[tuple[NoteCode, Identifier], Tally]
+) -> Iterator[tuple[NoteCode, str, Tally]]:
     """Yield each topic, where something is to be said of it, and of how many objects."""
     for topic in sorted({topic for topic, _ in remarks}):
         found = sorted(key for key in remarks if key[0] == topic)

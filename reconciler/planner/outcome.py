@@ -11,6 +11,7 @@ from reconciler.model.capabilities import Capabilities
 from reconciler.model.desired import DesiredNamespace, DesiredTable, Fault, Prune, Source
 from reconciler.model.live import LiveNamespace, LiveTable, StorageKind
 from reconciler.model.names import Identifier, address
+from reconciler.model.reasons import NoteCode, ReasonCode, Why
 from reconciler.model.redaction import REDACTED, is_hidden
 from reconciler.planner.entries import Action, Blocked, Change, Protection
 from reconciler.planner.explain import explain
@@ -18,7 +19,23 @@ from reconciler.planner.facts import TableFacts
 from reconciler.planner.mirrors import leave_out
 from reconciler.planner.views import ObjectView, view_of
 
-__all__ = ["CatalogContext", "Fault", "Outcome", "Remark", "Tally", "change_of", "guard_of", "removal"]
+__all__ = [
+    "ABSENT",
+    "OWNED_BEFORE",
+    "PRUNED",
+    "CatalogContext",
+    "Fault",
+    "Outcome",
+    "Remark",
+    "Tally",
+    "change_of",
+    "guard_of",
+    "removal",
+]
+
+ABSENT = Why(ReasonCode.ABSENT, "absent: true")
+OWNED_BEFORE = Why(ReasonCode.NOT_IN_MANIFEST, "owned, no longer in the manifest")
+PRUNED = Why(ReasonCode.NOT_IN_MANIFEST, "not in the manifest, prune: all")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +45,7 @@ class Remark:
     ``detail`` is what is said of this object alone.
     """
 
-    topic: str
+    topic: NoteCode
     identifier: Identifier
     detail: str = ""
 
@@ -78,7 +95,9 @@ class CatalogContext:
         """Return the entry of an object that another manifest owns."""
         owner = ownership.owner_of(live.properties)
         fault = Fault(
-            f"it is managed by `{owner}`, not by `{self.owner}`", "take its block out, or claim it with --take-over"
+            ReasonCode.FOREIGN_OWNER,
+            f"it is managed by `{owner}`, not by `{self.owner}`",
+            "take its block out, or claim it with --take-over",
         )
         if desired is None:
             fault = fault._replace(remedy="leave it alone with `prune: owned`, or claim it with --take-over")
@@ -104,6 +123,7 @@ class CatalogContext:
             catalog=self.catalog,
             kind="table" if isinstance(one, DesiredTable | LiveTable) else "namespace",
             identifier=one.id,
+            code=fault.code,
             reason=fault.reason,
             remedy=fault.remedy,
             source=desired.source if desired else None,
@@ -120,6 +140,7 @@ class CatalogContext:
     def held(self, by: str, desired: DesiredTable, facts: TableFacts | None = None) -> Blocked:
         """Return the entry of a table whose name ``by``, a table of another kind, has."""
         fault = Fault(
+            ReasonCode.NAME_TAKEN,
             f"a table of another kind has the name in the catalog ({by})",
             "write another name in its block, or take that table out of the catalog with the tool that made it",
         )
@@ -171,7 +192,7 @@ def change_of(
     identifier: Identifier,
     before: ObjectView | None,
     after: ObjectView | None,
-    reason: str,
+    why: Why,
     *,
     desired: DesiredNamespace | DesiredTable | None = None,
     probe: bool = True,
@@ -179,6 +200,7 @@ def change_of(
 ) -> Change:
     """Return the change from ``before`` to ``after``, which ``desired`` asks for, with the fields that differ."""
     secret_keys = _secret_keys(desired, before)
+    why = _as_mirrored(desired, action) or why
     return Change(
         catalog=context.catalog,
         kind=action.kind,
@@ -187,7 +209,8 @@ def change_of(
         before=before,
         after=after,
         fields=explain(before, after, context.address(identifier), secret_keys),
-        reason=_as_mirrored(desired, action) or reason,
+        code=why.code,
+        reason=why.text,
         source=desired.source if desired else None,
         mirror_of=desired.mirrors if isinstance(desired, DesiredTable) else None,
         probe=probe,
@@ -201,30 +224,31 @@ def _secret_keys(desired: DesiredNamespace | DesiredTable | None, before: Object
     return tuple(sorted({*(desired.secret_keys if desired else ()), *(before.secret_keys if before else ())}))
 
 
-def _as_mirrored(desired: DesiredNamespace | DesiredTable | None, action: Action) -> str:
-    """Return why a table comes to be that a mirror asks for; empty for anything else."""
+def _as_mirrored(desired: DesiredNamespace | DesiredTable | None, action: Action) -> Why | None:
+    """Return why a table comes to be that a mirror asks for; None for anything else."""
     origin = desired.mirrors if isinstance(desired, DesiredTable) else None
     if desired is None or origin is None or action not in (Action.REGISTER_TABLE, Action.DECLARE_TABLE):
-        return ""
+        return None
     is_same = desired.id[-len(origin.identifier) :] == origin.identifier
-    return f"mirrors {origin.catalog if is_same else address(origin.catalog, origin.identifier)}"
+    shown = origin.catalog if is_same else address(origin.catalog, origin.identifier)
+    return Why(ReasonCode.MIRRORED, f"mirrors {shown}")
 
 
 def removal(
     context: CatalogContext,
     action: Action,
     live: LiveNamespace | LiveTable,
-    reason: str,
+    why: Why,
     desired: DesiredNamespace | DesiredTable | None,
 ) -> Change | Protection:
     """Return the change that takes ``live`` out of the catalog, or the guard that keeps a protected one."""
     if ownership.is_protected(live.properties) and not (desired and desired.protect is False):
-        return guard_of(context, action, live.id, reason, desired.source if desired else None)
-    return change_of(context, action, live.id, context.view(None, live), None, reason, desired=desired)
+        return guard_of(context, action, live.id, why, desired.source if desired else None)
+    return change_of(context, action, live.id, context.view(None, live), None, why, desired=desired)
 
 
 def guard_of(
-    context: CatalogContext, would: Action, identifier: Identifier, reason: str, source: Source | None
+    context: CatalogContext, would: Action, identifier: Identifier, why: Why, source: Source | None
 ) -> Protection:
     """Return the entry of a protected object that ``would`` have been removed."""
     return Protection(
@@ -232,6 +256,7 @@ def guard_of(
         kind=would.kind,
         identifier=identifier,
         would=would,
-        reason=reason,
+        code=why.code,
+        reason=why.text,
         source=source,
     )

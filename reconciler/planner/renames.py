@@ -10,6 +10,7 @@ from reconciler.model.capabilities import Capabilities
 from reconciler.model.desired import DesiredMove
 from reconciler.model.display import count
 from reconciler.model.names import Identifier, address
+from reconciler.model.reasons import NoteCode
 from reconciler.planner.comparison import Outcomes
 from reconciler.planner.entries import Action, Change, Note
 from reconciler.planner.facts import CatalogInput
@@ -36,28 +37,36 @@ def notes_on_renames(source: CatalogInput, outcomes: Outcomes, changes: Collecti
     if len(done) == 1:
         [line] = done
         name, to = ("/".join(names) for names in (line.origin, line.to))
-        yield Note(catalog=catalog, message=f"{name} is {to} already; its line in `moved` can go ({line.source}).")
+        yield Note(
+            catalog=catalog,
+            code=NoteCode.MOVE_DONE,
+            message=f"{name} is {to} already; its line in `moved` can go ({line.source}).",
+        )
     elif done:
         said = f"{len(done):,} lines of `moved` can go, what they name has its new name: {_lines(done)}."
-        yield Note(catalog=catalog, message=said)
+        yield Note(catalog=catalog, code=NoteCode.MOVE_DONE, message=said)
     for line in sorted(outcomes.moving, key=lambda line: line.to):
         there = None if line.is_table else live.get(line.origin)
         if there is not None and ownership.owner_of(there.properties) != source.desired.owner:
             why = "this manifest neither made nor adopted it"
             said = f"{address(catalog, line.origin)} stays when its tables have moved: {why}."
-            yield Note(catalog=catalog, message=said)
+            yield Note(catalog=catalog, code=NoteCode.MOVE_INCOMPLETE, message=said)
     for line in sorted(source.desired.moves, key=lambda line: line.to):
         left = () if line.is_table else _left_behind(source, line)
         if left:
             named = ", ".join(f"`{key}`" for key in left[:_NAMED]) + (" and others" if len(left) > _NAMED else "")
             said = f"{address(catalog, line.to)} is there already and does not get properties of "
             said += f"{address(catalog, line.origin)}: {named}. Write those it is to have in its block."
-            yield Note(catalog=catalog, message=said)
+            yield Note(catalog=catalog, code=NoteCode.MOVE_INCOMPLETE, message=said)
     hints = [*_hints(source.capabilities, changes)]
     for hint in hints[:_NAMED]:
-        yield Note(catalog=catalog, message=hint)
+        yield Note(catalog=catalog, code=NoteCode.RENAME_LIKELY, message=hint)
     if len(hints) > _NAMED:
-        yield Note(catalog=catalog, message=f"{count(len(hints) - _NAMED, 'more pair')} of changes look like renames.")
+        yield Note(
+            catalog=catalog,
+            code=NoteCode.RENAME_LIKELY,
+            message=f"{count(len(hints) - _NAMED, 'more pair')} of changes look like renames.",
+        )
 
 
 def _left_behind(source: CatalogInput, line: DesiredMove) -> Sequence[str]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from reconciler.model import locations
 from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.names import Identifier, address
+from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.planner.entries import Action, Blocked, Change, Key, Kind, Note
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.live_tables import LiveTables
@@ -133,6 +134,7 @@ def _blocked(clash: _Clash) -> Blocked:
         catalog=change.catalog,
         kind=change.kind,
         identifier=change.identifier,
+        code=clash.fault.code,
         reason=clash.fault.reason,
         remedy=clash.fault.remedy,
         source=change.source,
@@ -223,12 +225,13 @@ def _kept_notes(catalog: str, kept: Sequence[tuple[str, str]]) -> Iterator[Note]
     """Yield why namespaces stay that should go; many of them are one note."""
     if len(kept) <= _KEPT_NAMED:
         for where, why in kept:
-            yield Note(catalog=catalog, message=f"{where} is kept: {why}")
+            yield Note(catalog=catalog, code=NoteCode.KEPT_NAMESPACE, message=f"{where} is kept: {why}")
         return
     some = ", ".join(where for where, _ in sorted(kept)[:_KEPT_NAMED])
     rest = len(kept) - _KEPT_NAMED
     yield Note(
         catalog=catalog,
+        code=NoteCode.KEPT_NAMESPACE,
         message=f"{len(kept):,} namespaces are kept, as each holds what stays: {some} and {rest:,} more",
     )
 
@@ -250,7 +253,9 @@ def _shared_locations(
         if table.id not in touched:
             change = created[place_of(table.location)]
             taken = f"it would be written where {address(change.catalog, table.id)} is registered"
-            yield _Clash(change, Fault(taken, "write another `location:` in its block"), table)
+            yield _Clash(
+                change, Fault(ReasonCode.LOCATION_TAKEN, taken, "write another `location:` in its block"), table
+            )
     arriving: defaultdict[str, list[Change]] = defaultdict(list)
     for change in changes:
         if change.kind == "table" and change.after and change.after.location:
@@ -259,14 +264,18 @@ def _shared_locations(
         writing = created.get(place_of(one.location)) if one.kind == "table" and one.location else None
         if writing is not None and writing.key != one.key:
             both = f"a dataset would be written where {one.address}, which is blocked, is to be"
-            yield _Clash(writing, Fault(both, "write another `location:` in one of their blocks"))
+            yield _Clash(
+                writing, Fault(ReasonCode.LOCATION_TAKEN, both, "write another `location:` in one of their blocks")
+            )
     for place in sorted(arriving.keys() & created.keys()):
         sharing = sorted(arriving[place], key=lambda change: change.identifier)
         for change in sharing if len(sharing) > 1 else ():
             other = next(one for one in sharing if one is not change)
             shown = locations.redact(place)
             both = f"it and {other.address} would both be at {shown}, where a dataset would be written"
-            yield _Clash(change, Fault(both, "write another `location:` in one of their blocks"))
+            yield _Clash(
+                change, Fault(ReasonCode.LOCATION_TAKEN, both, "write another `location:` in one of their blocks")
+            )
 
 
 def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Clash]:
@@ -292,6 +301,7 @@ def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: L
         change = found[place_of(table.location)]
         if table.id not in leaving and table.id != change.identifier:
             fault = Fault(
+                ReasonCode.LOCATION_TAKEN,
                 f"its default place, {locations.redact(table.location)}, holds the data of "
                 f"{address(change.catalog, table.id)}",
                 "write a `location:` of its own in its block",
@@ -315,6 +325,7 @@ def _unreferenced(source: CatalogInput, changes: Collection[Change], tables: Liv
     for change, place in doubts:
         if place_of(place) not in taken:
             fault = Fault(
+                ReasonCode.UNREFERENCED_DATA,
                 f"no entry has the dataset at {locations.redact(place)}, which may be its data",
                 f"write `location: {locations.redact(place)}` in its block, or a location of its own",
             )
@@ -338,12 +349,14 @@ def _namesakes(source: CatalogInput, changes: Collection[Change], tables: LiveTa
             continue
         if takes_emptied_name(change, left):
             fault = Fault(
+                ReasonCode.NAME_TAKEN,
                 "it cannot be moved to that name: a namespace has it until its tables have moved",
                 "move it to another name, apply, and give it this one then",
             )
             yield _Clash(change, fault, there)
         elif (change.catalog, kind, change.identifier) not in leaving:
             fault = Fault(
+                ReasonCode.NAME_TAKEN,
                 f"it cannot be a {change.kind}: a {kind} has the name",
                 f"give its block another name, or remove the {kind} with `absent: true`",
             )

@@ -7,21 +7,23 @@ from collections.abc import Iterable, Iterator
 from reconciler.model import locations, ownership
 from reconciler.model.desired import DesiredTable, Evolve, Prune
 from reconciler.model.live import LiveTable, StorageKind
+from reconciler.model.reasons import NoteCode, ReasonCode, Why
 from reconciler.model.redaction import REDACTED, is_hidden
 from reconciler.planner.entries import Action, Blocked
 from reconciler.planner.facts import TableFacts, has_true_request, is_relocated, is_unanswered
 from reconciler.planner.mending import rename_hint
-from reconciler.planner.outcome import CatalogContext, Fault, Outcome, Remark, change_of, removal
-from reconciler.planner.remarks import (
-    ADOPTABLE,
-    CANNOT_FOLLOW,
-    EXTRA_COLUMNS,
-    HIDDEN,
-    MIRRORED_BEFORE,
-    STALE_COLUMNS,
-    UNMANAGED,
-    unmarkable,
+from reconciler.planner.outcome import (
+    ABSENT,
+    OWNED_BEFORE,
+    PRUNED,
+    CatalogContext,
+    Fault,
+    Outcome,
+    Remark,
+    change_of,
+    removal,
 )
+from reconciler.planner.remarks import unmarkable
 from reconciler.planner.schemas import SchemaDifference, evolved
 from reconciler.planner.table_entries import entry_after, touches_entry, with_shown_columns
 from reconciler.planner.table_faults import (
@@ -42,9 +44,11 @@ __all__ = ["diff_table", "remarks_on"]
 
 
 _MOST_NAMED = 3
-_REQUEST_FORGOTTEN = "what is noted of the location asked for is out of date"
-_STALE_COLUMNS = "its entry shows other columns than the data has"
-_REQUEST_ANSWERED = "not at the location asked for, and not noted that the service chose another"
+_NEW = Why(ReasonCode.IN_MANIFEST, "in the manifest, no data yet")
+_REQUEST_FORGOTTEN = Why(ReasonCode.LOCATION_NOTED, "what is noted of the location asked for is out of date")
+_REQUEST_ANSWERED = Why(
+    ReasonCode.LOCATION_NOTED, "not at the location asked for, and not noted that the service chose another"
+)
 
 
 def diff_table(
@@ -99,24 +103,25 @@ def _unnamed(context: CatalogContext, live: LiveTable) -> Outcome:
     owner = ownership.owner_of(live.properties)
     if owner != context.owner:
         if context.prune is not Prune.ALL:
-            return Remark(UNMANAGED, live.id) if owner is None and context.prune is Prune.OWNED else None
+            return Remark(NoteCode.UNMANAGED, live.id) if owner is None and context.prune is Prune.OWNED else None
         if context.is_foreign(live.properties):
             return context.foreign(live)
     elif context.prune is Prune.NEVER:
         return None
     mirror = ownership.mirror_of(live.properties) if owner == context.owner else None
     if mirror is not None and mirror != context.mirror:
-        return Remark(MIRRORED_BEFORE, live.id, mirror)
-    reason = "owned, no longer in the manifest" if owner == context.owner else "not in the manifest, prune: all"
+        return Remark(NoteCode.MIRRORED_BEFORE, live.id, mirror)
     if mirror is not None:
-        reason = f"mirrored, no longer in {mirror}"
-    return removal(context, Action.DEREGISTER_TABLE, live, reason, None)
+        why = Why(ReasonCode.MIRROR_ENDED, f"mirrored, no longer in {mirror}")
+    else:
+        why = OWNED_BEFORE if owner == context.owner else PRUNED
+    return removal(context, Action.DEREGISTER_TABLE, live, why, None)
 
 
 def _absent(context: CatalogContext, desired: DesiredTable, live: LiveTable) -> Outcome:
     if context.is_foreign(live.properties):
         return context.foreign(live, desired)
-    return removal(context, Action.DEREGISTER_TABLE, live, "absent: true", desired)
+    return removal(context, Action.DEREGISTER_TABLE, live, ABSENT, desired)
 
 
 def _new(context: CatalogContext, desired: DesiredTable, facts: TableFacts | None) -> Outcome:
@@ -124,7 +129,9 @@ def _new(context: CatalogContext, desired: DesiredTable, facts: TableFacts | Non
         raise ValueError(f"{context.address(desired.id)} is planned without looking at its storage")
     if context.capabilities.makes_no_tables:
         remedy_there = "take its block out, or put it into another catalog"
-        return context.blocked(Fault(context.capabilities.makes_no_tables, remedy_there), desired, None, facts)
+        return context.blocked(
+            Fault(ReasonCode.MAKES_NO_TABLES, context.capabilities.makes_no_tables, remedy_there), desired, None, facts
+        )
     if facts.location is None and not context.capabilities.places_tables:
         return context.blocked(NO_PLACE, desired, None, facts)
     fault = unkeepable(context, desired) or storage_fault(desired, facts, vends=context.capabilities.vends_credentials)
@@ -141,27 +148,25 @@ def _new(context: CatalogContext, desired: DesiredTable, facts: TableFacts | Non
         blocking = difference.blocking(Evolve.NEVER, desired.extra_columns)
         if blocking:
             return context.blocked(other_columns(facts, blocking, difference.extra, None), desired, None, facts)
-        reason = f"its data is written as that of {storage.detail}" if storage.detail else "data found at its location"
+        found = f"its data is written as that of {storage.detail}" if storage.detail else "data found at its location"
+        why = Why(ReasonCode.DATA_FOUND, found)
         after = after.model_copy(update={"columns": found_columns(desired, facts)})
         return change_of(
-            context, Action.REGISTER_TABLE, desired.id, None, after, reason, desired=desired, storage=storage.kind
+            context, Action.REGISTER_TABLE, desired.id, None, after, why, desired=desired, storage=storage.kind
         )
     if desired.schema is not None and storage.kind is StorageKind.NOTHING:
         after = after.model_copy(update={"columns": desired.schema})
-        reason = "in the manifest, no data yet"
         return change_of(
-            context, Action.CREATE_TABLE, desired.id, None, after, reason, desired=desired, storage=storage.kind
+            context, Action.CREATE_TABLE, desired.id, None, after, _NEW, desired=desired, storage=storage.kind
         )
-    reason = (
-        "in the manifest, no data yet" if storage.kind is StorageKind.NOTHING else "in the manifest, storage not opened"
-    )
+    why = _NEW if storage.kind is StorageKind.NOTHING else _NEW._replace(text="in the manifest, storage not opened")
     return change_of(
         context,
         Action.DECLARE_TABLE,
         desired.id,
         None,
         after,
-        reason,
+        why,
         desired=desired,
         probe=desired.probe,
         storage=storage.kind,
@@ -196,27 +201,26 @@ def _existing(context: CatalogContext, desired: DesiredTable, live: LiveTable, f
             return Remark(topic, live.id)
     if without_data and not moved and desired.schema is not None:
         after = after.model_copy(update={"columns": desired.schema})
-        return _update(
-            context, desired, live, facts, Action.CREATE_TABLE, before, after, "in the catalog, no data at its location"
-        )
+        why = Why(ReasonCode.NO_DATA, "in the catalog, no data at its location")
+        return _update(context, desired, live, facts, Action.CREATE_TABLE, before, after, why)
     if moved:
-        return _update(context, desired, live, facts, Action.RELOCATE_TABLE, before, after, "registered elsewhere")
+        why = Why(ReasonCode.RELOCATED, "registered elsewhere")
+        return _update(context, desired, live, facts, Action.RELOCATE_TABLE, before, after, why)
     found = found_columns(desired, facts)
     if grows and found is not None:
         before = before.model_copy(update={"columns": found})
         after = after.model_copy(update={"columns": evolved(found, difference)})
-        reason = _growth(difference, live)
-        return _update(context, desired, live, facts, Action.ALTER_TABLE, before, after, reason)
-    reason = _reason(context, desired, before, after)
-    return _update(context, desired, live, facts, Action.UPDATE_TABLE, before, after, reason)
+        return _update(context, desired, live, facts, Action.ALTER_TABLE, before, after, _growth(difference, live))
+    why = _why(context, desired, before, after)
+    return _update(context, desired, live, facts, Action.UPDATE_TABLE, before, after, why)
 
 
-def _growth(difference: SchemaDifference, live: LiveTable) -> str:
+def _growth(difference: SchemaDifference, live: LiveTable) -> Why:
     """Return why the columns of a table's data are changed."""
     parts = ["to add"] if difference.missing else []
     parts += ["to let be null"] if difference.relaxed else []
     hint = rename_hint(difference.missing, difference.extra, live.location)
-    return f"columns {' and '.join(parts)}" + (f"; {hint}" if hint else "")
+    return Why(ReasonCode.COLUMNS, f"columns {' and '.join(parts)}" + (f"; {hint}" if hint else ""))
 
 
 def remarks_on(
@@ -230,15 +234,15 @@ def remarks_on(
     if desired is None or desired.absent or isinstance(outcome, Blocked):
         return
     if facts is not None and facts.entry is not None and context.capabilities.keeps_first_columns:
-        yield Remark(STALE_COLUMNS, desired.id, _few(facts.entry.texts()))
+        yield Remark(NoteCode.STALE_COLUMNS, desired.id, _few(facts.entry.texts()))
     if live is not None and REDACTED in live.properties.values():
         shown = live.properties
         hidden = [f"`{key}`" for key, value in desired.properties.items() if is_hidden(key, value, shown)]
         if hidden:
-            yield Remark(HIDDEN, desired.id, ", ".join(hidden))
+            yield Remark(NoteCode.HIDDEN, desired.id, ", ".join(hidden))
     extra = schema_difference(desired, facts).extra
     if extra:
-        yield Remark(EXTRA_COLUMNS, desired.id, _few(f"`{column.name}`" for column in extra))
+        yield Remark(NoteCode.EXTRA_COLUMNS, desired.id, _few(f"`{column.name}`" for column in extra))
 
 
 def _few(parts: Iterable[str]) -> str:
@@ -267,7 +271,7 @@ def _update(
     action: Action,
     before: ObjectView,
     after: ObjectView,
-    reason: str,
+    why: Why,
 ) -> Outcome:
     """Return the update, or why there is none where the catalog cannot make it."""
     capabilities = context.capabilities
@@ -281,7 +285,7 @@ def _update(
             desired.id,
             before,
             after,
-            reason,
+            why,
             desired=desired,
             probe=desired.probe,
             storage=storage,
@@ -289,31 +293,33 @@ def _update(
     if desired.mirrors is not None:
         keys = before.properties.items() ^ after.properties.items()
         differing = ["location"] if relocates else sorted({key for key, _ in keys}) or ["its marks"]
-        return Remark(CANNOT_FOLLOW, live.id, ", ".join(differing))
+        return Remark(NoteCode.CANNOT_FOLLOW, live.id, ", ".join(differing))
     return context.blocked(unalterable("relocated" if relocates else "changed"), desired, live, facts)
 
 
-def _left_alone(context: CatalogContext, before: ObjectView, after: ObjectView) -> str | None:
+def _left_alone(context: CatalogContext, before: ObjectView, after: ObjectView) -> NoteCode | None:
     """Return the topic of an entry whose marks are not as they should be and stay so; None when it is updated."""
     can_alter = context.capabilities.alter_table
     unowned = before.managed_by is None
     if before.content == after.content and unowned and can_alter and not context.adopt:
-        return ADOPTABLE
+        return NoteCode.ADOPTABLE
     if before.properties != after.properties or can_alter:
         return None
     return unmarkable(before, after)
 
 
-def _reason(context: CatalogContext, desired: DesiredTable, before: ObjectView, after: ObjectView) -> str:
+def _why(context: CatalogContext, desired: DesiredTable, before: ObjectView, after: ObjectView) -> Why:
     if before.content != after.content:
-        return f"differs from {desired.mirrors.catalog if desired.mirrors else 'the manifest'}"
+        return Why(ReasonCode.DIFFERS, f"differs from {desired.mirrors.catalog if desired.mirrors else 'the manifest'}")
     safeguard = context.capabilities.safeguard
     if safeguard is not None and before.safeguards != after.safeguards:
-        return safeguard.danger
+        return Why(ReasonCode.SAFEGUARD, safeguard.danger)
     if before.request != after.request:
         return _REQUEST_FORGOTTEN if after.requested_location is None else _REQUEST_ANSWERED
     if before.marks == after.marks:
-        return _STALE_COLUMNS
+        return Why(ReasonCode.SHOWN_COLUMNS, "its entry shows other columns than the data has")
     if before.managed_by is None:
-        return "adopted"
-    return "taken over" if before.managed_by != after.managed_by else "marks to renew"
+        return Why(ReasonCode.ADOPTED, "adopted")
+    if before.managed_by != after.managed_by:
+        return Why(ReasonCode.TAKEN_OVER, "taken over")
+    return Why(ReasonCode.MARKS, "marks to renew")

@@ -19,7 +19,7 @@ from reconciler.backends.memory import MemoryBackend
 from reconciler.model.errors import BlockedError, PlanFileError, SafetyError
 from reconciler.model.live import LiveTable, Snapshot
 from reconciler.model.names import EVERYTHING, Identifier, Only, Scope
-from reconciler.planner.catalog import LEFTOVER
+from reconciler.model.reasons import ReasonCode
 from reconciler.planner.plan import Plan
 from reconciler.planner.views import ObjectView
 from tests.plans import resealed
@@ -129,15 +129,15 @@ def deregistering_what_is_wanted(document: Document) -> None:
 
 def what_is_wanted_as_a_leftover(document: Document) -> None:
     deregistering_what_is_wanted(document)
-    document["changes"][-1]["reason"] = LEFTOVER
+    document["changes"][-1]["code"] = ReasonCode.LEFTOVER
 
 
 def a_removal_as_that_of_a_leftover(document: Document) -> None:
-    change_of(document, "clicks")["reason"] = LEFTOVER
+    change_of(document, "clicks")["code"] = ReasonCode.LEFTOVER
 
 
 def a_removal_said_to_be_prevented(document: Document) -> None:
-    subject = {key: change_of(document, "clicks")[key] for key in ("catalog", "kind", "identifier", "reason")}
+    subject = {key: change_of(document, "clicks")[key] for key in ("catalog", "kind", "identifier", "code", "reason")}
     document["guards"] = [{**subject, "would": "deregister-table"}]
     document["summary"]["protected"] = 1
 

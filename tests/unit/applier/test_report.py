@@ -8,14 +8,25 @@ import pytest
 
 from reconciler.applier import ApplyReport, ChangeResult, Finished, Started, Status, result_line, summary_line
 from reconciler.cli.progress import Progress
+from reconciler.model.reasons import ReasonCode
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.plan import ManifestRef, Plan
 
 MADE = Change(
-    catalog="lake", kind="namespace", identifier=("features",), action=Action.CREATE_NAMESPACE, reason="in the manifest"
+    catalog="lake",
+    kind="namespace",
+    identifier=("features",),
+    action=Action.CREATE_NAMESPACE,
+    code=ReasonCode.IN_MANIFEST,
+    reason="in the manifest",
 )
 GONE = Change(
-    catalog="prod", kind="table", identifier=("a", "clicks"), action=Action.DEREGISTER_TABLE, reason="absent: true"
+    catalog="prod",
+    kind="table",
+    identifier=("a", "clicks"),
+    action=Action.DEREGISTER_TABLE,
+    code=ReasonCode.ABSENT,
+    reason="absent: true",
 )
 SWAPPED = GONE.model_copy(update={"action": Action.RELOCATE_TABLE})
 PLAN = Plan(manifest=ManifestRef(name="store", digest="d", files=()), changes=(MADE, GONE))

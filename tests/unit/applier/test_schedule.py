@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from reconciler.applier.schedule import Schedule
+from reconciler.model.reasons import ReasonCode
 from reconciler.planner.entries import Action, Change
 
 
@@ -11,6 +12,7 @@ def changes(*depends_on: tuple[int, ...]) -> list[Change]:
             kind="namespace",
             identifier=(f"n{position}",),
             action=Action.CREATE_NAMESPACE,
+            code=ReasonCode.IN_MANIFEST,
             reason="in the manifest",
             depends_on=needed,
         )

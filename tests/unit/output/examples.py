@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from reconciler.model.columns import Column
 from reconciler.model.desired import Source
+from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.planner.entries import Action, Change, Note, Protection
 from reconciler.planner.explain import explain
 from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan
@@ -34,6 +35,7 @@ def change(
         before=before,
         after=after,
         fields=explain(before, after, f"{catalog}/{path}"),
+        code=ReasonCode.DIFFERS,
         reason=reason,
         source=None if line is None else at(line),
     )
@@ -128,12 +130,14 @@ def small_plan() -> Plan:
                 kind="table",
                 identifier=("analytics", "orders"),
                 would=Action.DEREGISTER_TABLE,
+                code=ReasonCode.NOT_IN_MANIFEST,
                 reason="owned, no longer in the manifest",
             ),
         ),
         notes=(
             Note(
                 catalog="prod",
+                code=NoteCode.UNMANAGED,
                 message="7 tables are not managed by feature-store; `lancens import --catalog prod` shows them",
             ),
         ),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
+from reconciler.model.reasons import ReasonCode
 from reconciler.output import render
 from reconciler.output.wording import entries_of
 from reconciler.planner.entries import Action, Blocked
@@ -63,7 +64,14 @@ def test_what_is_blocked_or_removed_comes_first_and_is_open() -> None:
     """With what to do about it, or how many rows go: nothing of that is folded away."""
     plan = large_plan(10_000)
     gone = change("lake", "z/gone", Action.DEREGISTER_TABLE, view("s"), None, "not in the manifest any more")
-    blocked = Blocked(catalog="lake", kind="table", identifier=("z", "held"), reason="it is so", remedy="write it")
+    blocked = Blocked(
+        catalog="lake",
+        kind="table",
+        identifier=("z", "held"),
+        code=ReasonCode.NOT_LANCE,
+        reason="it is so",
+        remedy="write it",
+    )
     plan = plan.model_copy(update={"changes": (*plan.changes, gone), "blocked": (blocked,)})
     removals = sum(one.catalog == "lake" and one.action is Action.DEREGISTER_TABLE for one in plan.changes)
     page = render(plan, "html", removed={gone.key: "3,104,221 rows"})

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from reconciler.model import display
+from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.output import render
 from reconciler.output.text import render_text
 from reconciler.output.wording import closing_line, read_line
@@ -130,7 +131,13 @@ def test_moves_come_next_and_before_what_is_made(moves: int, makes: int) -> None
 
 def test_a_blocked_object_shows_its_reason_and_its_remedy() -> None:
     blocked = Blocked(
-        catalog="lake", kind="table", identifier=("ns", "orders"), reason="it is gone", remedy="write it", source=at(7)
+        catalog="lake",
+        kind="table",
+        identifier=("ns", "orders"),
+        code=ReasonCode.NOT_LANCE,
+        reason="it is gone",
+        remedy="write it",
+        source=at(7),
     )
     waits = change("lake", "ns/x", Action.DECLARE_TABLE, None, view("s"), "in the manifest")
     plan = plan_of(change("lake", "ns/a", Action.DECLARE_TABLE, None, view("s"), "in the manifest")).model_copy(
@@ -201,6 +208,7 @@ def test_a_raw_secret_in_a_field_is_still_not_shown() -> None:
             FieldChange(path="properties.db_password", before="hunter2hunter2", after="correct-horse"),
             FieldChange(path="location", before="s3://key:hunter2hunter2@b/t", after="s3://b/t?sig=correct-horse"),
         ),
+        code=ReasonCode.DIFFERS,
         reason="differs",
     )
     for format_ in ("text", "markdown", "html"):
@@ -217,7 +225,7 @@ def test_colour_marks_what_is_added_and_removed() -> None:
 
 
 def test_many_notes_are_counted() -> None:
-    notes = tuple(Note(catalog="lake", message=f"note {n}") for n in range(25))
+    notes = tuple(Note(catalog="lake", code=NoteCode.SCAN, message=f"note {n}") for n in range(25))
     plan = small_plan().model_copy(update={"notes": notes})
     text = render(plan, "text")
     assert "note 19" in text
