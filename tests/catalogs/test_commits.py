@@ -15,6 +15,7 @@ import lance
 import lance_namespace.errors
 import pyarrow as pa
 import pytest
+from lance.commit import CommitConflictError
 from lance_namespace import AlterTableAddColumnsRequest
 
 import reconciler
@@ -389,3 +390,8 @@ def test_no_place_in_pylances_source_is_shown(place: str) -> None:
     with pytest.raises(InvalidTableStateError) as raised, storage.translated("/lake", {}):
         raise OSError(f"LanceError(IO): it broke, {place}")
     assert str(raised.value) == "/lake: LanceError(IO): it broke"
+
+
+def test_what_pylance_calls_a_conflict_is_one() -> None:
+    with pytest.raises(ConcurrentModificationError, match="it was preempted"), storage.translated("/lake", {}):
+        raise CommitConflictError("it was preempted")
