@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import lance
@@ -20,11 +21,12 @@ from lance_namespace import (
 )
 
 import reconciler
-from reconciler.backends.iceberg import routes
+from reconciler.backends.iceberg import IcebergBackend, routes
 from reconciler.backends.rest import RestBackend
 from reconciler.manifest import Manifest
 from reconciler.model.errors import UnsupportedOperationError
-from reconciler.model.live import PropertyChanges
+from reconciler.model.live import LiveTable, PropertyChanges
+from reconciler.model.names import Identifier
 from reconciler.server import OneCatalog
 from tests.catalogs.iceberg.conftest import Catalog
 from tests.servers.lance_rest import served
@@ -99,13 +101,30 @@ def _registered(catalog: Catalog, namespace: LanceNamespace, tmp_path: Path, pla
 @pytest.mark.parametrize("is_known", [True, False])
 @pytest.mark.parametrize("mode", ["create", "overwrite"])
 def test_no_entry_is_registered_for_other_data(
-    on_nessie: Catalog, request: pytest.FixtureRequest, tmp_path: Path, is_known: bool, mode: str
+    on_nessie: Catalog,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_known: bool,
+    mode: str,
 ) -> None:
+    """Nothing is sent to a server that is known to choose places; what another one has entered is taken back."""
     catalog = on_nessie if is_known else request.getfixturevalue("unknown")
+    asked: list[str] = []
+    genuine = IcebergBackend.insert_table
+
+    def insert_table(
+        self: IcebergBackend, identifier: Identifier, location: str, properties: Mapping[str, str]
+    ) -> LiveTable:
+        asked.append(location)
+        return genuine(self, identifier, location, properties)
+
+    monkeypatch.setattr(IcebergBackend, "insert_table", insert_table)
     place = tmp_path / "users.lance"
     lance.write_dataset(pa.table({"id": [1, 2, 3]}), place)
     namespace = reconciler.connect("iceberg", {**catalog.config, "root": catalog.root})
     assert _registered(catalog, namespace, tmp_path, str(place), mode) == ["users"] * (mode == "overwrite")
+    assert (str(place) in asked) is not is_known
     assert lance.dataset(place).count_rows() == 3
 
 
