@@ -22,6 +22,7 @@ from reconciler.auditor.document import (
     AuditDocument,
     AuditSettings,
     CatalogCoverage,
+    Finding,
     FindingCounts,
     RuleInfo,
     SeverityCounts,
@@ -30,7 +31,7 @@ from reconciler.auditor.document import (
 from reconciler.auditor.entries import Coverage, persisted, read_entries
 from reconciler.auditor.evaluate import EVALUATED, Evaluator
 from reconciler.auditor.orphans import DEEPEST, dataset_rows, find_unregistered
-from reconciler.auditor.records import Depth
+from reconciler.auditor.records import Depth, Severity
 from reconciler.auditor.relations import with_relations
 from reconciler.auditor.rules import LIMITS, RULES, RuleLimits, unread_namespace
 from reconciler.auditor.totals import (
@@ -54,8 +55,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from reconciler.manifest import Manifest
-
-__all__ = ["AuditOptions", "audit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,21 +164,8 @@ def _document(
     catalogs: Mapping[str, CatalogInfo],
     options: AuditOptions,
 ) -> AuditDocument:
-    unread = [unread_namespace(failure.catalog, failure.namespace, failure.message) for failure in coverage.unread]
-    unread = [finding for finding in unread if finding.rule in options.rules]
-    first = findings_of(evaluated, options.most_findings)
-    # All of them are counted here; Spark is asked to count only when there are more.
-    tallies = (
-        tallies_of(evaluated) if len(first) == options.most_findings else Counter(map(FindingCounts.group_of, first))
-    )
-    tallies.update(map(FindingCounts.group_of, unread))
-    counts = FindingCounts.of(tallies)
-    found = SeverityCounts(
-        error=sum(rule.error for rule in counts.by_rule),
-        warning=sum(rule.warning for rule in counts.by_rule),
-        note=sum(rule.note for rule in counts.by_rule),
-    )
-    findings = sorted([*unread, *first], key=lambda finding: finding.rank)
+    findings, counts = _findings(evaluated, coverage, options)
+    found = SeverityCounts(**{one.value: sum(getattr(rule, one.value) for rule in counts.by_rule) for one in Severity})
     tables = tables_of(evaluated, options.most_tables)
     unknown = () if options.depth is Depth.FILES else AMOUNTS_OF_FILES
     unread_in = coverage.unread_in()
@@ -189,15 +175,7 @@ def _document(
         started=options.now,
         finished=options.now,
         manifest=reference(manifest),
-        settings=AuditSettings(
-            stale_after_days=None if options.stale_after is None else options.stale_after.days,
-            rules=tuple(
-                RuleInfo(name=rule.name, severity=rule.severity, title=rule.title, help=rule.help)
-                for rule in map(RULES.__getitem__, options.rules)
-            ),
-            depth=options.depth,
-            limits={name: getattr(options.measures(), name) for name in LIMITS},
-        ),
+        settings=_settings(options),
         coverage=tuple(
             CatalogCoverage(
                 name=name,
@@ -220,10 +198,35 @@ def _document(
             **{name: amount for name, amount in figures.amounts.items() if name not in unknown},
         ),
         counts=counts,
-        findings=tuple(findings[: options.most_findings]),
+        findings=tuple(findings),
         findings_left_out=max(0, found.total - options.most_findings),
         tables=tuple(tables),
         tables_left_out=figures.tables.total() - len(tables),
         sizes=figures.sizes,
         ages=figures.ages,
+    )
+
+
+def _findings(
+    evaluated: DataFrame, coverage: Coverage, options: AuditOptions
+) -> tuple[Sequence[Finding], FindingCounts]:
+    """Return the most urgent findings, as many as the document holds, and the counts of all."""
+    unread = [unread_namespace(failure.catalog, failure.namespace, failure.message) for failure in coverage.unread]
+    unread = [finding for finding in unread if finding.rule in options.rules]
+    first = findings_of(evaluated, options.most_findings)
+    # All of them are counted here; Spark is asked to count only when there are more.
+    is_cut = len(first) == options.most_findings
+    tallies = tallies_of(evaluated) if is_cut else Counter(map(FindingCounts.group_of, first))
+    tallies.update(map(FindingCounts.group_of, unread))
+    urgent = sorted([*unread, *first], key=lambda finding: finding.rank)
+    return urgent[: options.most_findings], FindingCounts.of(tallies)
+
+
+def _settings(options: AuditOptions) -> AuditSettings:
+    rules = map(RULES.__getitem__, options.rules)
+    return AuditSettings(
+        stale_after_days=None if options.stale_after is None else options.stale_after.days,
+        rules=tuple(RuleInfo.model_validate(rule, from_attributes=True) for rule in rules),
+        depth=options.depth,
+        limits={name: getattr(options.measures(), name) for name in LIMITS},
     )

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from reconciler.manifest import Manifest
     from reconciler.operations.connections import CatalogSpec
 
-__all__ = ["CatalogInfo", "RootIndex", "Search", "SearchedRoot", "read_catalog_info", "searchable_roots"]
 
 _CATALOGS_AT_ONCE = 16
 

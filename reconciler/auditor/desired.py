@@ -16,7 +16,6 @@ from reconciler.spark.schemas import STRING, record_batch, spark_schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["DESIRED_TABLES", "desired_tables"]
 
 DESIRED_TABLES = pa.schema([("catalog", STRING), ("key", STRING), ("block", pa.binary())])
 """A table block: its catalog, its string identifier and the pickled ``DesiredTable``."""

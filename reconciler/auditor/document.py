@@ -22,26 +22,6 @@ from reconciler.model.redaction import redact_properties
 from reconciler.planner.plan import ManifestRef
 from reconciler.spark.read_failure import ReadFailure
 
-__all__ = [
-    "FORMAT_VERSION",
-    "AuditDocument",
-    "AuditSettings",
-    "Bin",
-    "CatalogCount",
-    "CatalogCoverage",
-    "Distribution",
-    "Finding",
-    "FindingCounts",
-    "NamespaceCount",
-    "OwnerCount",
-    "ReportedTable",
-    "RuleCount",
-    "RuleInfo",
-    "RunSummary",
-    "SeverityCounts",
-    "Totals",
-]
-
 FORMAT_VERSION = "2.0"
 
 Count = Annotated[int, Field(ge=0)]

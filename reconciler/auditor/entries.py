@@ -25,7 +25,7 @@ from reconciler.spark.batches import probe_tasks, row_tasks
 from reconciler.spark.foreign import FOREIGN_TABLES, foreign_rows
 from reconciler.spark.progress import stage
 from reconciler.spark.read_failure import ReadFailure
-from reconciler.spark.schemas import STRING, STRING_MAP, Row, record_batches, spark_type, with_columns
+from reconciler.spark.schemas import STRING, Row, record_batches, spark_type, with_columns
 from reconciler.spark.source import each_unit
 from reconciler.spark.units import list_units
 
@@ -35,15 +35,13 @@ if TYPE_CHECKING:
 
     from reconciler.manifest import Manifest
 
-__all__ = ["ENTRIES", "Coverage", "persisted", "read_entries"]
 
 ENTRIES = pa.schema(
     [
         ("catalog", STRING),
         ("key", STRING),
         ("address", STRING),
-        ("live_location", STRING),
-        ("properties", STRING_MAP),
+        ("live", pa.struct(list(rows.LIVE))),
         ("foreign_location", STRING),
         ("foreign_format", STRING),
         ("block", pa.binary()),
@@ -55,11 +53,11 @@ ENTRIES = pa.schema(
 )
 """What the manifest and the catalogs say of a table.
 
-``key`` is its string identifier, ``block`` the manifest's pickled block. The location of a live table is in
-``live_location`` and that of a table of another kind in ``foreign_location``; one that is marked as a Lance table and
-is of the wrong type has both. ``location`` is that as far as anybody says, and ``claimed`` the same normalised,
-wherever symbolic links lead; ``scheme`` and ``place`` (like ``claimed``) are null for what is not a live Lance table at
-a place.
+``key`` is its string identifier, ``block`` the manifest's pickled block, ``live`` what the entry of a live table says,
+with the columns of ``rows.LIVE``. The location of a table of another kind is in ``foreign_location``; one that is
+marked as a Lance table and is of the wrong type has both. ``location`` is that as far as anybody says, and ``claimed``
+the same normalised, wherever symbolic links lead; ``scheme`` and ``place`` (like ``claimed``) are null for what is not
+a live Lance table at a place.
 """
 
 _PLACE = [("scheme", STRING), ("place", STRING)]
@@ -134,8 +132,8 @@ def read_entries(
     coverage = Coverage()
     live = _read(spark, catalogs, coverage, stack)
     entries = live.filter(f.col("kind") == rows.TABLE)
-    named = [f.expr(rows.KEY).alias("key"), f.col("location").alias("live_location")]
-    entries = entries.select("catalog", *named, "properties", *_names(_PLACE))
+    named = [f.expr(rows.KEY).alias("key"), f.struct(*rows.LIVE.names).alias("live")]
+    entries = entries.select("catalog", *named, *_names(_PLACE))
     desired = [catalog.desired for catalog in manifest.catalogs.values()]
     number = sum(len(catalog.tables) for catalog in desired)
     # What there is none of is not joined: a join costs more than a handful of tables.
@@ -144,7 +142,7 @@ def read_entries(
     foreign = _read_foreign(spark, live, mixed, coverage, stack) if mixed else None
     entries = _joined(entries, foreign, FOREIGN_TABLES)
     entries = entries.withColumn("address", f.concat_ws("/", "catalog", f.expr(f"replace(key, '{DELIMITER}', '/')")))
-    entries = entries.withColumn("location", f.coalesce("live_location", "foreign_location", "wanted"))
+    entries = entries.withColumn("location", f.coalesce("live.location", "foreign_location", "wanted"))
     entries = entries.withColumn("claimed", f.coalesce("place", "foreign_place", "wanted_place"))
     # Said outright, as Spark does not put the many small parts of a join together where the result is kept.
     return entries.select(*ENTRIES.names).repartition(row_tasks(coverage.tables + number)), coverage

@@ -16,18 +16,19 @@ import pyarrow as pa
 from reconciler.auditor.catalog_info import CatalogInfo, RootIndex
 from reconciler.auditor.document import Finding, ReportedTable
 from reconciler.auditor.opening import probe_rows
-from reconciler.auditor.records import Depth, EntryColumns, Severity, Stored, TableRecord
-from reconciler.auditor.rules import STALE_COLUMNS, RuleLimits, check
+from reconciler.auditor.records import Depth, Severity, Stored, TableRecord
+from reconciler.auditor.rules import RuleLimits, check
+from reconciler.auditor.rules.entries import stale_columns
 from reconciler.auditor.scales import AGES, SIZES, age_in_days
 from reconciler.auditor.shown_columns import compared_columns
 from reconciler.model import locations
 from reconciler.model.columns import Schema
 from reconciler.model.desired import NOTHING_EXPECTED, DesiredTable, Source
-from reconciler.model.live import ForeignTable, LiveTable, StorageKind
+from reconciler.model.live import ForeignTable, StorageKind
 from reconciler.model.names import Identifier, address, split
+from reconciler.planner.facts import EntryColumns
+from reconciler.spark.rows import live_table
 from reconciler.spark.schemas import INT, LONG, MOMENT, STRING, STRING_MAP, STRINGS, Row, record_batch
-
-__all__ = ["EVALUATED", "Evaluator", "finding_of", "table_of"]
 
 EVALUATED = pa.schema(
     [
@@ -124,9 +125,9 @@ class Evaluator:
     def _shown(self, rows: Sequence[Row], stored: Sequence[Stored | None]) -> list[EntryColumns | str | None]:
         """Return the columns that the entry of each table shows, where they are not the data's."""
         asked: dict[str, dict[Identifier, Schema]] = {}
-        if STALE_COLUMNS.name in self.rules:
+        if stale_columns.name in self.rules:
             for row, found in zip(rows, stored, strict=True):
-                if found is not None and found.schema is not None and row.get("live_location") is not None:
+                if found is not None and found.schema is not None and row.get("live") is not None:
                     asked.setdefault(row["catalog"], {})[_identifier(row)] = found.schema
         catalogs = {name: self.catalogs[name] for name in asked}
         compared = {
@@ -140,7 +141,7 @@ class Evaluator:
         self, row: Row, stored: Stored | None, shown: EntryColumns | str | None, roots: RootIndex
     ) -> TableRecord:
         catalog, identifier, location = row["catalog"], _identifier(row), row["location"]
-        live, form = row.get("live_location"), row.get("foreign_format")
+        live, form = row.get("live"), row.get("foreign_format")
         own, desired, mirror = address(catalog, identifier), _block(row), self.catalogs[catalog].mirror
         said = desired or (mirror.default_of(identifier) if mirror is not None else None)
         return TableRecord(
@@ -151,7 +152,7 @@ class Evaluator:
             root=roots.of(location) if location else None,
             place=row["claimed"],
             desired=desired,
-            live=None if live is None else LiveTable(identifier, live, dict(row["properties"] or ())),
+            live=None if live is None else live_table(identifier, live),
             foreign=None if form is None else ForeignTable(identifier, row["foreign_location"], form),
             stored=stored,
             sharing=tuple(other for other in row.get("sharing") or () if other != own),
@@ -171,7 +172,7 @@ class Evaluator:
 
     def _is_unread(self, row: Row) -> bool:
         """Return whether the table may be in a namespace that could not be read, so that nothing is known of it."""
-        if row.get("live_location") is not None or row.get("foreign_format") is not None or row.get("block") is None:
+        if row.get("live") is not None or row.get("foreign_format") is not None or row.get("block") is None:
             return False
         unread, identifier = self.unread.get(row["catalog"], frozenset()), _identifier(row)
         return any(identifier[:depth] in unread for depth in range(len(identifier)))

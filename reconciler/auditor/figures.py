@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-__all__ = ["change", "duration", "moment", "number", "size", "size_unit"]
-
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _LARGE = (" M", " B", " T")  # million, billion, trillion
 _WHOLE_UP_TO = 10_000_000

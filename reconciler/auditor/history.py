@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from reconciler.spark.schemas import Row
 
-__all__ = ["FORMAT_VERSION", "append", "fragments", "read", "rows", "schema", "with_trend"]
 
 FORMAT_VERSION = 1
 _MARK = b"lancens.history"

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["HistoryDataSource", "register_history"]
 
 _FORMAT = "lancens-history"
 _RUNS_A_TASK = 256

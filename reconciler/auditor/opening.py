@@ -13,12 +13,11 @@ from reconciler.auditor.storage_probe import probe_many
 from reconciler.backends.base import Backend
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import CatalogError
-from reconciler.model.live import LiveTable, StorageKind
+from reconciler.model.live import StorageKind
 from reconciler.model.names import split
 from reconciler.spark.reading import tried
+from reconciler.spark.rows import live_table
 from reconciler.spark.schemas import Row
-
-__all__ = ["probe_rows"]
 
 _TOGETHER = 256
 """How many are asked for before the first of them is opened: what is handed out runs out after a while."""
@@ -27,7 +26,7 @@ _TOGETHER = 256
 def probe_rows(rows: Sequence[Row], catalogs: Mapping[str, CatalogInfo], depth: Depth) -> list[Stored | None]:
     """Return what is at the location of each row, None where there is none; runs on the executors.
 
-    A row has the ``catalog``, the ``location`` and, of a live table, ``key``, ``live_location`` and ``properties``.
+    A row has the ``catalog``, the ``location`` and, of a live table, ``key`` and ``live``.
     Where the catalog did not come to an answer, nothing is known of what is there.
     """
     found: list[Stored | None] = []
@@ -81,12 +80,11 @@ class _Opener:
         """Return which rows have something said of how they are opened, by catalog."""
         asked: dict[str, list[int]] = {}
         for at, row in enumerate(rows):
-            location = row.get("live_location")
+            location = (row.get("live") or {}).get("location")
             if location and self._catalogs[row["catalog"]].opens_tables and storage.local_path(location) is None:
                 asked.setdefault(row["catalog"], []).append(at)
         return asked
 
 
 def _options(backend: Backend, row: Row) -> Mapping[str, str]:
-    live = LiveTable(split(row["key"]), row["live_location"], dict(row["properties"] or ()))
-    return backend.table_storage_options(live)
+    return backend.table_storage_options(live_table(split(row["key"]), row["live"]))

@@ -25,7 +25,6 @@ from reconciler.spark.schemas import STRING, STRINGS, Row, record_batch, spark_s
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["DEEPEST", "Unregistered", "dataset_rows", "find_unregistered"]
 
 DEEPEST = storage.DEEPEST
 _DATASET, _DIRECTORY, _FAILURE = "dataset", "directory", "failure"

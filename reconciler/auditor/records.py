@@ -17,8 +17,6 @@ from reconciler.model.ownership import owner_of
 from reconciler.planner.facts import EntryColumns
 from reconciler.storage import Files, Index
 
-__all__ = ["OWNER", "Depth", "EntryColumns", "ForeignTable", "Severity", "Stored", "TableRecord"]
-
 OWNER = "owner"
 """The property that says who answers for a table, or for those in a namespace."""
 

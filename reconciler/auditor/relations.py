@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["MOST_NAMED", "with_relations"]
 
 MOST_NAMED = 5
 """How many of the tables at a place are named, beside the one they are named for."""

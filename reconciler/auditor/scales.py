@@ -6,8 +6,6 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-__all__ = ["AGES", "SIZES", "Scale", "age_in_days"]
-
 _MIB = 1 << 20
 _GIB = 1 << 30
 _TIB = 1 << 40

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from reconciler.auditor.records import EntryColumns
 from reconciler.model.errors import CatalogError
 from reconciler.model.names import Identifier
+from reconciler.planner.facts import EntryColumns
 
 if TYPE_CHECKING:
     from reconciler.model.columns import Schema
     from reconciler.operations.connections import CatalogSpec
-
-__all__ = ["compared_columns"]
 
 
 def compared_columns(spec: CatalogSpec, tables: Mapping[Identifier, Schema]) -> Mapping[Identifier, EntryColumns | str]:

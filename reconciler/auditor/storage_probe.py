@@ -13,8 +13,6 @@ from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import BackendError
 from reconciler.model.live import StorageKind
 
-__all__ = ["probe", "probe_many"]
-
 _PROBES_AT_ONCE = 16
 """At places elsewhere, where a probe mostly waits. On this machine it works, and several are slower than one by one."""
 

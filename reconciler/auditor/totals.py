@@ -17,7 +17,6 @@ from reconciler.model.names import Identifier
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
 
-__all__ = ["AMOUNTS_OF_FILES", "Figures", "figures_of", "findings_of", "tables_of", "tallies_of"]
 
 AMOUNTS_OF_FILES = ("bytes_on_disk", "reclaimable")
 """Those of the amounts that only a listing of files tells."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from reconciler.auditor.records import Depth, Severity
-from reconciler.auditor.rules import LIMITS, NEEDS_MANIFEST, RULES
+from reconciler.auditor.rules import LIMITS, RULES
 from reconciler.cli.options import (
     check_impl,
     impl_option,
@@ -129,10 +129,7 @@ def command(
       lancens audit prod.yaml --out report --rule orphan --rule dangling
     """
     check_impl(impl, config, manifests)
-    left_out = {*skipped, *(NEEDS_MANIFEST if impl is not None and not rules else ())}
-    applied = [name for name in RULES if (name in rules or not rules) and name not in left_out]
-    if not applied:
-        raise click.UsageError("every rule is left out; give fewer --skip-rule")
+    applied = _applied(rules, skipped, impl)
     from reconciler.operations.manifests import manifest_of_service
 
     manifest = load_manifest(manifests, variables) if impl is None else manifest_of_service(impl, config)
@@ -157,18 +154,23 @@ def command(
         document = runs.with_trend(document, earlier)
     if folder is not None:
         _write(document, folder)
-    rest = _worst(document) if folder is None else [f"Report: {folder / 'audit.html'}"]
-    for line in (*_summary(document), *rest):
-        say(line)
-    for line in _remarks(document):
-        say(line, err=True)
+    _print(document, folder)
     if history is not None:
         runs.append(history, document, {})
-    if not document.complete:
-        sys.exit(1)
-    failing = _SEVERITIES[: _SEVERITIES.index(fail_on) + 1] if fail_on != "never" else []
-    if any(getattr(document.totals.findings, severity) for severity in failing):
-        sys.exit(2)
+    sys.exit(_exit_code(document, fail_on))
+
+
+def _applied(rules: tuple[str, ...], skipped: tuple[str, ...], impl: str | None) -> list[str]:
+    """Return the names of the rules to run: without a manifest, none that compares with one unless it is asked for.
+
+    Raises:
+        UsageError: none is left.
+    """
+    chosen = rules or [name for name, rule in RULES.items() if impl is None or not rule.needs_manifest]
+    applied = [name for name in RULES if name in chosen and name not in skipped]
+    if not applied:
+        raise click.UsageError("every rule is left out; give fewer --skip-rule")
+    return applied
 
 
 def _create_folder(out: str) -> Path:
@@ -197,6 +199,21 @@ def _write(document: AuditDocument, folder: Path) -> None:
         write_parquet(document, folder)
     except OSError as error:
         raise LancensError(f"{folder} cannot be written: {error.strerror or error}") from None
+
+
+def _exit_code(document: AuditDocument, fail_on: str) -> int:
+    if not document.complete:
+        return 1
+    failing = _SEVERITIES[: _SEVERITIES.index(fail_on) + 1] if fail_on != "never" else []
+    return 2 if any(getattr(document.totals.findings, severity) for severity in failing) else 0
+
+
+def _print(document: AuditDocument, folder: Path | None) -> None:
+    rest = _worst(document) if folder is None else [f"Report: {folder / 'audit.html'}"]
+    for line in (*_summary(document), *rest):
+        say(line)
+    for line in _remarks(document):
+        say(line, err=True)
 
 
 def _summary(document: AuditDocument) -> Iterator[str]:

@@ -16,7 +16,6 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["batched", "probe_tasks", "row_tasks", "unbatched"]
 
 _COLUMN = "batch"
 _FEW_TASKS = 64

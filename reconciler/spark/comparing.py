@@ -43,7 +43,6 @@ from reconciler.spark.tasks import packed, unpacked
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
 
-__all__ = ["Asked", "Asker", "Compared", "ComparedUnits", "Finder", "Lookup", "Questions", "Reader", "UnitFailure"]
 
 _QUESTIONS_TOGETHER = 16
 

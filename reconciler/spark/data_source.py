@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from reconciler.spark.views import View
 
-__all__ = ["LancensDataSource", "known", "selected"]
 
 _FORMAT = "lancens"
 _OPTIONS = ("manifest", "view", "columns", "catalog", "namespace", "variables", "partitions", "split", "parallelism")

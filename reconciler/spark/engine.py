@@ -64,7 +64,6 @@ if TYPE_CHECKING:
 
     from reconciler.backends.base import Backend
 
-__all__ = ["plan_on_spark"]
 
 _SHARES_A_CORE = 8
 _NOTHING_KEPT: Mapping[str, Mapping[Identifier, Identifier]] = {}

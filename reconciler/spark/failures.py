@@ -11,8 +11,6 @@ from pathlib import Path
 
 from reconciler.model.errors import LancensError
 
-__all__ = ["quiet", "spark_errors"]
-
 _TRACEBACK = "Traceback (most recent call last):"
 _PYTHON = re.compile(r"^(?:\w+\.)*\w+: *(\S.*)$", re.MULTILINE)
 _JAVA = re.compile(

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from reconciler.backends.base import Backend
     from reconciler.operations.connections import CatalogSpec
 
-__all__ = ["FOREIGN_TABLES", "foreign_rows"]
 
 FOREIGN_TABLES = pa.schema(
     [

@@ -10,8 +10,6 @@ from reconciler.spark.session import task_attempts
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["register"]
-
 
 def register(spark: SparkSession) -> None:
     """Make the format ``lancens`` known to a session."""

@@ -27,7 +27,6 @@ from reconciler.spark.views import INVENTORY
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
 
-__all__ = ["Inventory", "write_inventory"]
 
 _TALLY = pa.schema(
     [("part", STRING), ("catalog", STRING), ("namespaces", LONG), ("tables", LONG), ("unread", STRING_MAP)]

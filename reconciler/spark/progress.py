@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-__all__ = ["Stage", "stage"]
 
 _SECONDS_BETWEEN_LOOKS = 0.2
 _PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")

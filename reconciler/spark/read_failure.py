@@ -6,8 +6,6 @@ from pydantic import BaseModel, ConfigDict
 
 from reconciler.model import names
 
-__all__ = ["ReadFailure"]
-
 
 class ReadFailure(BaseModel):
     """Something that could not be read, so that nothing is known of what is in it; no text holds a secret.

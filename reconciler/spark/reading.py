@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from reconciler.operations.connections import CatalogSpec
     from reconciler.spark.schemas import Row
 
-__all__ = ["LASTING", "Reading", "as_unicode", "read_unit", "readings_of", "require_unicode", "rows_in", "tried"]
 
 ResultT = TypeVar("ResultT")
 

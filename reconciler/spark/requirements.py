@@ -15,8 +15,6 @@ from urllib.request import getproxies
 
 from reconciler.model.errors import LancensError, MissingExtraError, installed_as
 
-__all__ = ["require_answer", "require_connect", "require_java", "require_packages"]
-
 _OLDEST_PYSPARK = (4, 1)
 _OLDEST_JAVA = 17
 _CONNECT_PORT = 15002

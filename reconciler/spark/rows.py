@@ -16,20 +16,10 @@ from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
 from reconciler.model.names import DELIMITER, Identifier
 from reconciler.spark.schemas import INT, LONG, STRING, STRING_MAP, STRINGS, Row
 
-__all__ = [
-    "COVERAGE",
-    "KEY",
-    "NAMESPACE",
-    "NOTE",
-    "ROWS",
-    "TABLE",
-    "coverage_row",
-    "namespace_of",
-    "rows_of",
-    "table_of",
-]
-
 NAMESPACE, TABLE, NOTE, COVERAGE = "namespace", "table", "note", "coverage"
+
+LIVE = pa.schema([("location", STRING), ("properties", STRING_MAP), ("managed_versioning", pa.bool_())])
+"""What is said of a live table beside its identifier: every other field of a ``LiveTable``, by its name."""
 
 ROWS = pa.schema(
     [
@@ -37,8 +27,7 @@ ROWS = pa.schema(
         ("kind", STRING),
         ("namespace", STRINGS),
         ("name", STRING),
-        ("location", STRING),
-        ("properties", STRING_MAP),
+        *LIVE,
         ("namespace_kind", STRING),
         ("namespaces", LONG),
         ("tables", LONG),
@@ -70,8 +59,7 @@ def rows_of(catalog: str, snapshot: Snapshot) -> Iterable[Row]:
     for table in snapshot.tables.values():
         yield {
             **_address(catalog, TABLE, table.id),
-            "location": table.location,
-            "properties": dict(table.properties),
+            **{name: getattr(table, name) for name in LIVE.names},
         }
     for note in snapshot.notes:
         yield {"catalog": catalog, "kind": NOTE, "message": note}
@@ -94,7 +82,13 @@ def coverage_row(
 
 def table_of(row: Mapping[str, Any]) -> LiveTable:
     """Return the table in ``row``, as ``to_pylist`` or ``asDict`` gives it."""
-    return LiveTable(_identifier(row), row["location"], dict(row["properties"] or {}))
+    return live_table(_identifier(row), row)
+
+
+def live_table(identifier: Identifier, columns: Mapping[str, Any]) -> LiveTable:
+    """Return the live table of which ``columns``, those of ``LIVE``, are said."""
+    said = {name: columns[name] for name in LIVE.names}
+    return LiveTable(identifier, **{**said, "properties": dict(said["properties"] or ())})
 
 
 def namespace_of(row: Mapping[str, Any]) -> LiveNamespace:

@@ -11,20 +11,6 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = [
-    "INT",
-    "LONG",
-    "MOMENT",
-    "STRING",
-    "STRINGS",
-    "STRING_MAP",
-    "Row",
-    "record_batch",
-    "record_batches",
-    "spark_schema",
-    "spark_type",
-    "with_columns",
-]
 
 Row: TypeAlias = dict[str, Any]
 

@@ -26,7 +26,6 @@ from reconciler.spark.requirements import require_answer, require_connect, requi
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SparkOptions", "spark_session", "task_attempts"]
 
 _ATTEMPTS = 4
 _SECONDS_TO_END = 10

@@ -11,8 +11,6 @@ from reconciler.model.names import Identifier
 from reconciler.operations.connections import CatalogSpec
 from reconciler.spark.units import Listing, Unit, grouped
 
-__all__ = ["Share", "shares_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Share:

@@ -22,8 +22,6 @@ from reconciler.model.errors import LancensError
 from reconciler.model.live import StorageKind
 from reconciler.spark.schemas import Row, record_batches
 
-__all__ = ["Form", "Sink", "open_sink"]
-
 Form = Literal["lance", "parquet", "json"]
 
 _MARK, _FORMAT_VERSION = b"lancens.inventory", b"1"

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from reconciler.operations.connections import CatalogSpec
     from reconciler.spark.schemas import Row
 
-__all__ = ["each_unit", "is_last_attempt", "live_rows"]
-
 
 def live_rows(
     spark: SparkSession,

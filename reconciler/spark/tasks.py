@@ -22,7 +22,6 @@ from reconciler.spark.source import is_last_attempt
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["in_tasks", "packed", "tasks_at_once", "unpacked"]
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")

@@ -24,16 +24,6 @@ if TYPE_CHECKING:
     from reconciler.model.names import Scope
     from reconciler.operations.connections import CatalogSpec
 
-__all__ = [
-    "DEFAULT_PARTITIONS",
-    "DEFAULT_SPLIT",
-    "Listing",
-    "Unit",
-    "grouped",
-    "list_catalogs",
-    "list_units",
-    "units_of",
-]
 
 DEFAULT_PARTITIONS = 256
 """About how many tasks read all catalogs together, at most, unless somebody says otherwise."""

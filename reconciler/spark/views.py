@@ -14,8 +14,6 @@ from reconciler.model.redaction import redact_properties
 from reconciler.spark.rows import COVERAGE, NAMESPACE, NOTE, TABLE
 from reconciler.spark.schemas import LONG, STRING, STRING_MAP, Row
 
-__all__ = ["INVENTORY", "VIEWS", "View"]
-
 
 @dataclass(frozen=True, slots=True)
 class View:

@@ -6,20 +6,24 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from reconciler.auditor.records import Severity, TableRecord
-from reconciler.auditor.rules.rule import Rule, RuleLimits, Verdict
+from reconciler.auditor.rules.rule import RuleLimits, Verdict, few, rule
 from reconciler.model import locations, ownership
 from reconciler.model.desired import DesiredTable
 from reconciler.model.live import LiveTable
 from reconciler.model.redaction import redact_value
 from reconciler.planner.facts import has_true_request, is_relocated
-from reconciler.planner.schemas import SchemaDifference, compare
-
-__all__ = ["PROPERTY_DRIFT", "SCHEMA_DRIFT"]
-
-_MOST_NAMED = 3
+from reconciler.planner.schemas import compare
 
 
-def _property_drift(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+@rule(Severity.WARNING, needs_manifest=True)
+def property_drift(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    """The entry is not as its block in the manifest
+
+    A property that the manifest names has another value, one that was taken out of the manifest is still there, the
+    location or the protection differs, or another manifest has marked the table as its own. Somebody changed the table
+    by hand, or the manifest was changed and not applied. A table that equals its block and carries no mark is not
+    drift.
+    """
     desired, live = record.desired, record.live
     if desired is None or desired.absent or live is None:
         return
@@ -33,10 +37,8 @@ def _property_drift(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         return
     differing = dict(_differences(desired, live))
     if differing:
-        keys = [f"`{key}`" for key in sorted(differing)]
-        more = "" if len(keys) <= _MOST_NAMED else f" and {len(keys) - _MOST_NAMED} more"
         yield Verdict(
-            f"it is not as the manifest says: {', '.join(keys[:_MOST_NAMED])}{more}",
+            f"it is not as the manifest says: {few([f'`{key}`' for key in sorted(differing)])}",
             "`lancens plan` shows the change that makes it so. If the catalog is right, correct the manifest.",
             details=differing,
         )
@@ -69,19 +71,15 @@ def _value(key: str, properties: Mapping[str, str], secret: Collection[str]) -> 
     return repr(redact_value(key, properties[key], secret=secret)) if key in properties else "not there"
 
 
-PROPERTY_DRIFT = Rule(
-    "property-drift",
-    Severity.WARNING,
-    "The entry is not as its block in the manifest",
-    "A property that the manifest names has another value, one that was taken out of the manifest is still there, the "
-    "location or the protection differs, or another manifest has marked the table as its own. Somebody changed the "
-    "table by hand, or the manifest was changed and not applied. A table that equals its block and carries no mark is "
-    "not drift.",
-    _property_drift,
-)
+@rule(Severity.ERROR, needs_manifest=True)
+def schema_drift(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    """The data has another schema than the manifest gives
 
-
-def _schema_drift(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    Whoever relies on the manifest reads columns that are not there or have another type, and `lancens plan` blocks the
+    table until it is settled. Where columns are to be added or to be nullable and the block says `evolve: additive`,
+    apply does so, and the finding is a warning. Columns that the block does not name are no finding, unless it says
+    `extra_columns: conflict`.
+    """
     desired = record.desired
     found = record.stored.schema if record.stored is not None else None
     if desired is None or desired.absent or desired.schema is None or record.live is None or found is None:
@@ -90,30 +88,13 @@ def _schema_drift(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     blocking = difference.blocking(desired.evolve, desired.extra_columns)
     if blocking:
         yield Verdict(
-            f"the data has other columns than its block: {_first(blocking)}",
+            f"the data has other columns than its block: {few([*blocking.texts()], '; ')}",
             "`lancens plan` says what to write into the block, and which call of pylance changes the data.",
         )
     elif difference.missing or difference.relaxed:
+        lacking = [*replace(difference, extra=()).texts()]
         yield Verdict(
-            f"the data does not have the columns of its block yet: {_first(replace(difference, extra=()))}",
+            f"the data does not have the columns of its block yet: {few(lacking, '; ')}",
             "`lancens apply` makes them so; no data is rewritten.",
             Severity.WARNING,
         )
-
-
-def _first(difference: SchemaDifference) -> str:
-    texts = [*difference.texts()]
-    more = "" if len(texts) <= _MOST_NAMED else f"; {len(texts) - _MOST_NAMED} more"
-    return f"{'; '.join(texts[:_MOST_NAMED])}{more}"
-
-
-SCHEMA_DRIFT = Rule(
-    "schema-drift",
-    Severity.ERROR,
-    "The data has another schema than the manifest gives",
-    "Whoever relies on the manifest reads columns that are not there or have another type, and `lancens plan` blocks "
-    "the table until it is settled. Where columns are to be added or to be nullable and the block says "
-    "`evolve: additive`, apply does so, and the finding is a warning. Columns that the block does not name are no "
-    "finding, unless it says `extra_columns: conflict`.",
-    _schema_drift,
-)

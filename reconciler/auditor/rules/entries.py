@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reconciler.auditor.records import Severity, TableRecord
-from reconciler.auditor.rules.rule import Rule, RuleLimits, Verdict
+from reconciler.auditor.rules.rule import RuleLimits, Verdict, few, rule
 from reconciler.model import locations, ownership
 from reconciler.model.live import StorageKind
 
-_MOST_NAMED = 3
 
-__all__ = ["MISSING", "STALE_COLUMNS", "STILL_THERE", "UNMANAGED", "WRONG_TABLE_TYPE"]
+@rule(Severity.ERROR)
+def wrong_table_type(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    """The catalog has the table as something else than an external Lance table
 
-
-def _wrong_table_type(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    Marked as a Lance table but managed, without the property that keeps the catalog's own clean-up away from its files
+    (`gc.enabled=false` in an Iceberg catalog), or with one that lets a drop delete them (`external.table.purge=true` in
+    Hive): dropping it, or cleaning up, deletes the data. Not marked as a Lance table at all: engines read its files as
+    another format, and no Lance tool finds it.
+    """
     guard = record.safeguard
     missing = guard.missing(record.properties) if record.live is not None and guard is not None else {}
     if missing and guard is not None:
@@ -49,19 +53,13 @@ def _holds_dataset(record: TableRecord) -> bool:
     return record.stored is not None and record.stored.kind is StorageKind.DATASET
 
 
-WRONG_TABLE_TYPE = Rule(
-    "wrong-table-type",
-    Severity.ERROR,
-    "The catalog has the table as something else than an external Lance table",
-    "Marked as a Lance table but managed, without the property that keeps the catalog's own clean-up away from its "
-    "files (`gc.enabled=false` in an Iceberg catalog), or with one that lets a drop delete them "
-    "(`external.table.purge=true` in Hive): dropping it, or cleaning up, deletes the data. Not marked as a Lance table "
-    "at all: engines read its files as another format, and no Lance tool finds it.",
-    _wrong_table_type,
-)
+@rule(Severity.WARNING, needs_manifest=True)
+def missing(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    """The table is in the manifest and not in the catalog
 
-
-def _missing(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    Somebody took it out of the catalog, or the manifest was never applied. `lancens apply` makes it; data that is at
+    its location is registered as it is.
+    """
     if record.desired is None or record.desired.absent or record.live is not None:
         return
     if record.foreign is None:
@@ -74,17 +72,13 @@ def _missing(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         )
 
 
-MISSING = Rule(
-    "missing",
-    Severity.WARNING,
-    "The table is in the manifest and not in the catalog",
-    "Somebody took it out of the catalog, or the manifest was never applied. `lancens apply` makes it; data that is at "
-    "its location is registered as it is.",
-    _missing,
-)
+@rule(Severity.WARNING, needs_manifest=True)
+def still_there(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    """The manifest says that the table is absent, and it is in the catalog
 
-
-def _still_there(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    Its removal was reviewed and is not carried out: the manifest was never applied, the removal failed, or somebody has
+    entered the table again since.
+    """
     if record.desired is not None and record.desired.absent and (record.live is not None or record.foreign is not None):
         yield Verdict(
             "the manifest says `absent: true`, and the table is in the catalog",
@@ -93,17 +87,13 @@ def _still_there(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         )
 
 
-STILL_THERE = Rule(
-    "still-there",
-    Severity.WARNING,
-    "The manifest says that the table is absent, and it is in the catalog",
-    "Its removal was reviewed and is not carried out: the manifest was never applied, the removal failed, or somebody "
-    "has entered the table again since.",
-    _still_there,
-)
+@rule(Severity.NOTE, needs_manifest=True)
+def unmanaged(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    """The table is in the catalog, and no manifest manages it
 
-
-def _unmanaged(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    Nobody reviews what happens to it, and nothing restores it. A table with another manifest's mark is managed; one
+    that this manifest names is too, marked or not.
+    """
     if record.live is None or record.desired is not None or ownership.owner_of(record.properties) is not None:
         return
     yield Verdict(
@@ -113,17 +103,14 @@ def _unmanaged(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     )
 
 
-UNMANAGED = Rule(
-    "unmanaged",
-    Severity.NOTE,
-    "The table is in the catalog, and no manifest manages it",
-    "Nobody reviews what happens to it, and nothing restores it. A table with another manifest's mark is managed; one "
-    "that this manifest names is too, marked or not.",
-    _unmanaged,
-)
+@rule(Severity.WARNING)
+def stale_columns(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    """The entry shows other columns than the data has
 
-
-def _stale_columns(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    Queries go by the data, and whoever looks into the catalog is misled: a column is missing there, is shown with
+    another type, or is not in the data any more. Writers change datasets, and catalogs do not follow by themselves. An
+    entry that shows no columns at all is no finding.
+    """
     shown = record.shown
     if isinstance(shown, str):
         yield Verdict(
@@ -131,21 +118,8 @@ def _stale_columns(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
             "Run the audit again if the catalog was not available; otherwise let whoever runs it read the entry.",
         )
     elif shown is not None:
-        texts = [*shown.texts()]
-        more = "" if len(texts) <= _MOST_NAMED else f" and {len(texts) - _MOST_NAMED} more"
         yield Verdict(
-            f"its entry shows other columns than its data has: {', '.join(texts[:_MOST_NAMED])}{more}",
+            f"its entry shows other columns than its data has: {few([*shown.texts()])}",
             "`lancens apply` renews them where the manifest manages the table and its block gives a `schema`. Where "
             "the catalog cannot change them (Unity), an entry made anew shows the data's.",
         )
-
-
-STALE_COLUMNS = Rule(
-    "stale-columns",
-    Severity.WARNING,
-    "The entry shows other columns than the data has",
-    "Queries go by the data, and whoever looks into the catalog is misled: a column is missing there, is shown with "
-    "another type, or is not in the data any more. Writers change datasets, and catalogs do not follow by themselves. "
-    "An entry that shows no columns at all is no finding.",
-    _stale_columns,
-)

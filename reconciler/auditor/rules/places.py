@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from reconciler.auditor.records import Severity, TableRecord
-from reconciler.auditor.rules.rule import Rule, RuleLimits, Verdict
+from reconciler.auditor.rules.rule import RuleLimits, Verdict, rule
 from reconciler.model import locations, ownership
 from reconciler.model.names import address
 from reconciler.storage import SCHEMES
-
-__all__ = ["INDIRECT_LOCATION", "NESTED_LOCATION", "SCHEME_MISMATCH", "SHARED_LOCATION", "UNKNOWN_SCHEME"]
-
 
 _MOST_NAMED = 3
 
@@ -21,7 +18,15 @@ def _listed(addresses: Sequence[str]) -> str:
     return ", ".join(addresses[:_MOST_NAMED]) + more
 
 
-def _shared(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+@rule(Severity.ERROR)
+def shared_location(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    """Several tables are at one location
+
+    What is written to one of them appears in the other, and whoever drops one takes the data of both. Within a catalog
+    that is an error; a table that is registered in two catalogs on purpose is a note, and an entry that a mirror has
+    made is none. Locations are compared as storage sees them: `s3`, `s3a` and `s3n` are one place, and so are `file:`
+    and a plain path.
+    """
     if record.live is None or not record.sharing:
         return
     within = any(other.startswith(address(record.catalog, ("",))) for other in record.sharing)
@@ -41,19 +46,13 @@ def _shared(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         )
 
 
-SHARED_LOCATION = Rule(
-    "shared-location",
-    Severity.ERROR,
-    "Several tables are at one location",
-    "What is written to one of them appears in the other, and whoever drops one takes the data of both. Within a "
-    "catalog that is an error; a table that is registered in two catalogs on purpose is a note, and an entry that a "
-    "mirror has made is none. Locations are compared as storage sees them: `s3`, `s3a` and `s3n` are one place, and so "
-    "are `file:` and a plain path.",
-    _shared,
-)
+@rule(Severity.ERROR)
+def nested_location(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    """The table's location is inside another table's
 
-
-def _nested(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    Whoever removes or cleans up the outer table takes the inner one's files as well, and permissions given on the outer
+    one open the inner one. Give each table a place of its own.
+    """
     if record.live is not None and record.inside:
         yield Verdict(
             f"its location is inside that of {_listed(record.inside)}",
@@ -61,17 +60,13 @@ def _nested(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         )
 
 
-NESTED_LOCATION = Rule(
-    "nested-location",
-    Severity.ERROR,
-    "The table's location is inside another table's",
-    "Whoever removes or cleans up the outer table takes the inner one's files as well, and permissions given on the "
-    "outer one open the inner one. Give each table a place of its own.",
-    _nested,
-)
+@rule(Severity.WARNING)
+def scheme_mismatch(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    """The location's scheme is not that of the catalog's root, or of another entry for the same place
 
-
-def _scheme_mismatch(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    Engines pick the driver and the credentials of a location by its scheme: a table at `s3a:` in a catalog of `s3:`
+    works in one engine and fails in the next, and one at a local path is found on one machine only.
+    """
     if record.live is None or record.location is None:
         return
     own = locations.scheme(record.location)
@@ -89,17 +84,14 @@ def _scheme_mismatch(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         )
 
 
-SCHEME_MISMATCH = Rule(
-    "scheme-mismatch",
-    Severity.WARNING,
-    "The location's scheme is not that of the catalog's root, or of another entry for the same place",
-    "Engines pick the driver and the credentials of a location by its scheme: a table at `s3a:` in a catalog of `s3:` "
-    "works in one engine and fails in the next, and one at a local path is found on one machine only.",
-    _scheme_mismatch,
-)
+@rule(Severity.ERROR)
+def unknown_scheme(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    """The location's scheme is none that Lance clients know
 
-
-def _unknown_scheme(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    pylance, LanceDB and lance-spark choose a driver by the scheme and refuse one that they do not know: nobody can open
+    the table. `s3a:` and `s3n:`, as Hadoop writes them, are a note: lancens reads them as `s3:`, and other clients
+    refuse them.
+    """
     if record.live is None or not record.location:
         return
     own = locations.scheme(record.location)
@@ -122,18 +114,14 @@ def _unknown_scheme(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         )
 
 
-UNKNOWN_SCHEME = Rule(
-    "unknown-scheme",
-    Severity.ERROR,
-    "The location's scheme is none that Lance clients know",
-    "pylance, LanceDB and lance-spark choose a driver by the scheme and refuse one that they do not know: nobody can "
-    "open the table. `s3a:` and `s3n:`, as Hadoop writes them, are a note: lancens reads them as `s3:`, and other "
-    "clients refuse them.",
-    _unknown_scheme,
-)
+@rule(Severity.WARNING)
+def indirect_location(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    """The location leads to the data by a symbolic link or by `..`
 
-
-def _indirect(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    Who compares locations as text takes the table for another one: it is registered twice, or its data for an orphan,
+    and is removed. A symbolic link leads elsewhere on the next machine, or nowhere. Two entries that lead to one place
+    are a `shared-location` as well.
+    """
     if record.live is None or not record.location or record.place is None:
         return
     if record.place != locations.normalise(record.location):
@@ -146,14 +134,3 @@ def _indirect(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         f"its location {how}: the data is at {locations.redact(record.place)}",
         f"Write the location as {locations.redact(record.place)}; a plan for it shows that no data moves.",
     )
-
-
-INDIRECT_LOCATION = Rule(
-    "indirect-location",
-    Severity.WARNING,
-    "The location leads to the data by a symbolic link or by `..`",
-    "Who compares locations as text takes the table for another one: it is registered twice, or its data for an "
-    "orphan, and is removed. A symbolic link leads elsewhere on the next machine, or nowhere. Two entries that lead to "
-    "one place are a `shared-location` as well.",
-    _indirect,
-)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from reconciler.auditor.records import Severity, TableRecord
 
-__all__ = ["LIMITS", "Check", "Rule", "RuleLimits", "Verdict"]
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +54,10 @@ Check: TypeAlias = Callable[[TableRecord, RuleLimits], Iterator[Verdict]]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A defect that an audit looks for.
+    """A defect that an audit looks for; made by :func:`rule`.
 
     ``title`` says on one line what it is; ``help`` why that matters and what can be done. ``severity`` is the highest
-    of its findings.
+    of its findings. ``needs_manifest``: it compares with what a manifest says.
     """
 
     name: str
@@ -64,3 +65,20 @@ class Rule:
     title: str
     help: str
     check: Check
+    needs_manifest: bool = False
+
+
+def rule(severity: Severity, *, needs_manifest: bool = False) -> Callable[[Check], Rule]:
+    """Make a function a rule of its name; its docstring is what users read: the title, then the help."""
+
+    def decorated(check: Check) -> Rule:
+        title, _, help_ = (inspect.getdoc(check) or "").partition("\n")
+        return Rule(check.__name__.replace("_", "-"), severity, title, " ".join(help_.split()), check, needs_manifest)
+
+    return decorated
+
+
+def few(texts: Sequence[str], between: str = ", ") -> str:
+    """Return the first of ``texts``, and how many more there are."""
+    more = "" if len(texts) <= _MOST_NAMED else f" and {len(texts) - _MOST_NAMED:,} more"
+    return between.join(texts[:_MOST_NAMED]) + more

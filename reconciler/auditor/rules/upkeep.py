@@ -7,20 +7,9 @@ from collections.abc import Iterator
 
 from reconciler.auditor import figures
 from reconciler.auditor.records import Severity, Stored, TableRecord
-from reconciler.auditor.rules.rule import Rule, RuleLimits, Verdict
+from reconciler.auditor.rules.rule import RuleLimits, Verdict, rule
 from reconciler.model.auto_cleanup import INTERVAL
 from reconciler.model.display import count
-
-__all__ = [
-    "AUTO_CLEANUP",
-    "MANY_FRAGMENTS",
-    "MANY_VERSIONS",
-    "MISSING_INDEX",
-    "RECLAIMABLE",
-    "SMALL_FRAGMENTS",
-    "STALE_INDEX",
-    "UNINDEXED_VECTORS",
-]
 
 _VECTOR = re.compile(r"fixed_size_list<(?:float|double|halffloat|bfloat)")
 _UNINDEXED_SHARE = 0.1
@@ -41,7 +30,13 @@ def _kept(record: TableRecord) -> Stored | None:
     return stored if record.live is not None and stored is not None and stored.version is not None else None
 
 
-def _many_fragments(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+@rule(Severity.WARNING, needs_manifest=True)
+def many_fragments(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    """The table has more fragments than its block expects
+
+    `expect.max_fragments` in the table's block, or in `defaults`, says how many. Each query opens each fragment; what
+    writes often and little leaves one a commit, until somebody compacts them.
+    """
     stored, most = _kept(record), record.expect.max_fragments
     if stored is not None and most is not None and (stored.fragments or 0) > most:
         yield Verdict(
@@ -50,17 +45,13 @@ def _many_fragments(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         )
 
 
-MANY_FRAGMENTS = Rule(
-    "many-fragments",
-    Severity.WARNING,
-    "The table has more fragments than its block expects",
-    "`expect.max_fragments` in the table's block, or in `defaults`, says how many. Each query opens each fragment; "
-    "what writes often and little leaves one a commit, until somebody compacts them.",
-    _many_fragments,
-)
+@rule(Severity.NOTE)
+def small_fragments(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
+    """The table is in many small fragments
 
-
-def _small_fragments(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
+    More than 100 fragments (`--limit small-fragments=N`) have less than 1 MiB of data each. Each query opens each of
+    them, which on an object store takes longer than reading what is in them.
+    """
     stored = _kept(record)
     if stored is not None and (stored.small_fragments or 0) > limits.small_fragments:
         yield Verdict(
@@ -70,17 +61,14 @@ def _small_fragments(record: TableRecord, limits: RuleLimits) -> Iterator[Verdic
         )
 
 
-SMALL_FRAGMENTS = Rule(
-    "small-fragments",
-    Severity.NOTE,
-    "The table is in many small fragments",
-    "More than 100 fragments (`--limit small-fragments=N`) have less than 1 MiB of data each. Each query opens each of "
-    "them, which on an object store takes longer than reading what is in them.",
-    _small_fragments,
-)
+@rule(Severity.WARNING)
+def many_versions(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
+    """The table has many versions
 
-
-def _many_versions(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
+    More than its block expects (`expect.max_versions`), which is a warning, or else more than 1,000 (`--limit
+    versions=N`), which is a note. Each version keeps the files that it needs, and opening the table lists all of them.
+    Not known with `--depth quick`.
+    """
     stored = _kept(record)
     if stored is None or stored.files is None:
         return
@@ -95,18 +83,15 @@ def _many_versions(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]
         yield Verdict(f"it has {count(versions, 'version')}", f"{_CLEAN_UP}.", Severity.NOTE)
 
 
-MANY_VERSIONS = Rule(
-    "many-versions",
-    Severity.WARNING,
-    "The table has many versions",
-    "More than its block expects (`expect.max_versions`), which is a warning, or else more than 1,000 "
-    "(`--limit versions=N`), which is a note. Each version keeps the files that it needs, and opening the table lists "
-    "all of them. Not known with `--depth quick`.",
-    _many_versions,
-)
+@rule(Severity.NOTE)
+def reclaimable(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
+    """A clean-up would give much storage back
 
-
-def _reclaimable(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
+    More than 1 GiB (`--limit reclaimable-mib=N`) of the table's files are needed by old versions only, or by none:
+    writes that failed, indices that were made anew. Counted are files of data with their blobs, of deletions, of
+    indices and versions. A table with branches is left out, since their files are not told apart. Not known with
+    `--depth quick`.
+    """
     stored = _kept(record)
     if stored is None or stored.files is None or stored.files.reclaimable is None:
         return
@@ -120,19 +105,14 @@ def _reclaimable(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
         )
 
 
-RECLAIMABLE = Rule(
-    "reclaimable",
-    Severity.NOTE,
-    "A clean-up would give much storage back",
-    "More than 1 GiB (`--limit reclaimable-mib=N`) of the table's files are needed by old versions only, or by none: "
-    "writes that failed, indices that were made anew. Counted are files of data with their blobs, of deletions, of "
-    "indices and versions. A table with branches is left out, since their files are not told apart. Not known with "
-    "`--depth quick`.",
-    _reclaimable,
-)
+@rule(Severity.NOTE)
+def auto_cleanup(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    """The table deletes its old versions by itself
 
-
-def _auto_cleanup(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    The configuration of the dataset has `lance.auto_cleanup.interval`, which LanceDB set on new tables for long: each
+    commit whose version it divides deletes old versions and what only they need. lancens never makes such a commit; it
+    blocks a table that needs one.
+    """
     stored = _kept(record)
     cleanup = stored.cleanup if stored is not None else None
     if cleanup is None:
@@ -149,18 +129,13 @@ def _auto_cleanup(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
     )
 
 
-AUTO_CLEANUP = Rule(
-    "auto-cleanup",
-    Severity.NOTE,
-    "The table deletes its old versions by itself",
-    "The configuration of the dataset has `lance.auto_cleanup.interval`, which LanceDB set on new tables for long: "
-    "each commit whose version it divides deletes old versions and what only they need. lancens never makes such a "
-    "commit; it blocks a table that needs one.",
-    _auto_cleanup,
-)
+@rule(Severity.WARNING, needs_manifest=True)
+def missing_index(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    """An index that the block expects is not there
 
-
-def _missing_index(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
+    `expect.indices` in the table's block, or in `defaults`, names the columns. Queries that go by them read the whole
+    table. Often the table was written anew, and its indices went with the old data.
+    """
     stored = _kept(record)
     if stored is None or stored.indices is None:
         return
@@ -175,17 +150,13 @@ def _missing_index(record: TableRecord, _: RuleLimits) -> Iterator[Verdict]:
         )
 
 
-MISSING_INDEX = Rule(
-    "missing-index",
-    Severity.WARNING,
-    "An index that the block expects is not there",
-    "`expect.indices` in the table's block, or in `defaults`, names the columns. Queries that go by them read the "
-    "whole table. Often the table was written anew, and its indices went with the old data.",
-    _missing_index,
-)
+@rule(Severity.NOTE)
+def unindexed_vectors(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
+    """A column of vectors has no index
 
-
-def _unindexed_vectors(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
+    A search by distance reads every vector of the table: more than 100,000 rows (`--limit unindexed-rows=N`). A column
+    that the block expects an index on is a `missing-index`.
+    """
     stored = _kept(record)
     if stored is None or stored.indices is None or stored.schema is None or (stored.rows or 0) <= limits.unindexed_rows:
         return
@@ -201,17 +172,13 @@ def _unindexed_vectors(record: TableRecord, limits: RuleLimits) -> Iterator[Verd
         )
 
 
-UNINDEXED_VECTORS = Rule(
-    "unindexed-vectors",
-    Severity.NOTE,
-    "A column of vectors has no index",
-    "A search by distance reads every vector of the table: more than 100,000 rows (`--limit unindexed-rows=N`). A "
-    "column that the block expects an index on is a `missing-index`.",
-    _unindexed_vectors,
-)
+@rule(Severity.WARNING)
+def stale_index(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
+    """An index leaves many rows out
 
-
-def _stale_index(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
+    Rows that were written after the index was made are searched one by one: more than 100,000 of them (`--limit
+    unindexed-rows=N`), and more than a tenth of the table. Lance extends an index only when it is told to.
+    """
     stored = _kept(record)
     if stored is None or stored.indices is None or not stored.rows:
         return
@@ -224,13 +191,3 @@ def _stale_index(record: TableRecord, limits: RuleLimits) -> Iterator[Verdict]:
                 "table is written.",
                 details={"index": index.name, "rows without index": f"{left:,}"},
             )
-
-
-STALE_INDEX = Rule(
-    "stale-index",
-    Severity.WARNING,
-    "An index leaves many rows out",
-    "Rows that were written after the index was made are searched one by one: more than 100,000 of them "
-    "(`--limit unindexed-rows=N`), and more than a tenth of the table. Lance extends an index only when it is told to.",
-    _stale_index,
-)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reconciler.auditor.document import Finding
-from reconciler.auditor.records import EntryColumns, Severity, Stored, TableRecord
+from reconciler.auditor.records import Severity, Stored, TableRecord
 from reconciler.auditor.rules import RULES, RuleLimits, check, unread_namespace
 from reconciler.model.auto_cleanup import AutoCleanup
 from reconciler.model.capabilities import Safeguard
@@ -18,6 +18,7 @@ from reconciler.model.columns import Column, ShownColumn
 from reconciler.model.desired import DesiredTable, Evolve, Expectations, Source
 from reconciler.model.live import ForeignTable, LiveTable, StorageKind
 from reconciler.model.ownership import CHOSEN_LOCATION, KEYS, MANAGED_BY, MIRROR, PROTECT, REQUESTED_LOCATION
+from reconciler.planner.facts import EntryColumns
 from reconciler.storage import Files, Index
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

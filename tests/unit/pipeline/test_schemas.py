@@ -15,8 +15,8 @@ SCHEMA = pa.schema([("name", STRING), ("tables", LONG)])
 def test_spark_gets_the_same_columns() -> None:
     assert spark_schema(ROWS) == (
         "catalog string, kind string, namespace array<string>, name string, location string, "
-        "properties map<string,string>, namespace_kind string, namespaces bigint, tables bigint, message string, "
-        "code int"
+        "properties map<string,string>, managed_versioning boolean, namespace_kind string, namespaces bigint, "
+        "tables bigint, message string, code int"
     )
     assert spark_schema(EVALUATED).endswith(
         "found array<struct<rule: string, severity: string, severity_rank: int, reason: string, remedy: string, "
