@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from reconciler.cli.options import Format, PlanFlags, format_option, full_option, plan_flags, say
+from reconciler.cli.options import PlanFlags, format_option, full_option, plan_flags, say
 from reconciler.cli.showing import BLOCKED, plan_and_show
 from reconciler.model.display import count
 
@@ -20,7 +20,7 @@ from reconciler.model.display import count
     type=click.Choice(["unmanaged"]),
     help="Exit 2 as well where there are tables that no manifest manages.",
 )
-def command(flags: PlanFlags, form: Format, full: bool, fail_on: str | None) -> None:
+def command(flags: PlanFlags, form: str, full: bool, fail_on: str | None) -> None:
     """Tell whether the catalogs still are what the manifest says: exit 0 when they are, 2 when not, 3 when blocked.
 
     This is `lancens plan --detailed-exitcode`, for a schedule.

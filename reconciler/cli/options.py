@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,39 +17,11 @@ from reconciler.cli.completing import DEFAULT_MANIFEST, complete_address, comple
 from reconciler.model import display
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.errors import LancensError, PlanFileError
+from reconciler.output import FORMATS
 
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest, Policy
     from reconciler.planner.plan import Plan
-
-__all__ = [
-    "DEFAULT_MANIFEST",
-    "Format",
-    "PlanFlags",
-    "check_impl",
-    "check_new_manifest",
-    "format_option",
-    "full_option",
-    "impl_option",
-    "journal_option",
-    "load_manifest",
-    "manifest_arguments",
-    "out_option",
-    "pairs",
-    "parallelism_option",
-    "plan_flags",
-    "policy",
-    "policy_options",
-    "read_plan",
-    "say",
-    "select_option",
-    "variables_option",
-    "wants_color",
-    "write_file",
-    "write_result",
-]
-
-Format = Literal["text", "json", "markdown", "html"]
 
 
 def pairs(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -209,7 +181,7 @@ def check_impl(impl: str | None, config: Mapping[str, str], manifests: tuple[str
 format_option = click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json", "markdown", "html"]),
+    type=click.Choice(list(FORMATS)),
     default="text",
     show_default=True,
     help="How to print the plan.",

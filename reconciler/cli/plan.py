@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.options import Format, PlanFlags, format_option, full_option, plan_flags, say, write_result
+from reconciler.cli.options import PlanFlags, format_option, full_option, plan_flags, say, write_result
 from reconciler.cli.showing import BLOCKED, plan_and_show
 from reconciler.cli.spark_options import spark_flags
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @spark_flags
 def command(
     flags: PlanFlags,
-    form: Format,
+    form: str,
     full: bool,
     out: str | None,
     detailed_exitcode: bool,

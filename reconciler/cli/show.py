@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.options import Format, format_option, full_option, journal_option, read_plan
+from reconciler.cli.options import format_option, full_option, journal_option, read_plan
 from reconciler.cli.showing import print_plan
 from reconciler.model.errors import LancensError
 
@@ -19,7 +19,7 @@ _JOURNAL_SUFFIX = ".jsonl"
 @full_option
 @journal_option
 @click.option("--manifest", "restore", is_flag=True, help="Print the blocks that bring back what the run removed.")
-def command(what: str, form: Format, full: bool, journal: str, restore: bool) -> None:
+def command(what: str, form: str, full: bool, journal: str, restore: bool) -> None:
     """Show a saved plan, or what a journal says of an apply. No catalog is read.
 
     RUN is a run that `lancens runs` lists, or the path of its journal.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.options import Format, PlanFlags, load_manifest, wants_color, write_result
+from reconciler.cli.options import PlanFlags, load_manifest, wants_color, write_result
 from reconciler.model import display
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from reconciler.planner.entries import Key
     from reconciler.planner.plan import Plan
     from reconciler.spark.session import SparkOptions
-
-__all__ = ["BLOCKED", "make_plan", "plan_and_show", "print_plan", "what_goes"]
 
 
 BLOCKED = 3
@@ -95,7 +93,7 @@ def _timed() -> Iterator[list[Plan]]:
         click.echo(f"{read_line(plan)}  {monotonic() - started:.1f} s", err=True)
 
 
-def print_plan(plan: Plan, form: Format, *, full: bool, removed: Mapping[Key, str] | None = None) -> None:
+def print_plan(plan: Plan, form: str, *, full: bool, removed: Mapping[Key, str] | None = None) -> None:
     """Print ``plan`` to stdout, with what is to be said of the data of tables that are ``removed``."""
     from reconciler.output import render
 
@@ -113,7 +111,7 @@ def what_goes(flags: PlanFlags, plan: Plan, manifest: Manifest) -> Mapping[Key, 
 
 
 def plan_and_show(
-    flags: PlanFlags, form: Format, *, full: bool, spark: SparkOptions | None = None, profiled: str | None = None
+    flags: PlanFlags, form: str, *, full: bool, spark: SparkOptions | None = None, profiled: str | None = None
 ) -> Plan:
     """Load, plan and print; a plan that removes too much is printed and then refused.
 

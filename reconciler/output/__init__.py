@@ -2,54 +2,76 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from reconciler.planner.entries import Key
     from reconciler.planner.plan import Plan
 
-__all__ = ["Format", "render"]
+__all__ = ["FORMATS", "Look", "render"]
 
-Format: TypeAlias = Literal["text", "json", "markdown", "html"]
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a plan is shown, as far as its format has the choice.
+
+    Args:
+        color: use ANSI colours (text only).
+        full: fold and shorten nothing (text only; the other formats fold what can be unfolded).
+        width: terminal cells a line may take, None for no limit (text only).
+        removed: what to say of the data of tables that are deregistered; it is no part of the plan (not in JSON).
+    """
+
+    color: bool = False
+    full: bool = False
+    width: int | None = None
+    removed: Mapping[Key, str] = field(default_factory=dict)
+
+
+def _text(plan: Plan, look: Look) -> str:
+    from reconciler.output.text import render_text
+
+    return render_text(plan, color=look.color, full=look.full, width=look.width, removed=look.removed)
+
+
+def _json(plan: Plan, _: Look) -> str:
+    return plan.to_json()
+
+
+def _markdown(plan: Plan, look: Look) -> str:
+    from reconciler.output.markdown import render_markdown
+
+    return render_markdown(plan, removed=look.removed)
+
+
+def _html(plan: Plan, look: Look) -> str:
+    from reconciler.output.html import render_html
+
+    return render_html(plan, removed=look.removed)
+
+
+FORMATS: Mapping[str, Callable[[Plan, Look], str]] = {
+    "text": _text,
+    "json": _json,
+    "markdown": _markdown,
+    "html": _html,
+}
+"""The formats: text for people, JSON for ``lancens apply``, Markdown for a forge, HTML for a browser."""
 
 
 def render(
     plan: Plan,
-    format: Format,  # noqa: A002
+    format: str,  # noqa: A002
     *,
     color: bool = False,
     full: bool = False,
     width: int | None = None,
     removed: Mapping[Key, str] | None = None,
 ) -> str:
-    """Return ``plan`` in one format, ending with a newline.
+    """Return ``plan`` in one of ``FORMATS``, ending with a newline; for the other arguments see :class:`Look`.
 
-    Args:
-        plan: what to show; sensitive values in it are replaced in every format.
-        format: ``text`` for people, ``json`` for ``lancens apply``, ``markdown`` for a forge, ``html`` for a browser.
-        color: use ANSI colours (text only).
-        full: fold and shorten nothing (text only; the other formats fold what can be unfolded).
-        removed: what to say of the data of tables that are deregistered; it is no part of the plan (not in JSON).
-        width: terminal cells a line may take, None for no limit (text only).
+    Sensitive values in it are replaced in every format.
     """
-    match format:
-        case "text":
-            from reconciler.output.text import render_text
-
-            return render_text(plan, color=color, full=full, width=width, removed=removed or {})
-        case "json":
-            from reconciler.output.json import render_json
-
-            return render_json(plan)
-        case "markdown":
-            from reconciler.output.markdown import render_markdown
-
-            return render_markdown(plan, removed=removed or {})
-        case "html":
-            from reconciler.output.html import render_html
-
-            return render_html(plan, removed=removed or {})
-        case _:
-            assert_never(format)
+    return FORMATS[format](plan, Look(color, full, width, removed or {}))

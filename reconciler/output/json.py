@@ -1,4 +1,4 @@
-"""A plan as its saved form, and the schema of that form."""
+"""The schema of a saved plan."""
 
 from __future__ import annotations
 
@@ -6,14 +6,7 @@ from typing import Any
 
 from reconciler.planner.plan import FORMAT_VERSION, Plan, Summary
 
-__all__ = ["plan_json_schema", "render_json"]
-
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-
-
-def render_json(plan: Plan) -> str:
-    """Return the form that ``lancens plan -o`` saves and ``lancens apply`` takes."""
-    return plan.to_json()
 
 
 def plan_json_schema() -> dict[str, Any]:

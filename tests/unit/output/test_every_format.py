@@ -7,21 +7,19 @@ import subprocess
 import sys
 import unicodedata
 from html import unescape
-from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model import display
-from reconciler.output import Format, render
+from reconciler.output import FORMATS, render
 from reconciler.output.markdown import pull_request_comment
 from reconciler.output.wording import SYMBOLS, entries_of
 from reconciler.planner.plan import Plan
 from tests.strategies import SECRET, plans
 from tests.unit.output.examples import small_plan
 
-FORMATS: tuple[Format, ...] = get_args(Format)
 WIDTHS = st.none() | st.integers(1, 160)
 
 
@@ -34,7 +32,7 @@ def test_each_format_renders_the_example() -> None:
 
 
 @pytest.mark.parametrize("format_", FORMATS)
-def test_the_same_plan_gives_the_same_bytes(format_: Format) -> None:
+def test_the_same_plan_gives_the_same_bytes(format_: str) -> None:
     assert render(small_plan(), format_) == render(small_plan(), format_)
 
 
@@ -65,14 +63,14 @@ def test_json_can_be_read_again(plan: Plan) -> None:
     assert Plan.from_json(saved).to_json() == saved
 
 
-@given(plans(), st.sampled_from(FORMATS), st.booleans(), WIDTHS)
-def test_nothing_secret_is_shown(plan: Plan, format_: Format, full: bool, width: int | None) -> None:
+@given(plans(), st.sampled_from([*FORMATS]), st.booleans(), WIDTHS)
+def test_nothing_secret_is_shown(plan: Plan, format_: str, full: bool, width: int | None) -> None:
     assert SECRET not in render(plan, format_, full=full, width=width)
     assert SECRET not in pull_request_comment(plan, commit="c0ffee")
 
 
 @given(plans(), st.sampled_from(("text", "markdown", "html")), st.booleans(), WIDTHS)
-def test_everything_shown_is_visible(plan: Plan, format_: Format, full: bool, width: int | None) -> None:
+def test_everything_shown_is_visible(plan: Plan, format_: str, full: bool, width: int | None) -> None:
     for character in render(plan, format_, full=full, width=width):
         assert character == "\n" or character.isprintable()
 
