@@ -18,8 +18,6 @@ from reconciler.output.wording import Entry, entries_of, headline, word_of
 from reconciler.planner.entries import Blocked, Protection
 from reconciler.planner.plan import Plan
 
-__all__ = ["annotate_plan", "annotate_problems"]
-
 _MOST = 9
 _LONGEST = 1_000
 

@@ -19,7 +19,6 @@ from reconciler.model.redaction import scrub
 if TYPE_CHECKING:
     from requests import RequestException, Response, Session
 
-__all__ = ["GitHub", "GitHubError"]
 
 _TIMEOUT_SECONDS = 30.0
 _LONGEST_PAUSE = 120.0

@@ -23,8 +23,6 @@ from reconciler.operations.apply import apply as carry_out
 from reconciler.planner.plan import Plan
 from reconciler.planner.safety import check_blocked
 
-__all__ = ["apply"]
-
 _OTHER_OPTIONS = "what was asked for by the inputs `select`, `adopt` or `take-over`"
 _HOW_ELSE = "To apply without a review, run with `require-approved-plan: false`."
 

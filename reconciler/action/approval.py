@@ -20,22 +20,6 @@ from reconciler.model.errors import PlanFileError
 from reconciler.planner.entries import Change, Entry
 from reconciler.planner.plan import Plan
 
-__all__ = [
-    "Approval",
-    "ConfigChanges",
-    "Shown",
-    "approval_in",
-    "approval_line",
-    "essence",
-    "marked",
-    "marker",
-    "options_of",
-    "packed",
-    "services_of",
-    "shown_in",
-    "shown_line",
-]
-
 _LARGEST_PLAN_BYTES = 64 * 1024 * 1024
 _DIGEST_BYTES = 12
 _APPROVES = re.compile(

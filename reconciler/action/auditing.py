@@ -14,8 +14,6 @@ from reconciler.action.outcome import StepEnd
 from reconciler.action.pages import code, fenced
 from reconciler.action.workflow import annotate, verbatim
 
-__all__ = ["audit"]
-
 _LONGEST_ANNOTATION = 4_000
 _FINDINGS = 2
 """What ``lancens audit`` ends with where it found something as grave as ``--fail-on``."""

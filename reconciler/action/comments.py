@@ -8,8 +8,6 @@ from typing import Any
 
 from reconciler.action.api import GitHub
 
-__all__ = ["Comment", "find_comments", "is_untouched", "put_comment"]
-
 _EDITOR = """query($id: ID!) { node(id: $id) { ... on IssueComment { author { login } editor { login } } } }"""
 
 

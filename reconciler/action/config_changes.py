@@ -26,8 +26,6 @@ from reconciler.model.redaction import is_sensitive_key, redact_value
 from reconciler.operations.manifests import load
 from reconciler.output.markdown_text import length_of
 
-__all__ = ["config_changes"]
-
 _SUFFIXES = (".yaml", ".yml")
 _MOST_FETCHED = 200
 _LONGEST_LINE = 400

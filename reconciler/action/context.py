@@ -15,8 +15,6 @@ from reconciler.action.events import Trust, trust_of
 from reconciler.action.inputs import InputError
 from reconciler.action.keys import planner_of
 
-__all__ = ["PullRequest", "StepContext", "read_context"]
-
 
 @dataclass(frozen=True, slots=True)
 class PullRequest:

@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final
 
-__all__ = ["EVENTS", "Trust", "trust_of"]
-
 
 class Trust(StrEnum):
     """What a run may do for what it checked out.

@@ -18,8 +18,6 @@ from reconciler.model.errors import (
     StalePlanError,
 )
 
-__all__ = ["FailureReason", "RefusedError", "reason_of"]
-
 
 class FailureReason(StrEnum):
     """The output ``failure-reason``."""

@@ -10,8 +10,6 @@ from enum import StrEnum
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.errors import LancensError
 
-__all__ = ["DEFAULT_LABEL", "Command", "CommentWhen", "Engine", "FailOn", "InputError", "Inputs", "read_inputs"]
-
 DEFAULT_LABEL = "default"
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

@@ -7,8 +7,6 @@ from typing import Any
 
 from reconciler.action.api import GitHub
 
-__all__ = ["LABEL", "close_issue", "put_issue"]
-
 LABEL = "lancens-drift"
 """The label by which the issue is found among all that are open."""
 

@@ -29,7 +29,6 @@ from reconciler.planner.plan import Plan
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest, Policy
 
-__all__ = ["Job"]
 
 _DIGITS_IN_NAME = 8
 

@@ -18,8 +18,6 @@ from pathlib import Path
 from reconciler.action.inputs import Inputs
 from reconciler.model import display
 
-__all__ = ["PlanKey", "planner_of"]
-
 _DIGITS = 16
 
 

@@ -13,8 +13,6 @@ from reconciler.action.failures import FailureReason, RefusedError
 from reconciler.model.redaction import is_sensitive_key, scrub
 from reconciler.planner.plan import Plan
 
-__all__ = ["Secrets"]
-
 # A shorter one would be found in plans that do not have it, and stop them.
 _SHORTEST_SECRET = 8
 # The shell's current and previous folder, where a relative `root` of a manifest is.

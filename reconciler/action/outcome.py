@@ -15,8 +15,6 @@ from typing import Any
 from reconciler.action.failures import FailureReason
 from reconciler.planner.plan import Plan, Summary
 
-__all__ = ["StepEnd", "append_summary", "write_outputs"]
-
 _COUNTS = ("create", "declare", "register", "update", "move", "deregister", "drop")
 
 

@@ -17,8 +17,6 @@ from reconciler.output.wording import Entry, closing_line, entries_of
 from reconciler.planner.entries import Blocked, Change, Key, Protection
 from reconciler.planner.plan import Plan
 
-__all__ = ["applied_page", "called", "code", "difference", "fenced", "plan_body", "plan_comment", "plan_summary"]
-
 _SUMMARY_LIMIT = 200_000
 _LONGEST_BLOCK = 20_000
 _RESULTS_SHOWN = 100

@@ -16,8 +16,6 @@ from reconciler.model.display import count
 from reconciler.planner.plan import Plan
 from reconciler.planner.safety import check_removals
 
-__all__ = ["comment_plan", "drift", "plan", "validate", "validate_untrusted"]
-
 _FORK = (
     "This pull request comes from a fork. It gets no secrets, so only the manifest was checked: no catalog was read, "
     "and nothing is approved. To plan it, push its commits to a branch of this repository."

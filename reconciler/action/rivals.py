@@ -14,8 +14,6 @@ from reconciler.action.inputs import CommentWhen
 from reconciler.action.job import Job
 from reconciler.action.pages import called, fenced
 
-__all__ = ["refuse_a_second_plan", "withdraw_one_of_two"]
-
 
 def refuse_a_second_plan(job: Job) -> None:
     """Return when no plan with the key of ``job`` is shown of this commit, but what this step showed in an earlier run.

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-__all__ = ["Level", "annotate", "mask", "verbatim"]
-
 Level = Literal["notice", "warning", "error"]
 
 _SHORTEST_MASK = 4

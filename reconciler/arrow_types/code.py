@@ -15,7 +15,6 @@ from reconciler.model.redaction import redact_properties
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["column_code", "field_code", "mapping_code", "text_code", "type_code"]
 
 _RENAMED = {"bool": "bool_", "halffloat": "float16", "float": "float32", "double": "float64"}
 """pyarrow's own names of types that its functions call otherwise."""

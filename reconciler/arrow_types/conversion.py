@@ -23,7 +23,6 @@ from reconciler.arrow_types.tree import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["BLOB_KEY", "EXTENSION_METADATA", "EXTENSION_NAME", "from_arrow_field", "to_arrow_field"]
 
 BLOB_KEY = "lance-encoding:blob"
 EXTENSION_NAME = "ARROW:extension:name"

@@ -27,8 +27,6 @@ from reconciler.arrow_types.tree import (
     Struct,
 )
 
-__all__ = ["TypeSyntaxError", "parse_tree"]
-
 _MAX_LENGTH = 100_000
 _MAX_DEPTH = 60  # Arrow's C data interface, through which pylance gets a schema, ends at 64 levels.
 _MAX_INT32 = 2**31 - 1

@@ -7,26 +7,6 @@ import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = [
-    "BLOB",
-    "DECIMALS",
-    "INTEGERS",
-    "KNOWN_EXTENSIONS",
-    "PLAIN",
-    "UNITS",
-    "WORD",
-    "ArrowType",
-    "Child",
-    "Dictionary",
-    "Extension",
-    "FixedSizeList",
-    "Foreign",
-    "ListOf",
-    "MapOf",
-    "ScalarType",
-    "Struct",
-]
-
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 PLAIN = frozenset(
     {

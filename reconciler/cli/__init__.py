@@ -19,8 +19,6 @@ import click
 from reconciler.model import display
 from reconciler.model.errors import BackendError, LancensError
 
-__all__ = ["main"]
-
 _COMMANDS: Mapping[str, str] = {
     "init": "Write a first manifest.",
     "validate": "Check manifests without reading any catalog.",

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from reconciler.cli.progress import Progress
     from reconciler.planner.plan import Plan
 
-__all__ = ["ask", "carry_out"]
-
 
 def ask(plan: Plan, verb: str = "Apply") -> None:
     """Go on when the user types `yes`; ``verb`` says what is going to happen to the changes.

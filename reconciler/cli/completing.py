@@ -10,7 +10,6 @@ import click
 if TYPE_CHECKING:
     from reconciler.model.desired import DesiredCatalog
 
-__all__ = ["DEFAULT_MANIFEST", "complete_address", "complete_impl"]
 
 DEFAULT_MANIFEST = "lancens.yaml"
 """What a command takes that is given no manifest."""

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from reconciler.applier import Event
     from reconciler.planner.plan import Plan
 
-__all__ = ["Progress"]
 
 _STYLES: Mapping[Status, str] = {
     Status.DONE: "green",

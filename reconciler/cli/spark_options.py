@@ -14,7 +14,6 @@ from reconciler.model.errors import ConfigError
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
 
-__all__ = ["spark_flags", "tell_of_missing_roots"]
 
 _OPTIONS = (
     click.option(

@@ -12,8 +12,6 @@ from reconciler.conformance.context import CheckContext
 from reconciler.conformance.outcomes import FaultError, NotApplicable, NotAsked
 from reconciler.model.errors import BackendError
 
-__all__ = ["ConformanceCheck", "check", "equal", "need", "raises", "registered"]
-
 
 @dataclass(frozen=True, slots=True)
 class ConformanceCheck:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from reconciler.backends.base import Backend
 
-__all__ = ["AddForeign", "CheckContext", "Offer", "Where", "prepared"]
 
 AddForeign = Callable[["Backend", Identifier], Callable[[], None]]
 """Puts an object that is not a Lance table at an identifier, past the backend, and returns what takes it away again."""

@@ -15,8 +15,6 @@ from reconciler.model.capabilities import Capabilities
 from reconciler.model.errors import ConfigError
 from reconciler.model.redaction import is_sensitive, scrub
 
-__all__ = ["OthersNamespace", "connect"]
-
 
 class _Config(BackendConfig):
     def identity(self) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["FaultError", "NotApplicable", "NotAsked"]
-
 
 class FaultError(AssertionError):
     """The namespace does not do what the contract says; the message says what was expected and what came."""

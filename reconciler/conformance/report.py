@@ -24,8 +24,6 @@ from reconciler.namespace import CatalogNamespace
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
 
-__all__ = ["CheckOutcome", "CheckResult", "Report", "checks", "run", "run_check"]
-
 
 class CheckOutcome(Enum):
     """How a check ended."""

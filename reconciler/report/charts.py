@@ -13,8 +13,6 @@ from reconciler.model.display import count
 from reconciler.report.data import PageData
 from reconciler.report.plots import Line, Plot, Point
 
-__all__ = ["Bar", "Card", "breakdown", "columns", "trend"]
-
 _BARS_SHOWN = 8
 _NAMESPACES_LISTED = 100
 _SEVERITIES = tuple(severity.value for severity in Severity)

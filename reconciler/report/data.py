@@ -15,8 +15,6 @@ from reconciler.auditor.records import Severity
 from reconciler.model import display
 from reconciler.model.names import Identifier
 
-__all__ = ["NOBODY", "PageData"]
-
 NOBODY = -1
 """The index of the owner of what nobody answers for."""
 

@@ -14,8 +14,6 @@ from reconciler.output.page import render_page
 from reconciler.report import charts, overview
 from reconciler.report.data import PageData
 
-__all__ = ["render_html"]
-
 _A_PAGE = 50
 
 

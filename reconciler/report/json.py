@@ -9,8 +9,6 @@ from typing import Any
 from reconciler.auditor.document import FORMAT_VERSION, AuditDocument
 from reconciler.model import display
 
-__all__ = ["audit_json_schema", "render_json"]
-
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 

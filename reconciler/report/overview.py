@@ -10,8 +10,6 @@ from reconciler.auditor.document import AuditDocument, RunSummary
 from reconciler.auditor.records import Severity
 from reconciler.model.display import count
 
-__all__ = ["Figure", "comparable", "headline", "incomplete", "unread"]
-
 
 def unread(document: AuditDocument) -> str:
     """Return how much could not be read."""

@@ -11,8 +11,6 @@ import pyarrow.parquet as pq
 from reconciler.auditor.document import AuditDocument, Finding, ReportedTable
 from reconciler.spark.schemas import LONG, MOMENT, STRING, STRING_MAP, STRINGS
 
-__all__ = ["FINDINGS", "TABLES", "write_parquet"]
-
 _ABOUT = [
     ("run_id", STRING),
     ("finished", MOMENT),

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-__all__ = ["Line", "Plot", "Point"]
-
 _MOST_DOTS = 60
 
 

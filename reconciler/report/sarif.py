@@ -21,8 +21,6 @@ from reconciler.auditor.records import Severity
 from reconciler.model import display, locations
 from reconciler.spark.read_failure import ReadFailure
 
-__all__ = ["render_sarif"]
-
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _FINGERPRINT = "lancensFinding/v1"
 _LEVELS: Mapping[Severity, str] = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
