@@ -30,30 +30,28 @@ from reconciler.planner.facts import EntryColumns
 from reconciler.spark.rows import live_table
 from reconciler.spark.schemas import INT, LONG, MOMENT, STRING, STRING_MAP, STRINGS, Row, record_batch
 
+ABOUT = (
+    ("catalog", STRING),
+    ("namespace", STRINGS),
+    *((name, STRING) for name in ("name", "address", "location", "owner", "manager")),
+)
+"""The columns that say which table is meant, where it is and whose."""
+
+_LATEST = ("rows", "bytes", "fragments", "small_fragments", "version")
+AMOUNTS = (*_LATEST, "versions", "bytes_on_disk", "reclaimable")
+"""What storage says of a table in numbers: of its latest version, and of all its files."""
+
 EVALUATED = pa.schema(
     [
-        ("catalog", STRING),
-        ("namespace", STRINGS),
-        ("name", STRING),
-        ("address", STRING),
-        ("location", STRING),
-        ("owner", STRING),
-        ("manager", STRING),
+        *ABOUT,
         ("source_file", STRING),
         ("source_line", LONG),
         ("live", pa.bool_()),
         ("claimed", STRING),
         ("closed", pa.bool_()),
         ("kind", STRING),
-        ("version", LONG),
         ("committed", MOMENT),
-        ("rows", LONG),
-        ("bytes", LONG),
-        ("fragments", LONG),
-        ("small_fragments", LONG),
-        ("versions", LONG),
-        ("bytes_on_disk", LONG),
-        ("reclaimable", LONG),
+        *((name, LONG) for name in AMOUNTS),
         ("size_bin", INT),
         ("age_bin", INT),
         (
@@ -197,12 +195,8 @@ class Evaluator:
             "claimed": row["claimed"],
             "closed": record.foreign is not None or stored.kind not in (StorageKind.NOTHING, StorageKind.NOT_LANCE),
             "kind": stored.kind.value,
-            "version": stored.version,
             "committed": stored.committed,
-            "rows": stored.rows,
-            "bytes": stored.bytes,
-            "fragments": stored.fragments,
-            "small_fragments": stored.small_fragments,
+            **{name: getattr(stored, name) for name in _LATEST},
             "versions": None if files is None else files.versions,
             "bytes_on_disk": None if files is None else files.bytes,
             "reclaimable": None if files is None else files.reclaimable,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from reconciler.auditor.document import Distribution, Finding, ReportedTable
-from reconciler.auditor.evaluate import finding_of, table_of
+from reconciler.auditor.evaluate import ABOUT, finding_of, table_of
 from reconciler.auditor.records import Severity
 from reconciler.auditor.scales import AGES, SIZES, Scale
 from reconciler.model.live import StorageKind
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 AMOUNTS_OF_FILES = ("bytes_on_disk", "reclaimable")
 """Those of the amounts that only a listing of files tells."""
 
-_ABOUT = ("catalog", "namespace", "name", "address", "location", "owner", "manager", "source_file", "source_line")
+_ABOUT = (*(name for name, _ in ABOUT), "source_file", "source_line")
 _UNREADABLE = (StorageKind.DENIED.value, StorageKind.UNKNOWN.value)
 _AMOUNTS = ("rows", "bytes", "fragments", *AMOUNTS_OF_FILES)
 

@@ -9,19 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from reconciler.auditor.document import AuditDocument, Finding, ReportedTable
+from reconciler.auditor.evaluate import ABOUT, AMOUNTS
 from reconciler.spark.schemas import LONG, MOMENT, STRING, STRING_MAP, STRINGS
 
-_ABOUT = [
-    ("run_id", STRING),
-    ("finished", MOMENT),
-    ("catalog", STRING),
-    ("namespace", STRINGS),
-    ("name", STRING),
-    ("address", STRING),
-    ("location", STRING),
-    ("owner", STRING),
-    ("manager", STRING),
-]
+_ABOUT = [("run_id", STRING), ("finished", MOMENT), *ABOUT]
 FINDINGS = pa.schema(
     [
         *_ABOUT,
@@ -36,8 +27,7 @@ FINDINGS = pa.schema(
 )
 """The columns of ``findings.parquet``; ``file`` and ``line`` are the place in the manifest."""
 
-_COUNTS = ("rows", "bytes", "fragments", "small_fragments", "version", "versions", "bytes_on_disk", "reclaimable")
-TABLES = pa.schema([*_ABOUT, *((name, LONG) for name in _COUNTS), ("committed", MOMENT), ("rules", STRINGS)])
+TABLES = pa.schema([*_ABOUT, *((name, LONG) for name in AMOUNTS), ("committed", MOMENT), ("rules", STRINGS)])
 """The columns of ``tables.parquet``."""
 
 
