@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 
 from reconciler.applier.live import load_table
+from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.desired import Thresholds
@@ -60,7 +61,7 @@ def with_true_count(
         staying = counted(table for table in found if table is not None)
         if staying >= needed:
             return summary.model_copy(update={"removable_tables": going + staying})
-    tables = backend.scan_readable(source.desired.scope).tables.values()
+    tables = optional.scan_readable(backend, source.desired.scope).tables.values()
     staying = counted(table for table in tables if table.id not in removed)
     return summary.model_copy(update={"removable_tables": going + staying})
 

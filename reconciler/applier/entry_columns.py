@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from reconciler import storage
 from reconciler.applier.step import StaleError, Target
+from reconciler.backends import optional
 from reconciler.model import locations
 from reconciler.model.columns import ShownColumns
 from reconciler.model.live import LiveTable
@@ -23,7 +24,7 @@ def show_columns(target: Target[LiveTable]) -> bool:
     planned, backend = target.after.shown_columns, target.backend
     if planned is None:
         return False
-    now = backend.shown_columns([target.identifier]).get(target.identifier, ())
+    now = optional.shown_columns(backend, [target.identifier]).get(target.identifier, ())
     if not EntryColumns(now, planned):
         return False
     if not _is_on_the_way(target.change, now, planned):
@@ -31,14 +32,14 @@ def show_columns(target: Target[LiveTable]) -> bool:
         raise StaleError(f"moved: its entry shows other columns than planned on: {texts}")
     live = backend.load_table(target.identifier)
     location = live.location
-    found = storage.probe(location, backend.table_storage_options(live)).schema
-    columns = None if found is None else backend.columns_to_show(found)
+    found = storage.probe(location, optional.table_storage_options(backend, live)).schema
+    columns = None if found is None else optional.columns_to_show(backend, found)
     if columns is None or EntryColumns(planned, columns):
         texts = ", ".join(EntryColumns(planned, columns or ()).texts())
         raise StaleError(
             f"the data at {locations.redact(location)} has other columns than its entry was to show: {texts}"
         )
-    backend.show_columns(target.identifier, planned)
+    optional.show_columns(backend, target.identifier, planned)
     return True
 
 

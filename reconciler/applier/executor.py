@@ -61,7 +61,7 @@ def execute(
     """Carry out every change of ``plan`` that can be, and return how each ended.
 
     Each object is read again right before its own write, unless the write itself is refused where the object exists,
-    and looked at once more in its commit where the catalog can (``Backend.checking``). Nothing is rolled back and
+    and looked at once more in its commit where the catalog can (``optional.checking``). Nothing is rolled back and
     nothing is tried twice here: backends repeat what is safe to repeat, and a second apply goes on where this one
     ended.
 

@@ -12,6 +12,7 @@ from reconciler.applier.precondition import Precondition, precondition_of, stale
 from reconciler.applier.report import Status
 from reconciler.applier.step import ChangeOutcome, StaleError, Target
 from reconciler.applier.table_steps import step_of_table
+from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.backends.placing import require_place
 from reconciler.model import locations
@@ -96,7 +97,7 @@ class Move:
         try:
             if first and able.alter_table:
                 self._from.alter_table(self.origin_id, PropertyChanges(first))
-            return self._from.rename_table(self.origin_id, self.identifier)
+            return optional.rename_table(self._from, self.origin_id, self.identifier)
         except TableNotFoundError:
             raise StaleError(
                 f"moved: {self._origin_name}: {stale_text(self.change, self.change.before, None)}"
@@ -113,10 +114,10 @@ class Move:
         """Give the new entry the columns that the old one shows, where they can be written."""
         if self.backend.capabilities.keeps_first_columns:
             return
-        shown = self.backend.shown_columns([self.origin_id, self.identifier])
+        shown = optional.shown_columns(self.backend, [self.origin_id, self.identifier])
         columns = shown.get(self.origin_id)
         if columns is not None and columns != shown.get(self.identifier):
-            self.backend.show_columns(self.identifier, columns)
+            optional.show_columns(self.backend, self.identifier, columns)
 
     def _rest(self, live: LiveTable) -> ChangeOutcome:
         """Make of the entry, now that it has its name, what its block says."""
@@ -134,7 +135,7 @@ class Move:
                 "found": None,
             }
         )
-        target = Target(change, self.backend.checking(self._expect_ours), self.identifier, live)
+        target = Target(change, optional.checking(self.backend, self._expect_ours), self.identifier, live)
         outcome = step_of_table(target)(target)
         is_nothing = outcome.status is Status.ALREADY and self.origin is not None
         return replace(outcome, status=Status.DONE) if is_nothing else outcome
@@ -154,7 +155,7 @@ class Move:
     @property
     def _from(self) -> Backend:
         """The catalog for changes of the entry under the old name."""
-        return self.backend.checking(self._expect_as_planned)
+        return optional.checking(self.backend, self._expect_as_planned)
 
     def _expect_as_planned(self, origin: LiveNamespace | LiveTable) -> None:
         """Return when what has the old name is as planned on, or as the first part of the move leaves it.

@@ -9,6 +9,7 @@ from typing import Generic, TypeAlias, TypeVar
 from reconciler.applier.precondition import Precondition, differences, precondition_of, stale_text
 from reconciler.applier.properties import property_changes
 from reconciler.applier.report import Status
+from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.model.errors import BackendError
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
@@ -73,7 +74,7 @@ class Target(Generic[LiveT]):
 
         What it finds there may be as this change leaves it: a step can write more than once.
         """
-        return replace(self, backend=self.backend.checking(self._expect))
+        return replace(self, backend=optional.checking(self.backend, self._expect))
 
     def _expect(self, found: LiveNamespace | LiveTable | None) -> None:
         if self._precondition_of(found) is Precondition.STALE:

@@ -11,6 +11,7 @@ from reconciler.applier.live import load_table
 from reconciler.applier.precondition import Precondition
 from reconciler.applier.report import Status
 from reconciler.applier.step import ChangeOutcome, StaleError, Step, Steps, Target
+from reconciler.backends import optional
 from reconciler.backends.placing import put_elsewhere, take_back
 from reconciler.model import locations
 from reconciler.model.errors import (
@@ -89,7 +90,7 @@ def _write_at(target: Target[LiveTable], made: LiveTable, *, finished: bool) -> 
 
 def _options(target: Target[LiveTable], live: LiveTable) -> Mapping[str, str]:
     """Return the options for writing to the dataset of an entry, asked for at the moment it is opened."""
-    return target.backend.table_storage_options(live, writes=True)
+    return optional.table_storage_options(target.backend, live, writes=True)
 
 
 def _declare(target: Target[LiveTable]) -> ChangeOutcome:
@@ -132,7 +133,7 @@ def _asked_location(target: Target[LiveTable]) -> str | None:
         return None
     if location is None:
         raise InvalidInputError("it needs a location: the catalog has no default for a new table")
-    problem = target.backend.location_problem(target.identifier, location)
+    problem = optional.location_problem(target.backend, target.identifier, location)
     if problem is not None:
         raise InvalidInputError(f"{locations.redact(location)}: {problem}")
     return location
@@ -143,7 +144,7 @@ def _insert(target: Target[LiveTable], location: str | None) -> tuple[ChangeOutc
     properties = target.changes_to({}).set
     try:
         if location is None:
-            made = target.backend.insert_table_anywhere(target.identifier, properties)
+            made = optional.insert_table_anywhere(target.backend, target.identifier, properties)
         else:
             made = target.backend.insert_table(target.identifier, location, properties)
     except TableAlreadyExistsError as error:

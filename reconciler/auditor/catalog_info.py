@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from reconciler.backends.base import Backend
+from reconciler.backends import optional
 from reconciler.model import locations
 from reconciler.model.capabilities import LocationPolicy, Safeguard
 from reconciler.model.desired import DesiredCatalog, DesiredMirror
@@ -101,13 +101,12 @@ def _read(spec: CatalogSpec, desired: DesiredCatalog) -> CatalogInfo:
             roots=() if isinstance(roots, CatalogError) else tuple(dict.fromkeys(roots)),
             problem=str(roots) if isinstance(roots, CatalogError) else None,
             stays_under_root=backend.capabilities.location_policy is LocationPolicy.UNDER_ROOT,
-            has_foreign=type(backend).foreign_tables is not Backend.foreign_tables,
+            has_foreign=isinstance(backend, optional.HoldsForeignTables),
             safeguard=backend.capabilities.safeguard,
-            shows_columns=type(backend).shown_columns is not Backend.shown_columns,
+            shows_columns=isinstance(backend, optional.ShowsColumns),
             opens_tables=backend.hosts is not None
-            or type(backend).own_storage_options is not Backend.own_storage_options
-            or type(backend).handed_out_options is not Backend.handed_out_options,
-            root_keys=backend.root_keys(),
+            or isinstance(backend, optional.OpensByEntry | optional.HandsOutCredentials),
+            root_keys=optional.root_keys(backend),
             mirror=desired.mirror,
         )
 

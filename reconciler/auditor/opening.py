@@ -10,6 +10,7 @@ from reconciler import storage
 from reconciler.auditor.catalog_info import CatalogInfo
 from reconciler.auditor.records import Depth, Stored
 from reconciler.auditor.storage_probe import probe_many
+from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import CatalogError
@@ -87,4 +88,4 @@ class _Opener:
 
 
 def _options(backend: Backend, row: Row) -> Mapping[str, str]:
-    return backend.table_storage_options(live_table(split(row["key"]), row["live"]))
+    return optional.table_storage_options(backend, live_table(split(row["key"]), row["live"]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from reconciler.backends import optional
 from reconciler.model.errors import CatalogError
 from reconciler.model.names import Identifier
 from reconciler.planner.facts import EntryColumns
@@ -21,11 +22,11 @@ def compared_columns(spec: CatalogSpec, tables: Mapping[Identifier, Schema]) -> 
     """
     try:
         with spec.connect() as backend:
-            shown = backend.shown_columns(tables)
+            shown = optional.shown_columns(backend, tables)
             compared = {
                 identifier: EntryColumns(columns, to_show)
                 for identifier, columns in shown.items()
-                if (to_show := backend.columns_to_show(tables[identifier])) is not None
+                if (to_show := optional.columns_to_show(backend, tables[identifier])) is not None
             }
     except CatalogError as error:
         return dict.fromkeys(tables, str(error))

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from pydantic import Field, PrivateAttr
 
 from reconciler.backends.base import Backend
+from reconciler.backends.optional import HoldsForeignTables, HoldsOthers, Renames
 from reconciler.backends.scoping import snapshot_within
 from reconciler.model import locations
 from reconciler.model.backend_config import BackendConfig, Root
@@ -63,7 +64,7 @@ _stores: dict[str, _Store] = {}
 _stores_lock = threading.Lock()
 
 
-class MemoryBackend(Backend):
+class MemoryBackend(Backend, HoldsForeignTables, HoldsOthers, Renames):
     """Every operation of the contract, in memory.
 
     Tables without a location go to pylance's in-process object store, so that datasets can be written and read with

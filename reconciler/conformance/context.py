@@ -14,6 +14,7 @@ from lance_namespace import DescribeTableResponse, LanceNamespace
 from lance_namespace.errors import InvalidInputError, NamespaceNotFoundError, UnsupportedOperationError
 
 from reconciler import storage
+from reconciler.backends import optional
 from reconciler.conformance.others import OthersNamespace
 from reconciler.conformance.outcomes import FaultError, NotApplicable
 from reconciler.model import locations
@@ -67,12 +68,14 @@ class CheckContext:
     @property
     def renames(self) -> bool:
         """Whether tables are renamed in place within ``base`` and beside it."""
-        return self.backend.asked_capabilities().renames((*self.base, "table"), (*self.base[:-1], "other", "table"))
+        return optional.asked_capabilities(self.backend).renames(
+            (*self.base, "table"), (*self.base[:-1], "other", "table")
+        )
 
     @property
     def registers(self) -> bool:
         """Whether the service makes entries for data that is somewhere."""
-        return not self.backend.asked_capabilities().chooses_locations
+        return not optional.asked_capabilities(self.backend).chooses_locations
 
     @property
     def is_ours(self) -> bool:

@@ -17,8 +17,11 @@ from reconciler.model.redaction import is_sensitive, scrub
 
 
 class _Config(BackendConfig):
+    implementation: str
+
     def identity(self) -> str:
-        return ""
+        """Return the name of the implementation: nobody says what is secret in its configuration."""
+        return self.implementation
 
 
 def _not_of_the_interface(*_: object, **__: object) -> NoReturn:
@@ -38,13 +41,8 @@ class OthersNamespace(Backend):
     )
 
     def __init__(self, impl: str, client: LanceNamespace, storage: Mapping[str, str]) -> None:
-        super().__init__(**{f"storage.{key}": value for key, value in storage.items()})
-        self._name = impl
+        super().__init__(implementation=impl, **{f"storage.{key}": value for key, value in storage.items()})
         self.client = client
-
-    def namespace_id(self) -> str:
-        """Return the name of the implementation: nobody says what is secret in its configuration."""
-        return self._name
 
     scan = load_namespace = load_table = child_namespaces = child_tables = _not_of_the_interface
     insert_namespace = remove_namespace = insert_table = remove_table = _not_of_the_interface

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from lance_namespace.errors import NamespaceAlreadyExistsError, TableAlreadyExistsError
 
+from reconciler.backends import optional
 from reconciler.backends.scoping import snapshot_within
 from reconciler.conformance.check import check, equal, need
 from reconciler.conformance.context import CheckContext
@@ -100,13 +101,15 @@ def foreign_tables_are_told_apart(context: CheckContext) -> None:
     """A table of another format is among the foreign tables of its namespace, each of which is in that itself."""
     need(context.add_foreign is not None, "no way was given to make a foreign object")
     context.declare((*context.base, "ours"))
-    equal("the foreign tables before", [found.id for found in context.backend.foreign_tables(context.base)], [])
+    equal(
+        "the foreign tables before", [found.id for found in optional.foreign_tables(context.backend, context.base)], []
+    )
     with context.foreign():
-        found = [foreign.id for foreign in context.backend.foreign_tables(context.base)]
+        found = [foreign.id for foreign in optional.foreign_tables(context.backend, context.base)]
         need(bool(found), "the backend does not tell of foreign tables")
         equal("the foreign tables", found, [(*context.base, "theirs")])
         for asked, expected in ((["ours", "theirs"], ["theirs"]), (["ours", "nobodys"], [])):
-            named = [foreign.id[-1] for foreign in context.backend.foreign_tables(context.base, asked)]
+            named = [foreign.id[-1] for foreign in optional.foreign_tables(context.backend, context.base, asked)]
             equal(f"the foreign tables named {asked}", named, expected)
 
 

@@ -19,6 +19,7 @@ from lance_namespace import (
 )
 
 from reconciler import storage
+from reconciler.backends import optional
 from reconciler.model.errors import (
     BackendError,
     InvalidInputError,
@@ -48,14 +49,14 @@ class CreatingOperations(CatalogOperations):
         properties = request.properties or {}
         location = request.location or self._free_location(identifier)
         if location is None:
-            table = self.backend.insert_table_anywhere(identifier, properties)
+            table = optional.insert_table_anywhere(self.backend, identifier, properties)
         else:
             table = self.backend.insert_table(identifier, location, properties)
-        options = self.backend.own_storage_options(table)
+        options = optional.own_storage_options(self.backend, table)
         if request.vend_credentials is not False:
             # The entry is made: where the service hands out nothing now, DescribeTable says why.
             with suppress(BackendError):
-                options = self.backend.table_storage_options(table, writes=True)
+                options = optional.table_storage_options(self.backend, table, writes=True)
         return DeclareTableResponse(
             location=table.location,
             properties=dict(table.properties),
@@ -121,7 +122,7 @@ class CreatingOperations(CatalogOperations):
             version = storage.write_stream(location, data, {**self.backend.storage_options(), **options})
             return self.backend.insert_table(identifier, location, properties), version
         if location is None:
-            table = self.backend.insert_table_anywhere(identifier, properties)
+            table = optional.insert_table_anywhere(self.backend, identifier, properties)
         else:
             table = self.backend.insert_table(identifier, location, properties)
         try:
@@ -141,7 +142,7 @@ class CreatingOperations(CatalogOperations):
 
     def _write(self, table: LiveTable, data: bytes, options: Mapping[str, str]) -> int:
         self._require_unmanaged(table)
-        own = self.backend.table_storage_options(table, writes=True)
+        own = optional.table_storage_options(self.backend, table, writes=True)
         return storage.write_stream(self._location_to_open(table), data, {**own, **options})
 
     def _require_unmanaged(self, table: LiveTable) -> None:
@@ -175,7 +176,7 @@ class CreatingOperations(CatalogOperations):
         with other_formats_refused():
             table = self.backend.load_table(identifier)
         self._require_unmanaged(table)
-        options = self.backend.table_storage_options(table, writes=True)
+        options = optional.table_storage_options(self.backend, table, writes=True)
         version = storage.compute_columns(self._location_to_open(table), expressions, options)
         return AlterTableAddColumnsResponse(version=version)
 
@@ -207,4 +208,4 @@ class CreatingOperations(CatalogOperations):
                     pass
             except BackendError as error:
                 raise type(error)(f"{error}; name a `location` for the table, or let storage be read") from None
-        return self.backend.fresh_location(identifier, default)
+        return optional.fresh_location(self.backend, identifier, default)

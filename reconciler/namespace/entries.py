@@ -22,6 +22,7 @@ from lance_namespace_urllib3_client.models.table_basic_stats import TableBasicSt
 
 from reconciler import storage
 from reconciler.arrow_types import to_arrow_schema
+from reconciler.backends import optional
 from reconciler.backends.placing import require_place
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import TableAlreadyExistsError, TableNotFoundError, UnsupportedOperationError
@@ -46,10 +47,10 @@ class EntryOperations(CatalogOperations):
         """
         parent = self.backend.namespace_id_of(request.id)
         # None at all may be those of a namespace that does not exist.
-        names = list(self.backend.possible_tables(parent)) or self.backend.child_tables(parent)
+        names = list(optional.possible_tables(self.backend, parent)) or self.backend.child_tables(parent)
 
         def chosen(some: Sequence[str]) -> Sequence[str]:
-            tables = self.backend.tables_among(parent, some)
+            tables = optional.tables_among(self.backend, parent, some)
             return self._with_data(parent, tables) if request.include_declared is False else tables
 
         page = page_of(names, request.page_token, request.limit, chosen)
@@ -89,9 +90,9 @@ class EntryOperations(CatalogOperations):
         with other_formats_refused():
             table = self.backend.load_table(identifier)
         gives_credentials = request.vend_credentials is not False
-        options = self.backend.own_storage_options(table)
+        options = optional.own_storage_options(self.backend, table)
         if gives_credentials:
-            options = self.backend.table_storage_options(table, writes=True)
+            options = optional.table_storage_options(self.backend, table, writes=True)
         response = DescribeTableResponse(
             table=identifier[-1],
             namespace=list(identifier[:-1]),
@@ -106,7 +107,7 @@ class EntryOperations(CatalogOperations):
         reference = storage.Reference(request.version, request.tag, request.branch)
         if request.load_detailed_metadata or not reference.is_latest:
             if not gives_credentials:
-                options = self.backend.table_storage_options(table)
+                options = optional.table_storage_options(self.backend, table)
             metadata = storage.describe(self._location_to_open(table), options, reference)
             response.version = metadata.version
             response.var_schema = to_json_schema(metadata.schema)
@@ -115,7 +116,7 @@ class EntryOperations(CatalogOperations):
             )
             response.metadata = dict(metadata.summary)
         else:
-            shown = self.backend.shown_schema(identifier)
+            shown = optional.shown_schema(self.backend, identifier)
             response.var_schema = to_json_schema(to_arrow_schema(shown)) if shown else None
         return response
 
@@ -130,7 +131,7 @@ class EntryOperations(CatalogOperations):
         """
         table = self.backend.load_table(self.backend.table_id(request.id))
         if request.version is not None:
-            options = self.backend.table_storage_options(table)
+            options = optional.table_storage_options(self.backend, table)
             storage.require_version(self._location_to_open(table), options, request.version)
         return TableExistsResponse()
 
@@ -146,7 +147,7 @@ class EntryOperations(CatalogOperations):
         identifier = self.backend.table_id(request.id)
         mode = choice("mode", request.mode, ("create", "overwrite"))
         properties, undo = request.properties or {}, None
-        if self.backend.asked_capabilities().chooses_locations:
+        if optional.asked_capabilities(self.backend).chooses_locations:
             raise UnsupportedOperationError(
                 f"{self.backend.impl}: the service puts every table where it likes, so that no entry can be made for "
                 "data that is there; create the table here and write the data into it"
@@ -183,11 +184,11 @@ class EntryOperations(CatalogOperations):
         identifier = self.backend.table_id(request.id)
         above = identifier[:-1] if request.new_namespace_id is None else request.new_namespace_id
         to = self.backend.table_id([*above, request.new_table_name])
-        if not self.backend.asked_capabilities().renames(identifier, to):
+        if not optional.asked_capabilities(self.backend).renames(identifier, to):
             raise UnsupportedOperationError(
                 f"{self.backend.impl}: `{join(identifier)}` cannot be renamed to `{join(to)}` in place; register it "
                 "under the new name and deregister it under the old one"
             )
         with other_formats_refused():
-            self.backend.rename_table(identifier, to)
+            optional.rename_table(self.backend, identifier, to)
         return RenameTableResponse()

@@ -15,6 +15,7 @@ from lance_namespace import (
     NamespaceExistsResponse,
 )
 
+from reconciler.backends import optional
 from reconciler.model.errors import (
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
@@ -104,7 +105,7 @@ class NamespaceOperations(CatalogOperations):
         todo = [identifier]
         while todo:
             parent = todo.pop()
-            foreign = self.backend.foreign_objects(parent)
+            foreign = optional.foreign_objects(self.backend, parent)
             if foreign:
                 some = ", ".join(sorted(foreign)[:5])
                 raise NamespaceNotEmptyError(

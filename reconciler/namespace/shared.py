@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from lance_namespace import LanceNamespace
 
 from reconciler import storage
+from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.model.errors import InvalidInputError, NotLanceTableError
 from reconciler.model.live import LiveTable, StorageKind
@@ -24,22 +25,22 @@ class CatalogOperations(LanceNamespace):
 
     def in_context(self, context: Mapping[str, str]) -> AbstractContextManager[None]:
         """Return what surrounds the work on a request with this ``context``: it goes to the catalog."""
-        return self.backend.in_context(context)
+        return optional.in_context(self.backend, context)
 
     def _direct_properties(self, identifier: Identifier, properties: Mapping[str, str]) -> Mapping[str, str]:
         """Return the properties of a new namespace, with what its catalog asks for."""
-        return self.backend.direct_properties(identifier, properties)
+        return optional.direct_properties(self.backend, identifier, properties)
 
     def _direct_location(self, identifier: Identifier) -> str | None:
         """Return where a new table goes by itself; None where the service chooses."""
-        return self.backend.direct_location(identifier)
+        return optional.direct_location(self.backend, identifier)
 
     def _location_to_open(self, table: LiveTable) -> str:
         """Return where the dataset of ``table`` is opened."""
         return table.location
 
     def _has_data(self, table: LiveTable) -> bool:
-        found = storage.probe(self._location_to_open(table), self.backend.table_storage_options(table))
+        found = storage.probe(self._location_to_open(table), optional.table_storage_options(self.backend, table))
         return found.kind is not StorageKind.NOTHING
 
     def _place(self, identifier: Sequence[str] | None) -> tuple[str, Mapping[str, str]]:
@@ -50,7 +51,7 @@ class CatalogOperations(LanceNamespace):
         """
         with other_formats_refused():
             table = self.backend.load_table(self.backend.table_id(identifier))
-        return self._location_to_open(table), self.backend.table_storage_options(table)
+        return self._location_to_open(table), optional.table_storage_options(self.backend, table)
 
 
 @contextmanager

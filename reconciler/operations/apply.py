@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
+from reconciler.backends import optional
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.errors import StalePlanError
 from reconciler.model.live import Snapshot
@@ -149,7 +150,7 @@ def _source(plan: Plan, connection: Connection) -> CatalogInput:
     options = plan.options
     selection = selection_of(options.select)
     with connection.spec.errors():
-        capabilities = connection.backend.asked_capabilities()
+        capabilities = optional.asked_capabilities(connection.backend)
     return CatalogInput(
         connection.desired,
         Snapshot(),
@@ -177,7 +178,7 @@ def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Coll
         return ()
     backend = connection.backend
     with connection.spec.errors():
-        there = {one.id for one in backend.leftovers(source.desired.scope)}
+        there = {one.id for one in optional.leftovers(backend, source.desired.scope)}
         return {
             change.identifier
             for change in named

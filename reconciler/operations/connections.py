@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from reconciler.backends import optional
 from reconciler.backends.faults import catalog_errors
 from reconciler.model import locations
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
@@ -84,7 +85,8 @@ class CatalogSpec:
         with self.errors():
             backend = registry.connect(self.impl, self.properties)
             backend.parallelism, backend.hosts = self.parallelism, self.hosts
-            backend.set_outermost_names(self.outermost_names)
+            if isinstance(backend, optional.ReadsOneByOne):
+                backend.set_outermost_names(self.outermost_names)
             return backend
 
     def scan(self, backend: Backend, scope: Scope) -> Snapshot:
@@ -93,7 +95,7 @@ class CatalogSpec:
         Raises:
             BackendError: naming what could not be read.
         """
-        return backend.scan(scope) if self.is_whole else backend.scan_readable(scope)
+        return backend.scan(scope) if self.is_whole else optional.scan_readable(backend, scope)
 
     @contextmanager
     def connect(self) -> Iterator[Backend]:

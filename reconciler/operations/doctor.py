@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from reconciler import storage
+from reconciler.backends import optional
 from reconciler.model import locations
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
@@ -83,7 +84,7 @@ class _Doctor:
         self._backend = backend
 
     def checks(self) -> Iterator[DoctorCheck]:
-        capabilities, took = self._tried(self._backend.asked_capabilities)
+        capabilities, took = self._tried(lambda: optional.asked_capabilities(self._backend))
         if isinstance(capabilities, CatalogError):
             yield self._check("connection", "failed", str(capabilities), took)
             return
@@ -147,7 +148,7 @@ class _Doctor:
     def _data(self, snapshot: Snapshot) -> Iterator[DoctorCheck]:
         for table in sorted(snapshot.tables.values(), key=lambda one: one.id)[:1]:
             began = perf_counter()
-            found = storage.probe(table.location, self._backend.table_storage_options(table))
+            found = storage.probe(table.location, optional.table_storage_options(self._backend, table))
             opened = found.kind in (StorageKind.DATASET, StorageKind.NOTHING)
             detail = f"{locations.redact(table.location)}: {found.kind.value}" + (
                 f", {found.detail}" if found.detail else ""
@@ -170,7 +171,7 @@ class _Doctor:
         if not homes:
             yield self._check("writing", "warning", "not tried: there is no namespace in which a table could be")
             return
-        for what, call in self._backend.vain_writes((*homes[-1], name)).items():
+        for what, call in optional.vain_writes(self._backend, (*homes[-1], name)).items():
             yield self._write(what, call)
 
     def _write(self, what: str, call: Callable[[], object]) -> DoctorCheck:
@@ -184,7 +185,7 @@ class _Doctor:
         return self._check("writing", "warning", f"{what}: {answer}", took)
 
     def _clock(self) -> Iterator[DoctorCheck]:
-        said, _ = self._tried(self._backend.server_time)
+        said, _ = self._tried(lambda: optional.server_time(self._backend))
         if isinstance(said, CatalogError) or said is None:
             return
         skew = (datetime.now(UTC) - said).total_seconds()

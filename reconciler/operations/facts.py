@@ -9,6 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from reconciler import storage
+from reconciler.backends import optional
 from reconciler.model import locations
 from reconciler.model.columns import Schema, ShownColumns
 from reconciler.model.concurrency import in_parallel
@@ -102,7 +103,7 @@ def _look_at(
     def look(place: str) -> Storage:
         live = live_at[place]
         in_force = live is not None and live.location == place
-        options = backend.table_storage_options(live) if live and in_force else backend.storage_options()
+        options = optional.table_storage_options(backend, live) if live and in_force else backend.storage_options()
         return storage.probe(place, options)
 
     return dict(zip(live_at, in_parallel(look, live_at, parallelism), strict=True))
@@ -115,10 +116,10 @@ def _stale_columns(
     to_show: dict[Identifier, tuple[Identifier, ShownColumns]] = {}
     for question in asked:
         schema = planned(question.table, facts[question.table.id].storage)
-        columns = backend.columns_to_show(schema) if schema and question.entry is not None else None
+        columns = optional.columns_to_show(backend, schema) if schema and question.entry is not None else None
         if columns is not None and question.entry is not None:
             to_show[question.entry] = question.table.id, columns
-    shown = backend.shown_columns(to_show) if to_show else {}
+    shown = optional.shown_columns(backend, to_show) if to_show else {}
     both = {to_show[entry][0]: EntryColumns(columns, to_show[entry][1]) for entry, columns in shown.items()}
     return {identifier: columns for identifier, columns in both.items() if columns}
 
@@ -127,7 +128,7 @@ def problem_of(backend: Backend, question: StorageQuestion, place: str | None) -
     """Return why the catalog does not take the table in question at ``place``; None where it does, or has it there."""
     if place is None or place == question.in_force:
         return None
-    return backend.location_problem(question.table.id, place)
+    return optional.location_problem(backend, question.table.id, place)
 
 
 def ask_places(
@@ -164,7 +165,7 @@ def ask_held(
 
     def held_in(space: Identifier) -> Sequence[ForeignTable]:
         try:
-            return backend.foreign_tables(space, asked[space])
+            return optional.foreign_tables(backend, space, asked[space])
         except NamespaceNotFoundError:
             return ()
 
@@ -265,7 +266,7 @@ def ask_occupants(
 
 
 def _occupants(backend: Backend, source: CatalogInput, identifier: Identifier) -> tuple[str, ...]:
-    names = list(backend.foreign_objects(identifier))
+    names = list(optional.foreign_objects(backend, identifier))
     scope = source.desired.scope
     if not scope.is_everything:
         names += [name for name in backend.child_tables(identifier) if not scope.contains((*identifier, name))]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from reconciler.backends import optional
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.names import EVERYTHING, Scope
 from reconciler.operations.connections import Connection, open_connections, places_of, read_all
@@ -121,7 +122,7 @@ def read_catalog(
     source = CatalogInput(
         connection.desired,
         scanned,
-        backend.asked_capabilities(),
+        optional.asked_capabilities(backend),
         connection.spec.impl,
         options=options,
         service=connection.service,
@@ -136,7 +137,7 @@ def read_catalog(
     asked = list(storage_questions(desired, live, options.select))
     with profile.stage("storage", connection):
         found = ask_storage(backend, asked, parallelism, source.mirrored.written if source.mirrored else {})
-    notes = backend.schema_notes(schemas_to_show(asked, found))
+    notes = optional.schema_notes(backend, schemas_to_show(asked, found))
     source = replace(source, live=replace(live, notes=(*live.notes, *notes)), facts=Facts(found))
     namespaces = compare_namespaces(source)
     missing = [pair for pair in pairs(moves_of(desired), desired.tables, live.tables) if pair.live is None]
@@ -144,7 +145,7 @@ def read_catalog(
     with profile.stage("questions", connection):
         occupants = ask_occupants(backend, source, namespaces.drops, parallelism)
         held = ask_held(backend, names, live.namespaces, parallelism)
-        leftovers = backend.leftovers(scope)
+        leftovers = optional.leftovers(backend, scope)
         stored = find_stored(connection, dict(new_names(missing, options.select)), others, parallelism)
     places = chain((one.location for one in found.values()), *stored.values())
     links = links_to(places, live.tables.values())

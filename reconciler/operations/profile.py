@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from reconciler.backends import optional
 from reconciler.model.live import Traffic
 
 if TYPE_CHECKING:
@@ -44,13 +45,13 @@ class Profile:
     @contextmanager
     def stage(self, name: str, connection: Connection | None = None) -> Iterator[None]:
         """Measure what is done inside, for the catalog of ``connection`` where there is one; errors are not kept."""
-        before = None if connection is None else connection.backend.traffic()
+        before = None if connection is None else optional.traffic(connection.backend)
         spec = None if connection is None else connection.spec
         began = perf_counter()
         stage = _Stage(name, spec.name if spec else None, spec.impl if spec else None, began - self._began)
         yield
         stage.seconds = perf_counter() - began
-        after = None if connection is None else connection.backend.traffic()
+        after = None if connection is None else optional.traffic(connection.backend)
         if before is not None and after is not None:
             stage.traffic = Traffic(after.calls - before.calls, after.bytes - before.bytes)
         with self._lock:

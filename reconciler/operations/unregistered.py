@@ -10,6 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from reconciler import storage
+from reconciler.backends import optional
 from reconciler.model import locations, ownership
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import NamespaceNotFoundError, TableNotFoundError
@@ -84,7 +85,7 @@ def find_stored(
     options = backend.storage_options()
     for root in map(storage.as_plain_path, backend.roots()) if names and backend.is_its_root else ():
         for place in storage.look_into(root, options).below:
-            named[tuple(backend.identifier_at([place.rpartition("/")[2]]))].append(place)
+            named[tuple(optional.identifier_at(backend, [place.rpartition("/")[2]]))].append(place)
     for name, place in _in_mirrors(connection.spec.name, names, others) if names else ():
         named[name].append(place)
     asked: dict[Identifier, list[str]] = {}
@@ -117,7 +118,7 @@ def _in_mirrors(
             for parent in sorted({name[:-1] for name in shown}):
                 there: set[Identifier] = set()
                 with suppress(NamespaceNotFoundError):
-                    there.update((*parent, name) for name in backend.possible_tables(parent))
+                    there.update((*parent, name) for name in optional.possible_tables(backend, parent))
                 for name in sorted(shown.keys() & there):
                     with suppress(TableNotFoundError):
                         table = backend.load_table(name)
@@ -148,7 +149,7 @@ def _name(backend: Backend, root: str, place: str, live: Snapshot, found: Unregi
     """Add a dataset to ``found``, under the name that its place suggests."""
     path = locations.normalise(place).removeprefix(locations.normalise(root)).strip("/") or root.rpartition("/")[2]
     capabilities = backend.capabilities
-    names = [folded(capabilities, name) for name in backend.identifier_at(path.split("/"))]
+    names = [folded(capabilities, name) for name in optional.identifier_at(backend, path.split("/"))]
     reason = next((problem for name in names if (problem := name_problem(capabilities, name)) is not None), None)
     if reason is None:
         depth = table_depth_problem(capabilities, len(names) - 1)
@@ -157,7 +158,7 @@ def _name(backend: Backend, root: str, place: str, live: Snapshot, found: Unregi
     if reason is None:
         reason = _taken(identifier, live, found, one_name_space=capabilities.one_name_space)
     if reason is None:
-        reason = backend.location_problem(identifier, place)
+        reason = optional.location_problem(backend, identifier, place)
     if reason is not None:
         found.nameless.append(f"{locations.redact(place)} is in no catalog, and its place gives it no name: {reason}")
     else:

@@ -23,6 +23,7 @@ from lance_namespace import (
 from lance_namespace.errors import InvalidInputError
 from pydantic import BaseModel, ConfigDict, Field, RootModel, StrictStr
 
+from reconciler.backends import optional
 from reconciler.backends.placing import require_place
 from reconciler.model.live import PropertyChanges
 from reconciler.namespace.requests import specification_errors
@@ -233,7 +234,7 @@ def offered(namespaces: Collection[ServedNamespace]) -> list[str]:
         LanceNamespaceError: a catalog that only knows it itself does not answer.
     """
     with specification_errors():
-        able = [namespace.backend.asked_capabilities() for namespace in namespaces]
+        able = [optional.asked_capabilities(namespace.backend) for namespace in namespaces]
     excluded = set(REFUSED)
     if any(capabilities.makes_no_tables for capabilities in able):
         excluded |= {"DeclareTable", "CreateEmptyTable", "RegisterTable", "CreateTable"}

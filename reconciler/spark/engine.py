@@ -16,6 +16,7 @@ from itertools import chain
 from math import ceil
 from typing import TYPE_CHECKING
 
+from reconciler.backends import optional
 from reconciler.manifest import Manifest
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
@@ -124,7 +125,7 @@ def plan_on_spark(
 
 def _capabilities(connection: Connection) -> Capabilities:
     with connection.spec.errors():
-        return connection.backend.asked_capabilities()
+        return optional.asked_capabilities(connection.backend)
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,9 +369,9 @@ def _conclude(source: CatalogInput, connection: Connection, compared: Compared, 
     """Plan one catalog of what comparing its tables came to."""
     backend, namespaces = connection.backend, compare_namespaces(source)
     with connection.spec.errors():
-        notes = backend.schema_notes(compared.schemas.elements())
+        notes = optional.schema_notes(backend, compared.schemas.elements())
         occupants = ask_occupants(backend, source, namespaces.drops, backend.parallelism)
-        leftovers = backend.leftovers(source.desired.scope)
+        leftovers = optional.leftovers(backend, source.desired.scope)
     source = replace(
         source,
         live=replace(source.live, notes=(*source.live.notes, *notes)),

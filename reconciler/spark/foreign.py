@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from reconciler import storage
+from reconciler.backends import optional
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import CatalogError, NamespaceNotFoundError
 from reconciler.model.live import ForeignTable
@@ -87,7 +88,7 @@ def _read(spec: CatalogSpec, namespaces: Sequence[Identifier], *, last_attempt: 
 
 def _ask(backend: Backend, catalog: str, namespace: Identifier) -> Sequence[ForeignTable]:
     try:
-        found = backend.foreign_tables(namespace)
+        found = optional.foreign_tables(backend, namespace)
     except NamespaceNotFoundError:
         return ()
     for table in found:

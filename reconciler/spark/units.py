@@ -15,6 +15,7 @@ from itertools import chain
 from math import ceil
 from typing import TYPE_CHECKING
 
+from reconciler.backends import optional
 from reconciler.model.concurrency import in_parallel
 from reconciler.model.errors import LancensError
 from reconciler.model.names import EVERYTHING, Identifier, check_name
@@ -149,7 +150,7 @@ def _children(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[Id
 def _tables(backend: Backend, scope: Scope, parent: Identifier) -> Sequence[str]:
     """Return the names of what may be tables in ``parent`` within ``scope``; none where they do not show."""
     try:
-        names = backend.possible_tables(parent)
+        names = optional.possible_tables(backend, parent)
     except Exception:  # noqa: BLE001 - as above
         return ()
     return [name for name in sorted(set(names)) if check_name(name) is None and scope.contains((*parent, name))]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler import storage
+from reconciler.backends import optional
 from reconciler.model import locations
 from reconciler.model.columns import Schema
 from reconciler.model.concurrency import DEFAULT_PARALLELISM, in_parallel
@@ -343,7 +344,9 @@ def _default(backend: Backend, identifier: Identifier) -> str | None:
 def _schemas(live: _Live, parallelism: int) -> dict[Identifier, Schema]:
     tables = list(live.chosen.tables.values())
     looked = in_parallel(
-        lambda table: storage.probe(table.location, live.backend.table_storage_options(table)), tables, parallelism
+        lambda table: storage.probe(table.location, optional.table_storage_options(live.backend, table)),
+        tables,
+        parallelism,
     )
     return {
         table.id: found.schema

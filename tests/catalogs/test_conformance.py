@@ -94,7 +94,7 @@ def test_a_namespace_of_others_is_asked_the_specification_only(tmp_path: Path) -
         {"root": str(tmp_path / "lake")},
         starting=lambda check: starting.append(check.name),
     )
-    assert report.catalog == "lance.namespace.DirectoryNamespace"
+    assert report.catalog == "lance_namespace: lance.namespace.DirectoryNamespace"
     assert starting == [check.name for check in checks()]
     names = {result.check.name for result in report.results}
     assert not names & {"tables_are_never_dropped", "a_scan_is_what_a_walk_finds", "altering_a_table_merges"}

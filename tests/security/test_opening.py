@@ -12,6 +12,7 @@ from typing import Any
 import lance
 import pytest
 
+from reconciler.backends import optional
 from reconciler.backends.rest import RestBackend
 from reconciler.model.errors import PermissionDeniedError
 from reconciler.server import OneCatalog
@@ -100,7 +101,7 @@ def test_a_service_mixes_no_credentials_of_its_own_with_those_of_the_environment
     for options, is_asked in ((short, False), (whole, True)):
         with vending("s3://b/t", {**options, **QUICKLY}) as service:
             backend = RestBackend(uri=service.url, **_storage({**QUICKLY, "timeout": "1s", "connect_timeout": "1s"}))
-            taken = backend.table_storage_options(backend.load_table(("a", "t")))
+            taken = optional.table_storage_options(backend, backend.load_table(("a", "t")))
             assert ("aws_endpoint" in taken) is is_asked
             assert ("allow_http" in taken) is is_asked
             with pytest.raises((OSError, ValueError)):
@@ -114,12 +115,12 @@ def test_a_location_names_a_host_that_is_allowed(thief: Scripted) -> None:
     with vending("abfss://c@evil.dfs.core.windows.net/t", {}) as service:
         backend = RestBackend(uri=service.url)
         table = backend.load_table(("a", "t"))
-        assert backend.table_storage_options(table) == {}
+        assert optional.table_storage_options(backend, table) == {}
         backend.hosts = ["lake.dfs.core.windows.net"]
         with pytest.raises(PermissionDeniedError, match="--allow-host"):
-            copy.copy(backend).table_storage_options(table)
+            optional.table_storage_options(copy.copy(backend), table)
         backend.hosts = [".dfs.core.windows.net"]
-        assert backend.table_storage_options(table) == {}
+        assert optional.table_storage_options(backend, table) == {}
 
 
 # ---- a manifest ------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from starlette.routing import Route
 
 from reconciler.backends.dir import DirBackend
 from reconciler.backends.memory import MemoryBackend
+from reconciler.backends.optional import LearnsCapabilities
 from reconciler.backends.rest import RestBackend
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.live import LiveNamespace, PropertyChanges
@@ -266,7 +267,7 @@ def test_every_code_has_a_status_and_reaches_pylance_as_its_error(code: ErrorCod
 
 
 def test_what_nobody_foresaw_says_nothing_of_itself() -> None:
-    class Broken(MemoryBackend):
+    class Broken(MemoryBackend, LearnsCapabilities):
         def load_namespace(self, identifier: tuple[str, ...]) -> LiveNamespace:
             raise ZeroDivisionError(OPTION)
 

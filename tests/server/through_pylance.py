@@ -63,7 +63,8 @@ class ThroughPylance(Backend):
     config: _Config
 
     def __init__(self, uri: str, behind: Backend, prefix: Identifier = ()) -> None:
-        super().__init__(uri=uri)
+        options = {f"storage.{key}": value for key, value in behind.storage_options().items()}
+        super().__init__(uri=uri, **options)
         self.client: LanceNamespace = lance_namespace.connect("rest", {"uri": uri})
         self._behind = behind
         self._prefix = prefix
@@ -158,6 +159,3 @@ class ThroughPylance(Backend):
 
     def default_location(self, identifier: Identifier) -> str | None:
         return self._behind.default_location(self._below(identifier))
-
-    def storage_options(self) -> dict[str, str]:
-        return self._behind.storage_options()

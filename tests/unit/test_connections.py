@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
 
 from reconciler import load
+from reconciler.backends import registry
 from reconciler.backends.memory import MemoryBackend
+from reconciler.backends.optional import ReadsOneByOne
 from reconciler.model.errors import CatalogError, InternalError
+from reconciler.model.names import Identifier
 from reconciler.operations.connections import CatalogSpec, catalog_specs, open_connections
 
 SECRET = "hunter2-correct-horse"
@@ -28,7 +31,17 @@ def manifest(tmp_path: Path) -> Path:
 
 def test_a_catalog_is_opened_the_same_way_everywhere(manifest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[Iterable[str]] = []
-    monkeypatch.setattr(MemoryBackend, "set_outermost_names", lambda _self, names: heard.append(names))
+
+    class Told(MemoryBackend, ReadsOneByOne):
+        scan_readable, possible_tables = MemoryBackend.scan, MemoryBackend.child_tables
+
+        def tables_among(self, parent: Identifier, names: Sequence[str]) -> Sequence[str]:
+            return names
+
+        def set_outermost_names(self, names: Iterable[str]) -> None:
+            heard.append(names)
+
+    monkeypatch.setattr(registry, "backend_class", lambda _: Told)
     loaded = load(manifest)
     with open_connections(loaded, parallelism=3) as connections:
         here = connections["lake"]

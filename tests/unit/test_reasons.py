@@ -67,7 +67,7 @@ def test_nothing_decides_on_words() -> None:
 
 def test_every_code_is_documented_and_in_the_schema() -> None:
     page = (ROOT / "docs/plan.md").read_text("utf-8")
-    section = page.partition("### Reason codes")[2].partition("Counting from a script")[0]
+    section = page.partition("### Reason codes")[2].partition("## From Python")[0]
     rows = [line for line in section.splitlines() if line.startswith("| `")]
     named = [set(re.findall("`([a-z-]+)`", line.rpartition(" | `")[2].join("``"))) for line in rows]
     assert set().union(*named[:-1]) - {"release"} == {code.value for code in ReasonCode}

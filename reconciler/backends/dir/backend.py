@@ -21,7 +21,8 @@ from typing import ClassVar, Self, TypeVar
 from pydantic import AliasChoices, Field, field_validator
 
 from reconciler import storage
-from reconciler.backends.base import Backend, Check
+from reconciler.backends import optional
+from reconciler.backends.base import Backend
 from reconciler.backends.dir.contents import NAMESPACE, TABLE, ManifestRows, Row, metadata_of
 from reconciler.backends.dir.listing import SUFFIX, Directory, Taken
 from reconciler.backends.dir.manifest import DirManifest
@@ -90,7 +91,15 @@ class DirConfig(BackendConfig):
         return locations.normalise(self.root if storage.local_path(self.root) is None else os.path.realpath(self.root))
 
 
-class DirBackend(Backend):
+class DirBackend(
+    Backend,
+    optional.ChecksAtCommit,
+    optional.HoldsOthers,
+    optional.LaysOutRoots,
+    optional.LeavesEntries,
+    optional.RefusesLocations,
+    optional.Renames,
+):
     """A directory catalog. Every change is one commit of ``__manifest``; data files are never touched."""
 
     impl = "dir"
@@ -111,9 +120,9 @@ class DirBackend(Backend):
         self._places = DirectoryPlaces(self.config.root)
         self._manifest = DirManifest(self._places, self.config.storage)
         self._directory = Directory(self.config.root, self.config.storage)
-        self._check: Check | None = None
+        self._check: optional.Check | None = None
 
-    def checking(self, check: Check) -> Self:
+    def checking(self, check: optional.Check) -> Self:
         """Return a backend for the same ``__manifest`` and its shared commits that asks ``check`` in each."""
         made = type(self).__new__(type(self))
         vars(made).update(vars(self), _check=check)
@@ -377,12 +386,12 @@ class DirBackend(Backend):
     def identifier_at(self, path: Sequence[str]) -> Identifier:
         """Return which table goes to ``path``; one in a namespace has the whole identifier in its last part."""
         nested = _NESTED.fullmatch(path[-1])
-        return super().identifier_at(path if nested is None else nested[1].split(DELIMITER))
+        return optional.plain_identifier_at(path if nested is None else nested[1].split(DELIMITER))
 
     def fresh_location(self, identifier: Identifier, taken: str) -> str:
         """Return a place beside the default one; a table under the root has none, for it is named by its directory."""
         if len(identifier) > 1:
-            return super().fresh_location(identifier, taken)
+            return optional.suffixed_location(taken)
         raise TableAlreadyExistsError(
             f"dir: {locations.redact(taken)} holds the data of an earlier table `{join(identifier)}`, and a table "
             "under the root is named by its directory: register the data, move it, or make the table in a namespace"

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
+from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.backends.glue.config import GlueConfig
 from reconciler.backends.glue.places import GlueCatalog, name_fault
@@ -67,7 +68,18 @@ _CATALOG_NAME = re.compile(r"(?!aws:)[^./\\]{1,64}")
 _NAME = re.compile("[ -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]{1,255}")
 
 
-class GlueBackend(Backend):
+class GlueBackend(
+    Backend,
+    optional.ChangesShownColumns,
+    optional.CountsTraffic,
+    optional.HoldsForeignTables,
+    optional.HoldsOthers,
+    optional.KeepsRoots,
+    optional.LearnsCapabilities,
+    optional.OpensByEntry,
+    optional.PlacesDirectly,
+    optional.TriesWrites,
+):
     """The catalogs, databases and Lance tables of a Glue Data Catalog.
 
     A namespace is a catalog, which holds catalogs and databases, or a database, which holds tables. The account's own

@@ -9,6 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.backends.hive.columns import LONGEST_COLUMN, columns_of
 from reconciler.backends.hive.config import HiveConfig
@@ -39,7 +40,17 @@ if TYPE_CHECKING:
 __all__ = ["HiveBackend"]
 
 
-class HiveBackend(Backend):
+class HiveBackend(
+    Backend,
+    optional.ChangesShownColumns,
+    optional.CountsTraffic,
+    optional.HoldsForeignTables,
+    optional.HoldsOthers,
+    optional.LaysOutRoots,
+    optional.PlacesDirectly,
+    optional.Renames,
+    optional.TriesWrites,
+):
     """A metastore; a subclass says which namespaces are databases and what stands above them."""
 
     config_model = HiveConfig
@@ -242,7 +253,7 @@ class HiveBackend(Backend):
 
     def identifier_at(self, path: Sequence[str]) -> Identifier:
         """Return which table goes to ``path``; Hive puts those of ``default`` directly under its warehouse."""
-        *above, table = super().identifier_at(path)
+        *above, table = optional.plain_identifier_at(path)
         above = above or [f"{DEFAULT_DATABASE}.db"]
         if len(above) == 1 and above[0].endswith(".db"):
             above = [*self._warehouse, *above]

@@ -11,6 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import ClassVar
 
+from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.backends.http import RetryPolicy, server_time
 from reconciler.backends.iceberg.config import IcebergConfig
@@ -36,7 +37,20 @@ from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 __all__ = ["IcebergBackend"]
 
 
-class IcebergBackend(Backend):
+class IcebergBackend(
+    Backend,
+    optional.CountsTraffic,
+    optional.HandsOutCredentials,
+    optional.HoldsForeignTables,
+    optional.HoldsOthers,
+    optional.LearnsCapabilities,
+    optional.OpensByEntry,
+    optional.PlacesDirectly,
+    optional.ReadsOneByOne,
+    optional.Renames,
+    optional.TellsTime,
+    optional.TriesWrites,
+):
     """Lance tables in an Iceberg REST catalog.
 
     The first level of every identifier is a warehouse, which has to exist. No service lists its warehouses, so that

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
 
+from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.backends.doubles import every_name
 from reconciler.backends.http import (
@@ -52,7 +53,17 @@ _ALTERING = frozenset({"AlterNamespace", "AlterTable"})
 _RENAMING = frozenset({"RenameTable"})
 
 
-class RestBackend(Backend):
+class RestBackend(
+    Backend,
+    optional.CountsTraffic,
+    optional.HandsOutCredentials,
+    optional.LearnsCapabilities,
+    optional.PlacesTables,
+    optional.RefusesLocations,
+    optional.Renames,
+    optional.TakesContext,
+    optional.TellsTime,
+):
     """A Lance namespace server, over its REST interface.
 
     The protocol of today has no call that changes an entry; a server that says in ListOperations that it has
@@ -391,7 +402,7 @@ class RestBackend(Backend):
         """Give the entry of a table another name, where the server can, and see that it is the same entry."""
         server = self._server
         if self.capabilities.rename_within is None:
-            return super().rename_table(identifier, to)
+            raise UnsupportedOperationError("rest: a table cannot be renamed")
         before = server.table(identifier)
         server.require_namespace(to[:-1])
         server.rename_table(identifier, to)

@@ -15,6 +15,7 @@ from pathlib import Path
 from threading import Lock
 
 from reconciler import storage
+from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.backends.doubles import DoubledNameError
 from reconciler.backends.http import (
@@ -56,7 +57,20 @@ _LOCKS = 64
 """More than there are threads, so that different names hardly ever wait for each other."""
 
 
-class UnityBackend(Backend):
+class UnityBackend(
+    Backend,
+    optional.CountsTraffic,
+    optional.HandsOutCredentials,
+    optional.HoldsForeignTables,
+    optional.HoldsOthers,
+    optional.NotesSchemas,
+    optional.PlacesDirectly,
+    optional.RefusesLocations,
+    optional.ShowsColumns,
+    optional.ShowsSchema,
+    optional.TellsTime,
+    optional.TriesWrites,
+):
     """A catalog of a Unity Catalog service, over its REST interface.
 
     The service has no call that changes a table's entry, and removing an entry loses its grants, so neither

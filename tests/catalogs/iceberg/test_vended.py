@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.backends import optional
 from reconciler.backends.iceberg import IcebergBackend
 from reconciler.backends.iceberg.vending import vended_options
 from tests.catalogs.iceberg.scripted import Answer, Request, Scripted, error, scripted, table
@@ -77,7 +78,7 @@ def test_they_are_asked_for_only_where_storage_is_opened(server: Scripted) -> No
 
     loaded = backend.scan().tables[TABLE]
     assert asked() == 0
-    backend.table_storage_options(loaded)
+    optional.table_storage_options(backend, loaded)
     assert asked() == 1
 
 
@@ -86,7 +87,7 @@ def test_a_server_that_hands_out_none_leaves_it_to_the_environment(server: Scrip
     backend = IcebergBackend(endpoint=server.url, max_retries="0")
     loaded = backend.load_table(TABLE)
     server.routes[f"GET {ROUTE}/tables/t"] = error(status, "ForbiddenException", f"none for {SECRET}")
-    assert backend.table_storage_options(loaded) == {}
+    assert optional.table_storage_options(backend, loaded) == {}
 
 
 def test_the_other_clouds_in_pylances_words() -> None:

@@ -13,6 +13,7 @@ import pytest
 from lance_namespace import CreateTableRequest, DeclareTableRequest
 
 import reconciler
+from reconciler.backends import optional
 from reconciler.backends.rest import RestBackend
 from tests.catalogs.vending import assert_credentials_are_used, assert_own_credentials_win
 from tests.servers.lance_rest import Request, scripted
@@ -46,7 +47,7 @@ def test_they_are_asked_for_only_where_storage_is_opened() -> None:
         backend = RestBackend(uri=server.url)
         backend.scan()
         assert not [one for one in server.requests if one.body and one.body.get("vend_credentials")]
-        backend.table_storage_options(backend.load_table(("t",)))
+        optional.table_storage_options(backend, backend.load_table(("t",)))
         assert len([one for one in server.requests if one.body and one.body.get("vend_credentials")]) == 1
 
 
@@ -55,7 +56,7 @@ def test_without_credentials_no_host_is_taken() -> None:
     answer = {"location": "s3://lake/t", "storage_options": {"endpoint": "http://elsewhere", "region": "eu-west-1"}}
     with scripted(lambda _: (200, answer)) as server:
         backend = RestBackend(uri=server.url)
-        assert backend.table_storage_options(backend.load_table(("t",))) == {"aws_region": "eu-west-1"}
+        assert optional.table_storage_options(backend, backend.load_table(("t",))) == {"aws_region": "eu-west-1"}
 
 
 def test_they_write_a_new_table(guarded: GuardedS3, config: dict[str, str]) -> None:
@@ -94,7 +95,7 @@ def test_that_they_are_refused_is_told(answer: tuple[int, object], said: str, ca
     """Those of the environment may still open the table, and if not, this is why."""
     with scripted(_handing_out(answer)) as server:
         backend = RestBackend(uri=server.url)
-        assert backend.table_storage_options(backend.load_table(("t",))) == {}
+        assert optional.table_storage_options(backend, backend.load_table(("t",))) == {}
     [told] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert told.startswith("no credentials are handed out for table `t`: ")
     assert said in told
@@ -105,5 +106,5 @@ def test_that_they_are_refused_is_told(answer: tuple[int, object], said: str, ca
 def test_that_a_server_hands_out_none_at_all_is_not(caplog: pytest.LogCaptureFixture) -> None:
     with scripted(_handing_out((406, {"error": "not here", "code": 0}))) as server:
         backend = RestBackend(uri=server.url)
-        assert backend.table_storage_options(backend.load_table(("t",))) == {}
+        assert optional.table_storage_options(backend, backend.load_table(("t",))) == {}
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
