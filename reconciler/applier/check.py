@@ -22,8 +22,6 @@ from reconciler.planner.entries import Change, Fingerprint, Key
 from reconciler.planner.plan import Plan
 from reconciler.planner.views import ObjectView, view_of
 
-__all__ = ["check_plan"]
-
 _Found: TypeAlias = Mapping[Key, tuple[bool, Sequence[MovedField]]]
 """Of each object whether it is missing, and in what it is not as it was."""
 

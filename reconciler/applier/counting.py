@@ -22,8 +22,6 @@ from reconciler.planner.comparison import Comparison, comparison_of
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.plan import CatalogSummary
 
-__all__ = ["with_true_count"]
-
 
 def with_true_count(
     summary: CatalogSummary,

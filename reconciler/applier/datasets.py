@@ -19,8 +19,6 @@ from reconciler.model.errors import TableAlreadyExistsError, UnsupportedOperatio
 from reconciler.model.live import Storage, StorageKind
 from reconciler.planner.schemas import SchemaDifference, compare
 
-__all__ = ["ensure_dataset", "evolve_dataset", "expect_data", "expect_no_data"]
-
 _FOUND = {
     StorageKind.DATASET: "holds a Lance dataset",
     StorageKind.NOTHING: "holds nothing",

@@ -7,8 +7,6 @@ import threading
 from contextlib import suppress
 from io import FileIO
 
-__all__ = ["DurableLines"]
-
 
 class DurableLines:
     """Appends whole lines to ``file``, which it closes; safe to use from several threads."""

@@ -11,8 +11,6 @@ from reconciler.model.live import LiveTable
 from reconciler.planner.entries import Change
 from reconciler.planner.facts import EntryColumns
 
-__all__ = ["show_columns"]
-
 
 def show_columns(target: Target[LiveTable]) -> bool:
     """Let the entry of ``target``, whose data is as planned by now, show its columns; return whether that was to do.

@@ -25,8 +25,6 @@ from reconciler.model.redaction import redact_properties
 from reconciler.planner.entries import Change
 from reconciler.planner.plan import Plan
 
-__all__ = ["FORMAT_VERSION", "Journal"]
-
 FORMAT_VERSION = "1.0"
 
 

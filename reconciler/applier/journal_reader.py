@@ -15,8 +15,6 @@ from reconciler.applier.report import Status, mark_of
 from reconciler.model import display
 from reconciler.model.errors import PlanFileError
 
-__all__ = ["JournalRecord", "describe_journal", "list_runs", "read_journal"]
-
 
 @dataclass(frozen=True, slots=True)
 class JournalRecord:

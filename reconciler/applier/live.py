@@ -11,8 +11,6 @@ from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.names import Identifier, Only
 from reconciler.planner.entries import Kind
 
-__all__ = ["load", "load_all", "load_namespace", "load_table"]
-
 _LISTED_AT_ONCE = 50
 """About as many tables as one call lists, over all services."""
 

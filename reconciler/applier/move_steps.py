@@ -24,8 +24,6 @@ from reconciler.model.ownership import MANAGED_BY, owner_of
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.views import ObjectView, view_of
 
-__all__ = ["Move", "has_moved", "is_as_planned", "move_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Move:

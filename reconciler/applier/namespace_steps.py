@@ -14,8 +14,6 @@ from reconciler.model.errors import (
 from reconciler.model.live import LiveNamespace
 from reconciler.planner.entries import Action
 
-__all__ = ["step_of_namespace"]
-
 
 def step_of_namespace(target: Target[LiveNamespace]) -> Step[LiveNamespace]:
     """Return the step that carries out the change of a namespace."""

@@ -14,8 +14,6 @@ from reconciler.model import locations
 from reconciler.planner.entries import Action, Change, Fingerprint
 from reconciler.planner.views import ObjectView
 
-__all__ = ["MovedField", "Precondition", "differences", "precondition_of", "stale_text"]
-
 
 class Precondition(Enum):
     """The answer for one object.

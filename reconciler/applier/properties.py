@@ -10,8 +10,6 @@ from reconciler.model.redaction import is_hidden
 from reconciler.planner.entries import Change
 from reconciler.planner.views import ObjectView
 
-__all__ = ["property_changes"]
-
 
 def _marks(after: ObjectView, live: Mapping[str, str]) -> dict[str, str | None]:
     """Return the marks that say something else in ``live`` than in ``after``; None for one to take away."""

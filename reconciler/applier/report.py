@@ -13,18 +13,6 @@ from reconciler.model import display
 from reconciler.model.display import count
 from reconciler.planner.entries import Change
 
-__all__ = [
-    "ApplyReport",
-    "ChangeResult",
-    "Event",
-    "Finished",
-    "Started",
-    "Status",
-    "mark_of",
-    "result_line",
-    "summary_line",
-]
-
 
 class Status(StrEnum):
     """How a change ended.

@@ -9,8 +9,6 @@ from graphlib import CycleError, TopologicalSorter
 from reconciler.model.errors import PlanFileError
 from reconciler.planner.entries import Change
 
-__all__ = ["Schedule"]
-
 
 class Schedule:
     """Positions of changes; true while some have not ended.

@@ -17,8 +17,6 @@ from reconciler.model.names import Identifier
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.views import ObjectView, view_of
 
-__all__ = ["ChangeOutcome", "StaleError", "Step", "Steps", "Target"]
-
 LiveT = TypeVar("LiveT", LiveNamespace, LiveTable)
 
 

@@ -26,8 +26,6 @@ from reconciler.model.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION
 from reconciler.planner.entries import Action
 from reconciler.planner.facts import has_true_request
 
-__all__ = ["step_of_table"]
-
 _FORGET_REQUEST = PropertyChanges(remove=frozenset({REQUESTED_LOCATION, CHOSEN_LOCATION}))
 
 

@@ -15,7 +15,6 @@ from reconciler.model.errors import InvalidInputError, UnauthenticatedError
 if TYPE_CHECKING:
     from botocore.session import Session
 
-__all__ = ["NO_MFA", "credential_faults_told", "session_without_questions", "unreadable_file"]
 
 NO_MFA = "the profile asks for a code of an MFA device, which lancens does not: give a session's keys instead"
 """What to do where a profile needs somebody at the keyboard."""

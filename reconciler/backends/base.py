@@ -18,8 +18,6 @@ from reconciler.model.errors import UnsupportedOperationError
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Snapshot
 from reconciler.model.names import EVERYTHING, Identifier, Scope
 
-__all__ = ["Backend"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Properties:

@@ -14,8 +14,6 @@ from reconciler import storage
 from reconciler.model import locations
 from reconciler.model.errors import InvalidInputError
 
-__all__ = ["MANIFEST", "DirectoryPlaces"]
-
 MANIFEST = "__manifest"
 
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*://")

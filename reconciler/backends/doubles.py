@@ -9,8 +9,6 @@ from typing import TypeVar
 from reconciler.model.errors import InternalError
 from reconciler.model.names import Identifier, join
 
-__all__ = ["DoubledNameError", "every_name", "list_without_doubles", "names_without_doubles"]
-
 RowT = TypeVar("RowT")
 
 

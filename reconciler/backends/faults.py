@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from reconciler.model.errors import BackendError, CatalogError, ErrorCode
 from reconciler.model.redaction import scrub
 
-__all__ = ["catalog_errors"]
-
 _SENSELESS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, UnicodeError)
 """What an answer of another shape than its specification's raises where nobody thought of that shape."""
 

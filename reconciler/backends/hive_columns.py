@@ -5,8 +5,6 @@ from __future__ import annotations
 from reconciler.backends.spark_types import to_spark, tree_of
 from reconciler.model.columns import Schema, ShownColumn, ShownColumns
 
-__all__ = ["hive_columns"]
-
 _LONGEST_TYPE = 32_000
 """Below what any database keeps of a metastore's, and what Glue takes."""
 

@@ -9,12 +9,6 @@ from reconciler.model.errors import InvalidInputError
 from reconciler.model.limits import folded, name_problem, table_depth_problem
 from reconciler.model.names import Identifier, join
 
-__all__ = [
-    "namespace_identifier",
-    "require_kept",
-    "table_identifier",
-]
-
 
 def require_kept(impl: str, asked: Sequence[str], kept: Sequence[str]) -> None:
     """Return when a service keeps an object under the name it was asked by.

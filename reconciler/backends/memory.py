@@ -27,8 +27,6 @@ from reconciler.model.errors import (
 from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot
 from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 
-__all__ = ["MemoryBackend", "MemoryConfig"]
-
 
 class MemoryConfig(BackendConfig):
     """Connections with one ``name`` share one catalog; without a name a connection has a catalog of its own."""

@@ -11,8 +11,6 @@ from typing import TypeVar
 
 from reconciler.model.errors import InternalError
 
-__all__ = ["every_page"]
-
 _MOST_BARREN = 1_000
 """Pages in a row with nothing new. Some are usual: services leave out what a caller may not see page by page."""
 _MOST_PAGES = 100_000

@@ -9,8 +9,6 @@ from reconciler.model.errors import BackendError, UnsupportedOperationError
 from reconciler.model.live import LiveTable, PropertyChanges
 from reconciler.model.names import Identifier
 
-__all__ = ["put_elsewhere", "require_place", "take_back"]
-
 
 def put_elsewhere(made: LiveTable, asked: str) -> str | None:
     """Return in words that ``made`` is not where it was asked to be; None where it is."""

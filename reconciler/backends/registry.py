@@ -20,7 +20,6 @@ from reconciler.model.errors import ConfigError, MissingExtraError
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
 
-__all__ = ["GROUP", "backend_class", "connect", "names"]
 
 GROUP = "lancens.backends"
 

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
 from reconciler.model.names import Scope
 
-__all__ = ["snapshot_within"]
-
 
 def snapshot_within(
     scope: Scope, namespaces: Iterable[LiveNamespace], tables: Iterable[LiveTable], notes: Iterable[str] = ()

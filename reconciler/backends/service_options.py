@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from reconciler.model import locations
 from reconciler.model.hosts import hosts_in, is_admitted
 
-__all__ = ["PUBLIC_OPTIONS", "alias_of", "options_of_service"]
-
 
 @dataclass(frozen=True, slots=True)
 class _ObjectStore:

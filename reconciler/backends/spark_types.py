@@ -27,8 +27,6 @@ from reconciler.arrow_types.tree import (
     Struct,
 )
 
-__all__ = ["SparkType", "from_json", "from_name", "to_spark", "tree_of"]
-
 _MOST_DIGITS = 38
 
 

@@ -22,8 +22,6 @@ from reconciler.model.live import LiveTable
 from reconciler.model.names import join
 from reconciler.model.redaction import is_sensitive_key
 
-__all__ = ["VendsCredentials", "own_options", "with_vended"]
-
 _log = logging.getLogger(__name__)
 _STORAGE = "storage."
 _INSTEAD = "Those of the environment are tried; `vend_credentials: false` asks for none"

@@ -13,8 +13,6 @@ from reconciler.manifest.variables import Resolver
 from reconciler.model.desired import DesiredCatalog, Source, Thresholds
 from reconciler.model.errors import ConfigError
 
-__all__ = ["manifest_of_service"]
-
 _NAME = "no manifest"
 _WHERE = "--config"
 _CATALOG = "main"

@@ -25,8 +25,6 @@ from reconciler.model.capabilities import Capabilities
 from reconciler.model.limits import folded, name_problem
 from reconciler.model.names import EVERYTHING, Identifier, Scope
 
-__all__ = ["BlockReader", "entries_of"]
-
 BlockT = TypeVar("BlockT", bound=Block)
 
 Plain: TypeAlias = "str | list[Plain] | dict[str, Plain]"

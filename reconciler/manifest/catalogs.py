@@ -21,8 +21,6 @@ from reconciler.model.limits import folded, name_problem, property_problem, tabl
 from reconciler.model.names import EVERYTHING, Identifier, Scope, address
 from reconciler.model.redaction import is_sensitive, is_stand_in
 
-__all__ = ["CatalogReader"]
-
 _BELOW_NAMESPACE = ("defaults", "tables", "namespaces")
 _NO_PROPERTIES: MappingOf[str, str] = {}
 _MEAN_THE_SAME = frozenset({"properties", "evolve", "extra_columns", "probe", "protect"})

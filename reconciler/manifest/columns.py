@@ -13,8 +13,6 @@ from reconciler.manifest.models import ColumnBlock
 from reconciler.manifest.nodes import Node, ScalarNode, Sequence
 from reconciler.model.columns import Column, Schema
 
-__all__ = ["NamedSchemas", "read_columns"]
-
 
 def read_columns(faults: Faults, blocks: SequenceOf[ColumnBlock], node: Node, what: str) -> Schema:
     """Return the columns in ``blocks``, which were read from the list ``node`` of ``what``; faults are noted."""

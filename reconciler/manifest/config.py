@@ -15,8 +15,6 @@ from reconciler.model.desired import Source
 from reconciler.model.errors import ManifestError, Problem
 from reconciler.model.redaction import is_sensitive
 
-__all__ = ["ConfigEntry", "ConfigText", "ResolvedConfig", "files_read_by", "literal_texts"]
-
 _PATH_KEYS = ("root", "path")
 _STORAGE_PREFIX = "storage."
 

@@ -17,8 +17,6 @@ from reconciler.manifest.models import Block, DefaultsBlock, NamespaceDefaults, 
 from reconciler.manifest.nodes import Mapping, Node, ScalarNode
 from reconciler.model.desired import DesiredTable
 
-__all__ = ["Defaults", "Said"]
-
 _KINDS: MappingOf[str, type[Block]] = {"tables": TableDefaults, "namespaces": NamespaceDefaults}
 _PROPERTIES = "properties"
 

@@ -13,8 +13,6 @@ from reconciler.model.desired import DesiredMirror, DesiredNamespace, DesiredTab
 from reconciler.model.names import Identifier, address, join
 from reconciler.model.redaction import redact_properties, slow_digest
 
-__all__ = ["digest_of"]
-
 _MOST_ALIKE = 2**12
 _ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
 

@@ -10,8 +10,6 @@ from reconciler.manifest.nodes import Place, position
 from reconciler.model.desired import Source
 from reconciler.model.errors import ManifestError, Problem
 
-__all__ = ["Faults", "SourceFile", "expected_keys"]
-
 _MOST_PROBLEMS = 1000
 
 

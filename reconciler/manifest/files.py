@@ -16,8 +16,6 @@ from reconciler.manifest.nodes import Mapping, Node, Place, ScalarNode, Sequence
 from reconciler.manifest.policy import Policy
 from reconciler.manifest.reader import MAX_FILE_BYTES, read_document
 
-__all__ = ["Content", "read_files"]
-
 _SUFFIXES = (".yaml", ".yml")
 _MAX_FILES = 10_000
 STDIN = "-"

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from reconciler.model.backend_config import BackendConfig
 from reconciler.model.capabilities import Capabilities
 
-__all__ = ["Implementation", "Implementations"]
-
 
 @dataclass(frozen=True, slots=True)
 class Implementation:

@@ -32,8 +32,6 @@ from reconciler.model.desired import DesiredCatalog, Thresholds
 from reconciler.model.errors import ConfigError, MissingExtraError
 from reconciler.model.names import check_name
 
-__all__ = ["collector_paused", "load"]
-
 _BELOW_CATALOG = ("config", "defaults", "mirror", "namespaces", "tables")
 
 

@@ -11,8 +11,6 @@ from reconciler.model.backend_config import parse_config
 from reconciler.model.desired import DesiredCatalog, Thresholds
 from reconciler.model.errors import ManifestError, Problem
 
-__all__ = ["Manifest", "ManifestCatalog", "check_services", "service_problems"]
-
 
 @dataclass(frozen=True, slots=True)
 class ManifestCatalog:

@@ -15,8 +15,6 @@ from reconciler.model.desired import DesiredMirror
 from reconciler.model.limits import folded, name_problem, table_depth_problem
 from reconciler.model.names import Identifier
 
-__all__ = ["check_mirrors", "read_mirror"]
-
 
 def read_mirror(reader: CatalogReader, node: Node, readers: Mapping[str, CatalogReader]) -> DesiredMirror | None:
     """Return the mirror of the catalog whose block is ``node``; None without one. What is wrong goes to the faults.

@@ -22,26 +22,6 @@ from pydantic_core import CoreSchema
 from reconciler.arrow_types import TypeSyntaxError, check_column_name, parse
 from reconciler.model.desired import Evolve, ExtraColumns, Prune
 
-__all__ = [
-    "TEXT_SCHEMA",
-    "Block",
-    "CatalogBlock",
-    "ColumnBlock",
-    "ColumnError",
-    "DefaultsBlock",
-    "ExpectBlock",
-    "ManifestFile",
-    "MirrorBlock",
-    "MovedBlock",
-    "NamespaceBlock",
-    "NamespaceDefaults",
-    "Nothing",
-    "SafetyBlock",
-    "TableBlock",
-    "TableDefaults",
-    "or_placeholder",
-]
-
 
 class ColumnError(ValueError):
     """A column name or type that Lance does not take; the message says all."""

@@ -14,8 +14,6 @@ from reconciler.model.desired import DesiredMove, DesiredNamespace, DesiredTable
 from reconciler.model.limits import table_depth_problem
 from reconciler.model.names import Identifier
 
-__all__ = ["read_moves"]
-
 
 def read_moves(reader: CatalogReader, moved: list[MovedBlock], node: Node) -> tuple[DesiredMove, ...]:
     """Return the moves that a catalog's block asks for, in no particular order; what is wrong goes to the faults.

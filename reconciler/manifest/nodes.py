@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-__all__ = ["LINE_SHIFT", "Mapping", "Node", "Place", "ScalarNode", "Sequence", "place_of", "position"]
-
 Place: TypeAlias = int
 """File, line and column in one number: a manifest of a million tables has millions of places."""
 

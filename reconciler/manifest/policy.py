@@ -12,8 +12,6 @@ from pathlib import PurePath
 
 from reconciler.model.hosts import is_admitted
 
-__all__ = ["CHECKING", "OPEN", "UNTRUSTED", "Policy"]
-
 
 @dataclass(frozen=True, slots=True)
 class Policy:

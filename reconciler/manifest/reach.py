@@ -11,8 +11,6 @@ from reconciler.manifest.policy import Policy
 from reconciler.manifest.variables import Resolver
 from reconciler.model.hosts import bucket_of, hosts_in, texts_in
 
-__all__ = ["bucket_refusal", "is_file_option", "refusals"]
-
 _LARGEST_FILE_BYTES = 1024 * 1024
 _STORAGE = "storage."
 _FILE_OPTION = re.compile(r"(?:.*[._-])?(?:file|path|application_credentials|service_account)", re.IGNORECASE)

@@ -14,8 +14,6 @@ import yaml
 from reconciler.manifest.faults import Faults
 from reconciler.manifest.nodes import LINE_SHIFT, Mapping, Node, Place, ScalarNode, Sequence, place_of
 
-__all__ = ["MAX_DEPTH", "MAX_FILE_BYTES", "NULLS", "UNPRINTABLE", "read_document"]
-
 MAX_FILE_BYTES = 32 * 1024 * 1024
 MAX_DEPTH = 100
 _MOST_SHARED = 4096

@@ -10,8 +10,6 @@ from reconciler.manifest.implementations import Implementation, Implementations
 from reconciler.manifest.models import TEXT_SCHEMA, ManifestFile, or_placeholder
 from reconciler.model.backend_config import describe_keys
 
-__all__ = ["json_schema"]
-
 _DIALECT = "http://json-schema.org/draft-07/schema#"
 
 

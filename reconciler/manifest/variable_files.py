@@ -9,8 +9,6 @@ from reconciler.manifest.nodes import ScalarNode
 from reconciler.manifest.reader import MAX_FILE_BYTES, read_document
 from reconciler.model.errors import LancensError
 
-__all__ = ["read_variables"]
-
 
 def read_variables(path: str) -> dict[str, str]:
     """Return the variables in a file; a value is the text as it is written.

@@ -16,17 +16,6 @@ from typing import TypeAlias
 
 from reconciler.manifest.policy import OPEN, Policy
 
-__all__ = [
-    "Placeholder",
-    "Resolver",
-    "Template",
-    "TemplateError",
-    "escape",
-    "is_from_outside",
-    "is_literal",
-    "parse_template",
-]
-
 _SCHEMES = ("env", "var", "file")
 _TOKEN = re.compile(r"\$\$\{|\$\{")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

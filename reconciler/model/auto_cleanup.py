@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from reconciler.model import locations
 
-__all__ = ["INTERVAL", "UNBOUND_REMEDY", "AutoCleanup", "unbound"]
-
 INTERVAL = "lance.auto_cleanup.interval"
 """The key of a dataset's configuration without which nothing is cleaned up."""
 

@@ -19,18 +19,6 @@ from pydantic_core import ErrorDetails
 from reconciler.model import locations
 from reconciler.model.errors import InvalidInputError
 
-__all__ = [
-    "BackendConfig",
-    "ConfigKey",
-    "ConfigProblem",
-    "KeysOf",
-    "Root",
-    "check_config",
-    "describe_keys",
-    "known_keys",
-    "parse_config",
-]
-
 
 def _location(text: str) -> str:
     problem = locations.check(text)

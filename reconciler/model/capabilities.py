@@ -9,13 +9,6 @@ from enum import Enum
 
 from reconciler.model.names import Identifier
 
-__all__ = [
-    "Capabilities",
-    "LocationPolicy",
-    "NameRule",
-    "Safeguard",
-]
-
 
 class LocationPolicy(Enum):
     """Which table locations a catalog takes."""

@@ -6,13 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-__all__ = [
-    "Column",
-    "Schema",
-    "ShownColumn",
-    "ShownColumns",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Column:

@@ -7,8 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TypeVar
 
-__all__ = ["DEFAULT_PARALLELISM", "in_parallel"]
-
 DEFAULT_PARALLELISM = 8
 """How many requests are in flight, and how many changes at once, unless somebody says otherwise."""
 

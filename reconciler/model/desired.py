@@ -12,23 +12,6 @@ from reconciler.model.columns import Schema
 from reconciler.model.names import EVERYTHING, Identifier, Scope
 from reconciler.model.reasons import ReasonCode
 
-__all__ = [
-    "NOTHING_EXPECTED",
-    "DesiredCatalog",
-    "DesiredMirror",
-    "DesiredMove",
-    "DesiredNamespace",
-    "DesiredTable",
-    "Evolve",
-    "Expectations",
-    "ExtraColumns",
-    "Fault",
-    "Origin",
-    "Prune",
-    "Source",
-    "Thresholds",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Source:

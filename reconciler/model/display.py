@@ -15,21 +15,6 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-__all__ = [
-    "ELLIPSIS",
-    "address",
-    "count",
-    "json_text",
-    "key",
-    "message",
-    "name",
-    "printable",
-    "shorten",
-    "value",
-    "width_of",
-    "wrap",
-]
-
 ELLIPSIS = "…"
 
 _SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}

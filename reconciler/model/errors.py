@@ -14,45 +14,6 @@ from enum import IntEnum
 
 from reconciler.model import display
 
-__all__ = [
-    "ApplyError",
-    "BackendError",
-    "BlockedError",
-    "CatalogError",
-    "ConcurrentModificationError",
-    "ConfigError",
-    "ErrorCode",
-    "InternalError",
-    "InvalidInputError",
-    "InvalidTableStateError",
-    "LancensError",
-    "ManifestError",
-    "MissingExtraError",
-    "NamespaceAlreadyExistsError",
-    "NamespaceNotEmptyError",
-    "NamespaceNotFoundError",
-    "NotLanceTableError",
-    "PermissionDeniedError",
-    "PlanFileError",
-    "Problem",
-    "SafetyError",
-    "SelectionError",
-    "ServiceUnavailableError",
-    "StalePlanError",
-    "TableAlreadyExistsError",
-    "TableBranchNotFoundError",
-    "TableIndexNotFoundError",
-    "TableNotFoundError",
-    "TableSchemaValidationError",
-    "TableTagNotFoundError",
-    "TableVersionNotFoundError",
-    "ThrottlingError",
-    "UnauthenticatedError",
-    "UnsupportedOperationError",
-    "error_type",
-    "installed_as",
-]
-
 
 class LancensError(Exception):
     """Base of every error lancens reports; ``str(error)`` is what the user reads.

@@ -13,8 +13,6 @@ import re
 from collections.abc import Collection, Iterator
 from urllib.parse import urlsplit
 
-__all__ = ["bucket_of", "hosts_in", "is_admitted", "texts_in"]
-
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#,\s]*)")
 _ADDRESS_KEY = re.compile(
     r"(?!.*(?:fabric_endpoint|per_host)$)"  # a switch and a number

@@ -5,8 +5,6 @@ from __future__ import annotations
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.names import check_name
 
-__all__ = ["folded", "name_problem", "property_problem", "table_depth_problem"]
-
 
 def folded(capabilities: Capabilities, name: str) -> str:
     """Return ``name`` as the catalog keeps it."""

@@ -11,17 +11,6 @@ from reconciler.model.auto_cleanup import AutoCleanup
 from reconciler.model.columns import Schema
 from reconciler.model.names import Identifier
 
-__all__ = [
-    "ForeignTable",
-    "LiveNamespace",
-    "LiveTable",
-    "PropertyChanges",
-    "Snapshot",
-    "Storage",
-    "StorageKind",
-    "Traffic",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class LiveNamespace:

@@ -14,25 +14,6 @@ from functools import lru_cache
 from typing import overload
 from urllib.parse import unquote
 
-__all__ = [
-    "CONDITIONAL",
-    "absolute",
-    "check",
-    "home_of",
-    "is_new_place",
-    "is_under",
-    "join",
-    "names_in",
-    "new_place_in",
-    "normalise",
-    "path_of",
-    "place",
-    "pylance_uri",
-    "redact",
-    "same",
-    "scheme",
-]
-
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _WINDOWS_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

@@ -13,20 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-__all__ = [
-    "DELIMITER",
-    "EVERYTHING",
-    "ChildrenOf",
-    "Identifier",
-    "Only",
-    "Scope",
-    "address",
-    "check_name",
-    "folded",
-    "join",
-    "split",
-]
-
 Identifier: TypeAlias = tuple[str, ...]
 
 DELIMITER = "$"

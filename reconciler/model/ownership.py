@@ -16,24 +16,6 @@ from functools import lru_cache
 
 from reconciler.model import locations
 
-__all__ = [
-    "CHOSEN_LOCATION",
-    "KEYS",
-    "MANAGED_BY",
-    "MIRROR",
-    "PROTECT",
-    "REQUESTED_LOCATION",
-    "encode_keys",
-    "is_protected",
-    "is_request_true",
-    "is_reserved_key",
-    "mirror_of",
-    "others",
-    "owner_of",
-    "recorded_keys",
-    "recorded_secrets",
-]
-
 MANAGED_BY = "lancens.managed-by"
 KEYS = "lancens.keys"
 PROTECT = "lancens.protect"

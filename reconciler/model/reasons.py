@@ -8,8 +8,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-__all__ = ["NoteCode", "ReasonCode", "Why"]
-
 
 class ReasonCode(StrEnum):
     """Why an object is changed, kept although it would go, or blocked."""

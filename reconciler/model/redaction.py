@@ -19,19 +19,6 @@ from urllib.parse import quote, quote_plus
 
 from reconciler.model.ownership import recorded_secrets
 
-__all__ = [
-    "REDACTED",
-    "is_hidden",
-    "is_secret_config",
-    "is_sensitive",
-    "is_sensitive_key",
-    "is_stand_in",
-    "redact_properties",
-    "redact_value",
-    "scrub",
-    "slow_digest",
-]
-
 REDACTED = "(redacted)"
 _STAND_IN = re.compile(r"\(redacted(?: [0-9a-f]{8})?\)")
 _SHORTEST_SECRET = 4

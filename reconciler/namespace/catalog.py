@@ -11,8 +11,6 @@ from reconciler.namespace.datasets import DatasetOperations
 from reconciler.namespace.entries import EntryOperations
 from reconciler.namespace.namespaces import NamespaceOperations
 
-__all__ = ["CatalogNamespace"]
-
 
 class CatalogNamespace(NamespaceOperations, EntryOperations, CreatingOperations, DatasetOperations):
     """A catalog as every Lance tool takes it. Every operation raises ``lance_namespace.errors`` types only.

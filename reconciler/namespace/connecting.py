@@ -10,8 +10,6 @@ from reconciler.backends import registry
 from reconciler.namespace.catalog import CatalogNamespace
 from reconciler.namespace.requests import specification_errors
 
-__all__ = ["connect", "register_impls"]
-
 
 def connect(impl: str, properties: Mapping[str, str]) -> CatalogNamespace:
     """Return a live catalog; whether the service answers shows at the first call.

@@ -33,8 +33,6 @@ from reconciler.model.names import Identifier, join
 from reconciler.namespace.requests import operation
 from reconciler.namespace.shared import CatalogOperations, choice, other_formats_refused
 
-__all__ = ["CreatingOperations"]
-
 
 class CreatingOperations(CatalogOperations):
     """The operations that declare and create tables, and that add columns."""

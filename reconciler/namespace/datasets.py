@@ -48,8 +48,6 @@ from reconciler.namespace.paging import page_of
 from reconciler.namespace.requests import operation
 from reconciler.namespace.shared import CatalogOperations
 
-__all__ = ["DatasetOperations"]
-
 
 class DatasetOperations(CatalogOperations):
     """The operations that read the dataset of a table."""

@@ -33,8 +33,6 @@ from reconciler.namespace.paging import page_of
 from reconciler.namespace.requests import operation
 from reconciler.namespace.shared import CatalogOperations, choice, other_formats_refused
 
-__all__ = ["EntryOperations"]
-
 
 class EntryOperations(CatalogOperations):
     """The operations that list, describe, register, rename and deregister tables."""

@@ -17,7 +17,6 @@ from lance_namespace_urllib3_client.models.json_arrow_schema import JsonArrowSch
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["to_json_schema"]
 
 _NAMES = {
     "halffloat": "float16",

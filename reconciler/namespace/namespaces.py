@@ -28,8 +28,6 @@ from reconciler.namespace.paging import page_of
 from reconciler.namespace.requests import operation
 from reconciler.namespace.shared import CatalogOperations, choice
 
-__all__ = ["NamespaceOperations"]
-
 
 class NamespaceOperations(CatalogOperations):
     """The operations that list, make and drop namespaces."""

@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from lance_namespace.errors import InvalidInputError
 
-__all__ = ["Page", "page_of"]
-
 
 class Page(NamedTuple):
     """A slice of sorted names and the token of the next one."""

@@ -12,8 +12,6 @@ from pydantic import BaseModel, ValidationError
 
 from reconciler.model.errors import BackendError, ErrorCode
 
-__all__ = ["operation", "specification_errors"]
-
 
 class _Asked(Protocol):
     """What has operations."""

@@ -14,8 +14,6 @@ from reconciler.model.errors import InvalidInputError, NotLanceTableError
 from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.names import Identifier
 
-__all__ = ["CatalogOperations", "choice", "other_formats_refused"]
-
 
 class CatalogOperations(LanceNamespace):
     """Operations on one catalog; a subclass may say otherwise where clients may point entries."""

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from reconciler.applier import ApplyReport, Event, StopSignal
     from reconciler.manifest import Manifest
 
-__all__ = ["apply", "carry_out", "ignore_event"]
-
 
 def ignore_event(event: Event) -> None:
     """Let an event pass."""

@@ -26,16 +26,6 @@ if TYPE_CHECKING:
     from reconciler.model.desired import DesiredCatalog
     from reconciler.model.live import Snapshot
 
-__all__ = [
-    "CatalogSpec",
-    "Connection",
-    "catalog_specs",
-    "missing_root",
-    "missing_roots",
-    "open_connections",
-    "places_of",
-    "read_all",
-]
 
 ResultT = TypeVar("ResultT")
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from reconciler.backends.base import Backend
     from reconciler.manifest import Manifest
 
-__all__ = ["DoctorCheck", "diagnose"]
 
 ResultT = TypeVar("ResultT")
 

@@ -30,18 +30,6 @@ from reconciler.planner.schemas import planned
 if TYPE_CHECKING:
     from reconciler.backends.base import Backend
 
-__all__ = [
-    "ask_held",
-    "ask_occupants",
-    "ask_places",
-    "ask_storage",
-    "check_selection",
-    "links_to",
-    "missing_blocks",
-    "names_kept",
-    "problem_of",
-    "schemas_to_show",
-]
 
 _NOT_LOOKED_AT = Storage(StorageKind.UNKNOWN)
 _NOTHING_WRITTEN: Mapping[Identifier, Storage] = {}

@@ -10,8 +10,6 @@ from reconciler import manifest
 from reconciler.backends import registry
 from reconciler.manifest import OPEN, Implementation, Implementations, Manifest, Policy
 
-__all__ = ["json_schema", "load", "manifest_of_service"]
-
 
 def load(
     path: str | os.PathLike[str],

@@ -44,8 +44,6 @@ from reconciler.planner.safety import check_removals
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
 
-__all__ = ["plan", "plan_options", "read_catalog", "reference", "selected_catalogs", "selection_of", "with_sources_of"]
-
 
 def plan(
     manifest: Manifest,

@@ -16,7 +16,6 @@ from reconciler.model.live import Traffic
 if TYPE_CHECKING:
     from reconciler.operations.connections import Connection
 
-__all__ = ["FORMAT_VERSION", "Profile"]
 
 FORMAT_VERSION = "1.0"
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from reconciler.applier import ApplyReport, Event, StopSignal
     from reconciler.manifest import Manifest
 
-__all__ = ["plan_release", "release"]
 
 _REASON = "released: no manifest manages it any more"
 _GUARDED = "protected: --protected releases it too"

@@ -17,7 +17,6 @@ from reconciler.planner.plan import Plan
 if TYPE_CHECKING:
     from reconciler.manifest import Manifest
 
-__all__ = ["look_at_removed"]
 
 _MOST = 1_000
 _OTHERWISE = {StorageKind.NOTHING: "nothing is stored there", StorageKind.NOT_LANCE: "no Lance dataset is there"}

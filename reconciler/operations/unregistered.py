@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from reconciler.backends.base import Backend
     from reconciler.operations.connections import Connection
 
-__all__ = ["UnregisteredDatasets", "find_stored", "find_unregistered"]
 
 _NO_DATA = (StorageKind.NOTHING, StorageKind.NOT_LANCE)
 

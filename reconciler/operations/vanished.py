@@ -19,8 +19,6 @@ from reconciler.planner.facts import CatalogInput
 from reconciler.planner.mirrors import Remaining, Remains, mirrored
 from reconciler.planner.plan import Plan
 
-__all__ = ["check_vanished"]
-
 
 def check_vanished(
     plan: Plan, sources: Mapping[str, CatalogInput], connections: Mapping[str, Connection], parallelism: int

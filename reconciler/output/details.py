@@ -14,8 +14,6 @@ from reconciler.model.redaction import redact_properties, redact_value
 from reconciler.planner.entries import Action, Change
 from reconciler.planner.views import ObjectView
 
-__all__ = ["ColumnDifference", "ShownField", "columns", "differences", "place", "settings"]
-
 _PROPERTY = "properties."
 _SAFEGUARD = "safeguards."
 _LOCATIONS = frozenset({"location", "requested-location", "chosen-location"})

@@ -14,8 +14,6 @@ from reconciler.output.wording import Entry, entries_of, word_of
 from reconciler.planner.entries import Action, Blocked, Change
 from reconciler.planner.plan import CatalogSummary, Plan
 
-__all__ = ["FOLD_OVER", "CatalogGroup", "Fold", "by_catalog", "comes_first", "in_order", "moves", "with_folds"]
-
 FOLD_OVER = 20
 
 

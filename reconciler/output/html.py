@@ -33,8 +33,6 @@ from reconciler.output.wording import (
 from reconciler.planner.entries import Blocked, Change, Key, Protection
 from reconciler.planner.plan import CatalogSummary, Plan
 
-__all__ = ["render_html"]
-
 _OPEN_ENTRIES_UP_TO = 40
 _OPEN_GROUPS_UP_TO = 300
 

@@ -19,8 +19,6 @@ from reconciler.output.wording import Entry, closing_line, counts, headline, wai
 from reconciler.planner.entries import Blocked, Change, Key
 from reconciler.planner.plan import Plan
 
-__all__ = ["COMMENT_LIMIT", "pull_request_comment", "render_markdown"]
-
 COMMENT_LIMIT = 65_536
 """The most characters GitHub takes in one comment."""
 

@@ -11,8 +11,6 @@ from collections.abc import Iterable
 
 from reconciler.model import display
 
-__all__ = ["cell", "code", "fenced", "length_of", "prose", "sentence", "short"]
-
 _LONGEST_VALUE = 200
 _BACKTICKS = re.compile("`+")
 _ENCODED = re.compile(r"[!-/:-@\[-`{-~]")

@@ -10,8 +10,6 @@ import base64
 import hashlib
 from importlib import resources
 
-__all__ = ["render_page"]
-
 
 def render_page(package: str, name: str, **shown: object) -> str:
     """Return a page, ready to be written as UTF-8.

@@ -15,8 +15,6 @@ from markupsafe import Markup, escape
 from reconciler.model import display
 from reconciler.output import markdown_text
 
-__all__ = ["html_templates", "markdown_templates"]
-
 _IN_BACKTICKS = re.compile("`([^`]+)`")
 
 

@@ -28,8 +28,6 @@ from reconciler.output.wording import (
 from reconciler.planner.entries import Blocked, Change, Key
 from reconciler.planner.plan import Plan
 
-__all__ = ["render_text"]
-
 Span: TypeAlias = tuple[str, str]
 """A piece of a line and its style, empty for none."""
 

@@ -9,21 +9,6 @@ from reconciler.model.display import count
 from reconciler.planner.entries import Action, Blocked, Change, Protection
 from reconciler.planner.plan import Plan
 
-__all__ = [
-    "BLOCKED",
-    "PROTECTED",
-    "SYMBOLS",
-    "Entry",
-    "closing_line",
-    "counts",
-    "entries_of",
-    "headline",
-    "read_line",
-    "style_of",
-    "waiting_line",
-    "word_of",
-]
-
 Entry = Change | Protection | Blocked
 
 SYMBOLS: Mapping[str, str] = {"+": "add", "~": "change", "-": "remove", ">": "move", "!": "protected"}

@@ -28,15 +28,6 @@ from reconciler.planner.renames import notes_on_renames
 from reconciler.planner.settling import Settled, settle
 from reconciler.planner.views import view_of
 
-__all__ = [
-    "CatalogPlan",
-    "ComparedNamespaces",
-    "compare_namespaces",
-    "conclude",
-    "plan_catalog",
-    "standing",
-]
-
 _LEFTOVER = Why(ReasonCode.LEFTOVER, "left by an interrupted run of lancens; nobody's data goes with it")
 
 

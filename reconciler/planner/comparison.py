@@ -17,8 +17,6 @@ from reconciler.planner.moving import diff_moved
 from reconciler.planner.outcome import CatalogContext, Outcome, Remark, Tally
 from reconciler.planner.tables import diff_table, remarks_on
 
-__all__ = ["Comparison", "Outcomes", "compare_tables", "compare_written", "comparison_of", "entry_columns"]
-
 _BY_DATA = (Action.CREATE_TABLE, Action.DECLARE_TABLE, Action.REGISTER_TABLE)
 
 

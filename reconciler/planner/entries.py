@@ -17,8 +17,6 @@ from reconciler.model.names import Identifier, address
 from reconciler.model.reasons import NoteCode, ReasonCode
 from reconciler.planner.views import Columns, Document, FieldChange, ObjectView, concealed_columns
 
-__all__ = ["Action", "Blocked", "Change", "Entry", "Fingerprint", "Key", "Kind", "Note", "Protection"]
-
 Kind: TypeAlias = Literal["namespace", "table"]
 
 Key: TypeAlias = tuple[str, Kind, Identifier]

@@ -14,8 +14,6 @@ from reconciler.model.columns import Column
 from reconciler.model.redaction import redact_properties, redact_value
 from reconciler.planner.views import FieldChange, ObjectView
 
-__all__ = ["explain"]
-
 
 def explain(
     before: ObjectView | None, after: ObjectView | None, address: str, secret: Collection[str] = ()

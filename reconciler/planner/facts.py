@@ -16,24 +16,6 @@ from reconciler.model.ownership import CHOSEN_LOCATION, REQUESTED_LOCATION, is_r
 from reconciler.planner.mirrors import Mirrored
 from reconciler.planner.moves import MovedTable, moves_of, pairs
 
-__all__ = [
-    "CatalogInput",
-    "EntryColumns",
-    "Facts",
-    "PlanOptions",
-    "StorageQuestion",
-    "Stored",
-    "TableFacts",
-    "has_true_request",
-    "is_relocated",
-    "is_unanswered",
-    "names_in_question",
-    "new_names",
-    "storage_question",
-    "storage_questions",
-]
-
-
 Stored: TypeAlias = Mapping[Identifier, Sequence[str]]
 """Where else than at their default locations the data of new tables may be."""
 

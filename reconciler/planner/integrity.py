@@ -34,8 +34,6 @@ from reconciler.planner.planning import Planning
 from reconciler.planner.safety import removes_too_much
 from reconciler.planner.views import ObjectView
 
-__all__ = ["PlannedPlace", "PlannedPlaces", "Recorded", "check_catalogs", "follow"]
-
 
 @dataclass(frozen=True, slots=True)
 class PlannedPlace:

@@ -11,8 +11,6 @@ from reconciler.model import locations
 from reconciler.model.live import LiveTable
 from reconciler.model.names import Identifier, Scope
 
-__all__ = ["LiveTables", "TablesInMemory"]
-
 
 class LiveTables(Protocol):
     """The live tables of one catalog. A question is asked only when there is something to ask."""

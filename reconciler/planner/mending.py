@@ -21,8 +21,6 @@ from reconciler.model.names import Identifier
 from reconciler.model.redaction import redact_properties
 from reconciler.planner.schemas import ColumnPair, SchemaDifference
 
-__all__ = ["code_by_service", "remedy", "rename_hint"]
-
 _FLOATS = ("float16", "float32", "float64")
 _STRINGS = ("string", "large_string")
 _DATES = ("date32", "date64")

@@ -31,18 +31,6 @@ from reconciler.model.names import Identifier, address
 from reconciler.model.reasons import ReasonCode
 from reconciler.planner.moves import Moves, moves_of
 
-__all__ = [
-    "CHOSEN_BY_CATALOG",
-    "NOTHING_KEPT",
-    "Mirrored",
-    "Remaining",
-    "Remains",
-    "leave_out",
-    "mirrored",
-    "waves",
-    "with_sources",
-]
-
 CHOSEN_BY_CATALOG = "this catalog chooses the location of every table itself"
 _MOST_WRITTEN = 8
 NOTHING_KEPT: Mapping[Identifier, Identifier] = {}

@@ -10,8 +10,6 @@ from reconciler.model.live import LiveTable
 from reconciler.model.names import Identifier, Scope
 from reconciler.model.ownership import owner_of, recorded_keys
 
-__all__ = ["NO_MOVES", "MovedTable", "Moves", "moves_of", "pairs"]
-
 
 @dataclass(frozen=True, slots=True)
 class Moves:

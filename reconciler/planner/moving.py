@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler.model import locations, ownership
-from reconciler.model.desired import DesiredMove, DesiredTable
+from reconciler.model.desired import DesiredMove, DesiredTable, Fault
 from reconciler.model.live import LiveTable
 from reconciler.model.reasons import ReasonCode, Why
 from reconciler.planner.entries import Action, Blocked, Change
 from reconciler.planner.facts import TableFacts
 from reconciler.planner.mirrors import CHOSEN_BY_CATALOG
 from reconciler.planner.moves import MovedTable
-from reconciler.planner.outcome import CatalogContext, Fault, Outcome, change_of
+from reconciler.planner.outcome import CatalogContext, Outcome, change_of
 from reconciler.planner.tables import diff_table
 from reconciler.planner.views import ObjectView
-
-__all__ = ["diff_moved"]
 
 
 def diff_moved(context: CatalogContext, pair: MovedTable, facts: TableFacts | None) -> Outcome:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reconciler.model import ownership
-from reconciler.model.desired import DesiredNamespace, Prune
+from reconciler.model.desired import DesiredNamespace, Fault, Prune
 from reconciler.model.live import LiveNamespace
 from reconciler.model.reasons import NoteCode, ReasonCode, Why
 from reconciler.planner.entries import Action
@@ -18,15 +18,12 @@ from reconciler.planner.outcome import (
     OWNED_BEFORE,
     PRUNED,
     CatalogContext,
-    Fault,
     Outcome,
     Remark,
     change_of,
     removal,
 )
 from reconciler.planner.remarks import unmarkable
-
-__all__ = ["Holds", "diff_namespace"]
 
 
 @dataclass(frozen=True, slots=True)

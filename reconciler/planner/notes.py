@@ -12,8 +12,6 @@ from reconciler.planner.facts import CatalogInput
 from reconciler.planner.outcome import Tally
 from reconciler.planner.remarks import SENTENCES
 
-__all__ = ["notes_on"]
-
 _NAMESPACES_NAMED = 5
 
 

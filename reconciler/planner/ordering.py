@@ -18,8 +18,6 @@ from reconciler.model.live import StorageKind
 from reconciler.model.names import Identifier
 from reconciler.planner.entries import Action, Change, Key, Kind
 
-__all__ = ["namespaces_left", "order", "takes_emptied_name"]
-
 _PHASES: Mapping[tuple[Action, StorageKind | None], int] = {
     (Action.DECLARE_TABLE, StorageKind.NOTHING): 0,
     (Action.CREATE_TABLE, StorageKind.NOTHING): 1,

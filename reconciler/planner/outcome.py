@@ -19,20 +19,6 @@ from reconciler.planner.facts import TableFacts
 from reconciler.planner.mirrors import leave_out
 from reconciler.planner.views import ObjectView, view_of
 
-__all__ = [
-    "ABSENT",
-    "OWNED_BEFORE",
-    "PRUNED",
-    "CatalogContext",
-    "Fault",
-    "Outcome",
-    "Remark",
-    "Tally",
-    "change_of",
-    "guard_of",
-    "removal",
-]
-
 ABSENT = Why(ReasonCode.ABSENT, "absent: true")
 OWNED_BEFORE = Why(ReasonCode.NOT_IN_MANIFEST, "owned, no longer in the manifest")
 PRUNED = Why(ReasonCode.NOT_IN_MANIFEST, "not in the manifest, prune: all")

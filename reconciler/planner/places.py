@@ -18,8 +18,6 @@ from reconciler.planner.entries import Blocked, Change, Fingerprint, Note, Prote
 from reconciler.planner.plan import Plan
 from reconciler.planner.views import FieldChange, ObjectView
 
-__all__ = ["hide_places", "show_places"]
-
 ModelT = TypeVar("ModelT", bound=BaseModel)
 _Edit = Callable[[str], str]
 _TEXTS = (

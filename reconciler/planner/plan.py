@@ -24,8 +24,6 @@ from reconciler.model.errors import PlanFileError
 from reconciler.planner.entries import Blocked, Change, Fingerprint, Note, Protection
 from reconciler.planner.views import Document
 
-__all__ = ["FORMAT_VERSION", "CatalogSummary", "ManifestRef", "Options", "Plan", "Summary"]
-
 FORMAT_VERSION = "1.0"
 _DIGEST = "digest"
 

@@ -15,8 +15,6 @@ from reconciler.planner.facts import CatalogInput
 from reconciler.planner.mirrors import NOTHING_KEPT, Remains, mirrored
 from reconciler.planner.remaining import remains_of, written_by
 
-__all__ = ["Planning"]
-
 
 @dataclass(slots=True)
 class Planning:

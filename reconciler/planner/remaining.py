@@ -17,8 +17,6 @@ from reconciler.planner.entries import Action, Blocked, Change
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.mirrors import Remaining, Remains
 
-__all__ = ["remains_of", "written_by"]
-
 EntryT = TypeVar("EntryT", Change, Blocked)
 
 _SETTLES_PLACE = frozenset({Action.CREATE_TABLE, Action.DECLARE_TABLE})

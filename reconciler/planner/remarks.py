@@ -5,8 +5,6 @@ from __future__ import annotations
 from reconciler.model.reasons import NoteCode
 from reconciler.planner.views import ObjectView
 
-__all__ = ["SENTENCES", "unmarkable"]
-
 # For one object and for several; {where}, {count}, {name} and {detail} of the first one, {owner}, {catalog},
 # {safeguard}, {hazard} and {danger} are filled in.
 SENTENCES = {

@@ -15,8 +15,6 @@ from reconciler.planner.comparison import Outcomes
 from reconciler.planner.entries import Action, Change, Note
 from reconciler.planner.facts import CatalogInput
 
-__all__ = ["notes_on_renames"]
-
 _NAMED = 3
 
 

@@ -9,8 +9,6 @@ from reconciler.model.desired import Thresholds
 from reconciler.model.errors import BlockedError, SafetyError
 from reconciler.planner.plan import CatalogSummary, Plan
 
-__all__ = ["check_blocked", "check_removals", "removes_too_much"]
-
 
 def check_blocked(plan: Plan) -> None:
     """Refuse a plan that could not plan everything.

@@ -11,8 +11,6 @@ from reconciler.model.desired import DesiredTable, Evolve, ExtraColumns
 from reconciler.model.live import Storage, StorageKind
 from reconciler.model.redaction import redact_properties
 
-__all__ = ["ColumnPair", "SchemaDifference", "compare", "evolved", "named_metadata", "planned"]
-
 
 class ColumnPair(NamedTuple):
     """One column as the block gives it and as the data has it."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from reconciler.model import locations
+from reconciler.model.desired import Fault
 from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.names import Identifier, address
 from reconciler.model.reasons import NoteCode, ReasonCode
@@ -19,9 +20,6 @@ from reconciler.planner.entries import Action, Blocked, Change, Key, Kind, Note
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.live_tables import LiveTables
 from reconciler.planner.ordering import namespaces_left, takes_emptied_name
-from reconciler.planner.outcome import Fault
-
-__all__ = ["Settled", "settle"]
 
 _KEPT_NAMED = 5
 

@@ -9,8 +9,6 @@ from reconciler.planner.facts import TableFacts
 from reconciler.planner.outcome import CatalogContext
 from reconciler.planner.views import ObjectView
 
-__all__ = ["entry_after", "touches_entry", "with_shown_columns"]
-
 
 def entry_after(
     context: CatalogContext, desired: DesiredTable, live: LiveTable, before: ObjectView, *, moved: bool

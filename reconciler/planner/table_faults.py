@@ -5,28 +5,15 @@ from __future__ import annotations
 from reconciler.model import locations
 from reconciler.model.auto_cleanup import UNBOUND_REMEDY, unbound
 from reconciler.model.columns import Schema
-from reconciler.model.desired import DesiredTable, Evolve
+from reconciler.model.desired import DesiredTable, Evolve, Fault
 from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.names import Identifier
 from reconciler.model.reasons import ReasonCode
 from reconciler.planner.facts import TableFacts
 from reconciler.planner.mending import code_by_service, remedy
 from reconciler.planner.mirrors import CHOSEN_BY_CATALOG
-from reconciler.planner.outcome import CatalogContext, Fault
+from reconciler.planner.outcome import CatalogContext
 from reconciler.planner.schemas import SchemaDifference, compare, named_metadata
-
-__all__ = [
-    "NO_PLACE",
-    "existing_fault",
-    "found_columns",
-    "immovable",
-    "other_columns",
-    "schema_difference",
-    "storage_fault",
-    "unalterable",
-    "unkeepable",
-    "unreachable",
-]
 
 NO_PLACE = Fault(
     ReasonCode.NO_DEFAULT_LOCATION,

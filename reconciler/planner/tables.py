@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from reconciler.model import locations, ownership
-from reconciler.model.desired import DesiredTable, Evolve, Prune
+from reconciler.model.desired import DesiredTable, Evolve, Fault, Prune
 from reconciler.model.live import LiveTable, StorageKind
 from reconciler.model.reasons import NoteCode, ReasonCode, Why
 from reconciler.model.redaction import REDACTED, is_hidden
@@ -17,7 +17,6 @@ from reconciler.planner.outcome import (
     OWNED_BEFORE,
     PRUNED,
     CatalogContext,
-    Fault,
     Outcome,
     Remark,
     change_of,
@@ -39,9 +38,6 @@ from reconciler.planner.table_faults import (
     unreachable,
 )
 from reconciler.planner.views import ObjectView
-
-__all__ = ["diff_table", "remarks_on"]
-
 
 _MOST_NAMED = 3
 _NEW = Why(ReasonCode.IN_MANIFEST, "in the manifest, no data yet")

@@ -16,8 +16,6 @@ from reconciler.model.columns import Column, Schema, ShownColumn
 from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.redaction import REDACTED, is_stand_in, redact_properties
 
-__all__ = ["Columns", "Document", "FieldChange", "ObjectView", "concealed_columns", "view_of"]
-
 
 class Document(BaseModel):
     """Frozen; unknown keys are ignored, so that a plan of a later minor version can be read."""

@@ -10,8 +10,6 @@ from reconciler.model import locations
 from reconciler.model.redaction import redact_properties
 from reconciler.server.storage_options import public_options
 
-__all__ = ["shown"]
-
 _KEPT_BACK = {"context"}
 
 

@@ -30,8 +30,6 @@ from reconciler.server.settings import Settings
 from reconciler.server.tokens import Access
 from reconciler.server.workers import Workers
 
-__all__ = ["make_app"]
-
 _CLIENT_GONE = 499
 
 Endpoint = Callable[[Request], Awaitable[Response]]

@@ -24,8 +24,6 @@ from reconciler.namespace.paging import page_of
 from reconciler.server.operations import Operation
 from reconciler.server.places import ServedNamespace
 
-__all__ = ["ManyCatalogs", "OneCatalog", "ServedCatalogs"]
-
 
 class ServedCatalogs(Protocol):
     """Answers operations; safe to use from several threads."""

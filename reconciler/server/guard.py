@@ -17,8 +17,6 @@ from reconciler.server.refusals import TRY_AGAIN, refusal
 from reconciler.server.settings import Settings
 from reconciler.server.tokens import Access
 
-__all__ = ["Observer", "TokenGuard"]
-
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json"})
 """What is answered without a token: nothing there depends on what the catalogs hold."""
 

@@ -7,8 +7,6 @@ import logging
 import sys
 from datetime import UTC, datetime
 
-__all__ = ["JsonLines", "log_to_stderr", "logger"]
-
 _LEVELS = {"reconciler.server": logging.INFO, "uvicorn.error": logging.WARNING, "asyncio": logging.ERROR}
 
 logger = logging.getLogger("reconciler.server")

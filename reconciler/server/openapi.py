@@ -13,8 +13,6 @@ from pydantic.json_schema import models_json_schema
 from reconciler.server.guard import OPEN_PATHS
 from reconciler.server.operations import ALIASES, REFUSED, Operation
 
-__all__ = ["document"]
-
 _REF = "#/components/schemas/{model}"
 _ERROR = {
     "type": "object",

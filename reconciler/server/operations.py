@@ -29,8 +29,6 @@ from reconciler.model.live import PropertyChanges
 from reconciler.namespace.requests import specification_errors
 from reconciler.server.places import ServedNamespace
 
-__all__ = ["ALIASES", "OPERATIONS", "REFUSED", "Operation", "offered"]
-
 Run = Callable[[ServedNamespace, Any, bytes], BaseModel]
 
 _READS = re.compile(r"(List|Describe|Get|Count)\w+|\w+Exists")

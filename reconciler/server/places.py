@@ -20,8 +20,6 @@ from reconciler.model.live import LiveTable
 from reconciler.model.names import Identifier
 from reconciler.namespace import CatalogNamespace
 
-__all__ = ["ServedNamespace"]
-
 _NO_PLACE = (
     "{} is no place for a table of this server: name one below the catalog's root; who runs the server can admit "
     "others with --location"

@@ -10,8 +10,6 @@ from lance_namespace.errors import ErrorCode
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-__all__ = ["TRY_AGAIN", "Json", "refusal", "status_of"]
-
 _STATUSES: Mapping[ErrorCode, int] = {
     ErrorCode.UNSUPPORTED: 406,
     ErrorCode.NAMESPACE_NOT_FOUND: 404,

@@ -17,8 +17,6 @@ from starlette.datastructures import Headers, QueryParams
 from reconciler.model.names import DELIMITER
 from reconciler.server.operations import Operation
 
-__all__ = ["identifier_in_path", "parse"]
-
 _LONGEST_DELIMITER = 16
 _LONGEST_JSON = 1024 * 1024
 _MOST_NAMES = 64

@@ -17,7 +17,6 @@ from reconciler.model.errors import ConfigError
 if TYPE_CHECKING:
     import uvicorn
 
-__all__ = ["ListenAddress", "listener_config", "run"]
 
 _LARGEST_HEAD = 64 * 1024
 _BACKLOG = 128

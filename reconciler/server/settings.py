@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from reconciler.server.tokens import Tokens
 
-__all__ = ["Settings", "room"]
-
 MIB = 1024 * 1024
 _MOST_REQUESTS = 2048
 _OWN_FILES = 64

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from reconciler.backends.service_options import PUBLIC_OPTIONS
 from reconciler.model import locations
 
-__all__ = ["public_options"]
-
 _PUBLIC = PUBLIC_OPTIONS | {"azure_storage_use_emulator", "use_emulator"}
 """Whatever is not here stays here: an option that nobody has thought of may be a secret."""
 

@@ -12,8 +12,6 @@ from pathlib import Path
 from reconciler.model.errors import ConfigError
 from reconciler.server.logs import logger
 
-__all__ = ["Access", "TokenFile", "Tokens"]
-
 _SHORTEST = 16
 
 

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-__all__ = ["Workers"]
-
 AnswerT = TypeVar("AnswerT")
 
 

@@ -22,8 +22,6 @@ from reconciler.storage.pylance import open_dataset, translated
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["commit_first", "commit_whole", "expect_no_cleanup", "is_latest", "next_versions"]
-
 
 def expect_no_cleanup(location: str, cleanup: AutoCleanup | None, commits: int = 1) -> None:
     """Return when none of the next ``commits`` versions would clean up.

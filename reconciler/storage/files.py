@@ -11,8 +11,6 @@ from typing import Any
 
 from reconciler.model import locations
 
-__all__ = ["content_of", "list_directory", "list_entries", "local_path", "place_of", "real_places", "rename_new"]
-
 
 def local_path(location: str) -> Path | None:
     """Return the path of a location on this machine, None for one elsewhere."""

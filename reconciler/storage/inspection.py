@@ -16,8 +16,6 @@ from urllib.parse import unquote
 
 from reconciler.storage.pylance import is_storage_error, message_of, open_dataset
 
-__all__ = ["SMALL_FRAGMENT", "Files", "Index", "files_of", "indices_of", "small_fragments_of"]
-
 SMALL_FRAGMENT = 1024 * 1024
 """A fragment with fewer bytes of data than this is small."""
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from lance import LanceDataset
 
-__all__ = ["Metadata", "Reference", "describe", "manifests", "opened", "require_version"]
-
 
 @dataclass(frozen=True, slots=True)
 class Reference:

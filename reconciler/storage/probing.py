@@ -17,8 +17,6 @@ from reconciler.model.live import Storage, StorageKind
 from reconciler.storage.files import content_of, list_directory, local_path
 from reconciler.storage.pylance import is_denied, is_storage_error, message_of, open_dataset
 
-__all__ = ["DEREGISTERED_MARKER", "RESERVED_MARKER", "RowsAndAge", "cleanup_of", "contents_of", "examine", "probe"]
-
 ReadT = TypeVar("ReadT")
 
 

@@ -23,18 +23,6 @@ from reconciler.model.errors import (
 )
 from reconciler.model.redaction import scrub
 
-__all__ = [
-    "OBJECT_STORES",
-    "SCHEMES",
-    "is_denied",
-    "is_storage_error",
-    "message_of",
-    "open_dataset",
-    "read_latest",
-    "reason_of_clients_fault",
-    "translated",
-]
-
 ReadT = TypeVar("ReadT")
 
 SCHEMES = frozenset(

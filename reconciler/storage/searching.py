@@ -10,8 +10,6 @@ from reconciler.model import locations
 from reconciler.storage.files import list_directory, list_entries, local_path
 from reconciler.storage.pylance import translated
 
-__all__ = ["DEEPEST", "Looked", "as_plain_path", "holds_data_files", "look_into"]
-
 DEEPEST = 10
 """How many directories below a root are gone down."""
 

@@ -24,8 +24,6 @@ from reconciler.storage.pylance import open_dataset, reason_of_clients_fault, tr
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["MANAGED", "add_columns", "compute_columns", "create_empty", "is_fresh", "relax_columns", "write_stream"]
-
 
 GivenT = ParamSpec("GivenT")
 ReturnedT = TypeVar("ReturnedT")

@@ -19,8 +19,6 @@ from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
 from reconciler.model.names import Identifier, Scope, check_name
 from reconciler.model.redaction import is_secret_config, is_sensitive, is_stand_in
 
-__all__ = ["HEADER", "ExportCatalog", "scalar", "to_yaml"]
-
 HEADER = """\
 # yaml-language-server: $schema=./manifest.schema.json
 # `lancens schema > manifest.schema.json` writes the schema that editors check and complete with.

@@ -17,8 +17,6 @@ from reconciler.manifest.faults import Faults, SourceFile
 from reconciler.manifest.reader import NULLS, read_document
 from reconciler.model.errors import ManifestError, Problem
 
-__all__ = ["graft"]
-
 Plain: TypeAlias = "str | list[Plain] | dict[str, Plain]"
 
 _BYTE_ORDER_MARK = "\ufeff"

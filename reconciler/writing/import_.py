@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from reconciler.manifest import Manifest
     from reconciler.writing.export import ExportCatalog
 
-__all__ = ["ImportOptions", "Imported", "import_", "imported"]
 
 _UNREGISTERED = "data that no catalog has: apply registers it, and changes nothing in it"
 

@@ -13,17 +13,6 @@ from reconciler.model.errors import SelectionError
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
 from reconciler.model.names import Identifier, Scope, check_name
 
-__all__ = [
-    "NEW_NAME",
-    "is_owned_outside",
-    "manageable",
-    "names_of",
-    "place_text",
-    "texts_of_root",
-    "unmanaged_name",
-    "within",
-]
-
 LiveT = TypeVar("LiveT", LiveNamespace, LiveTable)
 
 # Engines write these on their own; a manifest that named them would fight the engines.

@@ -16,7 +16,6 @@ from reconciler.planner.entries import Action
 if TYPE_CHECKING:
     from reconciler.applier import JournalRecord
 
-__all__ = ["removed_blocks"]
 
 _REMOVALS = {Action.DEREGISTER_TABLE.value, Action.DROP_NAMESPACE.value}
 _HEAD = """\

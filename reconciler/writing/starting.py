@@ -9,8 +9,6 @@ from reconciler.model.names import check_name
 from reconciler.model.redaction import is_sensitive_key
 from reconciler.writing.export import HEADER, scalar
 
-__all__ = ["first_manifest"]
-
 # What a person most likely has; everything else has a default, or is theirs alone.
 _LIKELY = {
     "root": "./lake",

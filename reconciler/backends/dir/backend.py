@@ -53,8 +53,6 @@ from reconciler.model.names import (
     split,
 )
 
-__all__ = ["DirBackend", "DirConfig"]
-
 LiveT = TypeVar("LiveT", LiveNamespace, LiveTable)
 
 # The directory of a table in a namespace, such as `1f2e3d4c_features$users`.

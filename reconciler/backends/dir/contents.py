@@ -23,7 +23,6 @@ from reconciler.model.names import DELIMITER, Identifier, split
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["COLUMNS", "NAMESPACE", "TABLE", "ManifestRows", "Row", "metadata_of"]
 
 NAMESPACE = "namespace"
 TABLE = "table"

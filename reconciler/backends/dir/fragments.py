@@ -16,7 +16,6 @@ from reconciler.backends.dir.contents import ManifestRows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["kept_and_loose"]
 
 _SMALL = 1_024
 """Fragments of fewer rows are written anew: that costs about as much as one more file to read."""

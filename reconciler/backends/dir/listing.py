@@ -28,7 +28,6 @@ from reconciler.model.names import DELIMITER, check_name
 if TYPE_CHECKING:
     from lance.file import LanceFileSession
 
-__all__ = ["SUFFIX", "Directory", "Taken"]
 
 SUFFIX = ".lance"
 

@@ -25,7 +25,6 @@ from reconciler.model.live import StorageKind
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["DirManifest"]
 
 T = TypeVar("T")
 

@@ -14,8 +14,6 @@ from itertools import chain
 from reconciler.backends.dir.contents import ManifestRows
 from reconciler.model.names import DELIMITER, ChildrenOf, Identifier, Only, Scope, check_name, join
 
-__all__ = ["Part", "first_fault", "namespaces_in_use", "part_of"]
-
 _MOST_NAMESPACES = 40
 _MOST_NAMES = 1_000
 """A filter of more takes longer than reading every row."""

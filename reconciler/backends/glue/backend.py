@@ -56,7 +56,6 @@ from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 if TYPE_CHECKING:
     from mypy_boto3_glue.type_defs import CatalogTypeDef, DatabaseTypeDef, TableTypeDef
 
-__all__ = ["KIND", "GlueBackend"]
 
 KIND = "lancens.kind"
 """The property by which a Lance client asks CreateNamespace for a catalog; it is not stored."""

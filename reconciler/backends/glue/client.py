@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from reconciler.backends.glue.config import GlueConfig
     from reconciler.backends.http.scans import Scans
 
-__all__ = ["connect"]
 
 _CONNECT_SECONDS = 10
 _READ_SECONDS = 60

@@ -14,8 +14,6 @@ from reconciler.backends.http.limits import ServiceLimits
 from reconciler.model.backend_config import BackendConfig, Root
 from reconciler.model.redaction import slow_digest
 
-__all__ = ["GlueConfig"]
-
 _CATALOG_ID = re.compile(r"\d{12}(:[^/:\s][^:\s]*)?")
 _ROLE_ARN = re.compile(r"arn:aws[\w-]*:iam::\d{12}:role/\S+")
 _REGION = re.compile(r"[a-z]{2,8}(-[a-z]+)+-\d+")

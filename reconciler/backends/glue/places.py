@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from reconciler.model.names import Identifier, check_name, join
 
-__all__ = ["GlueCatalog", "name_fault"]
-
 
 @dataclass(frozen=True, slots=True)
 class GlueCatalog:

@@ -26,7 +26,6 @@ from reconciler.model.redaction import scrub
 if TYPE_CHECKING:
     from botocore.exceptions import BotoCoreError, ClientError
 
-__all__ = ["NoAnswerError", "RepeatedError", "UnansweredError", "translated"]
 
 _POLICIES = "the least policy is in docs/catalogs/glue.md"
 _LONGEST_DETAIL = 300

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from reconciler.backends.glue.service import Service
 
-__all__ = ["scan"]
 
 _LISTINGS = 3
 

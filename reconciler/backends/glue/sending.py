@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from reconciler.backends.glue.config import GlueConfig
     from reconciler.backends.http.scans import Scans
 
-__all__ = ["Sender"]
 
 _CONNECTIONS = 32
 

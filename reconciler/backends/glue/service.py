@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from reconciler.backends.glue.places import GlueCatalog
     from reconciler.backends.glue.sending import Sender
 
-__all__ = ["Service"]
 
 _log = logging.getLogger(__name__)
 

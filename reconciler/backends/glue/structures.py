@@ -25,27 +25,6 @@ if TYPE_CHECKING:
         TableTypeDef,
     )
 
-__all__ = [
-    "CATALOG",
-    "DATABASE",
-    "KINDS",
-    "LOCATION",
-    "as_input",
-    "catalog_oddity",
-    "database_oddity",
-    "foreign_table",
-    "is_marked_lance",
-    "live_catalog",
-    "live_database",
-    "live_table",
-    "new_database",
-    "new_table",
-    "shown_columns",
-    "table_oddity",
-    "with_columns",
-    "with_properties",
-    "with_state",
-]
 
 CATALOG = "catalog"
 DATABASE = "database"

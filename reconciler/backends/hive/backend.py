@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
     from reconciler.backends.hive.gen.ttypes import Table
 
-__all__ = ["HiveBackend"]
-
 
 class HiveBackend(
     Backend,

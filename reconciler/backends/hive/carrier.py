@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from reconciler.backends.http import AnswerLimits
     from reconciler.backends.http.scans import Scans
 
-__all__ = ["Carrier"]
 
 _CHUNK = 1024 * 1024
 

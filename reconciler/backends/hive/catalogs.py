@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ttypes import Catalog, Database
     from reconciler.backends.hive.metastore import Metastore
 
-__all__ = ["HiveCatalogs"]
 
 _log = logging.getLogger(__name__)
 

@@ -12,7 +12,6 @@ from reconciler.model.columns import ShownColumn, ShownColumns
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ttypes import FieldSchema, Table
 
-__all__ = ["LONGEST_COLUMN", "columns_of", "comments_of", "with_columns", "with_leading_columns"]
 
 LONGEST_COLUMN: Final = 767
 _PENDING: Final = "lancens.columns"

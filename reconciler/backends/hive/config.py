@@ -13,8 +13,6 @@ from reconciler.backends.http.limits import ServiceLimits
 from reconciler.backends.http.login import bearer_token
 from reconciler.model.backend_config import BackendConfig, Root
 
-__all__ = ["HiveConfig", "MetastoreAddress"]
-
 _DEFAULT_PORT = 9083
 _LOGINS: Mapping[str, tuple[str, ...]] = {"plain": ("username", "password"), "jwt": ("auth_token",)}
 """What each way of logging in needs, the secret last."""

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
     from reconciler.backends.hive.http_carrier import HttpCarrier
 
-__all__ = ["KerberosError", "ThriftConnection", "connect", "kerberos_faults", "told_by_kerberos"]
 
 _READ_BUFFER = 64 * 1024
 _LARGEST_FRAME = 0x3FFFFFFF

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ttypes import Database
     from reconciler.backends.hive.metastore import Metastore
 
-__all__ = ["Databases"]
-
 
 @dataclass(frozen=True, slots=True)
 class Databases:

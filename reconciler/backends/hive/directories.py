@@ -13,7 +13,6 @@ from reconciler.model.errors import NamespaceNotFoundError
 if TYPE_CHECKING:
     from reconciler.backends.hive.metastore import Metastore
 
-__all__ = ["Directories"]
 
 _METASTORES_OWN = DatabaseName(None, DEFAULT_DATABASE)
 """The database that is always there: Hive makes it and never drops it."""

@@ -21,29 +21,6 @@ from reconciler.model.names import Identifier, join
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ttypes import Catalog, Database, Table
 
-__all__ = [
-    "CATALOG_LOCATION",
-    "DATABASE_LOCATION",
-    "DEFAULT_CATALOG",
-    "DEFAULT_DATABASE",
-    "DESCRIPTION",
-    "EXTERNAL_TABLE",
-    "SAFEGUARD",
-    "DatabaseName",
-    "alter_catalog",
-    "alter_database",
-    "catalog_of",
-    "database_of",
-    "foreign_table",
-    "is_lance",
-    "namespace_of_catalog",
-    "namespace_of_database",
-    "new_table",
-    "plain_table",
-    "set_table_parameters",
-    "table_of",
-    "unique_name",
-]
 
 _UNIQUE_PREFIX: Final = "lancens_"
 DEFAULT_CATALOG: Final = "hive"

@@ -18,8 +18,6 @@ from reconciler.model.errors import (
     UnsupportedOperationError,
 )
 
-__all__ = ["LoginRefusedError", "creating", "detail", "translated"]
-
 _LONGEST_DETAIL = 300
 _DENIED = ("permission denied", "accesscontrolexception", "not authorized", "does not have privilege")
 

@@ -15,8 +15,6 @@ from reconciler.model.names import EVERYTHING, Identifier, Scope
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
 
-__all__ = ["Hive2Backend"]
-
 
 class Hive2Backend(HiveBackend):
     """Two levels: the root namespace is the metastore, its children are databases.

@@ -27,8 +27,6 @@ from reconciler.model.ownership import owner_of
 if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
 
-__all__ = ["Hive3Backend"]
-
 
 class Hive3Backend(HiveBackend):
     """Three levels: below the root namespace are catalogs, below those databases (specification, "Namespace")."""

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from reconciler.backends.http import AnswerLimits
     from reconciler.backends.http.scans import Scans
 
-__all__ = ["HttpCarrier"]
 
 _CHUNK = 64 * 1024
 _LONGEST_REASON = 200

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from reconciler.backends.hive.config import HiveConfig
     from reconciler.backends.hive.gen.ThriftHiveMetastore import Client
 
-__all__ = ["Metastore"]
 
 ResultT = TypeVar("ResultT")
 

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from reconciler.backends.hive.gen.ttypes import Table
     from reconciler.backends.hive.metastore import Metastore
 
-__all__ = ["Tables"]
 
 _log = logging.getLogger(__name__)
 

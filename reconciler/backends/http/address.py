@@ -8,8 +8,6 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator
 
-__all__ = ["Endpoint", "endpoint_problem", "plain_http_problem"]
-
 
 def endpoint_problem(endpoint: str) -> str | None:
     """Return why ``endpoint`` cannot be a service's address, or None when it can."""

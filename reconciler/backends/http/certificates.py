@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from reconciler.model.errors import InvalidInputError
 
-__all__ = ["Certificates"]
-
 
 @dataclass(frozen=True, slots=True)
 class Certificates:

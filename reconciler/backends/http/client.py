@@ -42,7 +42,6 @@ from reconciler.model.redaction import REDACTED, scrub
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response
 
-__all__ = ["HttpClient", "Tagged", "path"]
 
 DEFAULT_POOL_SIZE = 32
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from requests import PreparedRequest
 
-__all__ = ["server_time"]
 
 _SECONDS = 10
 

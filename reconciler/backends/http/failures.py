@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from reconciler.backends.http.limits import SlowAnswerError, too_slow
 from reconciler.backends.http.refusals import excerpt
 
-__all__ = ["NoAnswer", "causes"]
-
 
 class NoAnswer:
     """Why no answer came: what requests, urllib3 and the socket say about it, put in order."""

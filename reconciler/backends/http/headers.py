@@ -7,8 +7,6 @@ from collections.abc import Mapping
 
 from reconciler.model.redaction import is_sensitive, slow_digest
 
-__all__ = ["hold_secret", "with_headers"]
-
 _CREDENTIALS = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key"})
 
 

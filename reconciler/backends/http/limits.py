@@ -18,20 +18,6 @@ if TYPE_CHECKING:
     from requests import Response
     from requests.adapters import HTTPAdapter
 
-__all__ = [
-    "MIB",
-    "AnswerLimits",
-    "ServiceLimits",
-    "SlowAnswerError",
-    "TooMuchError",
-    "adapter",
-    "answer_class",
-    "content_of",
-    "holds_too_much",
-    "joined",
-    "too_large",
-    "too_slow",
-]
 
 MIB = 1024 * 1024
 _CHUNK = 64 * 1024

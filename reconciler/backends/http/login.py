@@ -11,8 +11,6 @@ from reconciler.backends.http.address import Endpoint, plain_http_problem
 from reconciler.backends.http.headers import hold_secret
 from reconciler.backends.http.limits import ServiceLimits
 
-__all__ = ["Login", "bearer_token", "revealed"]
-
 
 def bearer_token(value: SecretStr) -> SecretStr:
     """Return a configured token without what surrounds it in a file.

@@ -22,7 +22,6 @@ from reconciler.model.errors import InternalError, InvalidInputError, Unauthenti
 if TYPE_CHECKING:
     from requests import PreparedRequest
 
-__all__ = ["ClientCredentials", "service_client"]
 
 _EARLY_SECONDS = 60.0
 _EARLY_PART = 0.1

@@ -24,18 +24,6 @@ from reconciler.model.errors import (
     UnsupportedOperationError,
 )
 
-__all__ = [
-    "ForeignAnswerError",
-    "Refusal",
-    "UnknownRouteError",
-    "VendorError",
-    "decode",
-    "excerpt",
-    "is_html",
-    "kind_of",
-    "redirect_target",
-]
-
 _LONGEST_EXCERPT = 400
 _BY_STATUS: Mapping[int, type[BackendError]] = {
     400: InvalidInputError,

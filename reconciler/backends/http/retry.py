@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
-__all__ = ["RetryPolicy", "is_repeatable"]
-
 _REPEATABLE_METHODS = frozenset({"GET", "HEAD"})
 _UNAVAILABLE = 503
 """With a ``Retry-After`` it says that nothing was done, as 429 does without one."""

@@ -12,8 +12,6 @@ from reconciler.backends.http.limits import MIB, AnswerLimits
 from reconciler.model.errors import InternalError, ServiceUnavailableError
 from reconciler.model.live import Traffic
 
-__all__ = ["Scans"]
-
 _LESS = "and a narrower `scope` needs less"
 
 

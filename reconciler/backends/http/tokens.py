@@ -7,8 +7,6 @@ import json
 from datetime import UTC, datetime
 from typing import Protocol
 
-__all__ = ["StaticToken", "TokenSource", "end_of"]
-
 
 def end_of(token: str) -> datetime | None:
     """Return when a token ends that says so itself, as a JSON Web Token does (RFC 7519, section 4.1.4)."""

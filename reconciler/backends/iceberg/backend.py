@@ -34,8 +34,6 @@ from reconciler.model.errors import (
 from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot, Traffic
 from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 
-__all__ = ["IcebergBackend"]
-
 
 class IcebergBackend(
     Backend,

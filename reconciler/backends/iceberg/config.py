@@ -14,8 +14,6 @@ from reconciler.backends.table_options import VendsCredentials
 from reconciler.model.backend_config import BackendConfig, KeysOf, Root
 from reconciler.model.names import check_name
 
-__all__ = ["DEFAULT_SCOPE", "IcebergConfig"]
-
 DEFAULT_SCOPE = "catalog"
 """What Iceberg's own clients ask for when no scope is configured."""
 

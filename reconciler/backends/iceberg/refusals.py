@@ -18,8 +18,6 @@ from reconciler.model.errors import (
     UnsupportedOperationError,
 )
 
-__all__ = ["read_catalog_error"]
-
 # What exists already, and what a conflict is about, only the call knows.
 _KINDS: Mapping[str, type[BackendError]] = {
     "NoSuchNamespaceException": NamespaceNotFoundError,

@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
-__all__ = ["CONFIG", "Routes", "announced_prefix", "encode"]
-
 CONFIG = "/v1/config"
 
 _NESSIE = "nessie.is-nessie-catalog"

@@ -12,8 +12,6 @@ from reconciler.model.errors import NamespaceNotFoundError, PermissionDeniedErro
 from reconciler.model.live import LiveNamespace, LiveTable, Snapshot
 from reconciler.model.names import Identifier, Scope, check_name, join
 
-__all__ = ["UnreadableTable", "all_tables", "listed_tables", "scan_warehouses"]
-
 
 @dataclass(frozen=True, slots=True)
 class UnreadableTable:

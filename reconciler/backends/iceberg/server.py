@@ -12,8 +12,6 @@ from reconciler.backends.iceberg.sigv4 import Signer, read_signed_error
 from reconciler.backends.iceberg.warehouse import Warehouse
 from reconciler.model.errors import InvalidInputError, NamespaceNotFoundError
 
-__all__ = ["IcebergServer"]
-
 _POOL_SIZE = 64
 
 

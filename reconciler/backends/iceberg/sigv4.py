@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from reconciler.backends.iceberg.config import IcebergConfig
 
-__all__ = ["Signer", "read_signed_error"]
 
 _SIGNED = ("content-type", "x-iceberg-access-delegation")
 _NO_CREDENTIALS = (

@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-__all__ = ["ASKING", "vended_options"]
-
 ASKING: Mapping[str, str] = {"X-Iceberg-Access-Delegation": "vended-credentials"}
 """The header that asks for them."""
 

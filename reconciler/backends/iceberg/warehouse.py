@@ -31,8 +31,6 @@ from reconciler.model.errors import (
 from reconciler.model.live import PropertyChanges
 from reconciler.model.names import join
 
-__all__ = ["SAFEGUARD", "TABLE_TYPE", "Levels", "TableEntry", "UnreadableTableError", "Warehouse"]
-
 Levels: TypeAlias = Sequence[str]
 
 TABLE_TYPE = "table_type"

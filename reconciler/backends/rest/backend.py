@@ -46,8 +46,6 @@ from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Sna
 from reconciler.model.names import EVERYTHING, Identifier, Scope, check_name, join
 from reconciler.model.redaction import REDACTED, is_hidden
 
-__all__ = ["RestBackend"]
-
 _OTHER_LEVEL = re.compile(r"expected (at )?\d-level namespace", re.IGNORECASE)
 _ALTERING = frozenset({"AlterNamespace", "AlterTable"})
 _RENAMING = frozenset({"RenameTable"})

@@ -13,8 +13,6 @@ from reconciler.backends.table_options import VendsCredentials
 from reconciler.model.backend_config import BackendConfig, Root
 from reconciler.model.names import DELIMITER
 
-__all__ = ["RestConfig"]
-
 
 class RestConfig(Login, VendsCredentials, BackendConfig):
     """How to reach a Lance namespace server. Time-outs are in seconds."""

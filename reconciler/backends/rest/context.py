@@ -18,7 +18,6 @@ from reconciler.model.errors import InvalidInputError
 if TYPE_CHECKING:
     from requests import PreparedRequest
 
-__all__ = ["add_headers", "headers_in", "sent_with"]
 
 _PREFIX = "header."
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from reconciler.backends.http import Refusal, VendorError
 from reconciler.model.errors import ErrorCode, InternalError, UnsupportedOperationError, error_type
 
-__all__ = ["translate"]
-
 
 def translate(refusal: Refusal) -> VendorError | None:
     """Return what an error body means, None for a body that is none.

@@ -23,8 +23,6 @@ from reconciler.model.errors import (
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges
 from reconciler.model.names import Identifier, join
 
-__all__ = ["RestServer"]
-
 
 class RestServer:
     """Calls one server. Errors are those of :mod:`reconciler.model.errors`; lists go to their last page."""

@@ -50,8 +50,6 @@ from reconciler.model.errors import (
 from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, PropertyChanges, Snapshot, Traffic
 from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 
-__all__ = ["UnityBackend"]
-
 _DELTA_ONLY = "Databricks makes external tables in the format DELTA only, and Lance tables are entered as TEXT"
 _LOCKS = 64
 """More than there are threads, so that different names hardly ever wait for each other."""

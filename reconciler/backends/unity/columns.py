@@ -16,8 +16,6 @@ from reconciler.arrow_types.tree import ArrowType, Foreign
 from reconciler.backends.spark_types import SparkType, from_json, from_name, to_spark, tree_of
 from reconciler.model.columns import Column, Schema, ShownColumn, ShownColumns
 
-__all__ = ["ARROW_TYPE", "nearest_types", "schema_of", "shown", "to_columns"]
-
 ARROW_TYPE = "lancens.arrow-type"
 _COMMENT = "comment"
 

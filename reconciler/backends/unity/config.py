@@ -13,8 +13,6 @@ from reconciler.backends.table_options import VendsCredentials
 from reconciler.backends.unity.names import name_problem
 from reconciler.model.backend_config import BackendConfig, Root
 
-__all__ = ["UnityConfig"]
-
 _DATABRICKS = (".cloud.databricks.com", ".azuredatabricks.net", ".gcp.databricks.com")
 """What the addresses of Databricks' workspaces end with, as its documentation lists them."""
 

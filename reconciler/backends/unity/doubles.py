@@ -13,8 +13,6 @@ from typing import Protocol, TypeVar
 from reconciler.backends.doubles import list_without_doubles
 from reconciler.model.names import Identifier, join
 
-__all__ = ["each_once", "explained"]
-
 _KINDS = ("catalog", "schema", "table")
 _TABLE = (
     "the service neither reads nor removes either of them, not even by force: have one of the two rows taken out of "

@@ -7,8 +7,6 @@ import re
 from reconciler.model.capabilities import NameRule
 from reconciler.model.names import Identifier, check_name
 
-__all__ = ["NAME_RULE", "full_name", "name_problem"]
-
 NAME_RULE = NameRule(
     re.compile(r"[A-Za-z0-9_@-]{1,255}"),
     "a name in Unity Catalog has letters without accents, digits, `_`, `@` and `-` only",

@@ -7,8 +7,6 @@ from urllib.parse import quote
 
 from reconciler.model import locations
 
-__all__ = ["as_uri", "problem_of"]
-
 _SCHEMES = ("s3", "s3a", "s3n", "gs", "abfs", "abfss", "file")
 _LONGEST = 2048
 _MANAGED = "__unitystorage"

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-__all__ = ["LONGEST", "in_parts", "put_together"]
-
 LONGEST = 255
 """In UTF-16 code units, as the reference server's database counts."""
 

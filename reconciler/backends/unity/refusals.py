@@ -27,8 +27,6 @@ from reconciler.model.errors import (
     UnsupportedOperationError,
 )
 
-__all__ = ["translate"]
-
 _KINDS: Mapping[str, type[BackendError]] = {
     "CATALOG_NOT_FOUND": NamespaceNotFoundError,
     "CATALOG_DOES_NOT_EXIST": NamespaceNotFoundError,

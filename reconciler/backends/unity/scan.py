@@ -13,8 +13,6 @@ from reconciler.model.errors import InternalError, NamespaceNotFoundError
 from reconciler.model.live import ForeignTable, LiveNamespace, LiveTable, Snapshot
 from reconciler.model.names import Identifier, Scope, join
 
-__all__ = ["foreign_table", "live_namespace", "live_table", "scan_catalog"]
-
 _READ_ONLY_CATALOGS = frozenset({"FOREIGN_CATALOG", "DELTASHARING_CATALOG", "SYSTEM_CATALOG"})
 
 

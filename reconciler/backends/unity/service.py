@@ -25,8 +25,6 @@ from reconciler.model.errors import (
 from reconciler.model.live import Traffic
 from reconciler.model.names import Identifier, join
 
-__all__ = ["SchemaInfo", "TableInfo", "UnityService"]
-
 _LANCE = "lance"
 _EXTERNAL = "EXTERNAL"
 _FORMAT = "TEXT"
