@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -80,16 +80,31 @@ def execute(
     """
     _refuse_unusable(plan, backends)
     run = _Run(plan, backends, journal, tuple(secrets), frozenset(missing))
-    schedule = Schedule(plan.changes)
     widths = {name: backend.commits_together for name, backend in backends.items()}
-    most = max(1, parallelism)
+    _carry_out(run, plan.changes, widths, max(1, parallelism), stop, on_event)
+    report = ApplyReport(run.in_order(), journal.path, interrupted=stop.is_set())
+    with suppress(ApplyError):  # every change is recorded; without the last line the run reads as cut off
+        journal.summary(report)
+    return report
+
+
+def _carry_out(
+    run: _Run,
+    changes: Sequence[Change],
+    widths: Mapping[str, int],
+    most: int,
+    stop: StopSignal,
+    on_event: Callable[[Event], None],
+) -> None:
+    """Perform every change whose turn comes; ``widths`` are how many changes of a catalog count as one of ``most``."""
+    schedule = Schedule(changes)
     with ThreadPoolExecutor(max_workers=most * max(widths.values(), default=1), thread_name_prefix="apply") as pool:
         in_flight: dict[Future[ChangeResult], int] = {}
         started: Counter[str] = Counter()
         ended: SimpleQueue[Future[ChangeResult]] = SimpleQueue()
 
         def fits(position: int) -> bool:
-            mine = plan.changes[position].catalog
+            mine = changes[position].catalog
             return sum(-(-(started[name] + (name == mine)) // width) for name, width in widths.items()) <= most
 
         while schedule:
@@ -98,22 +113,18 @@ def execute(
                     on_event(Finished(run.skip(position, obstacle)))
                     schedule.end(position)
                     continue
-                on_event(Started(plan.changes[position]))
+                on_event(Started(changes[position]))
                 future = pool.submit(run.perform, position)
                 in_flight[future] = position
-                started[plan.changes[position].catalog] += 1
+                started[changes[position].catalog] += 1
                 future.add_done_callback(ended.put)
             if not in_flight:
                 break  # stopped, or the rest was skipped
             for future in sorted(_all_in(ended), key=in_flight.__getitem__):
                 position = in_flight.pop(future)
-                started[plan.changes[position].catalog] -= 1
+                started[changes[position].catalog] -= 1
                 on_event(Finished(run.record(position, future.result())))
                 schedule.end(position)
-    report = ApplyReport(run.in_order(), journal.path, interrupted=stop.is_set())
-    with suppress(ApplyError):  # every change is recorded; without the last line the run reads as cut off
-        journal.summary(report)
-    return report
 
 
 def _all_in(queue: SimpleQueue[ItemT]) -> list[ItemT]:

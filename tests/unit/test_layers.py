@@ -8,7 +8,7 @@ from collections import defaultdict
 from functools import cache
 from graphlib import TopologicalSorter
 
-from tests.size import PACKAGE, sources
+from tests.size import PACKAGE, code_lines, sources
 
 LAYERS: list[set[str]] = [
     {"model"},
@@ -137,3 +137,15 @@ def test_no_two_classes_have_one_name() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes[node.name].append(module)
     assert {name: found for name, found in homes.items() if len(found) > 1} == {}
+
+
+def test_no_function_is_longer_than_a_screen_and_no_module_longer_than_a_few() -> None:
+    """Functions with all their lines; modules by their lines of code proper, as `make size` counts them."""
+    functions = [
+        f"{name}.{node.name}"
+        for name, tree in modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (node.end_lineno or 0) - node.lineno >= 60
+    ]
+    assert functions == []
+    assert [path.name for path in sources() if len(code_lines(path.read_text())) > 400] == []
