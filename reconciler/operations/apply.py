@@ -19,7 +19,7 @@ from reconciler.operations.vanished import check_vanished
 from reconciler.planner.entries import Action
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.integrity import PlannedPlace, PlannedPlaces, Recorded, check_catalogs, follow
-from reconciler.planner.places import show_places
+from reconciler.planner.placeholders import show_places
 from reconciler.planner.plan import Plan
 from reconciler.planner.safety import check_blocked, check_removals
 

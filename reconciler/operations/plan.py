@@ -36,7 +36,7 @@ from reconciler.planner.facts import (
 from reconciler.planner.live_tables import TablesInMemory
 from reconciler.planner.mirrors import waves, with_sources
 from reconciler.planner.moves import moves_of, pairs
-from reconciler.planner.places import hide_places
+from reconciler.planner.placeholders import hide_places
 from reconciler.planner.plan import ManifestRef, Options, Plan
 from reconciler.planner.planning import Planning
 from reconciler.planner.safety import check_removals

@@ -11,7 +11,7 @@ from reconciler.model.display import count
 from reconciler.model.live import StorageKind
 from reconciler.operations.connections import open_connections, places_of
 from reconciler.planner.entries import Action, Change, Key
-from reconciler.planner.places import show_places
+from reconciler.planner.placeholders import show_places
 from reconciler.planner.plan import Plan
 
 if TYPE_CHECKING:

@@ -20,11 +20,11 @@ from reconciler.model.names import join
 from reconciler.server import openapi
 from reconciler.server.answers import shown
 from reconciler.server.catalogs import ServedCatalogs
+from reconciler.server.error_bodies import TRY_AGAIN, Json, refusal
 from reconciler.server.guard import Observer, TokenGuard
 from reconciler.server.logs import logger
 from reconciler.server.metrics import CONTENT_TYPE, Metrics
 from reconciler.server.operations import ALIASES, OPERATIONS, Operation, offered
-from reconciler.server.refusals import TRY_AGAIN, Json, refusal
 from reconciler.server.requests import parse
 from reconciler.server.settings import Settings
 from reconciler.server.tokens import Access

@@ -22,7 +22,7 @@ from reconciler.model.names import DELIMITER
 from reconciler.model.redaction import scrub
 from reconciler.namespace.paging import page_of
 from reconciler.server.operations import Operation
-from reconciler.server.places import ServedNamespace
+from reconciler.server.served import ServedNamespace
 
 
 class ServedCatalogs(Protocol):

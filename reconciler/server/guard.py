@@ -11,9 +11,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from reconciler.model import display
+from reconciler.server.error_bodies import TRY_AGAIN, refusal
 from reconciler.server.logs import logger
 from reconciler.server.metrics import Metrics
-from reconciler.server.refusals import TRY_AGAIN, refusal
 from reconciler.server.settings import Settings
 from reconciler.server.tokens import Access
 

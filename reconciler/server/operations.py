@@ -27,7 +27,7 @@ from reconciler.backends import optional
 from reconciler.backends.placing import require_place
 from reconciler.model.live import PropertyChanges
 from reconciler.namespace.requests import specification_errors
-from reconciler.server.places import ServedNamespace
+from reconciler.server.served import ServedNamespace
 
 Run = Callable[[ServedNamespace, Any, bytes], BaseModel]
 

@@ -40,7 +40,7 @@ from reconciler.planner.facts import CatalogInput, Facts, Stored
 from reconciler.planner.live_tables import LiveTables, TablesInMemory
 from reconciler.planner.mirrors import waves
 from reconciler.planner.moves import NO_MOVES, pairs
-from reconciler.planner.places import hide_places
+from reconciler.planner.placeholders import hide_places
 from reconciler.planner.plan import Options, Plan
 from reconciler.planner.planning import Planning
 from reconciler.planner.safety import check_removals

@@ -23,8 +23,8 @@ from reconciler.backends.rest import RestBackend
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.live import LiveNamespace, PropertyChanges
 from reconciler.server import ManyCatalogs, OneCatalog, make_app
+from reconciler.server.error_bodies import status_of
 from reconciler.server.operations import OPERATIONS, REFUSED
-from reconciler.server.refusals import status_of
 from tests.server.client import Api
 from tests.server.conftest import Serve
 from tests.servers.lance_rest import adapter, served

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from functools import cache
 from graphlib import TopologicalSorter
 
@@ -149,3 +149,10 @@ def test_no_function_is_longer_than_a_screen_and_no_module_longer_than_a_few() -
     ]
     assert functions == []
     assert [path.name for path in sources() if len(code_lines(path.read_text())) > 400] == []
+
+
+def test_the_name_of_a_module_says_which_it_is() -> None:
+    """Each system has its `backend` and its `config`; any other name stands for few modules."""
+    names = Counter(path.stem for path in sources() if path.name != "__init__.py")
+    assert [name for name, times in names.items() if times > 5 and name not in ("backend", "config")] == []
+    assert not {"places", "utils", "helpers", "misc"} & names.keys()

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from reconciler.auditor.document import Finding
 from reconciler.auditor.records import TableRecord
-from reconciler.auditor.rules import drift, entries, places, stored, upkeep
+from reconciler.auditor.rules import drift, entries, locations, stored, upkeep
 from reconciler.auditor.rules.rule import LIMITS, Rule, RuleLimits
 from reconciler.model.desired import Source
 from reconciler.model.names import Identifier, address
@@ -18,7 +18,7 @@ __all__ = ["LIMITS", "RULES", "Rule", "RuleLimits", "check", "unread_namespace"]
 
 RULES: Mapping[str, Rule] = {
     rule.name: rule
-    for module in (stored, places, entries, drift, upkeep)
+    for module in (stored, locations, entries, drift, upkeep)
     for rule in vars(module).values()
     if isinstance(rule, Rule)
 }

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, cast
 
 from reconciler.backends import optional
 from reconciler.backends.base import Backend
+from reconciler.backends.glue.aws_errors import RepeatedError
+from reconciler.backends.glue.catalog_ids import GlueCatalog, name_fault
 from reconciler.backends.glue.config import GlueConfig
-from reconciler.backends.glue.places import GlueCatalog, name_fault
-from reconciler.backends.glue.refusals import RepeatedError
 from reconciler.backends.glue.scan import scan
 from reconciler.backends.glue.service import Service
 from reconciler.backends.glue.structures import (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from reconciler.backends.glue.places import GlueCatalog, name_fault
+from reconciler.backends.glue.catalog_ids import GlueCatalog, name_fault
 from reconciler.backends.glue.structures import (
     catalog_oddity,
     database_oddity,

@@ -9,7 +9,7 @@ import io
 import json
 from typing import TYPE_CHECKING, Any
 
-from reconciler.backends.glue.refusals import NoAnswerError, UnansweredError
+from reconciler.backends.glue.aws_errors import NoAnswerError, UnansweredError
 from reconciler.backends.http.failures import NoAnswer
 from reconciler.backends.http.limits import TooMuchError, adapter, content_of, holds_too_much
 from reconciler.backends.http.refusals import excerpt, is_html

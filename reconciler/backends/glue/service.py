@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from reconciler.backends.glue import client
-from reconciler.backends.glue.refusals import translated
+from reconciler.backends.glue.aws_errors import translated
 from reconciler.backends.glue.structures import as_input
 from reconciler.backends.http.scans import Scans
 from reconciler.backends.paging import every_page
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
         UserDefinedFunctionTypeDef,
     )
 
+    from reconciler.backends.glue.catalog_ids import GlueCatalog
     from reconciler.backends.glue.config import GlueConfig
-    from reconciler.backends.glue.places import GlueCatalog
     from reconciler.backends.glue.sending import Sender
 
 

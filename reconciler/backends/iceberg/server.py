@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 
 from reconciler.backends.http import UnknownRouteError, service_client
+from reconciler.backends.iceberg.catalog_errors import read_catalog_error
 from reconciler.backends.iceberg.config import IcebergConfig
-from reconciler.backends.iceberg.refusals import read_catalog_error
 from reconciler.backends.iceberg.routes import CONFIG, Routes, announced_prefix, encode
 from reconciler.backends.iceberg.sigv4 import Signer, read_signed_error
 from reconciler.backends.iceberg.warehouse import Warehouse

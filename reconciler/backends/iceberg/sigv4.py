@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.backends.aws_login import credential_faults_told, session_without_questions
 from reconciler.backends.http import Refusal, VendorError, revealed
-from reconciler.backends.iceberg.refusals import read_catalog_error
+from reconciler.backends.iceberg.catalog_errors import read_catalog_error
 from reconciler.model.errors import (
     BackendError,
     InvalidInputError,

@@ -24,7 +24,7 @@ from reconciler.backends.http import (
 )
 from reconciler.backends.rest.config import RestConfig
 from reconciler.backends.rest.context import add_headers, headers_in, sent_with
-from reconciler.backends.rest.refusals import translate
+from reconciler.backends.rest.namespace_errors import translate
 from reconciler.backends.rest.server import RestServer
 from reconciler.backends.table_options import with_vended
 from reconciler.model import locations

@@ -27,12 +27,12 @@ from reconciler.backends.table_options import with_vended
 from reconciler.backends.unity import columns
 from reconciler.backends.unity.config import UnityConfig
 from reconciler.backends.unity.doubles import each_once, explained
+from reconciler.backends.unity.error_codes import translate
 from reconciler.backends.unity.names import NAME_RULE, name_problem
-from reconciler.backends.unity.places import as_uri, problem_of
 from reconciler.backends.unity.properties import LONGEST
-from reconciler.backends.unity.refusals import translate
 from reconciler.backends.unity.scan import foreign_table, live_namespace, live_table, scan_catalog
 from reconciler.backends.unity.service import TableInfo, UnityService
+from reconciler.backends.unity.uris import as_uri, problem_of
 from reconciler.model import locations
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.columns import Schema, ShownColumns

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.backends import registry
-from reconciler.backends.glue.places import GlueCatalog
+from reconciler.backends.glue.catalog_ids import GlueCatalog
 from reconciler.backends.glue.structures import as_input, table_oddity, with_state
 from reconciler.model.errors import MissingExtraError
 from reconciler.model.live import LiveTable

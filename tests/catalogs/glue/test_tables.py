@@ -26,7 +26,7 @@ from lance_namespace import (
 import reconciler
 from reconciler.backends import optional
 from reconciler.backends.glue import GlueBackend
-from reconciler.backends.glue.places import GlueCatalog
+from reconciler.backends.glue.catalog_ids import GlueCatalog
 from reconciler.backends.glue.service import Service
 from reconciler.model.errors import (
     ConcurrentModificationError,

@@ -26,7 +26,7 @@ from reconciler.model.errors import (
 from reconciler.model.live import PropertyChanges
 from reconciler.model.names import Identifier
 from reconciler.namespace import CatalogNamespace, register_impls
-from reconciler.server.places import ServedNamespace
+from reconciler.server.served import ServedNamespace
 from tests.catalogs.hive.conftest import Connect
 from tests.catalogs.hive.raw import drop, fetch_database, plain_table, put, raw
 from tests.servers.hive import Metastore

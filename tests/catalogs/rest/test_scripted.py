@@ -34,7 +34,7 @@ from reconciler.model.errors import (
 from reconciler.model.live import PropertyChanges
 from reconciler.model.names import ChildrenOf, Only, Scope
 from reconciler.namespace import CatalogNamespace
-from reconciler.server.places import ServedNamespace
+from reconciler.server.served import ServedNamespace
 from tests.servers.lance_rest import Request, scripted
 
 Answer = tuple[int, object]
