@@ -6,9 +6,9 @@ translated here: a token's file that is not there, a process that prints somethi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from reconciler.model.errors import InvalidInputError, UnauthenticatedError
 
@@ -28,15 +28,30 @@ def session_without_questions(impl: str) -> Session:
     Raises:
         BotoCoreError: the profile or the configuration of AWS cannot be used.
     """
+    from botocore.credentials import CredentialProvider
     from botocore.session import get_session
 
-    def refuse(_question: str) -> str:
-        raise UnauthenticatedError(f"{impl}: {NO_MFA}")
-
     session = get_session()
-    provider: Any = session.get_component("credential_provider").get_provider("assume-role")
-    provider._prompter = refuse  # noqa: SLF001 - botocore lets only whoever builds the chain say who asks
+
+    class NoQuestions(CredentialProvider):
+        METHOD = "no-questions"
+
+        def load(self) -> None:
+            if any("mfa_serial" in profile for profile in _roles(session)):
+                raise UnauthenticatedError(f"{impl}: {NO_MFA}")
+
+    session.get_component("credential_provider").insert_before("assume-role", NoQuestions())
     return session
+
+
+def _roles(session: Session) -> Iterator[Mapping[str, str]]:
+    """Yield the profile in use and those it takes its credentials from, as long as each assumes a role."""
+    profiles = session.full_config.get("profiles", {})
+    name, seen = session.get_config_variable("profile") or "default", set[str]()
+    while name not in seen and "role_arn" in profiles.get(name, {}):
+        seen.add(name)
+        yield profiles[name]
+        name = profiles[name].get("source_profile", "")
 
 
 @contextmanager

@@ -145,6 +145,7 @@ _BASE = "[profile base]\naws_access_key_id = AKIABASE\naws_secret_access_key = b
         ("[profile me]\nsso_session = s\n", InvalidInputError, "sso"),
         ("[profile me\n", InvalidInputError, "config file"),
         (f"[profile me]\n{_ROLE}mfa_serial = arn:aws:iam::1:mfa/me\n{_BASE}", UnauthenticatedError, "an MFA device"),
+        (f"[profile me]\n{_ROLE}[profile base]\n{_ROLE}mfa_serial = a\n", UnauthenticatedError, "an MFA device"),
         (f"[profile me]\n{_TOKEN_FILE}", InvalidInputError, "directory: `/no/token`"),
         ("[profile me]\ncredential_process = echo hi\n", UnauthenticatedError, "cannot be had: Expecting value"),
         ("[profile me]\ncredential_process = false\n", UnauthenticatedError, "custom-process"),
