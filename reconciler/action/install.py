@@ -195,7 +195,7 @@ def _make(folder: Path, extras: "Collection[str]", environment: "Mapping[str, st
     """Make the virtual environment ``folder`` with lancens in it."""
     action_path = environment["LANCENS_ACTION_PATH"]
     isolated = isolated_environment(environment)
-    _run([sys.executable, "-I", "-m", "venv", str(folder)], isolated, "making a virtual environment")
+    run_pip([sys.executable, "-I", "-m", "venv", str(folder)], isolated, "making a virtual environment")
     python = str(folder / "bin" / "python")
     pip = [python, "-I", "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]
     with tempfile.TemporaryDirectory() as scratch:
@@ -203,13 +203,13 @@ def _make(folder: Path, extras: "Collection[str]", environment: "Mapping[str, st
         lock.write_text(locked(action_path, extras), "utf-8")
         # Each file that is downloaded is the one that the lock has the hash of.
         hashed = ["--no-deps", "--require-hashes", "-r", str(lock)]
-        _run([*pip, *hashed], isolated, "installing what lancens needs")
+        run_pip([*pip, *hashed], isolated, "installing what lancens needs")
         # lancens itself is built from a copy of the checkout, which others may use at the same time.
         copy = Path(scratch, "lancens")
         for path in _sources(action_path):
             (copy / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(Path(action_path, path), copy / path)
-        _run([*pip, "--no-deps", "--no-build-isolation", str(copy)], isolated, "installing lancens")
+        run_pip([*pip, "--no-deps", "--no-build-isolation", str(copy)], isolated, "installing lancens")
 
 
 def isolated_environment(environment: "Mapping[str, str]") -> "dict[str, str]":
@@ -230,7 +230,8 @@ def isolated_environment(environment: "Mapping[str, str]") -> "dict[str, str]":
     return {**kept, "PYTHONSAFEPATH": "1"}
 
 
-def _run(command: "list[str]", environment: "Mapping[str, str]", doing: str) -> None:
+def run_pip(command: "list[str]", environment: "Mapping[str, str]", doing: str) -> None:
+    """Run a command of the installation; raise InstallError where it fails."""
     with tempfile.TemporaryDirectory() as folder:
         # What pip says goes to the log, where it tells why; nothing of it is foreign to the workflow's author.
         done = subprocess.run(command, cwd=folder, env=environment, check=False)  # noqa: S603 - checked parts, no shell

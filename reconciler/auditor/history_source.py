@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 _FORMAT = "lancens-history"
-_RUNS_A_TASK = 256
+RUNS_A_TASK = 256
 """Each run is a fragment, and to begin a task costs more than to read hundreds of them."""
 
 
@@ -76,8 +76,8 @@ class _Reader(DataSourceReader):
             LancensError: there is no history, or it cannot be used.
         """
         version, fragments = history.fragments(self._location, {})
-        starts = range(0, len(fragments), _RUNS_A_TASK) or (0,)
-        return [_Part(version, tuple(fragments[start : start + _RUNS_A_TASK])) for start in starts]
+        starts = range(0, len(fragments), RUNS_A_TASK) or (0,)
+        return [_Part(version, tuple(fragments[start : start + RUNS_A_TASK])) for start in starts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the runs of a partition."""

@@ -11,9 +11,9 @@ from typing import TypeVar
 
 from reconciler.model.errors import InternalError
 
-_MOST_BARREN = 1_000
+MOST_BARREN = 1_000
 """Pages in a row with nothing new. Some are usual: services leave out what a caller may not see page by page."""
-_MOST_PAGES = 100_000
+MOST_PAGES = 100_000
 
 EntryT = TypeVar("EntryT")
 
@@ -41,7 +41,7 @@ def every_page(
     tokens: set[str] = set()
     seen: set[Hashable] = set()
     barren = 0
-    for number in range(1, _MOST_PAGES + 1):
+    for number in range(1, MOST_PAGES + 1):
         entries, token = fetch(token, number)
         new = []
         for entry in entries:
@@ -55,10 +55,10 @@ def every_page(
         barren = 0 if new else barren + 1
         if token in tokens:
             raise _endless(where, number, "the service gives the same page token again")
-        if barren == _MOST_BARREN:
+        if barren == MOST_BARREN:
             raise _endless(where, number, f"the service gave {barren:,} pages in a row with nothing new on them")
         tokens.add(token)
-    raise _endless(where, _MOST_PAGES, "the service still names a next page")
+    raise _endless(where, MOST_PAGES, "the service still names a next page")
 
 
 def _endless(where: str, number: int, why: str) -> InternalError:

@@ -26,7 +26,7 @@ GROUP = "lancens.backends"
 
 def names() -> list[str]:
     """Return the names usable as ``impl``, in order."""
-    return sorted({entry.name for entry in _registered(tuple(sys.path))})
+    return sorted({entry.name for entry in registered_points(tuple(sys.path))})
 
 
 def backend_class(impl: str) -> type[Backend]:
@@ -59,14 +59,14 @@ def connect(impl: str, properties: Mapping[str, str]) -> Backend:
 
 
 @cache
-def _registered(path: tuple[str, ...]) -> EntryPoints:
+def registered_points(path: tuple[str, ...]) -> EntryPoints:
     """Return what is installed on ``path``; looking through every package takes as long as reading a namespace."""
     del path  # entry_points looks at sys.path itself
     return entry_points(group=GROUP)
 
 
 def _entry(impl: str) -> EntryPoint:
-    for entry in _registered(tuple(sys.path)).select(name=impl):
+    for entry in registered_points(tuple(sys.path)).select(name=impl):
         return entry
     known = names()
     if impl == "hive":

@@ -78,7 +78,7 @@ def spark_session(options: SparkOptions | None = None) -> Iterator[SparkSession]
     """
     options = options or SparkOptions()
     require_packages()
-    there = _session_there()
+    there = session_there()
     if there is not None:
         with spark_errors():
             yield there
@@ -103,7 +103,8 @@ def task_attempts(spark: SparkSession) -> int:
     return int(spark.conf.get("spark.task.maxFailures", str(_ATTEMPTS)) or _ATTEMPTS)
 
 
-def _session_there() -> SparkSession | None:
+def session_there() -> SparkSession | None:
+    """Return the session that there is already; None where there is none."""
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 

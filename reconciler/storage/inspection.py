@@ -115,13 +115,13 @@ def _state(dataset: Any) -> tuple[Any, Any]:
 
 def _compared(dataset: Any) -> Files:
     needed = _needed_by(dataset)
-    found = _listed(dataset)
+    found = listed_keys(dataset)
     sizes = _sizes(found)
     missing, short = _lost(needed, sizes)
     tagged, broken = _tagged(dataset, found, sizes, {*missing, *short})
     if broken:
         # A tag may be deleted, and its version cleaned up, after the first listing.
-        remaining = _listed(dataset)
+        remaining = listed_keys(dataset)
         broken = {path: tag for path, tag in broken.items() if path in remaining}
     return Files(
         bytes=sum(size for path, size in found.items() if _is_own(path)),
@@ -149,7 +149,7 @@ def _lost(needed: _Needed, sizes: Mapping[str, int]) -> tuple[tuple[str, ...], t
     return tuple(missing), tuple(short)
 
 
-def _listed(dataset: Any) -> dict[str, int]:
+def listed_keys(dataset: Any) -> dict[str, int]:
     """Return the files below a dataset, each with its bytes."""
     found: dict[str, int] = {}
     for batch in dataset.all_files():

@@ -202,7 +202,7 @@ def test_what_is_made_is_whole_or_not_there_and_is_made_once(tmp_path: Path, mon
         if len(made) == fails_at:
             raise InstallError("no network")
 
-    monkeypatch.setattr("reconciler.action.install._run", run)
+    monkeypatch.setattr("reconciler.action.install.run_pip", run)
     environment = described(tmp_path)
     fails_at = 2
     with pytest.raises(InstallError):

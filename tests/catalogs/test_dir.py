@@ -230,7 +230,7 @@ def test_a_list_that_somebody_is_making_right_now_is_waited_for(
     def finish(attempt: int) -> None:
         shutil.copytree(made, lake / "__manifest", dirs_exist_ok=True)
 
-    monkeypatch.setattr(directory_manifest, "_pause", finish)
+    monkeypatch.setattr(directory_manifest, "pause", finish)
     assert backend.child_namespaces(()) == ["eu"]
 
 

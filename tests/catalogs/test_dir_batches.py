@@ -68,22 +68,22 @@ def lake(tmp_path: Path) -> Lake:
 @pytest.fixture
 def in_between(monkeypatch: pytest.MonkeyPatch) -> InBetween:
     """Have something done once so many changes were read and wait, right before the commit that they share."""
-    gathered, commit = DirManifest._gathered, DirManifest._commit
+    gathered, commit = DirManifest.gathered, DirManifest.commit
 
     def have(done: Callable[[], object], waiting: int = 1) -> None:
         def gather(manifest: DirManifest) -> Any:
-            monkeypatch.setattr(DirManifest, "_gathered", gathered)
+            monkeypatch.setattr(DirManifest, "gathered", gathered)
             while len(manifest._waiting) < waiting:
                 threading.Event().wait(0.001)
             return gathered(manifest)
 
         def do_and_commit(manifest: DirManifest, *arguments: Any) -> bool:
-            monkeypatch.setattr(DirManifest, "_commit", commit)
+            monkeypatch.setattr(DirManifest, "commit", commit)
             done()
             return commit(manifest, *arguments)
 
-        monkeypatch.setattr(DirManifest, "_gathered", gather)
-        monkeypatch.setattr(DirManifest, "_commit", do_and_commit)
+        monkeypatch.setattr(DirManifest, "gathered", gather)
+        monkeypatch.setattr(DirManifest, "commit", do_and_commit)
 
     return have
 

@@ -149,7 +149,7 @@ def test_what_a_removal_left_is_not_in_the_way_of_a_new_table(lake: Path, backen
 
 @pytest.mark.parametrize("target", ["new.lance", "retired.lance"])
 @pytest.mark.parametrize(
-    ("owner", "step"), [(Directory, "unmark"), (Directory, "reserve"), (DirManifest, "_commit"), (Directory, "mark")]
+    ("owner", "step"), [(Directory, "unmark"), (Directory, "reserve"), (DirManifest, "commit"), (Directory, "mark")]
 )
 @pytest.mark.parametrize("done", [False, True])
 def test_a_move_cut_off_at_any_step_keeps_the_table_and_can_be_made_again(
@@ -180,7 +180,7 @@ def test_a_move_cut_off_at_any_step_keeps_the_table_and_can_be_made_again(
 
 @pytest.mark.parametrize("apply_saved", [False, True])
 @pytest.mark.parametrize("done", [False, True])
-@pytest.mark.parametrize(("owner", "step"), [(Directory, "mark"), (DirManifest, "_commit")])
+@pytest.mark.parametrize(("owner", "step"), [(Directory, "mark"), (DirManifest, "commit")])
 def test_a_move_out_of_the_root_cut_off_at_any_step_leaves_no_second_table(
     lake: Path, monkeypatch: pytest.MonkeyPatch, owner: type, step: str, done: bool, apply_saved: bool
 ) -> None:
@@ -256,13 +256,13 @@ def test_a_table_that_moves_to_a_place_while_another_leaves_it_stays(
 ) -> None:
     _write(lake / "users.lance")
     backend.insert_table(("new",), "new.lance", {})
-    genuine = DirManifest._commit
+    genuine = DirManifest.commit
 
     def commit(manifest: DirManifest, before: ManifestRows, rows: pa.Table) -> bool:
         Directory(str(lake), {}).mark("users.lance")
         return genuine(manifest, before, rows)
 
-    monkeypatch.setattr(DirManifest, "_commit", commit)
+    monkeypatch.setattr(DirManifest, "commit", commit)
     backend.alter_table(("new",), PropertyChanges(), "users.lance")
     assert backend.scan().tables["new",].location == f"{lake}/users.lance"
 

@@ -28,7 +28,7 @@ from reconciler.backends.dir.manifest import DirManifest
 from reconciler.cli import main
 
 number, point = int(sys.argv[1]), sys.argv[2]
-commit, write, commits = DirManifest._commit, lance.fragment.write_fragments, []
+commit, write, commits = DirManifest.commit, lance.fragment.write_fragments, []
 
 def die(reached):
     if (len(commits), reached) == (number, point):
@@ -49,7 +49,7 @@ def written(*arguments, **more):
     die("written")
     return fragments
 
-DirManifest._commit, lance.fragment.write_fragments = logged, written
+DirManifest.commit, lance.fragment.write_fragments = logged, written
 main(["apply", "--auto-approve", "--allow-mass-removal"])
 """
 STORAGE = {"aws_access_key_id": "AKIDEXAMPLE", "aws_secret_access_key": "kill-secret", "aws_region": "us-east-1"}

@@ -85,7 +85,7 @@ def _failing(faults: Sequence[str], root: Path, theirs: list[str]) -> Any:
 
     What that one has made is in ``theirs``.
     """
-    left, genuine = list(faults), DirManifest._commit
+    left, genuine = list(faults), DirManifest.commit
 
     def commit(manifest: DirManifest, before: ManifestRows, after: ManifestRows) -> bool:
         fault = left.pop() if left else "none"
@@ -102,7 +102,7 @@ def _failing(faults: Sequence[str], root: Path, theirs: list[str]) -> Any:
             raise ServiceUnavailableError("storage: no answer")
         return done
 
-    return mock.patch.object(DirManifest, "_commit", commit)
+    return mock.patch.object(DirManifest, "commit", commit)
 
 
 def _carried_out(change: Change, backend: DirBackend, number: int) -> str | None:

@@ -101,17 +101,17 @@ def test_where_all_are_refused_nothing_is_written(lake: Path, backend: DirBacken
 def test_a_commit_of_somebody_else_in_between_has_them_all_made_again(
     lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    genuine = DirManifest._commit
+    genuine = DirManifest.commit
     other = DirBackend(root=str(lake))
 
     def commit(manifest: DirManifest, before: ManifestRows, rows: pa.Table) -> bool:
-        monkeypatch.setattr(DirManifest, "_commit", genuine)
+        monkeypatch.setattr(DirManifest, "commit", genuine)
         other._manifest._lock = threading.Lock()
         other.insert_table(("a", "t1"), "theirs", {})
         return genuine(manifest, before, rows)
 
     with one_after_the_other(backend, [insertion(backend, "a", f"t{number}") for number in range(3)]) as sent:
-        monkeypatch.setattr(DirManifest, "_commit", commit)
+        monkeypatch.setattr(DirManifest, "commit", commit)
     assert [type(one.exception()) for one in sent] == [type(None), TableAlreadyExistsError, type(None)]
     assert sorted(name for _, name in backend.scan().tables) == ["old", "t0", "t1", "t2"]
     assert backend.load_table(("a", "t1")).location == f"{lake}/theirs"
@@ -121,7 +121,7 @@ def test_a_commit_of_somebody_else_in_between_has_them_all_made_again(
 def test_one_that_is_cut_off_is_there_whole_or_not_at_all(
     lake: Path, backend: DirBackend, monkeypatch: pytest.MonkeyPatch, committed: bool
 ) -> None:
-    genuine = DirManifest._commit
+    genuine = DirManifest.commit
 
     def commit(manifest: DirManifest, before: ManifestRows, rows: pa.Table) -> bool:
         if committed:
@@ -129,9 +129,9 @@ def test_one_that_is_cut_off_is_there_whole_or_not_at_all(
         raise _Killed
 
     with one_after_the_other(backend, [insertion(backend, "a", f"t{number}") for number in range(3)]) as sent:
-        monkeypatch.setattr(DirManifest, "_commit", commit)
+        monkeypatch.setattr(DirManifest, "commit", commit)
     assert {type(one.exception()) for one in sent} == {_Killed}
-    monkeypatch.setattr(DirManifest, "_commit", genuine)
+    monkeypatch.setattr(DirManifest, "commit", genuine)
     there = {name for _, name in DirBackend(root=str(lake)).scan().tables}
     assert there == ({"old", "t0", "t1", "t2"} if committed else {"old"})
 

@@ -32,7 +32,7 @@ def test_the_action_installs_what_the_lock_says_by_its_hashes(tmp_path: Path, mo
         if "-r" in command:
             listed.append(Path(command[-1]).read_text())
 
-    monkeypatch.setattr("reconciler.action.install._run", run)
+    monkeypatch.setattr("reconciler.action.install.run_pip", run)
     environment = {"INPUT_EXTRAS": "glue", "LANCENS_ACTION_PATH": str(ROOT), "RUNNER_TEMP": str(tmp_path)}
     install(place_of(environment), environment)
     _, dependencies, itself = ran

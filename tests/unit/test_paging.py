@@ -27,7 +27,7 @@ def test_a_token_that_comes_again_is_an_error_even_after_others() -> None:
 
 
 def test_a_list_without_anything_new_is_given_up_however_its_tokens_differ(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paging, "_MOST_BARREN", 20)
+    monkeypatch.setattr(paging, "MOST_BARREN", 20)
     asked: list[int] = []
 
     def fetch(_: str | None, number: int) -> tuple[list[str], str]:
@@ -47,7 +47,7 @@ def test_pages_that_hold_nothing_for_this_caller_are_read_to_the_next_that_does(
 
 
 def test_a_list_that_always_has_something_new_is_given_up_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paging, "_MOST_PAGES", 40)
+    monkeypatch.setattr(paging, "MOST_PAGES", 40)
     listed = every_page("rest: list", lambda _, number: ([f"t{number}"], str(number)), str)
     assert len(list(islice(listed, 40))) == 40
     with pytest.raises(InternalError, match="page 40: the service still names a next page; the list never ends"):

@@ -19,7 +19,7 @@ from reconciler.namespace import CatalogNamespace, register_impls
 
 def _install(monkeypatch: pytest.MonkeyPatch, *entries: tuple[str, str]) -> None:
     points = EntryPoints(EntryPoint(name, value, registry.GROUP) for name, value in entries)
-    monkeypatch.setattr(registry, "_registered", lambda _: points)
+    monkeypatch.setattr(registry, "registered_points", lambda _: points)
 
 
 def test_what_ships_is_found() -> None:

@@ -184,7 +184,7 @@ def test_a_tag_of_a_branch_leads_there(place: Path) -> None:
 def test_a_tag_that_is_taken_away_meanwhile_leads_nowhere_wrong(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = lance.dataset(str(place))
     dataset.tags.create("keep", 2)
-    real = inspection._listed
+    real = inspection.listed_keys
 
     def listed(one: Any) -> dict[str, int]:
         found = real(one)
@@ -192,7 +192,7 @@ def test_a_tag_that_is_taken_away_meanwhile_leads_nowhere_wrong(place: Path, mon
             lance.dataset(str(place)).tags.delete("keep")
         return found
 
-    monkeypatch.setattr(inspection, "_listed", listed)
+    monkeypatch.setattr(inspection, "listed_keys", listed)
     assert look(place).broken_tags == ()
 
 
@@ -218,14 +218,14 @@ def test_a_version_that_was_cleaned_up_meanwhile_is_looked_at_anew(place: Path) 
 
 def test_a_table_that_never_stands_still_has_no_file_missing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each time that it is listed, the version that was read is gone."""
-    listed: Callable[[Any], dict[str, int]] = inspection._listed
+    listed: Callable[[Any], dict[str, int]] = inspection.listed_keys
 
     def moving(dataset: Any) -> dict[str, int]:
         lance.write_dataset(rows(1), str(place), mode="overwrite")
         lance.dataset(str(place)).cleanup_old_versions(timedelta(0), delete_unverified=True)
         return listed(dataset)
 
-    monkeypatch.setattr(inspection, "_listed", moving)
+    monkeypatch.setattr(inspection, "listed_keys", moving)
     found = look(place)
     assert (found.missing, found.short, found.problem) == ((), (), None)
 
@@ -234,7 +234,7 @@ def test_files_that_cannot_be_listed_are_a_problem(place: Path, monkeypatch: pyt
     def denied(dataset: Any) -> dict[str, int]:
         raise OSError("AccessDenied: not authorized to perform: s3:ListBucket")
 
-    monkeypatch.setattr(inspection, "_listed", denied)
+    monkeypatch.setattr(inspection, "listed_keys", denied)
     assert look(place) == Files(problem="AccessDenied: not authorized to perform: s3:ListBucket")
 
 

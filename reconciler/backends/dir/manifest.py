@@ -104,7 +104,7 @@ class DirManifest:
                 # A dataset now: it was finished between the two looks.
                 if kind not in (StorageKind.NOT_LANCE, StorageKind.DATASET) or attempt == _CREATION_TRIES - 1:
                     raise
-            _pause(attempt)
+            pause(attempt)
         raise AssertionError("the last try returns or raises")
 
     def update(self, change: Callable[[ManifestRows], tuple[ManifestRows, T]], about: str = "") -> T:
@@ -131,9 +131,9 @@ class DirManifest:
         """Commit what waits; nothing does where the commit before has taken it along."""
         if self._waiting:
             with self._lock:
-                self._commit_together(self._gathered())
+                self._commit_together(self.gathered())
 
-    def _gathered(self) -> Sequence[_Waiting[Any]]:
+    def gathered(self) -> Sequence[_Waiting[Any]]:
         """Return the changes to commit: all that wait, once no more come where several do, or did for the last one.
 
         Those that the commit before has let go send their next ones a moment later: a commit that did not wait for
@@ -161,9 +161,9 @@ class DirManifest:
                 before.look_up(one.about for one in batch if one.about)
                 for one in batch:
                     after = one.made_of(after)
-                if after is before or self._commit(before, after):
+                if after is before or self.commit(before, after):
                     break
-                _pause(attempt)
+                pause(attempt)
             else:
                 shown = locations.redact(self._location)
                 raise ConcurrentModificationError(
@@ -173,7 +173,7 @@ class DirManifest:
             for one in batch:
                 one.error = error
 
-    def _commit(self, before: ManifestRows, after: ManifestRows) -> bool:
+    def commit(self, before: ManifestRows, after: ManifestRows) -> bool:
         """Return whether ``after`` became the version right after ``before``, and is in the latest one."""
         from lance.fragment import write_fragments
 
@@ -192,7 +192,7 @@ class DirManifest:
         return wanted - had <= there and there.isdisjoint(had - wanted)
 
 
-def _pause(attempt: int) -> None:
+def pause(attempt: int) -> None:
     """Wait a little, longer after every attempt and never as long as somebody else."""
     time.sleep(_jitter.uniform(0, min(_LONGEST_PAUSE, 0.002 * 2**attempt)))
 

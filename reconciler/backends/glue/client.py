@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _CONNECT_SECONDS = 10
-_READ_SECONDS = 60
+READ_SECONDS = 60
 _TRIES = 5
 # botocore renews credentials this long before they end; a role's shorter session gets a smaller part of its life.
 _RENEW_SECONDS = 900
@@ -52,7 +52,7 @@ def connect(config: GlueConfig, scans: Scans) -> tuple[GlueClient, Sender]:
         credentials = session.get_credentials()
         if credentials is not None:
             credentials.get_frozen_credentials()
-    sender = Sender(config, scans, base.get_config_variable("ca_bundle"), (_CONNECT_SECONDS, _READ_SECONDS))
+    sender = Sender(config, scans, base.get_config_variable("ca_bundle"), (_CONNECT_SECONDS, READ_SECONDS))
     if config.assume_role_arn is not None:
         session = _as_role(session, config, sender)
     client = session.client("glue", endpoint_url=config.endpoint, config=_settings())

@@ -30,7 +30,7 @@ ResultT = TypeVar("ResultT")
 
 _log = logging.getLogger(__name__)
 _TOO_LONG = "exceeded specified limit"
-_PAUSES = (0.1, 0.4)
+PAUSES = (0.1, 0.4)
 """Seconds between the tries of what may be repeated; each is drawn between half and the whole."""
 
 
@@ -95,7 +95,7 @@ class Metastore:
         from thrift.transport.TTransport import TTransportException
 
         cause: Exception
-        for pause in (*_PAUSES, None):
+        for pause in (*PAUSES, None):
             self._scans.check(f"{self._impl}: {self._config.identity()}")
             try:
                 with self._slots:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_IS_LANCE = 'hive_filter_field_params__table_type LIKE "(?i)lance"'
+IS_LANCE = 'hive_filter_field_params__table_type LIKE "(?i)lance"'
 """LIKE and not ``=``, which fails where the schema keeps values in a CLOB, as Hive's own scripts make it."""
 
 Wanted: TypeAlias = Callable[[DatabaseName, str], bool]
@@ -65,7 +65,7 @@ class Tables:
 
     def lance_names(self, database: DatabaseName) -> list[str]:
         """Return the names of the Lance tables in ``database``; none where it does not exist."""
-        picked = self._picked(database)
+        picked = self.picked(database)
         if picked is not None:
             return picked
         return [table.tableName for table in self.every_table(database) if is_lance(table)]
@@ -80,7 +80,7 @@ class Tables:
         """
 
         def names_in(database: DatabaseName) -> list[str]:
-            picked = self._picked(database)
+            picked = self.picked(database)
             return [name for name in (self._names(database) if picked is None else picked) if wanted(database, name)]
 
         listed = dict(zip(databases, in_parallel(names_in, databases, self.workers), strict=True))
@@ -96,16 +96,16 @@ class Tables:
     def named(self, database: DatabaseName, names: Collection[str]) -> list[Table]:
         """Return those of the named tables and views that exist, one call a batch."""
         batches = [(database, batch) for batch in _batches(sorted(names), self.batch_size)]
-        return [table for tables in in_parallel(self._load, batches, self.workers) for table in tables]
+        return [table for tables in in_parallel(self.load_batch, batches, self.workers) for table in tables]
 
-    def _picked(self, database: DatabaseName) -> list[str] | None:
+    def picked(self, database: DatabaseName) -> list[str] | None:
         """Return the names of the Lance tables as the server picks them, None where it refuses to."""
         from reconciler.backends.hive.gen import ttypes
 
         with translated(self.impl, f"listing the tables of `{database}`", missing=NamespaceNotFoundError):
             try:
                 return list(
-                    self.metastore.read(lambda client: client.get_table_names_by_filter(database.wire, _IS_LANCE, -1))
+                    self.metastore.read(lambda client: client.get_table_names_by_filter(database.wire, IS_LANCE, -1))
                 )
             except ttypes.UnknownDBException:
                 return []
@@ -128,14 +128,14 @@ class Tables:
             (database, batch) for database, names in listed.items() for batch in _batches(names, self.batch_size)
         ]
         found: dict[DatabaseName, list[Table]] = {database: [] for database in listed}
-        for (database, _), tables in zip(batches, in_parallel(self._load, batches, self.workers), strict=True):
+        for (database, _), tables in zip(batches, in_parallel(self.load_batch, batches, self.workers), strict=True):
             found[database] += tables
         for database, names in listed.items():
             missing = set(names) - {table.tableName for table in found[database]}
             found[database] += self._look_again(database, missing)
         return found
 
-    def _load(self, batch: tuple[DatabaseName, Sequence[str]]) -> list[Table]:
+    def load_batch(self, batch: tuple[DatabaseName, Sequence[str]]) -> list[Table]:
         """Return those of the named tables that exist."""
         from reconciler.backends.hive.gen.ttypes import GetTablesRequest
 

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 
 CONFIG = "/v1/config"
 
-_NESSIE = "nessie.is-nessie-catalog"
+NESSIE = "nessie.is-nessie-catalog"
 _DEFAULT_SEPARATOR = "%1F"
 _SAFE_IN_URL = re.compile(r"(?:[A-Za-z0-9._~|-]|%[0-9A-Fa-f]{2})+")
 _VIEWS = re.compile(r"GET\s+/?v1/\{prefix\}/namespaces/\{namespace\}/views")
@@ -69,7 +69,7 @@ class Routes:
         separator = str(settings.get("namespace-separator") or _DEFAULT_SEPARATOR)
         if not _SAFE_IN_URL.fullmatch(separator):
             separator = encode(separator)
-        is_nessie = str(settings.get(_NESSIE)).lower() == "true"
+        is_nessie = str(settings.get(NESSIE)).lower() == "true"
         return cls(prefix, separator, _offers(answer, _VIEWS), _offers(answer, _RENAME), is_nessie)
 
     @property

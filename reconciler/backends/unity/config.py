@@ -13,7 +13,7 @@ from reconciler.backends.table_options import VendsCredentials
 from reconciler.backends.unity.names import name_problem
 from reconciler.model.backend_config import BackendConfig, Root
 
-_DATABRICKS = (".cloud.databricks.com", ".azuredatabricks.net", ".gcp.databricks.com")
+DATABRICKS = (".cloud.databricks.com", ".azuredatabricks.net", ".gcp.databricks.com")
 """What the addresses of Databricks' workspaces end with, as its documentation lists them."""
 
 
@@ -68,7 +68,7 @@ class UnityConfig(Login, VendsCredentials, BackendConfig):
     def is_databricks(self) -> bool:
         """Whether the address is that of a Databricks workspace, in one of the three clouds."""
         host = urlsplit(self.endpoint).hostname or ""
-        return host.endswith(_DATABRICKS)
+        return host.endswith(DATABRICKS)
 
     @property
     def service_address(self) -> str:

@@ -23,7 +23,7 @@ PLANS = 40
 def proxy(glue: GlueServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultProxy]:
     from botocore.retries import bucket, standard
 
-    monkeypatch.setattr(client, "_READ_SECONDS", 1)
+    monkeypatch.setattr(client, "READ_SECONDS", 1)
     monkeypatch.setattr(standard.ExponentialBackoff, "delay_amount", lambda *_: 0)
     monkeypatch.setattr(bucket.TokenBucket, "acquire", lambda *_, **__: True)
     databases(glue, ["web"])

@@ -35,7 +35,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls are tried again at once: a test that cuts them off is not to wait for a server that never comes back."""
-    monkeypatch.setattr("reconciler.backends.hive.metastore._PAUSES", (0.0, 0.0))
+    monkeypatch.setattr("reconciler.backends.hive.metastore.PAUSES", (0.0, 0.0))
 
 
 @pytest.fixture

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the tables that are loaded from here on, in no order."""
     asked: list[str] = []
-    load = Tables._load
+    load = Tables.load_batch
 
     def recording(self: Tables, batch: tuple[DatabaseName, Sequence[str]]) -> list[Table]:
         asked.extend(batch[1])
         return load(self, batch)
 
-    monkeypatch.setattr(Tables, "_load", recording)
+    monkeypatch.setattr(Tables, "load_batch", recording)
     return asked
 
 
@@ -41,7 +41,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def touched(monkeypatch: pytest.MonkeyPatch) -> set[DatabaseName]:
     """The databases that are asked for, or looked into, from here on."""
     asked: set[DatabaseName] = set()
-    fetch, picked = Databases.fetch, Tables._picked
+    fetch, picked = Databases.fetch, Tables.picked
 
     def fetching(self: Databases, name: DatabaseName) -> Database:
         asked.add(name)
@@ -52,7 +52,7 @@ def touched(monkeypatch: pytest.MonkeyPatch) -> set[DatabaseName]:
         return picked(self, database)
 
     monkeypatch.setattr(Databases, "fetch", fetching)
-    monkeypatch.setattr(Tables, "_picked", picking)
+    monkeypatch.setattr(Tables, "picked", picking)
     return asked
 
 
@@ -75,7 +75,7 @@ def test_only_the_tables_named_are_loaded(
 ) -> None:
     _fill(server, database, lake)
     if not filtered:
-        monkeypatch.setattr(tables, "_IS_LANCE", "no such field = 1")
+        monkeypatch.setattr(tables, "IS_LANCE", "no such field = 1")
     backend = connect(**{"client.batch-size": "2"})
     assert backend.reads_by_name
     named = [(*database, name) for name in ("t1", "t3", "t4", "never_made")]

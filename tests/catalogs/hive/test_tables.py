@@ -124,7 +124,7 @@ def test_a_refused_filter_is_done_without_and_said_in_the_log(
     calls: Counter[str],
 ) -> None:
     made = _fill(server, database, 3, 7, tmp_path)
-    monkeypatch.setattr(tables, "_IS_LANCE", "no such field = 1")
+    monkeypatch.setattr(tables, "IS_LANCE", "no such field = 1")
     with caplog.at_level(logging.DEBUG, logger="reconciler.backends.hive"):
         found = backend.scan(Scope(("/".join(database) + "/**",)))
         assert {(*database, name) for name in backend.child_tables(database)} == made
@@ -137,10 +137,10 @@ def test_what_goes_between_list_and_load_is_left_out_and_what_stays_is_read(
 ) -> None:
     backend.insert_table((*database, "there"), lake, {})
     backend.insert_table((*database, "stays"), lake, {})
-    picked, load = Tables._picked, Tables._load
-    monkeypatch.setattr(Tables, "_picked", lambda self, name: [*(picked(self, name) or ()), "went_away"])
+    picked, load = Tables.picked, Tables.load_batch
+    monkeypatch.setattr(Tables, "picked", lambda self, name: [*(picked(self, name) or ()), "went_away"])
     monkeypatch.setattr(
-        Tables, "_load", lambda self, batch: [table for table in load(self, batch) if table.tableName != "stays"]
+        Tables, "load_batch", lambda self, batch: [table for table in load(self, batch) if table.tableName != "stays"]
     )
     found = backend.scan(Scope(("/".join(database) + "/**",)))
     assert {table[-1] for table in found.tables} == {"there", "stays"}
@@ -157,7 +157,7 @@ def test_a_scan_that_cannot_read_an_entry_is_an_error(
 
     backend.insert_table((*database, "broken"), lake, {})
     with monkeypatch.context() as patch:
-        patch.setattr(Tables, "_load", finds_nothing)
+        patch.setattr(Tables, "load_batch", finds_nothing)
         patch.setattr(Tables, "fetch", fails)
         with pytest.raises(InternalError, match=r"\$broken`: broken"):
             backend.scan(Scope(("/".join(database) + "/**",)))

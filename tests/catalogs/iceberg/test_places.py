@@ -35,7 +35,7 @@ from tests.servers.lance_rest import served
 @pytest.fixture
 def unknown(on_nessie: Catalog, monkeypatch: pytest.MonkeyPatch) -> Catalog:
     """Nessie, by whose answers nobody recognizes it."""
-    monkeypatch.setattr(routes, "_NESSIE", "not.what.it.says")
+    monkeypatch.setattr(routes, "NESSIE", "not.what.it.says")
     return on_nessie
 
 

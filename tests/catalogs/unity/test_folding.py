@@ -183,7 +183,7 @@ def test_databricks_makes_no_lance_tables_and_the_plan_says_so(
     folding: UnityServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Databricks' SDK says of CreateTable: external tables are of the format DELTA only. The schema can be made."""
-    monkeypatch.setattr(config, "_DATABRICKS", ("127.0.0.1",))
+    monkeypatch.setattr(config, "DATABRICKS", ("127.0.0.1",))
     wanted = manifest(tmp_path, folding, "sales", "orders")
     plan = reconciler.plan(wanted)
     assert_blocked(
@@ -202,7 +202,7 @@ def test_a_move_on_databricks_is_blocked_as_it_takes_a_new_entry(
 ) -> None:
     UnityBackend(endpoint=folding.url, catalog=CATALOG).insert_namespace((CATALOG, "sales"), {})
     folding.contract.add_lance_table(CATALOG, "sales", "orders")
-    monkeypatch.setattr(config, "_DATABRICKS", ("127.0.0.1",))
+    monkeypatch.setattr(config, "DATABRICKS", ("127.0.0.1",))
     manifest(tmp_path, folding, "sales", "purchases")
     path = tmp_path / "lancens.yaml"
     path.write_text(

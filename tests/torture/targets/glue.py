@@ -87,7 +87,7 @@ class Glue(Target):
     @contextmanager
     def impatient(self) -> Iterator[None]:
         """Let boto3 wait as long for an answer as the others do, which no configuration says here."""
-        with mock.patch("reconciler.backends.glue.client._READ_SECONDS", 2):
+        with mock.patch("reconciler.backends.glue.client.READ_SECONDS", 2):
             yield
 
     def forget(self, room: Room) -> None:

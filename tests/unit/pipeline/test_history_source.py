@@ -43,7 +43,7 @@ def read(path: Path | str, *columns: str, **options: str) -> list[list[dict[str,
 def test_every_run_is_read_by_one_task_with_all_that_is_known_of_it(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history_source, "_RUNS_A_TASK", 2)
+    monkeypatch.setattr(history_source, "RUNS_A_TASK", 2)
     tasks = read(path)
     assert [[row["run_id"] for row in rows] for rows in tasks] == [["run-0", "run-1"], ["run-2", "run-3"], ["run-4"]]
     runs = [row for rows in tasks for row in rows]
