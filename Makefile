@@ -78,17 +78,21 @@ unit: $(INSTALLED)
 # so that no two groups of JVMs stand side by side; the others run beside them.
 SERVER_FOLDERS = $(filter-out $(addprefix tests/,applier catalogs cli servers unit),\
 	$(patsubst %/,%,$(sort $(dir $(wildcard tests/*/test_*.py tests/catalogs/*/test_*.py)))))
-JVM_FOLDERS = $(filter %/clients %/hive %/iceberg %/mirrors %/pages %/unity %/pipeline %/server %/torture,$(SERVER_FOLDERS))
+# Of the tests of `serve` only these have a JVM behind it.
+JVM_FILE = tests/server/test_conformance.py
+JVM_FOLDERS = $(filter %/clients %/hive %/iceberg %/mirrors %/pages %/unity %/pipeline %/torture,$(SERVER_FOLDERS))
 servers: $(INSTALLED)
 	@$(MAKE) --no-print-directory --jobs 2 jvm-servers other-servers
 
 jvm-servers:
-	@failed=; $(foreach folder,$(JVM_FOLDERS),$(call shown,$(call pytest,$(notdir $(folder))) $(folder))) test -z "$$failed"
+	@failed=; $(foreach folder,$(JVM_FOLDERS),$(call shown,$(call pytest,$(notdir $(folder))) $(folder))) \
+	$(call shown,$(call pytest,conformance) $(JVM_FILE)) test -z "$$failed"
 
 other-servers:
 	@failed=; $(call shown,$(call pytest,end-to-end) -m end_to_end tests/unit tests/cli) \
 	$(call shown,$(call pytest,catalogs) tests/catalogs/test_*.py tests/servers) \
-	$(foreach folder,$(filter-out $(JVM_FOLDERS),$(SERVER_FOLDERS)),$(call shown,$(call pytest,$(notdir $(folder))) $(folder))) \
+	$(foreach folder,$(filter-out $(JVM_FOLDERS),$(SERVER_FOLDERS)),\
+		$(call shown,$(call pytest,$(notdir $(folder))) --ignore $(JVM_FILE) $(folder))) \
 	test -z "$$failed"
 
 # Run a command and show what it printed in one piece, so that two that run at once can be told apart. The others run
