@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, cast, get_type_hints
+
 from hypothesis import strategies as st
 
 from reconciler.model.columns import Column
 from reconciler.model.desired import Source
-from reconciler.model.reasons import ReasonCode
+from reconciler.model.reasons import NoteCode, Params, ReasonCode
 from reconciler.planner.entries import Action, Blocked, Change, Fingerprint, Kind, Note, Protection
 from reconciler.planner.explain import explain
 from reconciler.planner.plan import CatalogSummary, ManifestRef, Plan
@@ -101,7 +104,17 @@ def views(draw: st.DrawFn, kind: Kind = "table") -> ObjectView:
 
 
 _sources = st.none() | st.builds(Source, file=st.just("lancens.yaml") | hostile_text, line=st.integers(1, 10_000))
-_reasons = st.sampled_from(("in the manifest", "differs from the manifest", "absent: true"))
+_texts = st.sampled_from(("lake/t", "/data/t.lance")) | hostile_text
+_BY_TYPE: dict[Any, st.SearchStrategy[Any]] = {
+    str: _texts,
+    int: st.integers(0, 10_000),
+    bool: st.booleans(),
+    tuple[str, ...]: st.lists(_texts, max_size=5).map(tuple),
+    Mapping[str, str]: st.dictionaries(_texts, _texts, max_size=3),
+}
+_params = st.fixed_dictionaries(
+    {}, optional={name: _BY_TYPE[kind] for name, kind in get_type_hints(Params).items()}
+).map(lambda drawn: cast(Params, drawn))
 
 
 def _kind_of(action: Action) -> Kind:
@@ -125,7 +138,7 @@ def changes(draw: st.DrawFn, catalogs: st.SearchStrategy[str] = _catalog_names) 
         after=after,
         fields=explain(before, after, "lake/t"),
         code=draw(st.sampled_from(ReasonCode)),
-        reason=draw(_reasons),
+        params=draw(_params),
         source=draw(_sources),
     )
 
@@ -140,7 +153,7 @@ def guards(draw: st.DrawFn, catalogs: st.SearchStrategy[str] = _catalog_names) -
         identifier=draw(identifiers),
         would=would,
         code=draw(st.sampled_from(ReasonCode)),
-        reason=draw(_reasons),
+        params=draw(_params),
         source=draw(_sources),
     )
 
@@ -154,8 +167,7 @@ def blocked_objects(draw: st.DrawFn, catalogs: st.SearchStrategy[str] = _catalog
         kind=kind,
         identifier=draw(identifiers),
         code=draw(st.sampled_from(ReasonCode)),
-        reason=draw(_reasons | hostile_text),
-        remedy=draw(_reasons | hostile_text),
+        params=draw(_params),
         source=draw(_sources),
         before=draw(st.none() | views(kind)),
         detail=draw(st.just("") | hostile_text),
@@ -191,7 +203,9 @@ def plans(draw: st.DrawFn, max_changes: int = 8) -> Plan:
         blocked=tuple(draw(st.lists(blocked_objects(), max_size=3))),
         waiting=tuple(draw(st.lists(changes(), max_size=2))),
         guards=tuple(draw(st.lists(guards(), max_size=3))),
-        notes=tuple(draw(st.lists(st.builds(Note, catalog=names, message=hostile_text), max_size=3))),
+        notes=tuple(
+            draw(st.lists(st.builds(Note, catalog=names, code=st.sampled_from(NoteCode), params=_params), max_size=3))
+        ),
         fingerprints=tuple(
             Fingerprint.of(change.catalog, change.kind, change.identifier, change.before, change.managed_keys)
             for change in dependent

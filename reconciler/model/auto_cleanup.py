@@ -19,6 +19,12 @@ UNBOUND_REMEDY = (
 )
 """What to do where :func:`unbound` gives a reason."""
 
+CLEANUP_REMEDY = (
+    f"delete the key (`lance.dataset(...).delete_config_keys(['{INTERVAL}'])`), make the change yourself with "
+    "pylance, which cleans up, or let another writer commit that version, and plan again"
+)
+"""What to do where :meth:`AutoCleanup.reason` holds a commit back."""
+
 _NUMBER = re.compile(r"\+?[0-9]{1,20}", re.ASCII)
 
 
@@ -64,14 +70,6 @@ class AutoCleanup:
         return (
             f"the commit of version {due} may delete old versions of the dataset, whose "
             f"`{INTERVAL}` is {self.interval[:40]!r}; lancens never sets that off"
-        )
-
-    @property
-    def remedy(self) -> str:
-        """What to do so that it can be committed."""
-        return (
-            f"delete the key (`lance.dataset(...).delete_config_keys(['{INTERVAL}'])`), make the change yourself with "
-            "pylance, which cleans up, or let another writer commit that version, and plan again"
         )
 
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from reconciler.model.columns import Schema
 from reconciler.model.names import EVERYTHING, Identifier, Scope
-from reconciler.model.reasons import ReasonCode
+from reconciler.model.reasons import Why
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +75,6 @@ class Origin:
     identifier: Identifier
 
 
-class Fault(NamedTuple):
-    """Why an object cannot be made what the manifest asks for, and what to write or to run about it.
-
-    ``mirrored`` is the remedy for a table that has no block, where it is not that of every such table. ``kept_as`` is
-    the name that the service keeps the object under, where it would be another one.
-    """
-
-    code: ReasonCode
-    reason: str
-    remedy: str
-    mirrored: str = ""
-    kept_as: tuple[str, ...] | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Expectations:
     """What a block expects of a table's data. An audit compares; no plan makes it so.
@@ -131,7 +117,7 @@ class DesiredTable:
     extra_columns: ExtraColumns = ExtraColumns.KEEP
     secret_keys: frozenset[str] = frozenset()
     mirrors: Origin | None = None
-    refused: Fault | None = None
+    refused: Why | None = None
     expect: Expectations = NOTHING_EXPECTED
 
     def __reduce__(self) -> tuple[type[DesiredTable], tuple[Any, ...]]:

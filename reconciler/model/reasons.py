@@ -1,12 +1,15 @@
-"""Why a plan does something, leaves something, or says something: codes, by which everything decides.
+"""Why a plan does something, leaves something, or says something: codes, and what the words beside them name.
 
-The words beside a code are for people alone.
+Everything decides by the codes; ``reconciler.planner.words`` makes the sentences, which are for people alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
+
+from typing_extensions import TypedDict
 
 
 class ReasonCode(StrEnum):
@@ -21,17 +24,28 @@ class ReasonCode(StrEnum):
     IN_MANIFEST = "in-manifest"
     LEFTOVER = "leftover"
     LOCATION_NOTED = "location-noted"
+    LOCATION_NOTE_STALE = "location-note-stale"
     MARKS = "marks"
     MIRRORED = "mirrored"
     MIRROR_ENDED = "mirror-ended"
     MOVED = "moved"
+    MOVED_AWAY = "moved-away"
+    MOVE_RESUMED = "move-resumed"
+    NAMESPACE_MOVED = "namespace-moved"
+    NEW_UNPROBED = "new-unprobed"
+    NEW_WITHOUT_DATA = "new-without-data"
     NOT_IN_MANIFEST = "not-in-manifest"
     NO_DATA = "no-data"
+    NO_LONGER_IN_MANIFEST = "no-longer-in-manifest"
     RELEASED = "released"
     RELOCATED = "relocated"
     SAFEGUARD = "safeguard"
     SHOWN_COLUMNS = "shown-columns"
+    SOURCE_WRITES_DATA = "source-writes-data"
     TAKEN_OVER = "taken-over"
+
+    # kept
+    PROTECTED_FROM_RELEASE = "protected-from-release"
 
     # blocked
     BAD_DEPTH = "bad-depth"
@@ -40,32 +54,52 @@ class ReasonCode(StrEnum):
     BAD_PROPERTY = "bad-property"
     BOTH_NAMES_THERE = "both-names-there"
     CANNOT_ALTER = "cannot-alter"
+    CANNOT_ALTER_NAMESPACE = "cannot-alter-namespace"
+    CANNOT_RELOCATE = "cannot-relocate"
+    CANNOT_RENAME = "cannot-rename"
     CLEANUP_DUE = "cleanup-due"
+    CREDENTIALS_NOT_VENDED = "credentials-not-vended"
+    DATA_ELSEWHERE = "data-elsewhere"
+    DEFAULT_LOCATION_TAKEN = "default-location-taken"
     FOREIGN_OWNER = "foreign-owner"
     KEEPS_NO_PROPERTIES = "keeps-no-properties"
     KEPT_UNDER_ANOTHER_NAME = "kept-under-another-name"
+    KIND_CHANGED = "kind-changed"
+    KIND_HOLDS_NO_NAMESPACES = "kind-holds-no-namespaces"
+    KIND_HOLDS_NO_TABLES = "kind-holds-no-tables"
+    KIND_NOT_CREATABLE = "kind-not-creatable"
+    KIND_NOT_NESTABLE = "kind-not-nestable"
+    LOCATION_AWAITED = "location-awaited"
     LOCATION_CHOSEN = "location-chosen"
+    LOCATION_SHARED = "location-shared"
     LOCATION_TAKEN = "location-taken"
     MADE_OUTSIDE = "made-outside"
     MAKES_NO_TABLES = "makes-no-tables"
+    MIRROR_CANNOT_PLACE = "mirror-cannot-place"
+    MOVED_AND_RELOCATED = "moved-and-relocated"
     NAMED_BY_DIRECTORY = "named-by-directory"
+    NAME_HELD = "name-held"
     NAME_MOVED_AWAY = "name-moved-away"
+    NAME_OF_NAMESPACE = "name-of-namespace"
+    NAME_OF_TABLE = "name-of-table"
     NAME_TAKEN = "name-taken"
+    NAME_TAKEN_UNTIL_MOVED = "name-taken-until-moved"
     NOT_LANCE = "not-lance"
     NO_DATA_TO_RELOCATE_TO = "no-data-to-relocate-to"
     NO_DEFAULT_LOCATION = "no-default-location"
     OTHER_COLUMNS = "other-columns"
     OUT_OF_SCOPE = "out-of-scope"
     PROTECTED = "protected"
+    RELOCATED_AND_ALTERED = "relocated-and-altered"
     SERVICE_KEEPS_VERSIONS = "service-keeps-versions"
+    SERVICE_MAKES_DATA = "service-makes-data"
     SEVERAL_SOURCES = "several-sources"
+    SOURCE_BLOCKED = "source-blocked"
     SOURCE_NOT_READY = "source-not-ready"
     STORAGE_DENIED = "storage-denied"
     STORAGE_UNREADABLE = "storage-unreadable"
-    TWO_CHANGES_AT_ONCE = "two-changes-at-once"
     UNBOUND_COMMIT = "unbound-commit"
     UNREFERENCED_DATA = "unreferenced-data"
-    WRONG_KIND = "wrong-kind"
 
 
 class NoteCode(StrEnum):
@@ -77,10 +111,14 @@ class NoteCode(StrEnum):
     HAZARDOUS = "hazardous"
     HIDDEN = "hidden"
     KEPT_NAMESPACE = "kept-namespace"
+    KEPT_NAMESPACES = "kept-namespaces"
     MIRRORED_BEFORE = "mirrored-before"
     MOVE_DONE = "move-done"
-    MOVE_INCOMPLETE = "move-incomplete"
+    MOVE_LEAVES_NAMESPACE = "move-leaves-namespace"
+    MOVE_LEAVES_PROPERTIES = "move-leaves-properties"
+    RENAMES_LIKELY = "renames-likely"
     RENAME_LIKELY = "rename-likely"
+    RENAME_UNDECIDED = "rename-undecided"
     SCAN = "scan"
     STALE_COLUMNS = "stale-columns"
     STAYS_MARKED = "stays-marked"
@@ -88,11 +126,66 @@ class NoteCode(StrEnum):
     UNMANAGED = "unmanaged"
     UNMARKABLE = "unmarkable"
     UNPROTECTABLE = "unprotectable"
+    UNPROTECTABLE_TABLES = "unprotectable-tables"
     UNSAFE = "unsafe"
 
 
+class Params(TypedDict, total=False):
+    """What the words of a reason or a note name. Names of objects are as people write them: ``a/b``.
+
+    ``location`` and ``other_location`` are locations without secrets; ``code`` and ``rename_code`` are Python to run,
+    and ``detail`` is what another part or a service said: locations may be in these, too. ``write`` is YAML for a
+    mirror, ``leave_out`` the block that takes a table out of one, ``lines`` are those of a block's schema. Of columns,
+    ``impossible`` are those that no call of pylance makes, and ``renames`` are old names with the new ones.
+    """
+
+    location: str
+    other_location: str
+    code: str
+    rename_code: str
+    detail: str
+    catalog: str
+    name: str
+    other: str
+    names: tuple[str, ...]
+    count: int
+    more: int
+    owner: str
+    manifest: str
+    mirror: str
+    line: str
+    where: str
+    key: str
+    value: str
+    kind: str
+    other_kind: str
+    does: str
+    other_does: str
+    lost: str
+    write: str
+    leave_out: str
+    lines: tuple[str, ...]
+    differences: tuple[str, ...]
+    columns: tuple[str, ...]
+    added: tuple[str, ...]
+    relaxed: tuple[str, ...]
+    extra: tuple[str, ...]
+    impossible: tuple[str, ...]
+    fills: bool
+    evolves: bool
+    renames: Mapping[str, str]
+
+
+PLACES = ("location", "other_location", "code", "detail", "rename_code")
+"""The parameters in which locations are."""
+
+
+NO_PARAMS: Params = {}
+
+
 class Why(NamedTuple):
-    """A reason for a change, and how a person reads it."""
+    """Why an object is changed, kept or blocked; ``kept_as`` is the name that the service keeps it under instead."""
 
     code: ReasonCode
-    text: str
+    params: Params = NO_PARAMS
+    kept_as: tuple[str, ...] | None = None

@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from reconciler.manifest import Manifest
 
 
-_REASON = "released: no manifest manages it any more"
-_GUARDED = "protected: --protected releases it too"
-
-
 def plan_release(
     manifest: Manifest, select: Sequence[str], *, protected: bool = False, parallelism: int = DEFAULT_PARALLELISM
 ) -> Plan:
@@ -127,7 +123,6 @@ def _change(connection: Connection, live: LiveNamespace | LiveTable) -> Change:
         after=after,
         fields=explain(before, after, address(connection.spec.name, live.id)),
         code=ReasonCode.RELEASED,
-        reason=_REASON,
     )
 
 
@@ -138,8 +133,7 @@ def _guard(connection: Connection, live: LiveNamespace | LiveTable) -> Protectio
         kind=action.kind,
         identifier=live.id,
         would=action,
-        code=ReasonCode.PROTECTED,
-        reason=_GUARDED,
+        code=ReasonCode.PROTECTED_FROM_RELEASE,
     )
 
 

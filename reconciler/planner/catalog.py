@@ -28,7 +28,7 @@ from reconciler.planner.renames import notes_on_renames
 from reconciler.planner.settling import Settled, settle
 from reconciler.planner.views import view_of
 
-_LEFTOVER = Why(ReasonCode.LEFTOVER, "left by an interrupted run of lancens; nobody's data goes with it")
+_LEFTOVER = Why(ReasonCode.LEFTOVER)
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, ClassVar, Literal, TypeAlias, overload
 
-from pydantic import Field, SerializerFunctionWrapHandler, field_serializer
+from pydantic import Field, SerializerFunctionWrapHandler, computed_field, field_serializer
 
 from reconciler.model import locations
 from reconciler.model.auto_cleanup import AutoCleanup
@@ -14,7 +14,8 @@ from reconciler.model.columns import Schema
 from reconciler.model.desired import Origin, Source
 from reconciler.model.live import StorageKind
 from reconciler.model.names import Identifier, address
-from reconciler.model.reasons import NoteCode, ReasonCode
+from reconciler.model.reasons import NoteCode, Params, ReasonCode
+from reconciler.planner import words
 from reconciler.planner.views import Columns, Document, FieldChange, ObjectView, concealed_columns
 
 Kind: TypeAlias = Literal["namespace", "table"]
@@ -101,8 +102,14 @@ class Entry(_Subject):
     """What a plan says of one object; ``source`` is where the manifest asks for it."""
 
     code: ReasonCode
-    reason: str
+    params: Params = Field(default_factory=Params)
     source: Source | None = None
+
+    @computed_field(description="Why, in words.")  # type: ignore[prop-decorator]
+    @property
+    def reason(self) -> str:
+        """Why, in words."""
+        return words.reason(self.code, self.params)
 
 
 class _Shown(_Subject):
@@ -193,11 +200,10 @@ class Protection(Entry):
 class Blocked(Entry, _Shown):
     """An object that cannot be made what the manifest asks for; it stays as it is.
 
-    ``reason`` says why, and ``remedy`` what to write or to run. The rest is what that was decided by: ``before`` is the
-    state it was found in, None where it is not there; ``location`` is where a table is, or would be if it could.
+    What it was decided by: ``before`` is the state it was found in, None where it is not there; ``location`` is where a
+    table is, or would be if it could.
     """
 
-    remedy: str
     before: ObjectView | None = None
     moved_from: tuple[str, ...] | None = Field(default=None, description="The name that a table to be moved has.")
     moved: ObjectView | None = Field(default=None, description="The state that one was found in.")
@@ -215,6 +221,12 @@ class Blocked(Entry, _Shown):
     )
 
     symbol: ClassVar[str] = "!"
+
+    @computed_field(description="What to write or to run, in words.")  # type: ignore[prop-decorator]
+    @property
+    def remedy(self) -> str:
+        """What to write or to run, in words."""
+        return words.remedy(self.code, self.params)
 
     @field_serializer("location", "unreferenced")
     def _redacted(self, location: str | None) -> str | None:
@@ -235,7 +247,13 @@ class Note(Document):
 
     catalog: str
     code: NoteCode
-    message: str
+    params: Params = Field(default_factory=Params)
+
+    @computed_field(description="The sentence.")  # type: ignore[prop-decorator]
+    @property
+    def message(self) -> str:
+        """The sentence."""
+        return words.message(self.code, self.params)
 
 
 class Fingerprint(_Shown):

@@ -18,6 +18,7 @@ from reconciler.model import locations
 from reconciler.model.columns import Column, Schema
 from reconciler.model.desired import Evolve
 from reconciler.model.names import Identifier
+from reconciler.model.reasons import Params
 from reconciler.model.redaction import redact_properties
 from reconciler.planner.schemas import ColumnPair, SchemaDifference
 
@@ -40,14 +41,14 @@ _MOST_WRITTEN = 3
 """Of how many columns the lines to write are shown."""
 
 
-def remedy(
+def mending_of(
     blocking: SchemaDifference,
     extra: Schema,
     location: str,
     evolve: Evolve | None,
     served_as: Identifier | None = None,
-) -> str:
-    """Return what to do about a difference that a table cannot be planned with.
+) -> Params:
+    """Return what to write and what to run about a difference that a table cannot be planned with.
 
     Args:
         blocking: the difference, not empty.
@@ -58,10 +59,16 @@ def remedy(
             through the service only.
     """
     calls = _Calls(location, served_as)
-    without_call = [*calls.add_all(blocking)]
-    text = f"{_to_write(blocking, evolve)}, or {_to_run(calls, without_call)}"
-    hint = rename_hint(blocking.missing, extra, location, served_as)
-    return f"{text}; {hint}" if hint else text
+    params: Params = {}
+    impossible = tuple(calls.add_all(blocking))
+    if impossible:
+        params["impossible"] = impossible
+    if calls.made():
+        params["code"] = calls.code()
+    if calls.fills:
+        params["fills"] = True
+    renaming = rename_hint(blocking.missing, extra, location, served_as)
+    return {**_to_write(blocking, evolve), **params, **renaming}
 
 
 def code_by_service(table: Identifier, difference: SchemaDifference) -> str:
@@ -81,45 +88,36 @@ def _by_service(table: Identifier) -> str:
     return f"namespace_client=namespace, table_id=[{', '.join(map(text_code, table))}]"
 
 
-def rename_hint(missing: Schema, extra: Schema, location: str, served_as: Identifier | None = None) -> str:
-    """Return what to run if missing columns are there under other names; empty where none can be."""
-    renamed = dict(_renamed(missing, extra))
-    if not renamed:
-        return ""
-    calls = _Calls(location, served_as, alters=[_rename(old, new) for new, old in renamed.items()])
-    names = ", ".join(f"`{old}` is `{new}`" for new, old in renamed.items())
-    return f"if {names} under its old name, rename it: `{calls.code()}`"
+def rename_hint(missing: Schema, extra: Schema, location: str, served_as: Identifier | None = None) -> Params:
+    """Return what to run if missing columns are there under other names; nothing where none can be."""
+    renames = {old: new for new, old in _renamed(missing, extra)}
+    if not renames:
+        return {}
+    calls = _Calls(location, served_as, alters=[_rename(old, new) for old, new in renames.items()])
+    return {"renames": renames, "rename_code": calls.code()}
 
 
-def _to_write(blocking: SchemaDifference, evolve: Evolve | None) -> str:
+def _to_write(blocking: SchemaDifference, evolve: Evolve | None) -> Params:
     """Return what to write into the block."""
+    missing = tuple(column.name for column in blocking.missing)
     if blocking.extra and not (blocking.missing or blocking.relaxed or blocking.changed):
-        return f"write {_lines(blocking.extra) or 'the columns'} in its block or `extra_columns: keep`"
-    if evolve is None or blocking.changed or blocking.extra:
-        return _as_the_data(blocking)
-    required = [f"`{column.name}`" for column in blocking.missing if not column.nullable]
-    steps = [f"let {', '.join(required)} be null"] if required else []
-    steps += ["write `evolve: additive`"] if evolve is Evolve.NEVER else []
-    return f"{' and '.join(steps)} in its block"
-
-
-def _as_the_data(blocking: SchemaDifference) -> str:
-    """Return what to write into the block so that it has the columns of the data."""
+        return {"extra": tuple(column.name for column in blocking.extra), "lines": _lines(blocking.extra)}
+    if evolve is not None and not blocking.changed and not blocking.extra:
+        required = tuple(column.name for column in blocking.missing if not column.nullable)
+        params: Params = {"evolves": evolve is Evolve.NEVER}
+        return {**params, "relaxed": required} if required else params
     there = [*(pair.found for pair in (*blocking.changed, *blocking.relaxed)), *blocking.extra]
     lines = _lines(there)
-    if (there and not lines) or len(blocking.missing) > _MOST_WRITTEN:
-        return "write the columns that the data has in its block"
-    out = ", ".join(f"`{column.name}`" for column in blocking.missing)
-    steps = [f"take {out} out of its block"] if out else []
-    steps += [f"write {lines} in {'it' if out else 'its block'}"] if lines else []
-    return " and ".join(steps)
+    if (there and not lines) or len(missing) > _MOST_WRITTEN:
+        return {}
+    return {"added": missing, "lines": lines}
 
 
-def _lines(columns: Sequence[Column]) -> str:
-    """Return the lines of a block's schema for ``columns``; empty where they are many, or not written on a line."""
+def _lines(columns: Sequence[Column]) -> tuple[str, ...]:
+    """Return the lines of a block's schema for ``columns``; none where they are many, or not written on a line."""
     if len(columns) > _MOST_WRITTEN or any(column.metadata or "$" in column.name for column in columns):
-        return ""
-    return ", ".join(f"`{_line(column)}`" for column in columns)
+        return ()
+    return tuple(_line(column) for column in columns)
 
 
 def _line(column: Column) -> str:
@@ -129,15 +127,6 @@ def _line(column: Column) -> str:
 
 def _scalar(text: str) -> str:
     return text if _WORD.fullmatch(text) else json.dumps(text)
-
-
-def _to_run(calls: _Calls, without_call: Sequence[str]) -> str:
-    if without_call:
-        names = ", ".join(f"`{name}`" for name in without_call)
-        anew = f"write the data anew: no call of pylance makes {names} so"
-        return f"{anew}; the rest with `{calls.code()}`" if calls.made() else anew
-    verb = "give every row a value" if calls.fills else "change the data"
-    return f"{verb}: `{calls.code()}`"
 
 
 def _renamed(missing: Schema, extra: Schema) -> Iterator[tuple[str, str]]:

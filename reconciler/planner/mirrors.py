@@ -22,16 +22,14 @@ from reconciler.model.desired import (
     DesiredMove,
     DesiredNamespace,
     DesiredTable,
-    Fault,
     Origin,
 )
 from reconciler.model.limits import folded, name_problem, property_problem, table_depth_problem
 from reconciler.model.live import Storage
 from reconciler.model.names import Identifier, address
-from reconciler.model.reasons import ReasonCode
+from reconciler.model.reasons import Params, ReasonCode, Why
 from reconciler.planner.moves import Moves, moves_of
 
-CHOSEN_BY_CATALOG = "this catalog chooses the location of every table itself"
 _MOST_WRITTEN = 8
 NOTHING_KEPT: Mapping[Identifier, Identifier] = {}
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
@@ -213,7 +211,7 @@ class _Following:
             refused=self._fault(name, origins),
         )
 
-    def _fault(self, name: Identifier, origins: Sequence[Remaining]) -> Fault | None:
+    def _fault(self, name: Identifier, origins: Sequence[Remaining]) -> Why | None:
         """Return why the catalog cannot have a table, None where nothing is known that speaks against it."""
         one = origins[0]
         return (
@@ -223,55 +221,45 @@ class _Following:
             or self._value_fault(name, one)
         )
 
-    def _name_fault(self, name: Identifier, origins: Sequence[Remaining]) -> Fault | None:
+    def _name_fault(self, name: Identifier, origins: Sequence[Remaining]) -> Why | None:
         one, able, scope = origins[0], self.capabilities, self.desired.scope
+        params: Params = {"catalog": self.desired.name}
         if len(origins) > 1:
-            others = " and ".join(address(self.mirror.origin, other.id) for other in origins)
+            others = tuple(address(self.mirror.origin, other.id) for other in origins)
             last = origins[-1].id
-            return Fault(
-                ReasonCode.SEVERAL_SOURCES,
-                f"{others} have this one name here",
-                self._line(last, (*last[:-1], f"{name[-1]}_2")),
-            )
+            write = self._names({last: (*last[:-1], f"{name[-1]}_2")})
+            return Why(ReasonCode.SEVERAL_SOURCES, {**params, "names": others, "write": write})
         for depth, part in enumerate(name, 1):
             problem = name_problem(able, part)
             if problem is not None:
-                return Fault(ReasonCode.BAD_NAME, f"`{part}`: {problem}", self._good_name(one.id, name, depth))
+                write = self._good_name(one.id, name, depth)
+                return Why(ReasonCode.BAD_NAME, {**params, "name": part, "detail": problem, "write": write})
         problem = table_depth_problem(able, len(name) - 1)
         if problem is not None:
-            return Fault(ReasonCode.BAD_DEPTH, f"it would be a table {problem}", self._good_depth(one.id, name))
+            return Why(ReasonCode.BAD_DEPTH, {**params, "detail": problem, **self._good_depth(one.id, name)})
         if name in self.spaces:
-            return Fault(ReasonCode.NAME_TAKEN, "a namespace has the name here", self._beside_namespace(one.id, name))
+            return Why(ReasonCode.NAME_OF_NAMESPACE, {**params, **self._beside_namespace(one.id, name)})
         taken = next((depth for depth in range(1, len(name)) if self._is_own_table(name[:depth])), None)
         if taken is not None:
-            to = (*name[: taken - 1], f"{name[taken - 1]}_2", *name[taken:])
-            return Fault(
-                ReasonCode.NAME_TAKEN, f"{'/'.join(name[:taken])} is a table here", self._renaming(one.id, name, to)
-            )
+            write = self._renaming(one.id, name, (*name[: taken - 1], f"{name[taken - 1]}_2", *name[taken:]))
+            return Why(ReasonCode.NAME_OF_TABLE, {**params, "name": "/".join(name[:taken]), "write": write})
         line = self.moves.line_from(name)
         if line is not None:
-            return Fault(
-                ReasonCode.NAME_MOVED_AWAY,
-                f"`moved` takes this name away ({line.source})",
-                self._beside(one.id, name, line),
-            )
+            params["line"] = str(line.source)
+            return Why(ReasonCode.NAME_MOVED_AWAY, {**params, **self._beside(one.id, name, line)})
         if not scope.contains(name):
-            outside = f"it is outside of the catalog's scope: {', '.join(scope.patterns)}"
-            return Fault(
-                ReasonCode.OUT_OF_SCOPE,
-                outside,
-                f"widen the `scope` of {self.desired.name}, or {self._leave_out(name)}",
-            )
+            return Why(ReasonCode.OUT_OF_SCOPE, {**self._leave_out(name), "detail": ", ".join(scope.patterns)})
         return None
 
-    def _kept_fault(self, name: Identifier, one: Remaining) -> Fault | None:
+    def _kept_fault(self, name: Identifier, one: Remaining) -> Why | None:
         """Return what is said of a table that the service has under another name, itself or what it is in."""
         kept = self._kept_as(name)
         if kept is None:
             return None
         depth = _first_difference(name, kept)
-        reason = f"the service keeps `{'/'.join(name[:depth])}` as `{'/'.join(kept[:depth])}`"
-        return Fault(ReasonCode.KEPT_UNDER_ANOTHER_NAME, reason, self._renaming(one.id, name, kept), kept_as=kept)
+        params: Params = {"name": "/".join(name[:depth]), "other": "/".join(kept[:depth]), "catalog": self.desired.name}
+        params["write"] = self._renaming(one.id, name, kept)
+        return Why(ReasonCode.KEPT_UNDER_ANOTHER_NAME, params, kept)
 
     def _kept_as(self, name: Identifier) -> Identifier | None:
         for depth in range(len(name), 0, -1):
@@ -280,68 +268,53 @@ class _Following:
                 return (*kept, *name[depth:])
         return None
 
-    def _place_fault(self, name: Identifier, one: Remaining) -> Fault | None:
+    def _place_fault(self, name: Identifier, one: Remaining) -> Why | None:
         origin = address(self.mirror.origin, one.id)
         if one.location is None:
-            what = "is blocked itself" if one.waits else "gets its location only when it is made"
-            first = f"carry out the plan of {self.mirror.origin} first (`--select '{self.mirror.origin}/**'`)"
-            return Fault(ReasonCode.SOURCE_NOT_READY, f"{origin} {what}", f"{first}, and plan again")
+            code = ReasonCode.SOURCE_BLOCKED if one.waits else ReasonCode.SOURCE_NOT_READY
+            return Why(code, {"name": origin, "other": self.mirror.origin})
         problem = locations.check(one.location)
         if problem is not None:
-            return Fault(
-                ReasonCode.BAD_LOCATION,
-                f"the location of {origin} cannot be written here: {problem}",
-                self._leave_out(name),
-            )
+            return Why(ReasonCode.BAD_LOCATION, {**self._leave_out(name), "name": origin, "detail": problem})
         if self.capabilities.chooses_locations:
-            return Fault(
-                ReasonCode.LOCATION_CHOSEN,
-                f"{CHOSEN_BY_CATALOG}, and a mirror's is that of its source",
-                self._leave_out(name),
-            )
+            return Why(ReasonCode.MIRROR_CANNOT_PLACE, self._leave_out(name))
         return None
 
-    def _value_fault(self, name: Identifier, one: Remaining) -> Fault | None:
+    def _value_fault(self, name: Identifier, one: Remaining) -> Why | None:
         origin = address(self.mirror.origin, one.id)
         for key, value in one.properties.items() if self.capabilities.table_markers else ():
             problem = property_problem(self.capabilities, key, value)
             if problem is not None:
-                return Fault(
-                    ReasonCode.BAD_PROPERTY,
-                    f"property `{key}`: {problem}",
-                    f"shorten it in {origin}, or {self._leave_out(name)}",
-                )
+                said: Params = {"name": origin, "key": key, "detail": problem}
+                return Why(ReasonCode.BAD_PROPERTY, {**self._leave_out(name), **said})
         return None
 
     # ---- what to write
 
-    def _leave_out(self, name: Identifier) -> str:
-        return leave_out(self.desired.name, name)
+    def _leave_out(self, name: Identifier) -> Params:
+        return {"leave_out": leave_out(name), "catalog": self.desired.name}
 
-    def _line(self, origin: Identifier, to: Identifier) -> str:
-        return self._lines({origin: to})
-
-    def _lines(self, names: Mapping[Identifier, Identifier]) -> str:
+    def _names(self, names: Mapping[Identifier, Identifier]) -> str:
         pairs = (f"{_written('/'.join(origin))}: {_written('/'.join(to))}" for origin, to in names.items())
-        return f"write `names: {{{', '.join(pairs)}}}` in the `mirror` of {self.desired.name}"
+        return f"names: {{{', '.join(pairs)}}}"
 
     def _renaming(self, origin: Identifier, name: Identifier, to: Identifier) -> str:
         """Return the line that has what is called ``name`` here called ``to``, where they differ first and below."""
         depth, into = _first_difference(name, to), self.mirror.into
         if depth <= len(into):
             written = ", ".join(map(_written, (*to[:depth], *into[depth:])))
-            return f"write `into: [{written}]` in the `mirror` of {self.desired.name}"
+            return f"into: [{written}]"
         if (*into, *origin) == self.mirror.name_of(origin):
-            return self._line(origin[: depth - len(into)], to[len(into) : depth])
-        return self._line(origin, to[len(into) :])
+            return self._names({origin[: depth - len(into)]: to[len(into) : depth]})
+        return self._names({origin: to[len(into) :]})
 
-    def _beside_namespace(self, origin: Identifier, name: Identifier) -> str:
+    def _beside_namespace(self, origin: Identifier, name: Identifier) -> Params:
         """Return the line that gives a table another name than a namespace, and what that line catches its own."""
         into, caught = len(self.mirror.into), sorted(self.children.get(origin, ()))
         if len(caught) > _MOST_WRITTEN:
             return self._leave_out(name)
         names = {origin: (*name[into:-1], f"{name[-1]}_2")}
-        return self._lines(names | {child: self.mirror.name_of(child)[into:] for child in caught})
+        return {"write": self._names(names | {child: self.mirror.name_of(child)[into:] for child in caught})}
 
     def _is_own_table(self, name: Identifier) -> bool:
         block = self.desired.tables.get(name) if self.capabilities.one_name_space else None
@@ -353,16 +326,15 @@ class _Following:
         at = depth - len(self.mirror.into)
         is_renamed = (*self.mirror.into, *origin) != self.mirror.name_of(origin)
         if is_renamed or at < 1:
-            return self._line(origin, tuple(map(self._good, inside)))
-        return self._line(origin[:at], (*origin[: at - 1], self._good(inside[at - 1])))
+            return self._names({origin: tuple(map(self._good, inside))})
+        return self._names({origin[:at]: (*origin[: at - 1], self._good(inside[at - 1]))})
 
-    def _beside(self, origin: Identifier, name: Identifier, line: DesiredMove) -> str:
+    def _beside(self, origin: Identifier, name: Identifier, line: DesiredMove) -> Params:
         """Return the line that gives a table a name that a line of ``moved`` does not take away."""
         inside, at = name[len(self.mirror.into) :], len(line.origin) - 1 - len(self.mirror.into)
-        until_then = "take that line out once it has been applied"
         if at < 0:
-            return until_then
-        return f"{until_then}, or {self._line(origin, (*inside[:at], f'{inside[at]}_2', *inside[at + 1 :]))}"
+            return {}
+        return {"write": self._names({origin: (*inside[:at], f"{inside[at]}_2", *inside[at + 1 :])})}
 
     def _good(self, name: str) -> str:
         """Return ``name`` as the catalog can hold it, or a word for one that somebody has to think of."""
@@ -372,17 +344,17 @@ class _Following:
         made = re.sub(r"[^A-Za-z0-9_]+", "_", plain).strip("_")
         return made if name_problem(self.capabilities, made) is None else "new_name"
 
-    def _good_depth(self, origin: Identifier, name: Identifier) -> str:
-        """Return the line that puts a table below fewer namespaces, or what to write to put it below more."""
+    def _good_depth(self, origin: Identifier, name: Identifier) -> Params:
+        """Return the line that puts a table below fewer namespaces; nothing where it is to be below more."""
         most, into = self.capabilities.table_depths[1], len(self.mirror.into)
         if most is None or len(name) - 1 < most:
-            return f"write more names into `into` in the `mirror` of {self.desired.name}"
+            return {}
         room, inside = most - into, name[into:]
         if room < 1:
-            return self._line(origin, ("_".join(inside),))
+            return {"write": self._names({origin: ("_".join(inside),)})}
         flat = (*inside[: room - 1], "_".join(inside[room - 1 : -1]))
         is_renamed = (*self.mirror.into, *origin) != self.mirror.name_of(origin)
-        return self._line(origin, (*flat, inside[-1])) if is_renamed else self._line(origin[:-1], flat)
+        return {"write": self._names({origin: (*flat, inside[-1])} if is_renamed else {origin[:-1]: flat})}
 
 
 def _first_difference(name: Identifier, other: Identifier) -> int:
@@ -390,12 +362,12 @@ def _first_difference(name: Identifier, other: Identifier) -> int:
     return next(depth for depth in range(1, len(name) + 1) if name[:depth] != other[:depth])
 
 
-def leave_out(catalog: str, name: Identifier) -> str:
-    """Return what to write for a catalog to be without a table that its mirror asks for."""
+def leave_out(name: Identifier) -> str:
+    """Return the block by which a catalog is without a table that its mirror asks for."""
     block = f"tables: {{{_written(name[-1])}: {{absent: true}}}}"
     for namespace in reversed(name[:-1]):
         block = f"namespaces: {{{_written(namespace)}: {{{block}}}}}"
-    return f"leave it out with `{block}` in {catalog}"
+    return block
 
 
 def _written(text: str) -> str:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler.model import locations, ownership
-from reconciler.model.desired import DesiredMove, DesiredTable, Fault
+from reconciler.model.desired import DesiredMove, DesiredTable
 from reconciler.model.live import LiveTable
-from reconciler.model.reasons import ReasonCode, Why
+from reconciler.model.reasons import Params, ReasonCode, Why
 from reconciler.planner.entries import Action, Blocked, Change
 from reconciler.planner.facts import TableFacts
-from reconciler.planner.mirrors import CHOSEN_BY_CATALOG
 from reconciler.planner.moves import MovedTable
 from reconciler.planner.outcome import CatalogContext, Outcome, change_of
 from reconciler.planner.tables import diff_table
@@ -40,17 +39,8 @@ def diff_moved(context: CatalogContext, pair: MovedTable, facts: TableFacts | No
     is_made = pair.live is None and not in_place
     outcome = diff_table(_able(context, is_made=is_made), desired, standing, facts)
     if isinstance(outcome, Change) and outcome.action is Action.RELOCATE_TABLE:
-        outcome = context.blocked(
-            Fault(
-                ReasonCode.TWO_CHANGES_AT_ONCE,
-                f"it cannot be renamed and be given another location in one plan; it is at "
-                f"{locations.redact(origin.location)}",
-                "take `location` out of its block, apply, and put it back then",
-            ),
-            desired,
-            pair.live,
-            facts,
-        )
+        there = Why(ReasonCode.MOVED_AND_RELOCATED, {"location": locations.redact(origin.location)})
+        outcome = context.blocked(there, desired, pair.live, facts)
     if isinstance(outcome, Blocked):
         return _kept(context, outcome, pair, desired, origin)
     view = context.view(desired, standing)
@@ -101,54 +91,26 @@ def _fault(
     line: DesiredMove,
     *,
     in_place: bool,
-) -> Fault | None:
+) -> Why | None:
     """Return why a table cannot be moved; None when it can."""
-    able, name = context.capabilities, "/".join(origin.id)
-    said = f"the line in `moved` ({line.source})"
+    able = context.capabilities
+    params: Params = {"name": "/".join(origin.id), "line": str(line.source)}
     if context.is_foreign(origin.properties):
-        owner = ownership.owner_of(origin.properties)
-        return Fault(
-            ReasonCode.FOREIGN_OWNER,
-            f"{name} is managed by `{owner}`, not by `{context.owner}`",
-            f"take out {said}, or claim it with --take-over",
-        )
+        owner = ownership.owner_of(origin.properties) or ""
+        return Why(ReasonCode.FOREIGN_OWNER, {**params, "owner": owner, "manifest": context.owner})
     if ownership.is_protected(origin.properties) and desired.protect is not False:
-        return Fault(
-            ReasonCode.PROTECTED,
-            f"{name} is protected, and a move takes that name away",
-            "write `protect: false` in its block, apply, and protect it again then",
-        )
+        return Why(ReasonCode.PROTECTED, params)
     if live is not None and not _is_unfinished(context, origin, live):
-        return Fault(
-            ReasonCode.BOTH_NAMES_THERE,
-            f"{name} and it are both there, at {locations.redact(origin.location)} and "
-            f"{locations.redact(live.location)}",
-            f"remove one of the two past lancens, or take out {said} and say of each name what it is to be",
-        )
+        here, there = (locations.redact(one.location) for one in (origin, live))
+        return Why(ReasonCode.BOTH_NAMES_THERE, {**params, "location": here, "other_location": there})
     if able.pinned_root_tables and min(len(origin.id), len(desired.id)) == 1:
-        return Fault(
-            ReasonCode.NAMED_BY_DIRECTORY,
-            f"{name} cannot be renamed: directly under the root a table is named by its directory",
-            f"take out {said}; rename the directory with no writer at work, or move the data into a namespace",
-        )
+        return Why(ReasonCode.NAMED_BY_DIRECTORY, params)
     if not in_place and live is None and able.makes_no_tables:
-        return Fault(
-            ReasonCode.MAKES_NO_TABLES,
-            f"{name} cannot be renamed: that takes a new entry. {able.makes_no_tables}",
-            f"take out {said}, and rename the table with the service's own tools",
-        )
+        return Why(ReasonCode.MAKES_NO_TABLES, {**params, "detail": able.makes_no_tables})
     if not in_place and live is None and able.chooses_locations:
-        return Fault(
-            ReasonCode.LOCATION_CHOSEN,
-            f"{name} cannot be renamed: that takes a new entry, and {CHOSEN_BY_CATALOG}",
-            f"take out {said}, and copy the data into a new table",
-        )
+        return Why(ReasonCode.LOCATION_CHOSEN, params)
     if not in_place and not able.table_markers:
-        return Fault(
-            ReasonCode.KEEPS_NO_PROPERTIES,
-            f"{name} cannot be renamed: this catalog renames no table and keeps no properties to make it anew with",
-            f"take out {said}; a table of the new name is registered at the same `location:`",
-        )
+        return Why(ReasonCode.CANNOT_RENAME, params)
     return None
 
 
@@ -158,8 +120,8 @@ def _is_unfinished(context: CatalogContext, origin: LiveTable, live: LiveTable) 
 
 
 def _reason(context: CatalogContext, origin: LiveTable, live: LiveTable | None, *, in_place: bool) -> Why:
-    was = f"was {'/'.join(origin.id)}"
+    params: Params = {"name": "/".join(origin.id)}
     if live is not None:
-        return Why(ReasonCode.MOVED, f"{was}; a run that was interrupted left both names")
+        return Why(ReasonCode.MOVE_RESUMED, params)
     lost = context.capabilities.lost_on_move
-    return Why(ReasonCode.MOVED, f"{was}; made anew, which loses {lost}" if lost and not in_place else was)
+    return Why(ReasonCode.MOVED, {**params, "lost": lost} if lost and not in_place else params)

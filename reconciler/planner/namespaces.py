@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reconciler.model import ownership
-from reconciler.model.desired import DesiredNamespace, Fault, Prune
+from reconciler.model.desired import DesiredNamespace, Prune
 from reconciler.model.live import LiveNamespace
-from reconciler.model.reasons import NoteCode, ReasonCode, Why
+from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
 from reconciler.planner.entries import Action
 from reconciler.planner.outcome import (
     ABSENT,
@@ -22,8 +22,8 @@ from reconciler.planner.outcome import (
     Remark,
     change_of,
     removal,
+    unmarkable,
 )
-from reconciler.planner.remarks import unmarkable
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +53,7 @@ def diff_namespace(
     identifier = desired.id if desired else live.id if live else ()
     if len(identifier) <= context.capabilities.fixed_levels:
         if live is None and desired is not None and not desired.absent:
-            return context.blocked(
-                Fault(
-                    ReasonCode.MADE_OUTSIDE,
-                    "it does not exist, and is made outside lancens",
-                    "have the administrator of the service make it, or take its block out",
-                ),
-                desired,
-                None,
-            )
+            return context.blocked(Why(ReasonCode.MADE_OUTSIDE), desired, None)
         return None
     if desired is None:
         return None if live is None else _unnamed(context, live, renamed_to)
@@ -78,22 +70,18 @@ def diff_namespace(
 
 def _new(context: CatalogContext, desired: DesiredNamespace, kind: str | None, origin: LiveNamespace | None) -> Outcome:
     """A namespace that is not there, or that is there as ``origin`` under the name that it had before."""
-    able, why = context.capabilities, Why(ReasonCode.IN_MANIFEST, "in the manifest")
-    if desired.mirrored:
-        why = Why(ReasonCode.MIRRORED, f"mirrors {context.mirror}")
+    able = context.capabilities
+    params: Params = {"mirror": context.mirror} if desired.mirrored and context.mirror else {}
     after = context.marks(desired, {}, able.namespace_markers).model_copy(update={"kind": kind})
     if origin is None or context.is_foreign(origin.properties):
+        why = Why(ReasonCode.MIRRORED if params else ReasonCode.IN_MANIFEST, params)
         return change_of(context, Action.CREATE_NAMESPACE, desired.id, None, after, why, desired=desired)
-    name = "/".join(origin.id)
+    params["name"] = "/".join(origin.id)
     if ownership.is_protected(origin.properties) and desired.protect is not False:
-        fault = Fault(
-            ReasonCode.PROTECTED,
-            f"{name} is protected, and a move takes that name away",
-            "write `protect: false` in its block, apply, and protect it again then",
-        )
-        return context.blocked(fault, desired, None)
-    lost = f"; made anew without {able.lost_with_namespace}" if able.lost_with_namespace else ""
-    why = Why(ReasonCode.MOVED, f"{why.text}, was {name}{lost}")
+        return context.blocked(Why(ReasonCode.PROTECTED, params), desired, None)
+    if able.lost_with_namespace:
+        params["lost"] = able.lost_with_namespace
+    why = Why(ReasonCode.NAMESPACE_MOVED, params)
     made = change_of(context, Action.CREATE_NAMESPACE, desired.id, None, after, why, desired=desired)
     return made.model_copy(update={"takes_from": origin.id})
 
@@ -107,7 +95,7 @@ def _kind(context: CatalogContext, desired: DesiredNamespace, holds: Holds) -> s
 
 def _kind_fault(
     context: CatalogContext, desired: DesiredNamespace, live: LiveNamespace | None, kind: str | None, holds: Holds
-) -> Fault | None:
+) -> Why | None:
     """Return why a namespace cannot be, or become, what the manifest says; None when it can, or has no kind."""
     kinds = context.capabilities.namespace_kinds
     if kinds is None:
@@ -116,33 +104,15 @@ def _kind_fault(
     deepest = context.capabilities.outer_kind_depth
     if live is None and kind == outer and deepest is not None and len(desired.id) > deepest:
         if len(desired.id) == 1:
-            return Fault(
-                ReasonCode.WRONG_KIND,
-                f"it is a {outer}, and here they can be neither asked for nor made",
-                f"allow the credentials to, or put what it holds into a {inner}",
-            )
-        return Fault(
-            ReasonCode.WRONG_KIND,
-            f"it is a {outer} inside a {outer}, which has to be there already: this service cannot create one",
-            f"make it outside lancens, or put what it holds into a {outer} higher up",
-        )
+            return Why(ReasonCode.KIND_NOT_CREATABLE, {"kind": outer, "other_kind": inner})
+        return Why(ReasonCode.KIND_NOT_NESTABLE, {"kind": outer})
     if live is not None and desired.kind is not None and live.kind != desired.kind:
-        return Fault(
-            ReasonCode.WRONG_KIND,
-            f"it is a {live.kind}, not a {desired.kind}; a namespace cannot change its kind",
-            f"write `kind: {live.kind}` in its block, or give the {desired.kind} another name",
-        )
+        return Why(ReasonCode.KIND_CHANGED, {"kind": live.kind or "", "other_kind": desired.kind})
     is_now = kind if live is None else live.kind
     if is_now == inner and holds.namespaces:
-        return Fault(
-            ReasonCode.WRONG_KIND,
-            f"it is a {inner}, which holds no namespaces",
-            f"put its namespaces into a {outer}, under another name",
-        )
+        return Why(ReasonCode.KIND_HOLDS_NO_NAMESPACES, {"kind": inner, "other_kind": outer})
     if is_now == outer and holds.tables:
-        return Fault(
-            ReasonCode.WRONG_KIND, f"it is a {outer}, which holds no tables", f"put its tables into a {inner} inside it"
-        )
+        return Why(ReasonCode.KIND_HOLDS_NO_TABLES, {"kind": outer, "other_kind": inner})
     return None
 
 
@@ -153,9 +123,8 @@ def _unnamed(context: CatalogContext, live: LiveNamespace, renamed_to: DesiredNa
     owner = ownership.owner_of(live.properties)
     if owner == context.owner and renamed_to is not None:
         lifted = renamed_to if renamed_to.protect is False else None
-        return removal(
-            context, Action.DROP_NAMESPACE, live, Why(ReasonCode.MOVED, f"{'/'.join(renamed_to.id)} now"), lifted
-        )
+        why = Why(ReasonCode.MOVED_AWAY, {"name": "/".join(renamed_to.id)})
+        return removal(context, Action.DROP_NAMESPACE, live, why, lifted)
     if owner == context.owner and context.prune is not Prune.NEVER:
         return removal(context, Action.DROP_NAMESPACE, live, OWNED_BEFORE, None)
     if context.prune is not Prune.ALL:
@@ -185,19 +154,9 @@ def _claimed(context: CatalogContext, desired: DesiredNamespace, live: LiveNames
     if not context.capabilities.alter_namespace:
         if before.properties == after.properties:
             return Remark(unmarkable(before, after), live.id)
-        return context.blocked(
-            Fault(
-                ReasonCode.CANNOT_ALTER,
-                "it cannot be changed: this catalog cannot alter a namespace",
-                "write the `properties` that it has in its block, or take them out",
-            ),
-            desired,
-            live,
-        )
-    if not only_marks:
-        why = Why(ReasonCode.DIFFERS, "differs from the manifest")
-    elif before.managed_by is None:
-        why = Why(ReasonCode.ADOPTED, "adopted")
+        return context.blocked(Why(ReasonCode.CANNOT_ALTER_NAMESPACE), desired, live)
+    if only_marks:
+        why = Why(ReasonCode.ADOPTED if before.managed_by is None else ReasonCode.MARKS)
     else:
-        why = Why(ReasonCode.MARKS, "marks to renew")
+        why = Why(ReasonCode.DIFFERS)
     return change_of(context, Action.UPDATE_NAMESPACE, live.id, before, after, why, desired=desired)

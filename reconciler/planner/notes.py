@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from reconciler.model.names import Identifier
-from reconciler.model.reasons import NoteCode
+from reconciler.model.reasons import NoteCode, Params
 from reconciler.planner.entries import Note
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.outcome import Tally
-from reconciler.planner.remarks import SENTENCES
 
 _NAMESPACES_NAMED = 5
 
@@ -21,31 +20,22 @@ def notes_on(source: CatalogInput, remarks: Mapping[tuple[NoteCode, Identifier],
     A topic of many namespaces is one note.
     """
     catalog, owner = source.desired.name, source.desired.owner.partition("/")[0]
-    for message in source.live.notes:
-        yield Note(catalog=catalog, code=NoteCode.SCAN, message=message)
+    for said in source.live.notes:
+        yield Note(catalog=catalog, code=NoteCode.SCAN, params={"detail": said})
     safeguard = source.capabilities.safeguard
-    guarded = {}
+    guards: dict[NoteCode, Params] = {}
     if safeguard is not None:
-        guarded = {"safeguard": f"{safeguard.key}={safeguard.value}", "danger": safeguard.danger}
-        guarded["hazard"] = f"{safeguard.hazard}=true"
+        unsafe: Params = {"key": safeguard.key, "value": safeguard.value, "detail": safeguard.danger}
+        hazardous: Params = {"key": safeguard.hazard or "", "detail": safeguard.danger}
+        guards = {NoteCode.UNSAFE: unsafe, NoteCode.HAZARDOUS: hazardous}
     for topic, where, tally in _counted(catalog, remarks):
-        one, several = SENTENCES[topic]
-        about = {
-            "where": where,
-            "count": f"{tally.count:,}",
-            "name": tally.first.identifier[-1],
-            "detail": tally.first.detail,
-            "owner": owner,
-            "catalog": catalog,
-        }
-        filled = (one if tally.count == 1 else several).format(**about, **guarded)
-        yield Note(catalog=catalog, code=topic, message=filled)
+        about: Params = {"where": where, "count": tally.count, "name": tally.first.identifier[-1]}
+        if topic is NoteCode.UNMANAGED:
+            about |= {"owner": owner, "catalog": catalog}
+        yield Note(catalog=catalog, code=topic, params={**about, **guards.get(topic, {}), **tally.first.params})
     protected = sum(1 for table in source.desired.tables.values() if table.protect)
     if protected and not source.capabilities.table_markers:
-        message = (
-            f"`protect` holds only while it is written for {protected} of the tables: this catalog keeps no marks."
-        )
-        yield Note(catalog=catalog, code=NoteCode.UNPROTECTABLE, message=message)
+        yield Note(catalog=catalog, code=NoteCode.UNPROTECTABLE_TABLES, params={"count": protected})
 
 
 def _counted(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from reconciler.model import ownership
 from reconciler.model.capabilities import Capabilities
-from reconciler.model.desired import DesiredNamespace, DesiredTable, Fault, Prune, Source
+from reconciler.model.desired import DesiredNamespace, DesiredTable, Prune, Source
 from reconciler.model.live import LiveNamespace, LiveTable, StorageKind
 from reconciler.model.names import Identifier, address
-from reconciler.model.reasons import NoteCode, ReasonCode, Why
+from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
 from reconciler.model.redaction import REDACTED, is_hidden
 from reconciler.planner.entries import Action, Blocked, Change, Protection
 from reconciler.planner.explain import explain
@@ -19,21 +19,21 @@ from reconciler.planner.facts import TableFacts
 from reconciler.planner.mirrors import leave_out
 from reconciler.planner.views import ObjectView, view_of
 
-ABSENT = Why(ReasonCode.ABSENT, "absent: true")
-OWNED_BEFORE = Why(ReasonCode.NOT_IN_MANIFEST, "owned, no longer in the manifest")
-PRUNED = Why(ReasonCode.NOT_IN_MANIFEST, "not in the manifest, prune: all")
+ABSENT = Why(ReasonCode.ABSENT)
+OWNED_BEFORE = Why(ReasonCode.NO_LONGER_IN_MANIFEST)
+PRUNED = Why(ReasonCode.NOT_IN_MANIFEST)
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
     """What is worth saying of an object, and counting: ``topic`` groups remarks into one note.
 
-    ``detail`` is what is said of this object alone.
+    ``params`` are of this object alone.
     """
 
     topic: NoteCode
     identifier: Identifier
-    detail: str = ""
+    params: Params = field(default_factory=Params)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,19 +79,14 @@ class CatalogContext:
         self, live: LiveNamespace | LiveTable, desired: DesiredNamespace | DesiredTable | None = None
     ) -> Blocked:
         """Return the entry of an object that another manifest owns."""
-        owner = ownership.owner_of(live.properties)
-        fault = Fault(
-            ReasonCode.FOREIGN_OWNER,
-            f"it is managed by `{owner}`, not by `{self.owner}`",
-            "take its block out, or claim it with --take-over",
-        )
+        params: Params = {"owner": ownership.owner_of(live.properties) or "", "manifest": self.owner}
         if desired is None:
-            fault = fault._replace(remedy="leave it alone with `prune: owned`, or claim it with --take-over")
-        return self.blocked(fault, desired, live)
+            params["key"] = "prune: owned"
+        return self.blocked(Why(ReasonCode.FOREIGN_OWNER, params), desired, live)
 
     def blocked(
         self,
-        fault: Fault,
+        fault: Why,
         desired: DesiredNamespace | DesiredTable | None,
         live: LiveNamespace | LiveTable | None,
         facts: TableFacts | None = None,
@@ -100,8 +95,9 @@ class CatalogContext:
         one = desired or live
         if one is None:
             raise ValueError("an object that is neither wanted nor there cannot be blocked")
+        params = fault.params
         if isinstance(desired, DesiredTable) and desired.mirrors is not None and fault is not desired.refused:
-            fault = fault._replace(remedy=fault.mirrored or leave_out(self.catalog, desired.id))
+            params = {**params, "leave_out": leave_out(desired.id), "catalog": self.catalog}
         storage = facts.storage if facts else None
         before = self.view(desired, live)
         location = facts.location if facts else live.location if isinstance(live, LiveTable) else None
@@ -110,8 +106,7 @@ class CatalogContext:
             kind="table" if isinstance(one, DesiredTable | LiveTable) else "namespace",
             identifier=one.id,
             code=fault.code,
-            reason=fault.reason,
-            remedy=fault.remedy,
+            params=params,
             source=desired.source if desired else None,
             before=before,
             location=location,
@@ -125,11 +120,7 @@ class CatalogContext:
 
     def held(self, by: str, desired: DesiredTable, facts: TableFacts | None = None) -> Blocked:
         """Return the entry of a table whose name ``by``, a table of another kind, has."""
-        fault = Fault(
-            ReasonCode.NAME_TAKEN,
-            f"a table of another kind has the name in the catalog ({by})",
-            "write another name in its block, or take that table out of the catalog with the tool that made it",
-        )
+        fault = Why(ReasonCode.NAME_HELD, {"detail": by})
         return self.blocked(fault, desired, None, facts).model_copy(update={"held_by": by})
 
     def view(
@@ -196,7 +187,7 @@ def change_of(
         after=after,
         fields=explain(before, after, context.address(identifier), secret_keys),
         code=why.code,
-        reason=why.text,
+        params=why.params,
         source=desired.source if desired else None,
         mirror_of=desired.mirrors if isinstance(desired, DesiredTable) else None,
         probe=probe,
@@ -217,7 +208,7 @@ def _as_mirrored(desired: DesiredNamespace | DesiredTable | None, action: Action
         return None
     is_same = desired.id[-len(origin.identifier) :] == origin.identifier
     shown = origin.catalog if is_same else address(origin.catalog, origin.identifier)
-    return Why(ReasonCode.MIRRORED, f"mirrors {shown}")
+    return Why(ReasonCode.MIRRORED, {"mirror": shown})
 
 
 def removal(
@@ -243,6 +234,15 @@ def guard_of(
         identifier=identifier,
         would=would,
         code=why.code,
-        reason=why.text,
+        params=why.params,
         source=source,
     )
+
+
+def unmarkable(before: ObjectView, after: ObjectView) -> NoteCode:
+    """Return the topic of an object whose properties are right and whose marks cannot be made so."""
+    if after.protect and not before.protect:
+        return NoteCode.UNPROTECTABLE
+    if before.protect and not after.protect:
+        return NoteCode.STAYS_PROTECTED
+    return NoteCode.UNMARKABLE if before.managed_by is None else NoteCode.STAYS_MARKED

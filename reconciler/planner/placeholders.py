@@ -14,6 +14,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from reconciler.model import locations
+from reconciler.model.reasons import PLACES
 from reconciler.planner.entries import Blocked, Change, Fingerprint, Note, Protection
 from reconciler.planner.plan import Plan
 from reconciler.planner.views import FieldChange, ObjectView
@@ -25,11 +26,8 @@ _TEXTS = (
     "unreferenced",
     "requested_location",
     "chosen_location",
-    "reason",
-    "remedy",
     "detail",
     "held_by",
-    "message",
 )
 
 
@@ -79,6 +77,10 @@ def _all(models: Iterable[ModelT], edit: _Edit) -> tuple[ModelT, ...]:
 def _model(one: ModelT, edit: _Edit) -> ModelT:
     """Return ``one`` with its texts edited; what has none that differs is returned as it is."""
     update: dict[str, object] = {}
+    params = getattr(one, "params", None)
+    edits = {key: edit(params[key]) for key in PLACES if key in params} if params else {}
+    if params and edits.items() - params.items():
+        update["params"] = {**params, **edits}
     for name in _TEXTS:
         text = getattr(one, name, None)
         if isinstance(text, str) and (edited := edit(text)) != text:

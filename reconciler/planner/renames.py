@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from reconciler.model import locations, ownership
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.desired import DesiredMove
-from reconciler.model.display import count
 from reconciler.model.names import Identifier, address
-from reconciler.model.reasons import NoteCode
+from reconciler.model.reasons import NoteCode, Params
 from reconciler.planner.comparison import Outcomes
 from reconciler.planner.entries import Action, Change, Note
 from reconciler.planner.facts import CatalogInput
 
 _NAMED = 3
+
+_Hint: TypeAlias = tuple[NoteCode, Params]
 
 
 def notes_on_renames(source: CatalogInput, outcomes: Outcomes, changes: Collection[Change]) -> Iterator[Note]:
@@ -34,37 +36,26 @@ def notes_on_renames(source: CatalogInput, outcomes: Outcomes, changes: Collecti
     ]
     if len(done) == 1:
         [line] = done
-        name, to = ("/".join(names) for names in (line.origin, line.to))
-        yield Note(
-            catalog=catalog,
-            code=NoteCode.MOVE_DONE,
-            message=f"{name} is {to} already; its line in `moved` can go ({line.source}).",
-        )
+        params: Params = {"name": "/".join(line.origin), "other": "/".join(line.to), "line": str(line.source)}
+        yield Note(catalog=catalog, code=NoteCode.MOVE_DONE, params=params)
     elif done:
-        said = f"{len(done):,} lines of `moved` can go, what they name has its new name: {_lines(done)}."
-        yield Note(catalog=catalog, code=NoteCode.MOVE_DONE, message=said)
+        names = tuple(str(line.source) for line in done)
+        yield Note(catalog=catalog, code=NoteCode.MOVE_DONE, params={"count": len(done), "names": names})
     for line in sorted(outcomes.moving, key=lambda line: line.to):
         there = None if line.is_table else live.get(line.origin)
         if there is not None and ownership.owner_of(there.properties) != source.desired.owner:
-            why = "this manifest neither made nor adopted it"
-            said = f"{address(catalog, line.origin)} stays when its tables have moved: {why}."
-            yield Note(catalog=catalog, code=NoteCode.MOVE_INCOMPLETE, message=said)
+            params = {"name": address(catalog, line.origin)}
+            yield Note(catalog=catalog, code=NoteCode.MOVE_LEAVES_NAMESPACE, params=params)
     for line in sorted(source.desired.moves, key=lambda line: line.to):
         left = () if line.is_table else _left_behind(source, line)
         if left:
-            named = ", ".join(f"`{key}`" for key in left[:_NAMED]) + (" and others" if len(left) > _NAMED else "")
-            said = f"{address(catalog, line.to)} is there already and does not get properties of "
-            said += f"{address(catalog, line.origin)}: {named}. Write those it is to have in its block."
-            yield Note(catalog=catalog, code=NoteCode.MOVE_INCOMPLETE, message=said)
+            params = {"name": address(catalog, line.origin), "other": address(catalog, line.to), "names": tuple(left)}
+            yield Note(catalog=catalog, code=NoteCode.MOVE_LEAVES_PROPERTIES, params=params)
     hints = [*_hints(source.capabilities, changes)]
-    for hint in hints[:_NAMED]:
-        yield Note(catalog=catalog, code=NoteCode.RENAME_LIKELY, message=hint)
+    for code, hint in hints[:_NAMED]:
+        yield Note(catalog=catalog, code=code, params=hint)
     if len(hints) > _NAMED:
-        yield Note(
-            catalog=catalog,
-            code=NoteCode.RENAME_LIKELY,
-            message=f"{count(len(hints) - _NAMED, 'more pair')} of changes look like renames.",
-        )
+        yield Note(catalog=catalog, code=NoteCode.RENAMES_LIKELY, params={"count": len(hints) - _NAMED})
 
 
 def _left_behind(source: CatalogInput, line: DesiredMove) -> Sequence[str]:
@@ -77,13 +68,8 @@ def _left_behind(source: CatalogInput, line: DesiredMove) -> Sequence[str]:
     return sorted(key for key, value in found.items() if key not in places and there.properties.get(key) != value)
 
 
-def _lines(lines: Sequence[DesiredMove]) -> str:
-    shown = ", ".join(str(line.source) for line in lines[:_NAMED])
-    return shown if len(lines) <= _NAMED else f"{shown} and {len(lines) - _NAMED:,} more"
-
-
-def _hints(able: Capabilities, changes: Collection[Change]) -> Iterator[str]:
-    """Yield a sentence for each pair of a new table and one that goes that may be one table with a new name.
+def _hints(able: Capabilities, changes: Collection[Change]) -> Iterator[_Hint]:
+    """Yield a hint for each pair of a new table and one that goes that may be one table with a new name.
 
     They may be where they are at one location, where they are the only ones of their namespace, and where they have one
     name in two namespaces; a namespace whose tables all turn up in another one is one rename. Of the others of a
@@ -121,16 +107,13 @@ def _hints(able: Capabilities, changes: Collection[Change]) -> Iterator[str]:
 _WORDS = {Action.REGISTER_TABLE: "register", Action.DECLARE_TABLE: "declare"}
 
 
-def _hint(origin: Identifier, goes: str, to: Identifier, comes: str) -> str:
-    before, after = "/".join(origin), "/".join(to)
-    return (
-        f"{after} ({comes}) and {before} ({goes}) look like a rename. To keep the data with the name, write in the "
-        f"catalog's block: moved: [{{from: {before}, to: {after}}}]"
-    )
+def _hint(origin: Identifier, goes: str, to: Identifier, comes: str) -> _Hint:
+    params: Params = {"name": "/".join(origin), "does": goes, "other": "/".join(to), "other_does": comes}
+    return NoteCode.RENAME_LIKELY, params
 
 
-def _undecided(able: Capabilities, new: Iterable[Identifier], gone: Iterable[Identifier]) -> Iterator[str]:
-    """Yield a sentence for each namespace in which nobody can tell which of the tables that go a new one may be."""
+def _undecided(able: Capabilities, new: Iterable[Identifier], gone: Iterable[Identifier]) -> Iterator[_Hint]:
+    """Yield a hint for each namespace in which nobody can tell which of the tables that go a new one may be."""
     comes: defaultdict[Identifier, list[Identifier]] = defaultdict(list)
     goes: defaultdict[Identifier, list[Identifier]] = defaultdict(list)
     for names, by_namespace in ((new, comes), (gone, goes)):
@@ -139,17 +122,14 @@ def _undecided(able: Capabilities, new: Iterable[Identifier], gone: Iterable[Ide
     for namespace in sorted(comes.keys() & goes.keys()):
         if _can_move(able, goes[namespace][0], comes[namespace][0]):
             to = comes[namespace][0] if len(comes[namespace]) == 1 else (*namespace, "NEW")
-            line = f"{{from: {'/'.join((*namespace, 'OLD'))}, to: {'/'.join(to)}}}"
-            yield (
-                f"{_one_of(comes[namespace])} (new) may be {_one_of(goes[namespace])} (deregister) under another name. "
-                f"To keep the data with the name, write in the catalog's block: moved: [{line}]"
-            )
+            params: Params = {"name": "/".join((*namespace, "OLD")), "other": "/".join(to)}
+            params |= {"added": _first(comes[namespace]), "count": len(comes[namespace])}
+            params |= {"names": _first(goes[namespace]), "more": len(goes[namespace])}
+            yield NoteCode.RENAME_UNDECIDED, params
 
 
-def _one_of(names: Sequence[Identifier]) -> str:
-    shown = ", ".join("/".join(name) for name in names[:_NAMED])
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return shown if len(names) == 1 else f"one of {shown}{more}"
+def _first(names: Sequence[Identifier]) -> tuple[str, ...]:
+    return tuple("/".join(name) for name in names[:_NAMED])
 
 
 def _can_move(able: Capabilities, origin: Identifier, to: Identifier) -> bool:

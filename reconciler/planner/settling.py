@@ -12,16 +12,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from reconciler.model import locations
-from reconciler.model.desired import Fault
 from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.names import Identifier, address
-from reconciler.model.reasons import NoteCode, ReasonCode
+from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
 from reconciler.planner.entries import Action, Blocked, Change, Key, Kind, Note
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.live_tables import LiveTables
 from reconciler.planner.ordering import namespaces_left, takes_emptied_name
 
-_KEPT_NAMED = 5
+_MOST_NOTES = 5
+_NAMED = 3
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class _Clash:
     """A change that cannot be planned because of others, and the live object or the data that is in its way, if any."""
 
     change: Change
-    fault: Fault
+    fault: Why
     with_live: LiveNamespace | LiveTable | None = None
     unreferenced: str | None = None
 
@@ -133,8 +133,7 @@ def _blocked(clash: _Clash) -> Blocked:
         kind=change.kind,
         identifier=change.identifier,
         code=clash.fault.code,
-        reason=clash.fault.reason,
-        remedy=clash.fault.remedy,
+        params=clash.fault.params,
         source=change.source,
         before=change.found if change.moved_from else change.before,
         moved_from=change.moved_from,
@@ -204,34 +203,28 @@ def _decide_drops(
     for identifier in source.live.namespaces:
         children[identifier[:-1]].add(identifier)
     drops: list[Change] = []
-    kept: list[tuple[str, str]] = []
+    kept: list[Params] = []
     for change in sorted(candidates, key=lambda change: (-len(change.identifier), change.identifier)):
         identifier = change.identifier
         occupants = source.facts.occupants.get(identifier, ())
         staying = held[identifier] + len(children[identifier]) + len(occupants)
         if staying:
-            some = f", among them {', '.join(f'`{name}`' for name in sorted(occupants)[:3])}" if occupants else ""
-            what = "object that stays" if staying == 1 else "objects that stay"
-            kept.append((change.address, f"it holds {staying} {what}{some}"))
+            some: Params = {"names": tuple(sorted(occupants)[:_NAMED])} if occupants else {}
+            kept.append({"where": change.address, "count": staying, **some})
         else:
             drops.append(change)
             children[identifier[:-1]].discard(identifier)
     return drops, [*_kept_notes(source.desired.name, kept)]
 
 
-def _kept_notes(catalog: str, kept: Sequence[tuple[str, str]]) -> Iterator[Note]:
+def _kept_notes(catalog: str, kept: Sequence[Params]) -> Iterator[Note]:
     """Yield why namespaces stay that should go; many of them are one note."""
-    if len(kept) <= _KEPT_NAMED:
-        for where, why in kept:
-            yield Note(catalog=catalog, code=NoteCode.KEPT_NAMESPACE, message=f"{where} is kept: {why}")
+    if len(kept) <= _MOST_NOTES:
+        yield from (Note(catalog=catalog, code=NoteCode.KEPT_NAMESPACE, params=params) for params in kept)
         return
-    some = ", ".join(where for where, _ in sorted(kept)[:_KEPT_NAMED])
-    rest = len(kept) - _KEPT_NAMED
-    yield Note(
-        catalog=catalog,
-        code=NoteCode.KEPT_NAMESPACE,
-        message=f"{len(kept):,} namespaces are kept, as each holds what stays: {some} and {rest:,} more",
-    )
+    some = tuple(sorted(params["where"] for params in kept)[:_NAMED])
+    counts: Params = {"count": len(kept), "names": some, "more": len(kept) - _NAMED}
+    yield Note(catalog=catalog, code=NoteCode.KEPT_NAMESPACES, params=counts)
 
 
 def _shared_locations(
@@ -250,10 +243,7 @@ def _shared_locations(
     for table in sorted(tables.at(created), key=lambda table: table.id, reverse=True):
         if table.id not in touched:
             change = created[place_of(table.location)]
-            taken = f"it would be written where {address(change.catalog, table.id)} is registered"
-            yield _Clash(
-                change, Fault(ReasonCode.LOCATION_TAKEN, taken, "write another `location:` in its block"), table
-            )
+            yield _Clash(change, Why(ReasonCode.LOCATION_TAKEN, {"name": address(change.catalog, table.id)}), table)
     arriving: defaultdict[str, list[Change]] = defaultdict(list)
     for change in changes:
         if change.kind == "table" and change.after and change.after.location:
@@ -261,19 +251,13 @@ def _shared_locations(
     for one in sorted(blocked, key=lambda one: one.identifier, reverse=True):
         writing = created.get(place_of(one.location)) if one.kind == "table" and one.location else None
         if writing is not None and writing.key != one.key:
-            both = f"a dataset would be written where {one.address}, which is blocked, is to be"
-            yield _Clash(
-                writing, Fault(ReasonCode.LOCATION_TAKEN, both, "write another `location:` in one of their blocks")
-            )
+            yield _Clash(writing, Why(ReasonCode.LOCATION_AWAITED, {"name": one.address}))
     for place in sorted(arriving.keys() & created.keys()):
         sharing = sorted(arriving[place], key=lambda change: change.identifier)
         for change in sharing if len(sharing) > 1 else ():
             other = next(one for one in sharing if one is not change)
             shown = locations.redact(place)
-            both = f"it and {other.address} would both be at {shown}, where a dataset would be written"
-            yield _Clash(
-                change, Fault(ReasonCode.LOCATION_TAKEN, both, "write another `location:` in one of their blocks")
-            )
+            yield _Clash(change, Why(ReasonCode.LOCATION_SHARED, {"name": other.address, "location": shown}))
 
 
 def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Clash]:
@@ -298,13 +282,9 @@ def _taken_defaults(source: CatalogInput, changes: Collection[Change], tables: L
     for table in sorted(tables.at(found), key=lambda table: table.id, reverse=True):
         change = found[place_of(table.location)]
         if table.id not in leaving and table.id != change.identifier:
-            fault = Fault(
-                ReasonCode.LOCATION_TAKEN,
-                f"its default place, {locations.redact(table.location)}, holds the data of "
-                f"{address(change.catalog, table.id)}",
-                "write a `location:` of its own in its block",
-            )
-            yield _Clash(change, fault, table)
+            shown = locations.redact(table.location)
+            params: Params = {"location": shown, "name": address(change.catalog, table.id)}
+            yield _Clash(change, Why(ReasonCode.DEFAULT_LOCATION_TAKEN, params), table)
 
 
 def _unreferenced(source: CatalogInput, changes: Collection[Change], tables: LiveTables) -> Iterator[_Clash]:
@@ -322,11 +302,7 @@ def _unreferenced(source: CatalogInput, changes: Collection[Change], tables: Liv
     taken |= {place_of(one.after.location) for one in changes if one.after and one.after.location}
     for change, place in doubts:
         if place_of(place) not in taken:
-            fault = Fault(
-                ReasonCode.UNREFERENCED_DATA,
-                f"no entry has the dataset at {locations.redact(place)}, which may be its data",
-                f"write `location: {locations.redact(place)}` in its block, or a location of its own",
-            )
+            fault = Why(ReasonCode.UNREFERENCED_DATA, {"location": locations.redact(place)})
             yield _Clash(change, fault, unreferenced=place)
 
 
@@ -346,16 +322,6 @@ def _namesakes(source: CatalogInput, changes: Collection[Change], tables: LiveTa
         if there is None:
             continue
         if takes_emptied_name(change, left):
-            fault = Fault(
-                ReasonCode.NAME_TAKEN,
-                "it cannot be moved to that name: a namespace has it until its tables have moved",
-                "move it to another name, apply, and give it this one then",
-            )
-            yield _Clash(change, fault, there)
+            yield _Clash(change, Why(ReasonCode.NAME_TAKEN_UNTIL_MOVED), there)
         elif (change.catalog, kind, change.identifier) not in leaving:
-            fault = Fault(
-                ReasonCode.NAME_TAKEN,
-                f"it cannot be a {change.kind}: a {kind} has the name",
-                f"give its block another name, or remove the {kind} with `absent: true`",
-            )
-            yield _Clash(change, fault, there)
+            yield _Clash(change, Why(ReasonCode.NAME_TAKEN, {"kind": change.kind, "other_kind": kind}), there)

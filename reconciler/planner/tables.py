@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from reconciler.model import locations, ownership
-from reconciler.model.desired import DesiredTable, Evolve, Fault, Prune
+from reconciler.model.desired import DesiredTable, Evolve, Prune
 from reconciler.model.live import LiveTable, StorageKind
-from reconciler.model.reasons import NoteCode, ReasonCode, Why
+from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
 from reconciler.model.redaction import REDACTED, is_hidden
 from reconciler.planner.entries import Action, Blocked
 from reconciler.planner.facts import TableFacts, has_true_request, is_relocated, is_unanswered
@@ -21,30 +21,21 @@ from reconciler.planner.outcome import (
     Remark,
     change_of,
     removal,
+    unmarkable,
 )
-from reconciler.planner.remarks import unmarkable
 from reconciler.planner.schemas import SchemaDifference, evolved
 from reconciler.planner.table_entries import entry_after, touches_entry, with_shown_columns
 from reconciler.planner.table_faults import (
-    NO_PLACE,
     existing_fault,
     found_columns,
     immovable,
     other_columns,
     schema_difference,
     storage_fault,
-    unalterable,
     unkeepable,
     unreachable,
 )
 from reconciler.planner.views import ObjectView
-
-_MOST_NAMED = 3
-_NEW = Why(ReasonCode.IN_MANIFEST, "in the manifest, no data yet")
-_REQUEST_FORGOTTEN = Why(ReasonCode.LOCATION_NOTED, "what is noted of the location asked for is out of date")
-_REQUEST_ANSWERED = Why(
-    ReasonCode.LOCATION_NOTED, "not at the location asked for, and not noted that the service chose another"
-)
 
 
 def diff_table(
@@ -106,9 +97,9 @@ def _unnamed(context: CatalogContext, live: LiveTable) -> Outcome:
         return None
     mirror = ownership.mirror_of(live.properties) if owner == context.owner else None
     if mirror is not None and mirror != context.mirror:
-        return Remark(NoteCode.MIRRORED_BEFORE, live.id, mirror)
+        return Remark(NoteCode.MIRRORED_BEFORE, live.id, {"mirror": mirror})
     if mirror is not None:
-        why = Why(ReasonCode.MIRROR_ENDED, f"mirrored, no longer in {mirror}")
+        why = Why(ReasonCode.MIRROR_ENDED, {"mirror": mirror})
     else:
         why = OWNED_BEFORE if owner == context.owner else PRUNED
     return removal(context, Action.DEREGISTER_TABLE, live, why, None)
@@ -124,15 +115,15 @@ def _new(context: CatalogContext, desired: DesiredTable, facts: TableFacts | Non
     if facts is None:
         raise ValueError(f"{context.address(desired.id)} is planned without looking at its storage")
     if context.capabilities.makes_no_tables:
-        remedy_there = "take its block out, or put it into another catalog"
-        return context.blocked(
-            Fault(ReasonCode.MAKES_NO_TABLES, context.capabilities.makes_no_tables, remedy_there), desired, None, facts
-        )
+        refused = Why(ReasonCode.MAKES_NO_TABLES, {"detail": context.capabilities.makes_no_tables})
+        return context.blocked(refused, desired, None, facts)
     if facts.location is None and not context.capabilities.places_tables:
-        return context.blocked(NO_PLACE, desired, None, facts)
-    fault = unkeepable(context, desired) or storage_fault(desired, facts, vends=context.capabilities.vends_credentials)
-    if fault:
-        return context.blocked(fault, desired, None, facts)
+        return context.blocked(Why(ReasonCode.NO_DEFAULT_LOCATION), desired, None, facts)
+    problem = unkeepable(context, desired) or storage_fault(
+        desired, facts, vends=context.capabilities.vends_credentials
+    )
+    if problem:
+        return context.blocked(problem, desired, None, facts)
     after = context.marks(desired, {}, context.capabilities.table_markers).model_copy(
         update={"location": facts.location, "safeguards": context.safeguards({})}
     )
@@ -144,18 +135,19 @@ def _new(context: CatalogContext, desired: DesiredTable, facts: TableFacts | Non
         blocking = difference.blocking(Evolve.NEVER, desired.extra_columns)
         if blocking:
             return context.blocked(other_columns(facts, blocking, difference.extra, None), desired, None, facts)
-        found = f"its data is written as that of {storage.detail}" if storage.detail else "data found at its location"
-        why = Why(ReasonCode.DATA_FOUND, found)
+        why = Why(ReasonCode.DATA_FOUND)
+        if storage.detail:
+            why = Why(ReasonCode.SOURCE_WRITES_DATA, {"name": storage.detail})
         after = after.model_copy(update={"columns": found_columns(desired, facts)})
         return change_of(
             context, Action.REGISTER_TABLE, desired.id, None, after, why, desired=desired, storage=storage.kind
         )
+    why = Why(ReasonCode.NEW_WITHOUT_DATA if storage.kind is StorageKind.NOTHING else ReasonCode.NEW_UNPROBED)
     if desired.schema is not None and storage.kind is StorageKind.NOTHING:
         after = after.model_copy(update={"columns": desired.schema})
         return change_of(
-            context, Action.CREATE_TABLE, desired.id, None, after, _NEW, desired=desired, storage=storage.kind
+            context, Action.CREATE_TABLE, desired.id, None, after, why, desired=desired, storage=storage.kind
         )
-    why = _NEW if storage.kind is StorageKind.NOTHING else _NEW._replace(text="in the manifest, storage not opened")
     return change_of(
         context,
         Action.DECLARE_TABLE,
@@ -197,10 +189,10 @@ def _existing(context: CatalogContext, desired: DesiredTable, live: LiveTable, f
             return Remark(topic, live.id)
     if without_data and not moved and desired.schema is not None:
         after = after.model_copy(update={"columns": desired.schema})
-        why = Why(ReasonCode.NO_DATA, "in the catalog, no data at its location")
+        why = Why(ReasonCode.NO_DATA)
         return _update(context, desired, live, facts, Action.CREATE_TABLE, before, after, why)
     if moved:
-        why = Why(ReasonCode.RELOCATED, "registered elsewhere")
+        why = Why(ReasonCode.RELOCATED)
         return _update(context, desired, live, facts, Action.RELOCATE_TABLE, before, after, why)
     found = found_columns(desired, facts)
     if grows and found is not None:
@@ -213,10 +205,12 @@ def _existing(context: CatalogContext, desired: DesiredTable, live: LiveTable, f
 
 def _growth(difference: SchemaDifference, live: LiveTable) -> Why:
     """Return why the columns of a table's data are changed."""
-    parts = ["to add"] if difference.missing else []
-    parts += ["to let be null"] if difference.relaxed else []
-    hint = rename_hint(difference.missing, difference.extra, live.location)
-    return Why(ReasonCode.COLUMNS, f"columns {' and '.join(parts)}" + (f"; {hint}" if hint else ""))
+    params: Params = {}
+    if difference.missing:
+        params["added"] = tuple(column.name for column in difference.missing)
+    if difference.relaxed:
+        params["relaxed"] = tuple(pair.desired.name for pair in difference.relaxed)
+    return Why(ReasonCode.COLUMNS, {**params, **rename_hint(difference.missing, difference.extra, live.location)})
 
 
 def remarks_on(
@@ -230,22 +224,15 @@ def remarks_on(
     if desired is None or desired.absent or isinstance(outcome, Blocked):
         return
     if facts is not None and facts.entry is not None and context.capabilities.keeps_first_columns:
-        yield Remark(NoteCode.STALE_COLUMNS, desired.id, _few(facts.entry.texts()))
+        yield Remark(NoteCode.STALE_COLUMNS, desired.id, {"differences": tuple(facts.entry.texts())})
     if live is not None and REDACTED in live.properties.values():
         shown = live.properties
-        hidden = [f"`{key}`" for key, value in desired.properties.items() if is_hidden(key, value, shown)]
+        hidden = tuple(key for key, value in desired.properties.items() if is_hidden(key, value, shown))
         if hidden:
-            yield Remark(NoteCode.HIDDEN, desired.id, ", ".join(hidden))
+            yield Remark(NoteCode.HIDDEN, desired.id, {"names": hidden})
     extra = schema_difference(desired, facts).extra
     if extra:
-        yield Remark(NoteCode.EXTRA_COLUMNS, desired.id, _few(f"`{column.name}`" for column in extra))
-
-
-def _few(parts: Iterable[str]) -> str:
-    """Return the first of ``parts``, and how many more there are."""
-    found = list(parts)
-    more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
-    return f"{', '.join(found[:_MOST_NAMED])}{more}"
+        yield Remark(NoteCode.EXTRA_COLUMNS, desired.id, {"columns": tuple(column.name for column in extra)})
 
 
 def _is_to_move(desired: DesiredTable, live: LiveTable, facts: TableFacts | None, *, can_move: bool) -> bool:
@@ -289,8 +276,9 @@ def _update(
     if desired.mirrors is not None:
         keys = before.properties.items() ^ after.properties.items()
         differing = ["location"] if relocates else sorted({key for key, _ in keys}) or ["its marks"]
-        return Remark(NoteCode.CANNOT_FOLLOW, live.id, ", ".join(differing))
-    return context.blocked(unalterable("relocated" if relocates else "changed"), desired, live, facts)
+        return Remark(NoteCode.CANNOT_FOLLOW, live.id, {"names": tuple(differing)})
+    code = ReasonCode.CANNOT_RELOCATE if relocates else ReasonCode.CANNOT_ALTER
+    return context.blocked(Why(code), desired, live, facts)
 
 
 def _left_alone(context: CatalogContext, before: ObjectView, after: ObjectView) -> NoteCode | None:
@@ -306,16 +294,17 @@ def _left_alone(context: CatalogContext, before: ObjectView, after: ObjectView) 
 
 def _why(context: CatalogContext, desired: DesiredTable, before: ObjectView, after: ObjectView) -> Why:
     if before.content != after.content:
-        return Why(ReasonCode.DIFFERS, f"differs from {desired.mirrors.catalog if desired.mirrors else 'the manifest'}")
+        return Why(ReasonCode.DIFFERS, {"mirror": desired.mirrors.catalog} if desired.mirrors else {})
     safeguard = context.capabilities.safeguard
     if safeguard is not None and before.safeguards != after.safeguards:
-        return Why(ReasonCode.SAFEGUARD, safeguard.danger)
+        return Why(ReasonCode.SAFEGUARD, {"detail": safeguard.danger})
     if before.request != after.request:
-        return _REQUEST_FORGOTTEN if after.requested_location is None else _REQUEST_ANSWERED
+        stale = after.requested_location is None
+        return Why(ReasonCode.LOCATION_NOTE_STALE if stale else ReasonCode.LOCATION_NOTED)
     if before.marks == after.marks:
-        return Why(ReasonCode.SHOWN_COLUMNS, "its entry shows other columns than the data has")
+        return Why(ReasonCode.SHOWN_COLUMNS)
     if before.managed_by is None:
-        return Why(ReasonCode.ADOPTED, "adopted")
+        return Why(ReasonCode.ADOPTED)
     if before.managed_by != after.managed_by:
-        return Why(ReasonCode.TAKEN_OVER, "taken over")
-    return Why(ReasonCode.MARKS, "marks to renew")
+        return Why(ReasonCode.TAKEN_OVER)
+    return Why(ReasonCode.MARKS)

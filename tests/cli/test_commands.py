@@ -142,7 +142,7 @@ def test_files_are_named_from_the_current_folder_in_errors_plans_and_saved_plans
     [
         ('"tier": "gold"', '"tier": "iron"', "`after` of lake/features/users is not what the manifest"),
         ('"action": "declare-table"', '"action": "drop-namespace"', "its `summary` does not count its changes"),
-        ('"reason": "in the manifest"', '"reason": "because"', "`reason` of lake/features"),
+        ('"code": "in-manifest"', '"code": "adopted"', "`code` of lake/features"),
         ('"fingerprints"', '"fingerprintz"', "which the manifest and the recorded states do not ask for"),
     ],
 )

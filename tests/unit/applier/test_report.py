@@ -18,7 +18,6 @@ MADE = Change(
     identifier=("features",),
     action=Action.CREATE_NAMESPACE,
     code=ReasonCode.IN_MANIFEST,
-    reason="in the manifest",
 )
 GONE = Change(
     catalog="prod",
@@ -26,7 +25,6 @@ GONE = Change(
     identifier=("a", "clicks"),
     action=Action.DEREGISTER_TABLE,
     code=ReasonCode.ABSENT,
-    reason="absent: true",
 )
 SWAPPED = GONE.model_copy(update={"action": Action.RELOCATE_TABLE})
 PLAN = Plan(manifest=ManifestRef(name="store", digest="d", files=()), changes=(MADE, GONE))

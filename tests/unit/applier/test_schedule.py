@@ -13,7 +13,6 @@ def changes(*depends_on: tuple[int, ...]) -> list[Change]:
             identifier=(f"n{position}",),
             action=Action.CREATE_NAMESPACE,
             code=ReasonCode.IN_MANIFEST,
-            reason="in the manifest",
             depends_on=needed,
         )
         for position, needed in enumerate(depends_on)

@@ -35,8 +35,8 @@ def change(
         before=before,
         after=after,
         fields=explain(before, after, f"{catalog}/{path}"),
-        code=ReasonCode.DIFFERS,
-        reason=reason,
+        code=ReasonCode.SAFEGUARD,
+        params={"detail": reason},
         source=None if line is None else at(line),
     )
 
@@ -130,15 +130,14 @@ def small_plan() -> Plan:
                 kind="table",
                 identifier=("analytics", "orders"),
                 would=Action.DEREGISTER_TABLE,
-                code=ReasonCode.NOT_IN_MANIFEST,
-                reason="owned, no longer in the manifest",
+                code=ReasonCode.NO_LONGER_IN_MANIFEST,
             ),
         ),
         notes=(
             Note(
                 catalog="prod",
                 code=NoteCode.UNMANAGED,
-                message="7 tables are not managed by feature-store; `lancens import --catalog prod` shows them",
+                params={"where": "prod", "count": 7, "owner": "feature-store", "catalog": "prod"},
             ),
         ),
     )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import html
 import re
 from collections import Counter
 from html.parser import HTMLParser
@@ -69,8 +70,7 @@ def test_what_is_blocked_or_removed_comes_first_and_is_open() -> None:
         kind="table",
         identifier=("z", "held"),
         code=ReasonCode.NOT_LANCE,
-        reason="it is so",
-        remedy="write it",
+        params={"location": "/data"},
     )
     plan = plan.model_copy(update={"changes": (*plan.changes, gone), "blocked": (blocked,)})
     removals = sum(one.catalog == "lake" and one.action is Action.DEREGISTER_TABLE for one in plan.changes)
@@ -81,7 +81,7 @@ def test_what_is_blocked_or_removed_comes_first_and_is_open() -> None:
     assert opened == [True, *(False for _ in groups[1:])]
     assert len(re.findall('<details class="entry [a-z-]*" [^>]* open>', groups[0])) == removals + 1
     assert "3,104,221 rows" in groups[0]
-    assert "write it" in groups[0]
+    assert blocked.remedy in html.unescape(groups[0])
     others = "".join(groups[1:])
     assert not re.search('<span class="word">(blocked|deregister)', others)
 

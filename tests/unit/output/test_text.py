@@ -38,7 +38,7 @@ prod (glue)
         + column score: float32
 
 Notes
-  prod: 7 tables are not managed by feature-store; `lancens import --catalog prod` shows them
+  prod: 7 tables in prod are not managed by feature-store; `lancens import --catalog prod` shows them.
 
 Plan: 2 to create, 0 to declare, 1 to register, 3 to update, 1 to deregister. 1 protected. No data is deleted.
 """
@@ -134,9 +134,7 @@ def test_a_blocked_object_shows_its_reason_and_its_remedy() -> None:
         catalog="lake",
         kind="table",
         identifier=("ns", "orders"),
-        code=ReasonCode.NOT_LANCE,
-        reason="it is gone",
-        remedy="write it",
+        code=ReasonCode.MADE_OUTSIDE,
         source=at(7),
     )
     waits = change("lake", "ns/x", Action.DECLARE_TABLE, None, view("s"), "in the manifest")
@@ -144,12 +142,15 @@ def test_a_blocked_object_shows_its_reason_and_its_remedy() -> None:
         update={"blocked": (blocked,), "waiting": (waits,)}
     )
     text = render(plan, "text")
-    assert re.search(r"  ! ns/orders +blocked .*lancens.yaml:7\n +it is gone\n +-> write it\n  \+ ns/a", text)
+    assert re.search(
+        r"  ! ns/orders +blocked .*lancens.yaml:7\n +it does not exist.*\n +-> have the administrator.*\n  \+ ns/a",
+        text,
+    )
     assert "1 change waits with what is blocked: ns/x (declare)." in text
     assert closing_line(plan).startswith("Plan: 0 to create, 1 to declare, 0 to update, 0 to deregister; 1 blocked.")
     for form in ("markdown", "html"):
         shown = render(plan, form)
-        for said in ("it is gone", "write it", "1 change waits", "1 blocked"):
+        for said in ("it does not exist", "have the administrator", "1 change waits", "1 blocked"):
             assert said in shown, (form, said)
 
 
@@ -209,7 +210,6 @@ def test_a_raw_secret_in_a_field_is_still_not_shown() -> None:
             FieldChange(path="location", before="s3://key:hunter2hunter2@b/t", after="s3://b/t?sig=correct-horse"),
         ),
         code=ReasonCode.DIFFERS,
-        reason="differs",
     )
     for format_ in ("text", "markdown", "html"):
         page = render(plan_of(secret), format_)
@@ -225,7 +225,7 @@ def test_colour_marks_what_is_added_and_removed() -> None:
 
 
 def test_many_notes_are_counted() -> None:
-    notes = tuple(Note(catalog="lake", code=NoteCode.SCAN, message=f"note {n}") for n in range(25))
+    notes = tuple(Note(catalog="lake", code=NoteCode.SCAN, params={"detail": f"note {n}"}) for n in range(25))
     plan = small_plan().model_copy(update={"notes": notes})
     text = render(plan, "text")
     assert "note 19" in text

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler.model.capabilities import Capabilities
-from reconciler.model.desired import Fault, Origin, Prune
+from reconciler.model.desired import Origin, Prune
 from reconciler.model.live import StorageKind
-from reconciler.model.reasons import ReasonCode
+from reconciler.model.reasons import ReasonCode, Why
 from reconciler.planner.plan import Plan
 from tests.unit.planner.building import (
     OTHER,
@@ -73,12 +73,7 @@ def test_a_removal_waits_with_what_would_take_its_name() -> None:
 
 
 def test_a_removal_waits_with_what_the_service_keeps_under_its_name() -> None:
-    fault = Fault(
-        ReasonCode.KEPT_UNDER_ANOTHER_NAME,
-        "the service keeps `Orders` as `orders`",
-        "write a line",
-        kept_as=("orders",),
-    )
+    fault = Why(ReasonCode.KEPT_UNDER_ANOTHER_NAME, {"name": "Orders", "other": "orders"}, kept_as=("orders",))
     asked = replace(table("Orders", location="/new"), mirrors=Origin("source", ("Orders",)), refused=fault)
     plan = plan_of(desired(asked), live(live_table("orders", owner=OWNER), live_table("other", owner=OWNER)))
     assert (names(plan), waits(plan), steps(plan)) == (

@@ -15,13 +15,23 @@ from reconciler import load
 from reconciler.arrow_types import from_arrow_schema, make_column, to_arrow_schema
 from reconciler.model.columns import Column, Schema
 from reconciler.model.desired import Evolve, ExtraColumns
-from reconciler.planner.mending import remedy
+from reconciler.model.names import Identifier
+from reconciler.model.reasons import ReasonCode
+from reconciler.planner import words
+from reconciler.planner.mending import mending_of
 from reconciler.planner.schemas import SchemaDifference, compare
 
 ROWS = 1000
 ID = make_column("id", "int64")
 CODE = re.compile(r"`((?:ds = )?lance\.dataset\(.*?\))`(?=;|$)")
 """A call in a remedy; a column's name with a backtick in it would be quoted by one more."""
+
+
+def remedy(
+    blocking: SchemaDifference, extra: Schema, location: str, evolve: Evolve | None, served_as: Identifier | None = None
+) -> str:
+    """Return what to do about a difference, as a plan says it."""
+    return words.remedy(ReasonCode.OTHER_COLUMNS, mending_of(blocking, extra, location, evolve, served_as))
 
 
 def column(type_text: str, nullable: bool = True, **metadata: str) -> Column:

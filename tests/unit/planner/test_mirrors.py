@@ -10,6 +10,8 @@ import pytest
 
 from reconciler.model.capabilities import Capabilities, NameRule
 from reconciler.model.desired import DesiredMirror, DesiredMove
+from reconciler.model.reasons import ReasonCode
+from reconciler.planner import words
 from reconciler.planner.mirrors import Mirrored, Remaining, Remains, mirrored
 from tests.unit.planner.building import at, desired, identifier, table
 
@@ -52,7 +54,7 @@ def asked(*paths: str, into: str = "", location: str | None = "/data/t.lance", *
 def test_what_cannot_be_is_refused_with_what_to_write(path: str, into: str, able: dict[str, Any], remedy: str) -> None:
     found = asked(path, into=into, **able)
     [refused] = [block.refused for block in found.desired.tables.values() if block.refused is not None]
-    assert refused.remedy == remedy
+    assert words.remedy(refused.code, refused.params) == remedy
     assert list(found.desired.namespaces) == []
 
 
@@ -82,20 +84,24 @@ def test_a_name_that_a_move_takes_away_is_not_given_to_another(
     found = mirrored(replace(desired(), moves=(move,)), mirror, Capabilities(), remains)
     [block] = found.desired.tables.values()
     assert block.refused is not None
-    assert block.refused.reason == f"`moved` takes this name away ({at(7)})"
-    assert block.refused.remedy == f"take that line out once it has been applied{remedy}"
+    assert (block.refused.code, block.refused.params["line"]) == (ReasonCode.NAME_MOVED_AWAY, str(at(7)))
+    said = words.remedy(block.refused.code, block.refused.params)
+    assert said == f"take that line out once it has been applied{remedy}"
 
 
 def test_a_location_that_only_apply_tells_is_not_guessed() -> None:
     [refused] = [block.refused for block in asked("t", location=None).desired.tables.values() if block.refused]
-    assert refused.reason == "source/t gets its location only when it is made"
-    assert refused.remedy == "carry out the plan of source first (`--select 'source/**'`), and plan again"
+    assert (refused.code, refused.params["name"]) == (ReasonCode.SOURCE_NOT_READY, "source/t")
+    assert (
+        words.remedy(refused.code, refused.params)
+        == "carry out the plan of source first (`--select 'source/**'`), and plan again"
+    )
 
 
 def test_a_location_with_a_password_goes_nowhere_else() -> None:
     found = asked("t", location="https://me:secret@host/t.lance").desired.tables["t",]
     assert found.refused is not None
-    assert "secret" not in found.refused.reason + found.refused.remedy
+    assert "secret" not in str(found.refused)
 
 
 def test_without_marks_no_properties_are_taken_over() -> None:

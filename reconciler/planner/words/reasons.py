@@ -1,0 +1,133 @@
+"""Why an object is changed, kept or blocked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from reconciler.model.reasons import Params, ReasonCode
+from reconciler.planner.words.sentences import Sentence, renaming
+
+
+def _growth(params: Params) -> str:
+    parts = ["to add"] if "added" in params else []
+    parts += ["to let be null"] if "relaxed" in params else []
+    return f"columns {' and '.join(parts)}{renaming(params)}"
+
+
+def _differing(params: Params) -> str:
+    found = "; ".join(params.get("differences", ()))
+    return f"the data at {params.get('location')} has other columns than its block: {found}"
+
+
+_CHOSEN = "this catalog chooses the location of every table itself"
+_RENAMING = "{name} cannot be renamed: that takes a new entry"
+
+REASONS: Mapping[ReasonCode, Sentence] = {
+    ReasonCode.ABSENT: "absent: true",
+    ReasonCode.ADOPTED: "adopted",
+    ReasonCode.COLUMNS: _growth,
+    ReasonCode.DATA_FOUND: "data found at its location",
+    ReasonCode.DIFFERS: [("differs from {mirror}", "differs from the manifest")],
+    ReasonCode.IN_MANIFEST: "in the manifest",
+    ReasonCode.LEFTOVER: "left by an interrupted run of lancens; nobody's data goes with it",
+    ReasonCode.LOCATION_NOTED: "not at the location asked for, and not noted that the service chose another",
+    ReasonCode.LOCATION_NOTE_STALE: "what is noted of the location asked for is out of date",
+    ReasonCode.MARKS: "marks to renew",
+    ReasonCode.MIRRORED: "mirrors {mirror}",
+    ReasonCode.MIRROR_ENDED: "mirrored, no longer in {mirror}",
+    ReasonCode.MOVED: ["was {name}", "; made anew, which loses {lost}"],
+    ReasonCode.MOVED_AWAY: "{name} now",
+    ReasonCode.MOVE_RESUMED: "was {name}; a run that was interrupted left both names",
+    ReasonCode.NAMESPACE_MOVED: [
+        ("mirrors {mirror}", "in the manifest"),
+        ", was {name}",
+        "; made anew without {lost}",
+    ],
+    ReasonCode.NEW_UNPROBED: "in the manifest, storage not opened",
+    ReasonCode.NEW_WITHOUT_DATA: "in the manifest, no data yet",
+    ReasonCode.NOT_IN_MANIFEST: "not in the manifest, prune: all",
+    ReasonCode.NO_DATA: "in the catalog, no data at its location",
+    ReasonCode.NO_LONGER_IN_MANIFEST: "owned, no longer in the manifest",
+    ReasonCode.PROTECTED_FROM_RELEASE: "protected: --protected releases it too",
+    ReasonCode.RELEASED: "released: no manifest manages it any more",
+    ReasonCode.RELOCATED: "registered elsewhere",
+    ReasonCode.SAFEGUARD: "{detail}",
+    ReasonCode.SHOWN_COLUMNS: "its entry shows other columns than the data has",
+    ReasonCode.SOURCE_WRITES_DATA: "its data is written as that of {name}",
+    ReasonCode.TAKEN_OVER: "taken over",
+    ReasonCode.BAD_DEPTH: "it would be a table {detail}",
+    ReasonCode.BAD_LOCATION: [
+        ("the location of {name} cannot be written here: {detail}", "{location}: {detail}"),
+    ],
+    ReasonCode.BAD_NAME: "`{name}`: {detail}",
+    ReasonCode.BAD_PROPERTY: "property `{key}`: {detail}",
+    ReasonCode.BOTH_NAMES_THERE: "{name} and it are both there, at {location} and {other_location}",
+    ReasonCode.CANNOT_ALTER: "it cannot be changed: this catalog cannot alter a table",
+    ReasonCode.CANNOT_ALTER_NAMESPACE: "it cannot be changed: this catalog cannot alter a namespace",
+    ReasonCode.CANNOT_RELOCATE: "it cannot be relocated: this catalog cannot alter a table",
+    ReasonCode.CANNOT_RENAME: (
+        "{name} cannot be renamed: this catalog renames no table and keeps no properties to make it anew with"
+    ),
+    ReasonCode.CLEANUP_DUE: "{location}: {detail}",
+    ReasonCode.CREDENTIALS_NOT_VENDED: (
+        "{location} is not accessible ({detail}); the catalog hands out credentials for tables that it has, and it "
+        "has not got this one"
+    ),
+    ReasonCode.DATA_ELSEWHERE: f"the data is at {{location}}, and {_CHOSEN}",
+    ReasonCode.DEFAULT_LOCATION_TAKEN: "its default place, {location}, holds the data of {name}",
+    ReasonCode.FOREIGN_OWNER: [("{name} is", "it is"), " managed by `{owner}`, not by `{manifest}`"],
+    ReasonCode.KEEPS_NO_PROPERTIES: "this catalog keeps no properties of tables",
+    ReasonCode.KEPT_UNDER_ANOTHER_NAME: "the service keeps `{name}` as `{other}`",
+    ReasonCode.KIND_CHANGED: "it is a {kind}, not a {other_kind}; a namespace cannot change its kind",
+    ReasonCode.KIND_HOLDS_NO_NAMESPACES: "it is a {kind}, which holds no namespaces",
+    ReasonCode.KIND_HOLDS_NO_TABLES: "it is a {kind}, which holds no tables",
+    ReasonCode.KIND_NOT_CREATABLE: "it is a {kind}, and here they can be neither asked for nor made",
+    ReasonCode.KIND_NOT_NESTABLE: (
+        "it is a {kind} inside a {kind}, which has to be there already: this service cannot create one"
+    ),
+    ReasonCode.LOCATION_AWAITED: "a dataset would be written where {name}, which is blocked, is to be",
+    ReasonCode.LOCATION_CHOSEN: [
+        (f"{_RENAMING}, and {_CHOSEN}", f"it cannot be relocated: {_CHOSEN}; it is at {{location}}")
+    ],
+    ReasonCode.LOCATION_SHARED: "it and {name} would both be at {location}, where a dataset would be written",
+    ReasonCode.LOCATION_TAKEN: "it would be written where {name} is registered",
+    ReasonCode.MADE_OUTSIDE: "it does not exist, and is made outside lancens",
+    ReasonCode.MAKES_NO_TABLES: [f"{_RENAMING}. ", "{detail}"],
+    ReasonCode.MIRROR_CANNOT_PLACE: f"{_CHOSEN}, and a mirror's is that of its source",
+    ReasonCode.MOVED_AND_RELOCATED: (
+        "it cannot be renamed and be given another location in one plan; it is at {location}"
+    ),
+    ReasonCode.NAMED_BY_DIRECTORY: (
+        "{name} cannot be renamed: directly under the root a table is named by its directory"
+    ),
+    ReasonCode.NAME_HELD: "a table of another kind has the name in the catalog ({detail})",
+    ReasonCode.NAME_MOVED_AWAY: "`moved` takes this name away ({line})",
+    ReasonCode.NAME_OF_NAMESPACE: "a namespace has the name here",
+    ReasonCode.NAME_OF_TABLE: "{name} is a table here",
+    ReasonCode.NAME_TAKEN: "it cannot be a {kind}: a {other_kind} has the name",
+    ReasonCode.NAME_TAKEN_UNTIL_MOVED: (
+        "it cannot be moved to that name: a namespace has it until its tables have moved"
+    ),
+    ReasonCode.NOT_LANCE: "{location} holds files that are not a Lance dataset",
+    ReasonCode.NO_DATA_TO_RELOCATE_TO: "there is no dataset at {location} to relocate it to",
+    ReasonCode.NO_DEFAULT_LOCATION: "the catalog has no default location for a new table",
+    ReasonCode.OTHER_COLUMNS: _differing,
+    ReasonCode.OUT_OF_SCOPE: "it is outside of the catalog's scope: {detail}",
+    ReasonCode.PROTECTED: "{name} is protected, and a move takes that name away",
+    ReasonCode.RELOCATED_AND_ALTERED: "a table cannot be relocated and its columns changed in one plan",
+    ReasonCode.SERVICE_KEEPS_VERSIONS: (
+        "the service keeps the versions of its data itself (`managed_versioning`), and lancens writes to storage: it "
+        "does not add its columns behind the service's back"
+    ),
+    ReasonCode.SERVICE_MAKES_DATA: (
+        "the service keeps the versions of its data itself (`managed_versioning`), and lancens writes to storage: it "
+        "does not make its dataset behind the service's back"
+    ),
+    ReasonCode.SEVERAL_SOURCES: lambda params: f"{' and '.join(params.get('names', ()))} have this one name here",
+    ReasonCode.SOURCE_BLOCKED: "{name} is blocked itself",
+    ReasonCode.SOURCE_NOT_READY: "{name} gets its location only when it is made",
+    ReasonCode.STORAGE_DENIED: "{location} is not accessible ({detail})",
+    ReasonCode.STORAGE_UNREADABLE: "{location} cannot be opened: {detail}",
+    ReasonCode.UNBOUND_COMMIT: "{location}: {detail}",
+    ReasonCode.UNREFERENCED_DATA: "no entry has the dataset at {location}, which may be its data",
+}

@@ -1,0 +1,55 @@
+"""What a sentence is made of: clauses, each said where all that it names is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from string import Formatter
+from typing import TypeAlias
+
+from reconciler.model.reasons import Params
+
+_Clause: TypeAlias = str | tuple[str, ...]
+"""A clause, or several, of which the first is said that can be."""
+
+Sentence: TypeAlias = str | list[_Clause] | Callable[[Params], str]
+
+_MOST_NAMED = 3
+
+
+class Names(tuple[str, ...]):
+    """Names in a sentence: the first few, and how many more there are; ``code`` puts each into backticks."""
+
+    def __format__(self, spec: str) -> str:
+        shown = [f"`{name}`" if spec == "code" else name for name in self[:_MOST_NAMED]]
+        more = f" and {len(self) - _MOST_NAMED:,} more" if len(self) > _MOST_NAMED else ""
+        return f"{', '.join(shown)}{more}"
+
+
+def said(sentence: Sentence, params: Params) -> str:
+    """Return a sentence with what it names; a clause is left out where something of that is not given."""
+    if callable(sentence):
+        return sentence(params)
+    values = {key: Names(value) if isinstance(value, tuple | list) else value for key, value in params.items()}
+    return "".join(_clauses([sentence] if isinstance(sentence, str) else sentence, values))
+
+
+def _clauses(clauses: Iterable[_Clause], values: Mapping[str, object]) -> Iterator[str]:
+    for clause in clauses:
+        for one in (clause,) if isinstance(clause, str) else clause:
+            if _named(one) <= values.keys():
+                yield one.format_map(values)
+                break
+
+
+@cache
+def _named(clause: str) -> frozenset[str]:
+    return frozenset(name for _, name, _, _ in Formatter().parse(clause) if name)
+
+
+def renaming(params: Params) -> str:
+    """Return what to run where missing columns may be there under other names; empty where none may."""
+    if "renames" not in params:
+        return ""
+    names = ", ".join(f"`{old}` is `{new}`" for old, new in params["renames"].items())
+    return f"; if {names} under its old name, rename it: `{params.get('rename_code')}`"
