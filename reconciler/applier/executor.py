@@ -16,7 +16,7 @@ from reconciler.applier.live import load_namespace, load_table
 from reconciler.applier.move_steps import move_of
 from reconciler.applier.namespace_steps import step_of_namespace
 from reconciler.applier.precondition import Precondition
-from reconciler.applier.report import ApplyReport, ChangeResult, Event, Finished, Started, Status
+from reconciler.applier.report import ApplyReport, ChangeResult, Event, Status
 from reconciler.applier.schedule import Schedule
 from reconciler.applier.step import ChangeOutcome, LiveT, StaleError, Step, Target
 from reconciler.applier.table_steps import step_of_table
@@ -110,10 +110,10 @@ def _carry_out(
         while schedule:
             while not stop.is_set() and (position := schedule.take(fits)) is not None:
                 if obstacle := run.obstacle(position):
-                    on_event(Finished(run.skip(position, obstacle)))
+                    on_event(run.skip(position, obstacle))
                     schedule.end(position)
                     continue
-                on_event(Started(changes[position]))
+                on_event(changes[position])
                 future = pool.submit(run.perform, position)
                 in_flight[future] = position
                 started[changes[position].catalog] += 1
@@ -123,7 +123,7 @@ def _carry_out(
             for future in sorted(_all_in(ended), key=in_flight.__getitem__):
                 position = in_flight.pop(future)
                 started[changes[position].catalog] -= 1
-                on_event(Finished(run.record(position, future.result())))
+                on_event(run.record(position, future.result()))
                 schedule.end(position)
 
 

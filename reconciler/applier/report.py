@@ -48,21 +48,8 @@ class ChangeResult:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
-    """A change is about to be looked at and carried out."""
-
-    change: Change
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """A change has ended, or was skipped."""
-
-    result: ChangeResult
-
-
-Event: TypeAlias = Started | Finished
+Event: TypeAlias = Change | ChangeResult
+"""A change that is about to be looked at and carried out, or the end of one."""
 
 
 @dataclass(frozen=True, slots=True)

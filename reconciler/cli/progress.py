@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.applier import ChangeResult, Finished, Status, result_line
+from reconciler.applier import ChangeResult, Status, result_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -53,8 +53,8 @@ class Progress:
 
     def __call__(self, event: Event) -> None:
         """Show ``event``; a start is not worth a line."""
-        if isinstance(event, Finished):
-            self._show(event.result)
+        if isinstance(event, ChangeResult):
+            self._show(event)
 
     def _show(self, result: ChangeResult) -> None:
         line = result_line(result)

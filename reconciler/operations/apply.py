@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from reconciler.backends import optional
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
 from reconciler.model.errors import StalePlanError
-from reconciler.model.live import Snapshot
+from reconciler.model.live import Snapshot, Storage, StorageKind
 from reconciler.model.names import Identifier
 from reconciler.model.reasons import ReasonCode
 from reconciler.operations.connections import Connection, open_connections, places_of
@@ -17,8 +17,8 @@ from reconciler.operations.facts import ask_places, links_to, problem_of
 from reconciler.operations.plan import plan_options, reference, selection_of, with_sources_of
 from reconciler.operations.vanished import check_vanished
 from reconciler.planner.entries import Action
-from reconciler.planner.facts import CatalogInput
-from reconciler.planner.integrity import PlannedPlace, PlannedPlaces, Recorded, check_catalogs, follow
+from reconciler.planner.facts import CatalogInput, Facts, TableFacts
+from reconciler.planner.integrity import Recorded, check_catalogs, follow
 from reconciler.planner.placeholders import show_places
 from reconciler.planner.plan import Plan
 from reconciler.planner.safety import check_blocked, check_removals
@@ -83,10 +83,10 @@ def apply(
         sources = {name: _source(plan, connection) for name, connection in connections.items()}
         known = {name: (source, _leftovers(plan, connections[name], source)) for name, source in sources.items()}
 
-        def places_in(one: Recorded) -> PlannedPlaces:
+        def places_in(one: Recorded) -> Facts:
             places = _places(one, connections[one.source.desired.name], parallelism)
             asked = (place.location for place in places.values())
-            return PlannedPlaces(places, links_to(asked, one.source.live.tables.values()))
+            return Facts(tables=places, places=links_to(asked, one.source.live.tables.values()))
 
         whole = follow(plan, reference(manifest), manifest.thresholds, known, places_in)
         mirrored = check_vanished(whole, sources, connections, parallelism)
@@ -184,7 +184,7 @@ def _leftovers(plan: Plan, connection: Connection, source: CatalogInput) -> Coll
         }
 
 
-def _places(states: Recorded, connection: Connection, parallelism: int) -> Mapping[Identifier, PlannedPlace]:
+def _places(states: Recorded, connection: Connection, parallelism: int) -> Mapping[Identifier, TableFacts]:
     """Return where the tables in question are or would be; what is in force is taken as it is.
 
     Raises:
@@ -194,7 +194,7 @@ def _places(states: Recorded, connection: Connection, parallelism: int) -> Mappi
     with connection.spec.errors():
         found = ask_places(backend, states.questions, parallelism)
         return {
-            question.table.id: PlannedPlace(place, problem_of(backend, question, place))
+            question.table.id: TableFacts(place, Storage(StorageKind.UNKNOWN), problem_of(backend, question, place))
             for question in states.questions
             for place in (found[question.table.id],)
         }

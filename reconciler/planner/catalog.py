@@ -25,7 +25,7 @@ from reconciler.planner.notes import notes_on
 from reconciler.planner.outcome import CatalogContext, Outcome, change_of
 from reconciler.planner.plan import CatalogSummary
 from reconciler.planner.renames import notes_on_renames
-from reconciler.planner.settling import Settled, settle
+from reconciler.planner.settling import settle
 from reconciler.planner.views import view_of
 
 _LEFTOVER = Why(ReasonCode.LEFTOVER)
@@ -94,23 +94,23 @@ def conclude(
     compare_written(source, outcomes, tables)
     for outcome in namespaces.outcomes:
         outcomes.add(outcome)
-    changes = sorted(outcomes.changes, key=lambda change: (change.identifier, change.kind))
+    outcomes.changes.sort(key=lambda change: (change.identifier, change.kind))
     if source.mirrored is not None:
-        changes = [_following(source.mirrored, source.desired, change) for change in changes]
-    settled = settle(source, changes, namespaces.drops, outcomes.blocked, tables)
+        outcomes.changes = [_following(source.mirrored, source.desired, change) for change in outcomes.changes]
+    settle(source, outcomes, namespaces.drops, tables)
     leftovers = list(_leftovers(source))
     return CatalogPlan(
-        summary=_summary(source, outcomes, comparison, settled),
-        changes=[*settled.changes, *leftovers],
-        blocked=[*settled.blocked.values()],
-        waiting=settled.waiting,
+        summary=_summary(source, outcomes, comparison),
+        changes=[*outcomes.changes, *leftovers],
+        blocked=[*outcomes.blocked.values()],
+        waiting=outcomes.waiting,
         guards=outcomes.guards,
         notes=[
-            *settled.notes,
+            *outcomes.notes,
             *notes_on(source, outcomes.remarks),
-            *notes_on_renames(source, outcomes, settled.changes),
+            *notes_on_renames(source, outcomes),
         ],
-        fingerprints=[*_fingerprints(source, comparison, settled), *chain.from_iterable(map(_states, leftovers))],
+        fingerprints=[*_fingerprints(source, comparison, outcomes), *chain.from_iterable(map(_states, leftovers))],
     )
 
 
@@ -162,9 +162,9 @@ def _states(one: Change | Blocked, *, occupied: bool = False) -> Iterator[Finger
         )
 
 
-def _summary(source: CatalogInput, outcomes: Outcomes, comparison: Comparison, settled: Settled) -> CatalogSummary:
+def _summary(source: CatalogInput, outcomes: Outcomes, comparison: Comparison) -> CatalogSummary:
     """Return what was read, and how much of what may be removed would be."""
-    removed = [change for change in settled.changes if change.action is Action.DEREGISTER_TABLE]
+    removed = [change for change in outcomes.changes if change.action is Action.DEREGISTER_TABLE]
     owners = ((change.identifier, change.before.managed_by if change.before else None) for change in removed)
     mirrored, mirror = source.mirrored, source.desired.mirror
     unmirrored = (change for change in removed if mirror and change.before and change.before.mirror == mirror.origin)
@@ -243,7 +243,7 @@ def _needed_ancestors(desired: DesiredCatalog, select: Scope) -> frozenset[Ident
     )
 
 
-def _fingerprints(source: CatalogInput, comparison: Comparison, settled: Settled) -> Iterator[Fingerprint]:
+def _fingerprints(source: CatalogInput, comparison: Comparison, settled: Outcomes) -> Iterator[Fingerprint]:
     """Yield the state of every object that the plan is about, of what is in its way and of the parents, each once.
 
     Of the last two all is kept that they were compared by, so that why they have no change themselves can be seen from

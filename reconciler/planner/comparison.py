@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 
 from reconciler.model import locations
 from reconciler.model.desired import DesiredMove, Prune
+from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.names import EVERYTHING, Identifier, Scope
 from reconciler.model.ownership import owner_of
 from reconciler.model.reasons import NoteCode
-from reconciler.planner.entries import Action, Blocked, Change, Protection
+from reconciler.planner.entries import Action, Blocked, Change, Key, Note, Protection
 from reconciler.planner.facts import CatalogInput, EntryColumns, TableFacts
 from reconciler.planner.live_tables import LiveTables
 from reconciler.planner.moves import NO_MOVES, MovedTable, Moves, moves_of, pairs
@@ -24,6 +25,9 @@ _BY_DATA = (Action.CREATE_TABLE, Action.DECLARE_TABLE, Action.REGISTER_TABLE)
 class Outcomes:
     """What comparing objects came to, sorted by what it is, in no particular order.
 
+    Settling puts ``waiting`` aside and finds more that is ``blocked``; ``occupied`` are the namespaces that would be
+    dropped were they empty, and ``in_the_way`` the live objects that others are blocked by.
+
     ``remarks`` are counted by topic and namespace. ``tables`` counts the live ones, ``removable_tables`` those of them
     that pruning may touch, ``unnamed_tables`` those that the manifest does not name, and ``unmanaged_tables`` those of
     these that nobody manages. ``moving`` and ``moved`` are the lines of ``moved`` with a table that has its old
@@ -32,7 +36,11 @@ class Outcomes:
 
     changes: list[Change] = field(default_factory=list)
     guards: list[Protection] = field(default_factory=list)
-    blocked: list[Blocked] = field(default_factory=list)
+    blocked: dict[Key, Blocked] = field(default_factory=dict)
+    waiting: list[Change] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    occupied: set[Identifier] = field(default_factory=set)
+    in_the_way: dict[Identifier, LiveNamespace | LiveTable] = field(default_factory=dict)
     remarks: dict[tuple[NoteCode, Identifier], Tally] = field(default_factory=dict)
     moving: set[DesiredMove] = field(default_factory=set)
     moved: set[DesiredMove] = field(default_factory=set)
@@ -50,7 +58,7 @@ class Outcomes:
         elif isinstance(outcome, Protection):
             self.guards.append(outcome)
         elif isinstance(outcome, Blocked):
-            self.blocked.append(outcome)
+            self.blocked[outcome.key] = outcome
         elif isinstance(outcome, Remark):
             self._count((outcome.topic, outcome.identifier[:-1]), Tally(outcome))
 
@@ -61,7 +69,7 @@ class Outcomes:
         """Add what comparing other objects of the same catalog came to."""
         self.changes += other.changes
         self.guards += other.guards
-        self.blocked += other.blocked
+        self.blocked |= other.blocked
         self.moving |= other.moving
         self.moved |= other.moved
         for key, tally in other.remarks.items():

@@ -36,27 +36,11 @@ from reconciler.planner.views import ObjectView
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedPlace:
-    """Where a table is or would be, None where nothing says it, and why the catalog does not take it there."""
-
-    location: str | None
-    problem: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedPlaces:
-    """The place of each table in question, and where symbolic links lead now (see ``Facts.places``)."""
-
-    of: Mapping[Identifier, PlannedPlace]
-    links: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class Recorded:
     """What a plan recorded of one catalog: the states it was made on, as an input to make it again of.
 
     ``tables`` and ``namespaces`` are those it is about, there or not, ``columns`` those that data was found to have.
-    ``questions`` are the tables whose :class:`PlannedPlace` has to be known to do so.
+    ``questions`` are the tables of which it has to be known where they are or would be.
     """
 
     source: CatalogInput
@@ -157,7 +141,7 @@ def follow(
     manifest: ManifestRef,
     thresholds: Thresholds,
     catalogs: Mapping[str, tuple[CatalogInput, Collection[Identifier]]],
-    places_of: Callable[[Recorded], PlannedPlaces],
+    places_of: Callable[[Recorded], Facts],
 ) -> Plan:
     """Return ``plan`` with the changes that follow from its manifest, which are those it has.
 
@@ -169,7 +153,8 @@ def follow(
         thresholds: those of the manifest.
         catalogs: each catalog that it changes and those that they mirror, without live state and facts, and the objects
             that it takes away as what interrupted runs left and that the catalog knows as such.
-        places_of: tells where the tables in question are or would be.
+        places_of: tells where the tables in question are or would be, and where symbolic links lead now; the storage
+            of none of them is looked at.
 
     Raises:
         PlanFileError: other changes or fingerprints follow, or none can.
@@ -181,10 +166,10 @@ def follow(
         source, leftovers = catalogs[name]
         kept = {one.identifier: one.kept_as for one in plan.blocked if one.catalog == name and one.kept_as is not None}
         one = _recorded(plan, planning.with_written(planning.with_mirror(source, kept)), leftovers)
-        places = places_of(one)
-        facts = replace(one.source.facts, places=places.links)
+        found = places_of(one)
+        facts = replace(one.source.facts, places=found.places)
         one = replace(one, source=replace(one.source, facts=facts))
-        planning.add(one.source, _planned_again(one, places.of, seen))
+        planning.add(one.source, _planned_again(one, found.tables, seen))
     derived = assemble(manifest, thresholds, planning.plans(), plan.options)
     for fault in _faults(plan, derived):
         raise _edited(fault)
@@ -193,7 +178,7 @@ def follow(
 
 def _planned_again(
     one: Recorded,
-    places: Mapping[Identifier, PlannedPlace],
+    places: Mapping[Identifier, TableFacts],
     seen: Mapping[Key, Change | Blocked],
 ) -> CatalogPlan:
     source, live = one.source, one.source.live.tables
@@ -224,7 +209,7 @@ def _planned_again(
 
 
 def _facts(
-    catalog: str, question: StorageQuestion, place: PlannedPlace, entry: Change | Blocked | None, columns: Schema | None
+    catalog: str, question: StorageQuestion, place: TableFacts, entry: Change | Blocked | None, columns: Schema | None
 ) -> TableFacts:
     """Return what storage held, as far as it is recorded: data without columns beside it had those of the block.
 
@@ -242,8 +227,8 @@ def _facts(
         schema = declared if columns is None else _schema(columns, declared or (), address(catalog, question.table.id))
     shown = entry_columns(entry) if isinstance(entry, Change) else None
     if question.otherwise is not None and not _is_to_move(entry, question):
-        place = PlannedPlace(question.otherwise)
-    return TableFacts(place.location, Storage(kind, schema, detail, cleanup), place.problem, shown)
+        place = TableFacts(question.otherwise, place.storage)
+    return replace(place, storage=Storage(kind, schema, detail, cleanup), entry=shown)
 
 
 def _is_to_move(entry: Change | Blocked | None, question: StorageQuestion) -> bool:

@@ -20,13 +20,12 @@ _NAMED = 3
 _Hint: TypeAlias = tuple[NoteCode, Params]
 
 
-def notes_on_renames(source: CatalogInput, outcomes: Outcomes, changes: Collection[Change]) -> Iterator[Note]:
+def notes_on_renames(source: CatalogInput, outcomes: Outcomes) -> Iterator[Note]:
     """Yield what is worth saying about the names of a catalog's objects.
 
     Args:
         source: the catalog; its live tables are not looked at.
-        outcomes: what comparing its tables came to.
-        changes: what is planned.
+        outcomes: what comparing its objects came to, and is planned.
     """
     catalog, live = source.desired.name, source.live.namespaces
     done = [
@@ -51,7 +50,7 @@ def notes_on_renames(source: CatalogInput, outcomes: Outcomes, changes: Collecti
         if left:
             params = {"name": address(catalog, line.origin), "other": address(catalog, line.to), "names": tuple(left)}
             yield Note(catalog=catalog, code=NoteCode.MOVE_LEAVES_PROPERTIES, params=params)
-    hints = [*_hints(source.capabilities, changes)]
+    hints = [*_hints(source.capabilities, outcomes.changes)]
     for code, hint in hints[:_NAMED]:
         yield Note(catalog=catalog, code=code, params=hint)
     if len(hints) > _NAMED:

@@ -9,35 +9,20 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from reconciler.model import locations
 from reconciler.model.live import LiveNamespace, LiveTable
 from reconciler.model.names import Identifier, address
 from reconciler.model.reasons import NoteCode, Params, ReasonCode, Why
-from reconciler.planner.entries import Action, Blocked, Change, Key, Kind, Note
+from reconciler.planner.comparison import Outcomes
+from reconciler.planner.entries import Action, Blocked, Change, Kind, Note
 from reconciler.planner.facts import CatalogInput
 from reconciler.planner.live_tables import LiveTables
 from reconciler.planner.ordering import namespaces_left, takes_emptied_name
 
 _MOST_NOTES = 5
 _NAMED = 3
-
-
-@dataclass(slots=True)
-class Settled:
-    """What can be planned, and what not.
-
-    ``occupied`` are the namespaces that would be dropped were they empty; ``in_the_way`` are the live objects that
-    others are blocked by.
-    """
-
-    changes: list[Change]
-    waiting: list[Change] = field(default_factory=list)
-    blocked: dict[Key, Blocked] = field(default_factory=dict)
-    notes: list[Note] = field(default_factory=list)
-    occupied: set[Identifier] = field(default_factory=set)
-    in_the_way: dict[Identifier, LiveNamespace | LiveTable] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +35,15 @@ class _Clash:
     unreferenced: str | None = None
 
 
-def settle(
-    source: CatalogInput,
-    changes: Iterable[Change],
-    drops: Collection[Change],
-    blocked: Iterable[Blocked],
-    tables: LiveTables,
-) -> Settled:
-    """Return which of ``changes`` and ``drops`` can be planned.
+def settle(source: CatalogInput, settled: Outcomes, drops: Collection[Change], tables: LiveTables) -> None:
+    """Leave in ``settled.changes`` what of these and of ``drops`` can be planned; the rest waits or is blocked.
 
     Args:
         source: the catalog; its live tables and the facts about tables are not looked at.
-        changes: what comparing its objects came to, without the drops of namespaces.
+        settled: what comparing its objects came to, without the drops of namespaces.
         drops: these; whether a namespace is empty then is decided here.
-        blocked: what comparing its objects found blocked.
         tables: answers what has to be known of the live tables as a whole.
     """
-    settled = Settled(list(changes), blocked={one.key: one for one in blocked})
     candidates = list(drops)
     held = source.mirrored.held if source.mirrored else frozenset[Identifier]()
     while True:
@@ -97,7 +74,7 @@ def settle(
         }
         if not clashes:
             settled.changes = planned
-            return settled
+            return
         for key, clash in clashes.items():
             settled.blocked[key] = _blocked(clash)
             if clash.with_live is not None:
@@ -105,7 +82,7 @@ def settle(
         settled.changes = [change for change in settled.changes if change.key not in clashes]
 
 
-def _made_in_vain(source: CatalogInput, settled: Settled) -> list[Change]:
+def _made_in_vain(source: CatalogInput, settled: Outcomes) -> list[Change]:
     """Return the creations of namespaces that only a mirror asks for, where every table below is blocked or waits."""
     blocks = source.desired.namespaces
     made = [
@@ -145,7 +122,7 @@ def _blocked(clash: _Clash) -> Blocked:
     )
 
 
-def _waits(settled: Settled, mirrors: Collection[Identifier]) -> Callable[[Change], bool] | None:
+def _waits(settled: Outcomes, mirrors: Collection[Identifier]) -> Callable[[Change], bool] | None:
     """Return what tells whether a change waits with something blocked; None where nothing can.
 
     ``mirrors`` are the tables that wait with what they follow in another catalog.

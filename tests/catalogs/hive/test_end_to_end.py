@@ -14,7 +14,7 @@ import pytest
 from lance_namespace import DropNamespaceRequest
 
 import reconciler
-from reconciler.applier import Event, Finished, Status
+from reconciler.applier import ChangeResult, Event, Status
 from reconciler.backends import registry
 from reconciler.backends.hive.backend import HiveBackend
 from reconciler.model.live import PropertyChanges
@@ -180,7 +180,7 @@ def test_a_server_killed_in_the_middle_of_apply_is_reported_and_the_next_run_con
         done: list[Event] = []
 
         def kill_after_five(event: Event) -> None:
-            if isinstance(event, Finished):
+            if isinstance(event, ChangeResult):
                 done.append(event)
                 if len(done) == 5:
                     first.close()

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.applier import Event, Finished, Started, Status, read_journal
+from reconciler.applier import ChangeResult, Event, Status, read_journal
 from reconciler.model.errors import ApplyError, PermissionDeniedError, PlanFileError
+from reconciler.planner.entries import Change
 from reconciler.planner.plan import Plan
 from tests.unit.applier.world import LedgerBackend, World, statuses
 from tests.unit.planner.building import OWNER, claim, desired, live, live_table, table
@@ -111,8 +112,8 @@ def test_every_change_is_announced_once_and_ended_once_in_the_calling_thread(wor
     world.refuse("insert_namespace bad", PermissionDeniedError("no"))
     plan = world.plan(desired(table("bad/t"), table("good/t")))
     report = world.apply(plan, parallelism=4, on_event=on_event)
-    started = {event.change.address for event in events if isinstance(event, Started)}
-    ended = [event.result.change.address for event in events if isinstance(event, Finished)]
+    started = {event.address for event in events if isinstance(event, Change)}
+    ended = [event.change.address for event in events if isinstance(event, ChangeResult)]
     assert started == {"lake/bad", "lake/good", "lake/good/t"}
     assert sorted(ended) == sorted(result.change.address for result in report.results)
     assert threads == {threading.get_ident()}

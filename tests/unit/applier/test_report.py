@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.applier import ApplyReport, ChangeResult, Finished, Started, Status, result_line, summary_line
+from reconciler.applier import ApplyReport, ChangeResult, Status, result_line, summary_line
 from reconciler.cli.progress import Progress
 from reconciler.model.reasons import ReasonCode
 from reconciler.planner.entries import Action, Change
@@ -79,8 +79,8 @@ def test_failed_and_skipped_changes_make_the_exit_code(status: Status, ok: bool)
 def test_a_pipe_gets_one_plain_line_a_change(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress(PLAN) as progress:
         for change in PLAN.changes:
-            progress(Started(change))
-            progress(Finished(ChangeResult(change, Status.ALREADY)))
+            progress(change)
+            progress(ChangeResult(change, Status.ALREADY))
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.splitlines() == [result_line(ChangeResult(change, Status.ALREADY)) for change in PLAN.changes]
@@ -101,7 +101,7 @@ def test_a_terminal_gets_the_lines_and_a_bar(monkeypatch: pytest.MonkeyPatch, no
         monkeypatch.setenv("NO_COLOR", "1")
     with Progress(PLAN) as progress:
         for change in PLAN.changes:
-            progress(Finished(ChangeResult(change, Status.ALREADY)))
+            progress(ChangeResult(change, Status.ALREADY))
     shown = screen.getvalue()
     assert "2/2" in shown
     assert "a/clicks" in shown

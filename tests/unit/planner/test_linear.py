@@ -50,7 +50,7 @@ def renamed_tables(size: int) -> int:
     changes = plan_of(wanted, there).changes
     counted = [change.model_copy(update={"identifier": names(*change.identifier)}) for change in changes]
     Counted.compared = 0
-    notes = [*notes_on_renames(CatalogInput(wanted, there, Capabilities(), "memory"), Outcomes(), counted)]
+    notes = [*notes_on_renames(CatalogInput(wanted, there, Capabilities(), "memory"), Outcomes(changes=counted))]
     assert notes[-1].message.startswith(f"{size - 3} more pairs of changes")
     return size
 
