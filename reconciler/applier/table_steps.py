@@ -54,9 +54,7 @@ def _then_show_columns(target: Target[LiveTable]) -> ChangeOutcome:
 def _create(target: Target[LiveTable]) -> ChangeOutcome:
     """Write the empty dataset and make or mend the entry.
 
-    The dataset comes before a new entry, which so never points at nothing. Only a service that chooses the location
-    itself has to be asked for it first, as one that may keep the versions of the data has to be for whether it does;
-    and where a dataset is a table without an entry, it would be nobody's until it has got one.
+    The dataset comes before a new entry, which so never points at nothing; but see ``Capabilities.comes_before_data``.
     """
     backend, live = target.backend, target.live
     if live is not None and _is_half_made(target):
@@ -69,13 +67,8 @@ def _create(target: Target[LiveTable]) -> ChangeOutcome:
         wrote = _write_at(target, live, finished=target.precondition is Precondition.APPLIED)
         return replace(outcome, status=Status.DONE) if wrote else outcome
     location = _asked_location(target)
-    able, is_outermost = backend.capabilities, len(target.identifier) == 1
-    if location is None or (able.may_manage_versions and not is_outermost):
+    if location is None or backend.capabilities.comes_before_data(target.identifier):
         return _placed(target, location, lambda made: _write_at(target, made, finished=False))
-    if able.ignores_location or (able.lists_root and is_outermost):
-        outcome, made = _insert(target, location)
-        _write_at(target, made, finished=False)
-        return outcome
     ensure_dataset(backend.storage_options(), location, target.after.columns or (), finished=False)
     return _insert(target, location)[0]
 

@@ -126,3 +126,11 @@ class Capabilities:
         """Return whether a table is renamed in place from ``origin`` to ``to``."""
         within = self.rename_within
         return within is not None and origin[:within] == to[:within]
+
+    def comes_before_data(self, table: Identifier) -> bool:
+        """Return whether the entry of a new table is made before its data, although it is known where that goes.
+
+        The service may answer another location, or keep the versions of the data itself; and where data directly under
+        the root is a table without an entry, it would be nobody's until it has got one.
+        """
+        return self.ignores_location or (self.lists_root if len(table) == 1 else self.may_manage_versions)

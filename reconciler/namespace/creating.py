@@ -109,14 +109,11 @@ class CreatingOperations(CatalogOperations):
     ) -> tuple[LiveTable, int]:
         """Write a dataset and make its entry, in the order that never leaves an entry that points at nothing.
 
-        Where the service chooses the location, only the entry says where the data goes; so it does where the service
-        may keep the versions of the data itself. It is taken away again where it does: nothing can be written then.
-        ``options`` are the client's.
+        An entry that is made first (``Capabilities.comes_before_data``) is taken away again where nothing can be
+        written. ``options`` are the client's.
         """
         location = self._free_location(identifier)
-        able = self.backend.capabilities
-        entry_first = able.ignores_location or (able.may_manage_versions and len(identifier) > 1)
-        if location is not None and not entry_first:
+        if location is not None and not self.backend.capabilities.comes_before_data(identifier):
             version = storage.write_stream(location, data, {**self.backend.storage_options(), **options})
             return self.backend.insert_table(identifier, location, properties), version
         if location is None:
