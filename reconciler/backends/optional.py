@@ -327,6 +327,14 @@ def location_problem(backend: Backend, identifier: Identifier, location: str) ->
     return backend.location_problem(identifier, location) if isinstance(backend, RefusesLocations) else None
 
 
+class FollowsLinks(ABC):
+    """A catalog whose tables may be symbolic links."""
+
+    @abstractmethod
+    def stay_inside(self) -> None:
+        """Take links that lead out of its root for no tables from now on."""
+
+
 class KeepsRoots(ABC):
     """A catalog in which more properties of namespaces than their own places say where tables go by themselves."""
 

@@ -114,7 +114,8 @@ class CreatingOperations(CatalogOperations):
         """
         location = self._free_location(identifier)
         if location is not None and not self.backend.capabilities.comes_before_data(identifier):
-            version = storage.write_stream(location, data, {**self.backend.storage_options(), **options})
+            options = {**self.backend.storage_options(), **options}
+            version = self._compute(storage.write_stream, location, data, options)
             return self.backend.insert_table(identifier, location, properties), version
         if location is None:
             table = optional.insert_table_anywhere(self.backend, identifier, properties)
@@ -138,7 +139,7 @@ class CreatingOperations(CatalogOperations):
     def _write(self, table: LiveTable, data: bytes, options: Mapping[str, str]) -> int:
         self._require_unmanaged(table)
         own = optional.table_storage_options(self.backend, table, writes=True)
-        return storage.write_stream(self._location_to_open(table), data, {**own, **options})
+        return int(self._compute(storage.write_stream, self._location_to_open(table), data, {**own, **options}))
 
     def _require_unmanaged(self, table: LiveTable) -> None:
         if table.managed_versioning:
@@ -172,7 +173,10 @@ class CreatingOperations(CatalogOperations):
             table = self.backend.load_table(identifier)
         self._require_unmanaged(table)
         options = optional.table_storage_options(self.backend, table, writes=True)
-        version = storage.compute_columns(self._location_to_open(table), expressions, options)
+        place = self._location_to_open(table)
+        version = self._compute(
+            storage.compute_columns, place, expressions, dict(options), expressions=expressions.values()
+        )
         return AlterTableAddColumnsResponse(version=version)
 
     @operation(DropTableRequest)

@@ -213,14 +213,10 @@ class DatasetOperations(CatalogOperations):
         Raises:
             InvalidInputError: it is no condition on the columns of the table.
         """
-        with self._dataset(request.id, request.version, request.branch) as dataset:
-            try:
-                return CountTableRowsResponse(count=dataset.count_rows(filter=request.predicate))
-            except (OSError, ValueError) as error:
-                reason = storage.reason_of_clients_fault(error)
-                if request.predicate is None or reason is None:
-                    raise
-                raise InvalidInputError(f"`predicate` is not a condition on this table: {reason}") from None
+        location, options = self._place(request.id)
+        where = (location, dict(options), request.version, request.branch, request.predicate)
+        asked = () if request.predicate is None else (request.predicate,)
+        return CountTableRowsResponse(count=self._compute(storage.count_rows, *where, expressions=asked))
 
 
 def _first_created(segments: Sequence[Any]) -> Any:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 from lance_namespace import LanceNamespace
 
@@ -36,6 +37,11 @@ class CatalogOperations(LanceNamespace):
     def _location_to_open(self, table: LiveTable) -> str:
         """Return where the dataset of ``table`` is opened."""
         return table.location
+
+    def _compute(self, work: Callable[..., Any], *given: object, expressions: Collection[str] = ()) -> Any:
+        """Return what ``work``, a function of ``reconciler.storage``, makes of a client's data or ``expressions``."""
+        del expressions
+        return work(*given)
 
     def _has_data(self, table: LiveTable) -> bool:
         found = storage.probe(self._location_to_open(table), optional.table_storage_options(self.backend, table))

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
 
 from reconciler.model.names import join
 from reconciler.server import openapi
@@ -26,11 +26,13 @@ from reconciler.server.logs import logger
 from reconciler.server.metrics import CONTENT_TYPE, Metrics
 from reconciler.server.operations import ALIASES, OPERATIONS, Operation, offered
 from reconciler.server.requests import parse
+from reconciler.server.sandbox import Sandbox
 from reconciler.server.settings import Settings
 from reconciler.server.tokens import Access
 from reconciler.server.workers import Workers
 
 _CLIENT_GONE = 499
+_MOST_PROCESSES = 4
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -43,6 +45,10 @@ def make_app(catalogs: ServedCatalogs, settings: Settings | None = None) -> Star
     chosen = settings or Settings()
     metrics = Metrics()
     workers = Workers(chosen.workers)
+    # What has taken too long is ended, and tidied up, while the client still waits.
+    sandbox = Sandbox(max(1, min(_MOST_PROCESSES, chosen.workers // 8)), 0.8 * chosen.timeout_seconds)
+    for namespace in catalogs.namespaces:
+        namespace.sandbox = sandbox
     server = _Server(catalogs, chosen, metrics, workers)
     app = Starlette(
         routes=server.routes(),
@@ -197,8 +203,16 @@ def _noted(request: Request, code: ErrorCode, message: str, headers: Mapping[str
     return refusal(code, message, headers=headers)
 
 
-async def _unsupported(_request: Request) -> Response:
-    """Answer every other route of the protocol: the operations that read and write rows, indices, tags, versions."""
+async def _unsupported(request: Request) -> Response:
+    """Answer every other route of the protocol: the operations that read and write rows, indices, tags, versions.
+
+    Raises:
+        HTTPException: there is such a route, for another method.
+    """
+    partly = (one for one in request.app.routes if one.matches(request.scope)[0] is Match.PARTIAL)
+    allowed = sorted({method for route in partly for method in route.methods})
+    if allowed:
+        raise HTTPException(405, headers={"Allow": ", ".join(allowed)})
     return refusal(ErrorCode.UNSUPPORTED, "this operation is not served; open the dataset at the table's location")
 
 

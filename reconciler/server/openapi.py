@@ -28,6 +28,7 @@ _REFUSALS = {
     "401": "A token is needed, or the one sent is not known.",
     "403": "The token may not do this, or the catalog does not let the server do it.",
     "404": "There is no such namespace or table.",
+    "405": "The route is for another method, which `Allow` names.",
     "406": "The catalog cannot do this, or it would delete data.",
     "409": "The name is taken, the namespace is not empty, or somebody else changed it at the same moment.",
     "413": "The body is too long.",

@@ -6,12 +6,14 @@ neither an entry of its making nor the look into a dataset leads there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 from lance_namespace.errors import InvalidInputError
 
 from reconciler import storage
+from reconciler.backends import optional
 from reconciler.backends.base import Backend
 from reconciler.model import locations
 from reconciler.model.capabilities import LocationPolicy
@@ -19,6 +21,8 @@ from reconciler.model.errors import PermissionDeniedError
 from reconciler.model.live import LiveTable
 from reconciler.model.names import Identifier
 from reconciler.namespace import CatalogNamespace
+from reconciler.server.expressions import check_expressions
+from reconciler.server.sandbox import Sandbox
 
 _NO_PLACE = (
     "{} is no place for a table of this server: name one below the catalog's root; who runs the server can admit "
@@ -36,6 +40,9 @@ class ServedNamespace(CatalogNamespace):
     def __init__(self, backend: Backend, beside: Sequence[str] = ()) -> None:
         super().__init__(backend)
         self._beside = tuple(beside)
+        self.sandbox: Sandbox | None = None
+        if isinstance(backend, optional.FollowsLinks):
+            backend.stay_inside()
 
     def __reduce__(self) -> tuple[object, ...]:
         return ServedNamespace, (self.backend, self._beside)
@@ -69,6 +76,13 @@ class ServedNamespace(CatalogNamespace):
             return None
         return _NO_PLACE.format(locations.redact(location))
 
+    def _compute(self, work: Callable[..., Any], *given: object, expressions: Collection[str] = ()) -> Any:
+        """Do it in a process with limits; what is in this one's memory cannot be seen from another."""
+        check_expressions(expressions)
+        if self.sandbox is None or self.backend.in_process:
+            return work(*given)
+        return self.sandbox.run(work, *given)
+
     def _has_data(self, table: LiveTable) -> bool:
         """Return whether a table has data; one that is not opened is not said to have none."""
         try:
@@ -93,7 +107,7 @@ class ServedNamespace(CatalogNamespace):
         Raises:
             PermissionDeniedError: it is a path of the server's disk that is none of the catalog's.
         """
-        if not self._is_elsewhere(table.location) and not self._is_admitted(table.location):
+        if not self._is_elsewhere(table.location) and not self._is_admitted(table.location, _stays_below):
             raise PermissionDeniedError("the table is at a place that this server does not open")
         return table.location
 

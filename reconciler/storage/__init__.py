@@ -7,7 +7,15 @@ nullable columns, or lets columns be null.
 from __future__ import annotations
 
 from reconciler.model.locations import pylance_uri
-from reconciler.storage.commits import commit_first, commit_whole, expect_no_cleanup, is_latest, next_versions
+from reconciler.storage.commits import (
+    commit_first,
+    commit_whole,
+    expect_no_cleanup,
+    in_memory,
+    is_latest,
+    next_versions,
+)
+from reconciler.storage.expressions import count_rows
 from reconciler.storage.files import list_directory, list_entries, local_path, place_of, real_places
 from reconciler.storage.inspection import Files, Index, files_of, indices_of, small_fragments_of
 from reconciler.storage.metadata import Metadata, Reference, describe, manifests, opened, require_version
@@ -59,12 +67,14 @@ __all__ = [
     "commit_whole",
     "compute_columns",
     "contents_of",
+    "count_rows",
     "create_empty",
     "describe",
     "examine",
     "expect_no_cleanup",
     "files_of",
     "holds_data_files",
+    "in_memory",
     "indices_of",
     "is_fresh",
     "is_latest",

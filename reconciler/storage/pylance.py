@@ -39,6 +39,7 @@ _VERSION_GONE = re.compile(r"not found\b.*/_versions/\S+\.manifest", re.IGNORECA
 _TRIES = 10
 
 _CLIENTS_FAULT = "Invalid user input: "
+_EVALUATION = re.compile(r"\b(Execution|Cast|Arrow|Compute|Parser|Divide by zero|Resources exhausted) error")
 
 _EXISTS = re.compile(r"already exists", re.IGNORECASE)
 
@@ -113,6 +114,11 @@ def reason_of_clients_fault(error: Exception) -> str | None:
     """Return what pylance says is wrong with an expression in SQL; None where something else went wrong."""
     _, is_clients, said = str(error).partition(_CLIENTS_FAULT)
     return said.partition(", /")[0] if is_clients else None
+
+
+def is_expressions_fault(error: Exception) -> bool:
+    """Return whether an expression in SQL is at fault, by itself or for a value that it met."""
+    return reason_of_clients_fault(error) is not None or _EVALUATION.search(str(error)) is not None
 
 
 def is_denied(error: BaseException, message: str) -> bool:

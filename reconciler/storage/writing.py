@@ -18,8 +18,9 @@ from reconciler.model.errors import (
 )
 from reconciler.model.live import Storage, StorageKind
 from reconciler.storage.commits import commit_first, is_latest, next_versions
+from reconciler.storage.expressions import fault_in
 from reconciler.storage.probing import probe
-from reconciler.storage.pylance import open_dataset, reason_of_clients_fault, translated
+from reconciler.storage.pylance import is_expressions_fault, open_dataset, translated
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,6 +80,8 @@ def write_stream(location: str, ipc_stream: bytes, options: Mapping[str, str]) -
 
     try:
         table = pa.ipc.open_stream(ipc_stream).read_all()
+    except MemoryError:
+        raise
     except (pa.ArrowException, OSError) as error:
         raise InvalidInputError(f"the data is not an Arrow IPC stream: {error}") from None
     return _write_new(location, table, options)
@@ -161,9 +164,9 @@ def compute_columns(location: str, expressions: Mapping[str, str], options: Mapp
         try:
             dataset.add_columns(dict(expressions))
         except (OSError, ValueError) as error:
-            reason = reason_of_clients_fault(error)
-            if reason is None:
+            if not is_expressions_fault(error):
                 raise
+            reason = fault_in(dataset.schema, lambda empty: empty.add_columns(dict(expressions)))
             raise InvalidInputError(f"an `expression` cannot be computed on this table: {reason}") from None
         return int(dataset.version)
 

@@ -92,6 +92,7 @@ class DirConfig(BackendConfig):
 class DirBackend(
     Backend,
     optional.ChecksAtCommit,
+    optional.FollowsLinks,
     optional.HoldsOthers,
     optional.LaysOutRoots,
     optional.LeavesEntries,
@@ -254,6 +255,10 @@ class DirBackend(
             return _put(contents, identifier, row), LiveNamespace(identifier, row.properties())
 
         return self._manifest.update(change, join(identifier))
+
+    def stay_inside(self) -> None:
+        """Take links that lead out of the root for no tables from now on."""
+        self._directory.stays_inside = True
 
     def remove_namespace(self, identifier: Identifier) -> None:
         """Remove an empty namespace."""

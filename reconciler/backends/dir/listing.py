@@ -46,6 +46,7 @@ class Directory:
         self._root = root
         self._options = dict(options)
         self._local = storage.local_path(root)
+        self.stays_inside = False
 
     def directories(self) -> list[str]:
         """Return the names of the directories directly under the root, in order; none when there is no root."""
@@ -134,12 +135,19 @@ class Directory:
         return not any(map(taken, {directory, unquote(directory), unquote(unquote(directory))}))
 
     def _is_no_table(self, directory: str) -> bool:
+        if self.stays_inside and not self._is_inside(directory):
+            return True
         if directory.endswith(SUFFIX):
             return self.is_marked(directory)
         names = set(self._names_in(directory))
         if storage.DEREGISTERED_MARKER in names:
             return True
         return "_versions" not in names and any(name.endswith(SUFFIX) for name in names)
+
+    def _is_inside(self, directory: str) -> bool:
+        """Return whether no symbolic link leads out of the root."""
+        places = (storage.place_of(one) for one in (self._root, locations.join(self._root, directory)))
+        return locations.is_under(*places)
 
     def _names_in(self, directory: str) -> list[str]:
         if self._local is not None:

@@ -1,0 +1,212 @@
+"""What clients send to be evaluated: it takes the memory and time of a process of its own, and shows no values."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+from reconciler import storage
+from reconciler.backends.dir import DirBackend
+from reconciler.model.errors import InvalidInputError, ServiceUnavailableError
+from reconciler.server import OneCatalog, Settings
+from reconciler.server.expressions import FUNCTIONS, check_expressions
+from reconciler.server.sandbox import Sandbox
+from tests.server.client import Api
+from tests.servers.lance_rest import served
+from tests.soak import count, seeded
+
+SECRET = "cell-secret-77"
+COUNT, ADD = "/v1/table/t/count_rows", "/v1/table/t/add_columns"
+SLOW = f"greatest({', '.join(['sqrt(id)'] * 2000)}) > 3"
+LARGE = f"length(concat({', '.join(['s'] * 60_000)})) > 3"
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("lake")
+    rows = pa.table({"id": range(100), "s": [f"{SECRET}-{number:0500}" for number in range(100)]})
+    lance.write_dataset(rows, root / "t.lance")
+    lance.write_dataset(pa.table({"id": range(3_000_000)}), root / "long.lance")
+    return root
+
+
+@pytest.fixture(scope="module")
+def url(lake: Path) -> Iterator[str]:
+    with served(OneCatalog(DirBackend(root=str(lake))), Settings(timeout_seconds=8, workers=16)) as address:
+        yield address
+
+
+@pytest.fixture
+def api(url: str) -> Iterator[Api]:
+    client = Api(url)
+    yield client
+    client.close()
+
+
+def ipc(table: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def test_conditions_and_columns_by_sql_work(api: Api) -> None:
+    assert api("POST", COUNT, {}).json == 100
+    assert api("POST", COUNT, {"predicate": "id >= 90 and (length(s) > 3 or s like 'x(%')"}).json == 10
+    added = api("POST", ADD, {"new_columns": [{"name": "twice", "expression": "cast(id * (2) as int)"}]})
+    assert added.json == {"version": 2}
+
+
+def test_a_condition_that_takes_all_memory_is_refused_and_the_server_goes_on(api: Api) -> None:
+    refused = api("POST", COUNT, {"predicate": LARGE})
+    assert refused.error == (400, 13)
+    assert "MiB of memory" in refused.json["error"]
+    assert api("POST", COUNT, {"predicate": "id > 97"}).json == 2
+
+
+def test_slow_conditions_end_and_leave_room_for_others(api: Api, url: str) -> None:
+    def ask(_: int) -> int:
+        client = Api(url)
+        try:
+            return client("POST", "/v1/table/long/count_rows", {"predicate": SLOW}).status
+        finally:
+            client.close()
+
+    with ThreadPoolExecutor(40) as pool:
+        asked = pool.map(ask, range(40))
+        for _ in range(20):
+            assert sorted(api("GET", "/v1/namespace/%24/table/list").json["tables"]) == ["long", "t"]
+        assert Counter(asked) == {503: 40}
+    assert api("POST", COUNT, {"predicate": "id > 97"}).json == 2
+
+
+@pytest.mark.parametrize("predicate", ["cast(s as int) > 3", "arrow_cast(s, 'Int64') > 3", "1 / (id - id) > 3"])
+def test_an_error_shows_no_value_of_a_row(api: Api, predicate: str) -> None:
+    refused = api("POST", COUNT, {"predicate": predicate})
+    assert refused.error == (400, 13)
+    assert SECRET not in str(refused.json)
+    column = {"name": "new", "expression": predicate.partition(" >")[0]}
+    assert SECRET not in str(api("POST", ADD, {"new_columns": [column]}).json)
+
+
+def test_an_error_says_what_is_wrong_with_the_condition_itself(api: Api) -> None:
+    assert "No field named nope" in api("POST", COUNT, {"predicate": "nope > 3"}).json["error"]
+
+
+def test_data_that_unpacks_to_more_than_there_may_be_is_refused(api: Api, lake: Path) -> None:
+    zeros = pa.Array.from_buffers(pa.int64(), 200_000_000, [None, pa.py_buffer(bytes(1_600_000_000))])
+    refused = api("POST", "/v1/table/bomb/create", data=ipc(pa.table({"zeros": zeros})))
+    assert refused.error == (400, 13)
+    nothing = pa.Array.from_buffers(pa.null(), 2**31 - 1, [None])
+    assert api("POST", "/v1/table/rows/create", data=ipc(pa.table({"nothing": nothing}))).status in (400, 503)
+    assert sorted(api("GET", "/v1/namespace/%24/table/list").json["tables"]) == ["long", "t"]
+    small = pa.table({"zeros": [0]})
+    assert api("POST", "/v1/table/bomb/create", data=ipc(small)).json["location"] == str(lake / "bomb.lance")
+    assert api("POST", "/v1/table/bomb/count_rows", {}).json == 1
+
+
+def test_a_dataset_that_a_link_leads_out_of_the_root_to_is_not_there(api: Api, lake: Path, tmp_path: Path) -> None:
+    lance.write_dataset(pa.table({"id": range(5)}), tmp_path / "other.lance")
+    (lake / "link.lance").symlink_to(tmp_path / "other.lance")
+    try:
+        assert "link" not in api("GET", "/v1/namespace/%24/table/list").json["tables"]
+        assert api("POST", "/v1/table/link/count_rows", {}).status in (403, 404)
+        assert api("POST", "/v1/table/link/stats", {}).status in (403, 404)
+    finally:
+        (lake / "link.lance").unlink()
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "repeat(s, 3)",
+        "RePeat (s, 3)",
+        '"repeat"(s, 3)',
+        "`repeat`(s, 3)",
+        "repeat/**/(s, 3)",
+        "repeat--\n(s, 3)",
+        r"E'\'' || repeat(s, 9) || ''",
+        r"s = 'a\' || repeat(s, 3) || '",
+        "$$ ( $$",
+        "s = 'open",
+        "x'00'",
+        "lower(lpad(s, 99))",
+        "(select(1)) = 1",
+        "id in (1, sleep(3))",
+    ],
+)
+def test_other_functions_are_refused_however_they_are_written(expression: str) -> None:
+    with pytest.raises(InvalidInputError):
+        check_expressions([expression])
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "s = 'it''s (so)'",
+        "`a(b` > 3",
+        "id - -1 > 0",
+        "case when (id > 1) then (2) end = 2",
+        "ts > timestamp '2020-01-01'",
+    ],
+)
+def test_what_only_looks_like_a_call_is_none(expression: str) -> None:
+    check_expressions([expression, *(f"{name}(id)" for name in FUNCTIONS)])
+
+
+def test_the_page_names_the_functions() -> None:
+    page = (Path(__file__).parents[2] / "docs/serve.md").read_text("utf-8")
+    listed = page.partition("may call these functions: ")[2].partition(". Errors")[0]
+    assert set(re.findall("`([a-z_]+)`", listed)) == FUNCTIONS
+
+
+@pytest.mark.soak
+def test_hostile_expressions_and_bodies_leave_the_server_as_it_was(url: str, lake: Path) -> None:
+    """Whatever is sent: each list is answered within its time-out, and the memory stays."""
+    random = seeded("hostile expressions")
+    calls = [*sorted(FUNCTIONS), "repeat", "lpad", "replace", "sleep", "range"]
+    leaves = ["id", "s", "'x'", "1e308", "null", "'\\'", '"id"', "(", ")", "--", "/*", "$$", "id::int"]
+
+    def expression(depth: int) -> str:
+        if depth == 0 or random.random() < 0.2:
+            return random.choice(leaves)
+        given = ", ".join(expression(depth - 1) for _ in range(random.choice((1, 2, 3, 50))))
+        return f"{random.choice(calls)}({given})"
+
+    api, statuses = Api(url), Counter[int]()
+    before = resident()
+    for number in range(count(200, 10_000)):
+        text = f"{expression(random.choice((1, 2, 2, 3)))} {random.choice(('> 3', '= 1', 'is null', ''))}"
+        statuses[api("POST", COUNT, {"predicate": text}).status] += 1
+        if number % 50 == 0:
+            body = ipc(pa.table({"a": pa.Array.from_buffers(pa.int8(), 10**9, [None, pa.py_buffer(bytes(10**9))])}))
+            statuses[
+                api("POST", f"/v1/table/b{number}/create", data=body[: random.choice((len(body), 500))]).status
+            ] += 1
+            assert "long" in api("GET", "/v1/namespace/%24/table/list").json["tables"]
+    api.close()
+    assert set(statuses) <= {200, 400, 503}, statuses
+    assert resident() < before + 300 * 1024
+
+
+def resident() -> int:
+    """Return the KiB of memory of this process, which the server is a thread of."""
+    lines = Path("/proc/self/status").read_text("ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
+
+
+def test_a_process_that_was_killed_is_replaced(lake: Path) -> None:
+    sandbox = Sandbox(1, 20)
+    place = str(lake / "long.lance")
+    assert sandbox.run(storage.count_rows, place, {}, None, None, "id > 5") == 2_999_994
+    with pytest.raises(ServiceUnavailableError):
+        Sandbox(1, 0.01).run(storage.count_rows, place, {}, None, None, SLOW)
+    assert sandbox.run(storage.count_rows, place, {}, None, None, None) == 3_000_000
