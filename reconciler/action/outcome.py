@@ -77,6 +77,7 @@ def write_outputs(outcome: StepEnd, folder: Path, environment: Mapping[str, str]
         from reconciler.output import render
 
         saved = folder / "plan.json"
+        saved.touch(0o600)
         saved.write_bytes(outcome.plan.to_json().encode("utf-8", "surrogatepass"))
         (folder / "plan.html").write_text(render(outcome.plan, "html"), encoding="utf-8", errors="backslashreplace")
         outputs["plan-file"] = str(saved)

@@ -311,16 +311,18 @@ def check_new_manifest(out: str | None, command: str) -> None:
         raise click.UsageError(f"there is no folder {path.parent} to write {path.name} to")
 
 
-def write_result(text: str, path: str | None = None) -> None:
-    """Write a command's result to ``path``, or to stdout; a file is whole or not there at all."""
+def write_result(text: str, path: str | None = None, *, private: bool = False) -> None:
+    """Write a command's result to ``path``, or to stdout; see :func:`write_file`."""
     if path in (None, "-"):
         click.echo(text, nl=not text.endswith("\n"))
         return
-    write_file(path, text.encode("utf-8"))
+    write_file(path, text.encode("utf-8"), private=private)
 
 
-def write_file(path: str, data: bytes) -> None:
+def write_file(path: str, data: bytes, *, private: bool = False) -> None:
     """Write ``data`` to the file ``path``, which is whole or as it was; a link stays one, and so does a device.
+
+    ``private``: nobody but this user can read it.
 
     Raises:
         LancensError: it cannot be written.
@@ -333,9 +335,11 @@ def write_file(path: str, data: bytes) -> None:
             return
         try:
             partial.unlink(missing_ok=True)
-            with partial.open("xb") as opened:  # a link that somebody left there is not followed
+            # A link that somebody left there is not followed.
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+            with os.fdopen(os.open(partial, flags, 0o600 if private else 0o666), "wb") as opened:
                 opened.write(data)
-            if target.exists():
+            if target.exists() and not private:
                 partial.chmod(stat.S_IMODE(target.stat().st_mode))
             partial.replace(target)
         finally:

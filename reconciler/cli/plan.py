@@ -64,7 +64,7 @@ def command(
         raise click.UsageError("--profile is for --engine local; Spark has a page of its own on each stage")
     plan = plan_and_show(flags, form, full=full, spark=spark if engine == "spark" else None, profiled=profile)
     if out is not None:
-        write_result(plan.to_json(), out)
+        write_result(plan.to_json(), out, private=True)
         say(f"Saved to {out}; `lancens apply {out}` carries out exactly this.", err=True)
     if plan.blocked:
         sys.exit(BLOCKED)

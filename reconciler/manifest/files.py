@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 from glob import has_magic, iglob
-from itertools import islice, takewhile
+from itertools import dropwhile, islice, takewhile
 from pathlib import Path
 
 from reconciler.manifest.faults import Faults, SourceFile
@@ -183,6 +183,10 @@ class _Reading:
             if _is_dir(folder / pattern):
                 hint = f"is a folder; expected files, such as {pattern.rstrip('/')}/*.yaml"
             self._faults.at(place, f"include `{pattern}` {hint}")
+            return []
+        if ".." in dropwhile(lambda part: not has_magic(part), Path(pattern).parts):
+            # Each `**/..` would look through all folders again for each that is found.
+            self._faults.at(place, f"include `{pattern}` goes up after a wildcard; write `..` before the first one")
             return []
         # Path.glob takes no absolute pattern and does not leave out hidden files.
         matches = iglob(pattern, root_dir=folder, recursive=True)  # noqa: PTH207

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -162,12 +163,18 @@ def _launched(master: str, options: SparkOptions) -> Iterator[SparkSession]:
             stack.enter_context(quiet())
         # Spark's errors ask the JVM what they say, so they are translated before it goes.
         starting = stage(None, f"Starting Spark on {master}")
-        with starting, spark_errors(named), _environment(_launch_environment(local, options.conf)):
+        changes = _launch_environment(local, options.conf)
+        with (
+            starting,
+            spark_errors(named),
+            _properties(conf.getAll()) as file,
+            _environment({**changes, **_submit(file)}),
+        ):
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "lance is not fork-safe", UserWarning)  # the fork becomes a JVM
                 # Not ``SparkSession.builder``: the JVM that it starts writes to our stdout and stderr, cannot be ended
                 # before this process, and is not started at all where SPARK_REMOTE names a server.
-                gateway = launch_gateway(conf, {"stdout": log or sys.__stderr__, "stderr": log})
+                gateway = launch_gateway(None, {"stdout": log or sys.__stderr__, "stderr": log})
             stack.callback(_end, gateway)
             spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
         with spark_errors(named):
@@ -175,6 +182,29 @@ def _launched(master: str, options: SparkOptions) -> Iterator[SparkSession]:
                 yield spark
             finally:
                 spark.stop()
+
+
+@contextmanager
+def _properties(settings: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Give a file of settings that only this user can read: on a command line, everybody sees what is secret."""
+    with tempfile.TemporaryDirectory(prefix="lancens-spark-") as folder:
+        file = Path(folder, "spark.properties")
+        # Escaped as Java reads it: no key or value ends before its end, and none is split at another place.
+        lines = (f"{_escaped(key)}={_escaped(value)}\n" for key, value in settings)
+        file.touch(0o600)
+        file.write_text("".join(lines), "ascii")
+        yield str(file)
+
+
+def _escaped(text: str) -> str:
+    units = text.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
+def _submit(file: str) -> Mapping[str, str]:
+    """Return what has ``spark-submit`` read ``file`` beside its defaults, and then what the user tells it."""
+    given = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
+    return {"PYSPARK_SUBMIT_ARGS": f"--properties-file {shlex.quote(file)} --load-spark-defaults {given}"}
 
 
 def _end(gateway: Any) -> None:
@@ -220,7 +250,7 @@ def _log(options: SparkOptions) -> Iterator[IO[bytes] | None]:
                 Path(log.name).unlink(missing_ok=True)
 
 
-def _launch_environment(local: bool, conf: Mapping[str, str]) -> Mapping[str, str | None]:
+def _launch_environment(local: bool, conf: Mapping[str, str]) -> dict[str, str | None]:
     """Return what the JVM finds changed in its environment, None being what it does not find at all.
 
     The Pythons that it starts import from where this process does: from the current folder only if somebody says so,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from pathlib import Path
 
 import lance
@@ -159,6 +160,14 @@ def test_an_edited_plan_is_refused(
         assert refused.code == 1
         assert message in refused.err
         assert not (folder / "lake").exists()
+
+
+def test_a_saved_plan_is_for_its_user_alone(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    saved = folder / "plan.json"
+    for _ in range(2):
+        lancens(capsys, "plan", "-o", "plan.json")
+        assert stat.S_IMODE(saved.stat().st_mode) == 0o600
+        saved.chmod(0o644)
 
 
 def test_a_plan_made_for_another_root_is_refused(

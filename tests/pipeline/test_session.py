@@ -88,6 +88,47 @@ def test_a_bad_master_is_one_line_and_a_log(java: None, manifest: Path, tmp_path
     assert "Master must either be yarn" in Path(line.rpartition(" ")[2]).read_text()
 
 
+WATCHED = """
+import json, sys, tempfile, threading
+from pathlib import Path
+from reconciler.spark.session import SparkOptions, spark_session
+
+settings, seen, stop = json.loads(sys.stdin.read()), set(), threading.Event()
+
+def look():
+    while not stop.wait(0.01):
+        for name in ("cmdline", "environ"):
+            for path in Path("/proc").glob(f"[0-9]*/{name}"):
+                try:
+                    seen.update(key for key, value in settings.items() if value.encode() in path.read_bytes())
+                except OSError:
+                    pass
+
+watching = threading.Thread(target=look)
+watching.start()
+with spark_session(SparkOptions("local[1]", conf=settings)) as spark:
+    spark.range(3).count()
+    left = [path.name for path in Path(tempfile.gettempdir()).glob("*/spark.properties")]
+    known = {key: spark.sparkContext.getConf().get(key) for key in settings}
+stop.set()
+watching.join()
+print(json.dumps({"seen": sorted(seen), "left": left, "known": known}))
+"""
+
+
+def test_settings_are_on_no_command_line_and_reach_the_jvm_as_they_are(java: None, tmp_path: Path) -> None:
+    settings = {
+        "spark.hadoop.fs.s3a.secret.key": "hadoop-secret-31",
+        "spark.lancens.odd": " a=b:c#d!\\u0041 \n\u00fc\U0001f600 ",
+    }
+    command = [sys.executable, "-c", WATCHED]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    ran = subprocess.run(
+        command, input=json.dumps(settings), env=environment, capture_output=True, text=True, check=True
+    )
+    assert json.loads(ran.stdout.splitlines()[-1]) == {"seen": [], "left": [], "known": settings}
+
+
 def test_spark_submit_says_where_to_run(java: None, manifest: Path, tmp_path: Path) -> None:
     script, out = tmp_path / "job.py", tmp_path / "inventory.json"
     script.write_text(f"from reconciler.cli import main\nmain(['inventory', {str(manifest)!r}, '-o', {str(out)!r}])\n")

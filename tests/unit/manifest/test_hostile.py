@@ -96,6 +96,18 @@ def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
     assert problems_of(tmp_path / "pipe.yaml") == [f"{tmp_path / 'pipe.yaml'}: not a regular file"]
 
 
+@pytest.mark.parametrize("pattern", ["**/../**/../**/../**", "*/../x.yaml", "a/**/b/../c.yaml"])
+def test_an_include_goes_up_before_its_first_wildcard_only(write: Write, tmp_path: Path, pattern: str) -> None:
+    """A tree of a few hundred folders would be walked for ever."""
+    for number in range(100):
+        (tmp_path / f"a/{number}/b").mkdir(parents=True)
+    path = write(lancens=manifest("").replace("catalogs", f"include: ['{pattern}']\ncatalogs", 1))
+
+    assert problems_of(path) == [
+        f"lancens.yaml:3:11: include `{pattern}` goes up after a wildcard; write `..` before the first one"
+    ]
+
+
 def test_an_included_device_is_not_opened(write: Write) -> None:
     path = write(lancens=manifest("").replace("catalogs", "include: [/dev/zero]\ncatalogs", 1))
 
