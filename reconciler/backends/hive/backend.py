@@ -173,10 +173,7 @@ class HiveBackend(
 
     def _entry(self, identifier: Identifier) -> Table:
         """Return the struct of a Lance table."""
-        table = self._tables.fetch(self._database(identifier[:-1]), identifier[-1])
-        if not is_lance(table):
-            raise self._tables.not_lance(self._database(identifier[:-1]), identifier[-1])
-        return table
+        return self._tables.find(self._database(identifier[:-1]), identifier[-1])
 
     def child_tables(self, parent: Identifier) -> list[str]:
         """Return the names of the Lance tables in a database; other namespaces have none."""

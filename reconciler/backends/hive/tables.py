@@ -177,12 +177,8 @@ class Tables:
         """
         table = self.fetch(database, name)
         if not is_lance(table):
-            raise self.not_lance(database, name)
+            raise NotLanceTableError(f"{self.impl}: table `{database}${name}` is not a Lance table")
         return table
-
-    def not_lance(self, database: DatabaseName, name: str) -> NotLanceTableError:
-        """Return the error of a table that is no Lance table."""
-        return NotLanceTableError(f"{self.impl}: table `{database}${name}` is not a Lance table")
 
     # ---- writing -------------------------------------------------------------------------------------------------
 
@@ -281,18 +277,6 @@ class Tables:
         if not self._write(database, name, renamed, table.parameters.get(_LAST_CHANGE)):
             raise self._changed(database, name)
         return self.find(to, new_name)
-
-    def point_at(self, database: DatabaseName, table: Table, location: str) -> None:
-        """Set the location of ``table``, of whatever kind it is, as it was read; no directory is made or moved.
-
-        Raises:
-            TableNotFoundError: there is no such table.
-            ConcurrentModificationError: somebody has changed it since it was read, where the server tells.
-        """
-        moved = deepcopy(table)
-        moved.sd.location = location
-        if not self._write(database, table.tableName, moved, table.parameters.get(_LAST_CHANGE)):
-            raise self._changed(database, table.tableName)
 
     def _changed(self, database: DatabaseName, name: str) -> ConcurrentModificationError:
         return ConcurrentModificationError(f"{self.impl}: table `{database}${name}` was changed by somebody else")

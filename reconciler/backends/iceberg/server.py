@@ -43,11 +43,6 @@ class IcebergServer:
                 found = self._warehouses[name] = Warehouse(name, self.http, self._routes(name))
             return found
 
-    def used(self) -> list[str]:
-        """Return the names of the warehouses that were asked for and exist."""
-        with self._lock:
-            return list(self._warehouses)
-
     def close(self) -> None:
         """Close all connections."""
         self.http.close()
