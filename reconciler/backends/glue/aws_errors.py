@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,20 @@ class RepeatedError(Exception):
     def __init__(self, refusal: BackendError) -> None:
         super().__init__(str(refusal))
         self.refusal = refusal
+
+
+@contextmanager
+def done_unless(is_other: Callable[[], bool]) -> Iterator[None]:
+    """Take a write whose first try may have done it for done, unless what is there ``is_other`` than it would leave.
+
+    Raises:
+        BackendError: what the service refused the repeated write with.
+    """
+    try:
+        yield
+    except RepeatedError as repeated:
+        if is_other():
+            raise repeated.refusal from None
 
 
 class NoAnswerError(Exception):

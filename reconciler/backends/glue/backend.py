@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from reconciler.backends import optional
 from reconciler.backends.base import Backend
-from reconciler.backends.glue.aws_errors import RepeatedError
+from reconciler.backends.glue.aws_errors import RepeatedError, done_unless
 from reconciler.backends.glue.catalog_ids import GlueCatalog, name_fault
 from reconciler.backends.glue.config import GlueConfig
 from reconciler.backends.glue.scan import scan
@@ -210,14 +210,9 @@ class GlueBackend(
             _check_location(identifier, properties)
         parameters = _without_kind(properties)
         made = LiveNamespace(identifier, parameters, wanted)
-        try:
-            if wanted == CATALOG:
-                self._create_catalog(identifier, parameters)
-            else:
-                self._create_database(identifier, parameters)
-        except RepeatedError as repeated:
-            if self.load_namespace(identifier) != made:
-                raise repeated.refusal from None
+        create = self._create_catalog if wanted == CATALOG else self._create_database
+        with done_unless(lambda: self.load_namespace(identifier) != made):
+            create(identifier, parameters)
         return made
 
     def _create_catalog(self, identifier: Identifier, parameters: dict[str, str]) -> None:
@@ -290,11 +285,8 @@ class GlueBackend(
         """Create the entry of a table."""
         made = LiveTable(identifier, location, dict(properties))
         place = self._place(identifier[:-2])
-        try:
+        with done_unless(lambda: self.load_table(identifier) != made):
             self._service.create_table(place, identifier[-2], new_table(identifier[-1], location, properties))
-        except RepeatedError as repeated:
-            if self.load_table(identifier) != made:
-                raise repeated.refusal from None
         return made
 
     def vain_writes(self, table: Identifier) -> Mapping[str, Callable[[], object]]:
@@ -326,11 +318,8 @@ class GlueBackend(
         table = self._table(identifier)
         live = live_table(identifier, table)
         altered = LiveTable(identifier, location or live.location, changes.applied_to(live.properties))
-        try:
+        with done_unless(lambda: self.load_table(identifier) != altered):
             self._service.update_table(self._place(identifier[:-2]), identifier[-2], with_state(table, altered))
-        except RepeatedError as repeated:
-            if self.load_table(identifier) != altered:
-                raise repeated.refusal from None
         return altered
 
     def shown_columns(self, identifiers: Collection[Identifier]) -> dict[Identifier, ShownColumns]:
@@ -362,12 +351,9 @@ class GlueBackend(
         Raises:
             ConcurrentModificationError: it was changed after it was read here.
         """
-        table = self._table(identifier)
-        try:
-            self._service.update_table(self._place(identifier[:-2]), identifier[-2], with_columns(table, columns))
-        except RepeatedError as repeated:
-            if shown_columns(self._table(identifier)) != shown_columns(with_columns(table, columns)):
-                raise repeated.refusal from None
+        altered = with_columns(self._table(identifier), columns)
+        with done_unless(lambda: shown_columns(self._table(identifier)) != shown_columns(altered)):
+            self._service.update_table(self._place(identifier[:-2]), identifier[-2], altered)
 
     def default_location(self, identifier: Identifier) -> str | None:
         """Return the table's place in its database: below that one's own location, or below ``root``.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 from reconciler.backends.glue import client
 from reconciler.backends.glue.aws_errors import translated
@@ -52,9 +53,6 @@ _PLAIN_NAME = re.compile("[a-z0-9_]+")
 # Matches every name, whether Glue reads it as a regular expression or as a pattern of Hive's.
 _ANY_NAME = ".*"
 
-ItemT = TypeVar("ItemT")
-
-
 # The refusals that a repeated write gets when its first try has done the work.
 _EXISTS = "AlreadyExistsException"
 _MISSING = "EntityNotFoundException"
@@ -64,40 +62,12 @@ _MOVED_ON = "ConcurrentModificationException"
 _NO_CATALOGS = (PermissionDeniedError, UnsupportedOperationError)
 
 
-class _In(TypedDict, total=False):
-    CatalogId: str
-
-
-class _Below(TypedDict, total=False):
-    ParentCatalogId: str
-
-
-class _After(TypedDict, total=False):
-    NextToken: str
-
-
-class _Only(TypedDict, total=False):
-    AttributesToGet: list[Literal["NAME"]]
-
-
-class _Picked(_Only, total=False):
-    Expression: str
-
-
-class _AtVersion(TypedDict, total=False):
-    VersionId: str
-
-
-def _in(place: GlueCatalog) -> _In:
+def _in(place: GlueCatalog, parameter: str = "CatalogId") -> dict[str, Any]:
     """Return the parameter that names a catalog; Glue takes the caller's account where there is none."""
-    return {"CatalogId": place.catalog_id} if place.catalog_id else {}
+    return {parameter: place.catalog_id} if place.catalog_id else {}
 
 
-def _below(place: GlueCatalog) -> _Below:
-    return {"ParentCatalogId": place.catalog_id} if place.catalog_id else {}
-
-
-def _only(*, names: bool) -> _Only:
+def _only(*, names: bool) -> dict[str, Any]:
     return {"AttributesToGet": ["NAME"]} if names else {}
 
 
@@ -113,9 +83,12 @@ def _patterns(names: Iterable[str]) -> Iterator[str]:
         yield pattern
 
 
-def _at_version(table: TableTypeDef) -> _AtVersion:
-    """Return the parameter that makes an update fail when the table has moved on."""
-    return {"VersionId": table["VersionId"]} if "VersionId" in table else {}
+def _id_of(catalog: CatalogTypeDef) -> str:
+    return catalog.get("CatalogId", catalog["Name"])
+
+
+def _function_name(function: UserDefinedFunctionTypeDef) -> str:
+    return function.get("FunctionName", "")
 
 
 def _no_namespace(label: str) -> BackendError:
@@ -192,14 +165,8 @@ class Service:
         A service that has none, and credentials that may not ask for them, are told apart from an empty account by
         ``without_catalogs``. Nobody needs catalogs who has databases only.
         """
-
-        def fetch(after: _After) -> tuple[Sequence[CatalogTypeDef], str | None]:
-            answer = self._client().get_catalogs(
-                Recursive=recursive, MaxResults=_CATALOGS_PAGE, **_below(parent), **after
-            )
-            return answer["CatalogList"], answer.get("NextToken")
-
-        pages = self._pages("GetCatalogs", parent.label, fetch, lambda found: found.get("CatalogId", found["Name"]))
+        request = {"Recursive": recursive, "MaxResults": _CATALOGS_PAGE, **_in(parent, "ParentCatalogId")}
+        pages = self._pages("GetCatalogs", parent.label, "CatalogList", request, _id_of)
         self._require_login("GetCatalogs", parent.label)
         has_begun = False
         try:
@@ -239,12 +206,8 @@ class Service:
 
     def databases(self, place: GlueCatalog, *, names_only: bool = False) -> Iterator[DatabaseTypeDef]:
         """Yield the databases of a catalog."""
-
-        def fetch(after: _After) -> tuple[Sequence[DatabaseTypeDef], str | None]:
-            answer = self._client().get_databases(MaxResults=_PAGE, **_in(place), **_only(names=names_only), **after)
-            return answer["DatabaseList"], answer.get("NextToken")
-
-        return self._pages("GetDatabases", place.label, fetch, lambda found: found["Name"])
+        request = {"MaxResults": _PAGE, **_in(place), **_only(names=names_only)}
+        return self._pages("GetDatabases", place.label, "DatabaseList", request)
 
     def database(self, place: GlueCatalog, name: str) -> DatabaseTypeDef:
         """Return one database."""
@@ -275,39 +238,28 @@ class Service:
 
     def functions(self, place: GlueCatalog, database: str) -> Iterator[UserDefinedFunctionTypeDef]:
         """Yield the user-defined functions of a database."""
-
-        def fetch(after: _After) -> tuple[Sequence[UserDefinedFunctionTypeDef], str | None]:
-            answer = self._client().get_user_defined_functions(
-                DatabaseName=database, Pattern=_ANY_NAME, MaxResults=_PAGE, **_in(place), **after
-            )
-            return answer["UserDefinedFunctions"], answer.get("NextToken")
-
-        return self._pages(
-            "GetUserDefinedFunctions", place.label_of(database), fetch, lambda found: found.get("FunctionName", "")
-        )
+        request = {"DatabaseName": database, "Pattern": _ANY_NAME, "MaxResults": _PAGE, **_in(place)}
+        subject = place.label_of(database)
+        return self._pages("GetUserDefinedFunctions", subject, "UserDefinedFunctions", request, _function_name)
 
     # ---- tables --------------------------------------------------------------------------------------------------
 
     def tables(self, place: GlueCatalog, database: str, *, names_only: bool = False) -> Iterator[TableTypeDef]:
         """Yield everything Glue calls a table: views and tables of other formats too."""
-
         return self._listed(place, database, _only(names=names_only))
 
     def tables_named(self, place: GlueCatalog, database: str, names: Collection[str]) -> Iterator[TableTypeDef]:
         """Yield those of the named tables that are there, of every sort; several names are one call."""
         plain = sorted(name for name in names if _PLAIN_NAME.fullmatch(name))
-        narrowed: list[_Picked] = [{"Expression": pattern} for pattern in _patterns(plain)]
+        narrowed: list[dict[str, str]] = [{"Expression": pattern} for pattern in _patterns(plain)]
         if len(plain) < len(names):  # what the other names would be as patterns is nowhere documented
             narrowed = [{}]
         for picked in narrowed:
             yield from (table for table in self._listed(place, database, picked) if table["Name"] in names)
 
-    def _listed(self, place: GlueCatalog, database: str, picked: _Only | _Picked) -> Iterator[TableTypeDef]:
-        def fetch(after: _After) -> tuple[Sequence[TableTypeDef], str | None]:
-            answer = self._client().get_tables(DatabaseName=database, MaxResults=_PAGE, **_in(place), **picked, **after)
-            return answer["TableList"], answer.get("NextToken")
-
-        return self._pages("GetTables", place.label_of(database), fetch, lambda found: found["Name"])
+    def _listed(self, place: GlueCatalog, database: str, picked: Mapping[str, Any]) -> Iterator[TableTypeDef]:
+        request = {"DatabaseName": database, "MaxResults": _PAGE, **_in(place), **picked}
+        return self._pages("GetTables", place.label_of(database), "TableList", request)
 
     def table(self, place: GlueCatalog, database: str, name: str) -> TableTypeDef:
         """Return one table. A missing database is answered as a missing table."""
@@ -331,7 +283,8 @@ class Service:
         label = place.label_of(database, table["Name"])
         with self._asking("UpdateTable", label, missing=_no_table(label), done=_MOVED_ON):
             given = self._as_input(table, "TableInput")
-            self._client().update_table(DatabaseName=database, TableInput=given, **_in(place), **_at_version(table))
+            version: dict[str, Any] = {"VersionId": table["VersionId"]} if "VersionId" in table else {}
+            self._client().update_table(DatabaseName=database, TableInput=given, **_in(place), **version)
 
     def delete_table(self, place: GlueCatalog, database: str, name: str) -> None:
         """Delete the entry of a table. Raises ``RepeatedError`` when an earlier try may have done it."""
@@ -372,17 +325,21 @@ class Service:
         self,
         operation: str,
         subject: str,
-        fetch: Callable[[_After], tuple[Sequence[ItemT], str | None]],
-        name: Callable[[ItemT], str],
-    ) -> Iterator[ItemT]:
-        """Yield the items of every page; ``fetch`` asks for the page after the one before."""
+        listed: str,
+        request: Mapping[str, Any],
+        name: Callable[[Any], Any] = itemgetter("Name"),
+    ) -> Iterator[Any]:
+        """Yield the items of every page of ``operation``, whose answers hold them as ``listed``; each name once."""
+        from botocore import xform_name
 
-        def page(token: str | None, number: int) -> tuple[Sequence[ItemT], str | None]:
+        def page(token: str | None, number: int) -> tuple[Sequence[Any], str | None]:
             called = operation if number == 1 else f"{operation}, page {number},"
             with self._asking(called, subject, missing=_no_namespace(subject)):
-                items, following = fetch({} if token is None else {"NextToken": token})
+                call = getattr(self._client(), xform_name(operation))
+                answer = call(**request, **({} if token is None else {"NextToken": token}))
+                items: Sequence[Any] = answer[listed]
                 if not all(isinstance(name(item), str) for item in items):
                     raise TypeError("a name is no text")
-                return items, following
+                return items, answer.get("NextToken")
 
         return every_page(f"glue: {operation} on {subject}", page, name)
