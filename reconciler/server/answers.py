@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel, RootModel
 
+from reconciler.backends.service_options import PUBLIC_OPTIONS
 from reconciler.model import locations
 from reconciler.model.redaction import redact_properties
-from reconciler.server.storage_options import public_options
 
 _KEPT_BACK = {"context"}
+_PUBLIC = PUBLIC_OPTIONS | {"azure_storage_use_emulator", "use_emulator"}
+"""Whatever is not here stays here: an option that nobody has thought of may be a secret."""
 
 
 def shown(response: BaseModel) -> Any:
@@ -32,3 +35,12 @@ def shown(response: BaseModel) -> Any:
         if key in fields:
             fields[key] = redact_properties(fields[key])
     return fields
+
+
+def public_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Return those of ``options`` that are no secret; an address that holds one is none of them."""
+    return {
+        key: value
+        for key, value in options.items()
+        if key.lower() in _PUBLIC and locations.redact(value) == value and "@" not in value
+    }

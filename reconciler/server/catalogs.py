@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
 
 from lance_namespace import (
     DeregisterTableResponse,
@@ -25,53 +25,46 @@ from reconciler.server.operations import Operation
 from reconciler.server.served import ServedNamespace
 
 
-class ServedCatalogs(Protocol):
+class ServedCatalogs(ABC):
     """Answers operations; safe to use from several threads."""
 
-    @property
-    def namespaces(self) -> Collection[ServedNamespace]:
-        """The catalogs behind it."""
-        ...
+    def __init__(self, namespaces: Collection[ServedNamespace], secrets: Collection[str]) -> None:
+        self.namespaces = namespaces
+        self._secrets = tuple(secrets)
 
+    @abstractmethod
     def answer(self, operation: Operation, request: BaseModel, data: bytes) -> BaseModel:
         """Return the response to a request whose ``id`` is as the client sees it.
 
         Raises:
             LanceNamespaceError: as the operation does.
         """
-        ...
 
     def without_secrets(self, text: str) -> str:
         """Return ``text`` with every secret of the catalogs' configurations replaced."""
-        ...
+        return scrub(text, self._secrets)
 
 
-class OneCatalog:
+class OneCatalog(ServedCatalogs):
     """A catalog whose root is the server's; ``places`` are those beside its own that its tables may be at."""
 
     def __init__(self, backend: Backend, secrets: Collection[str] = (), places: Sequence[str] = ()) -> None:
         self._namespace = ServedNamespace(backend, places)
-        self.namespaces: Collection[ServedNamespace] = (self._namespace,)
-        self._secrets = tuple(secrets)
+        super().__init__((self._namespace,), secrets)
 
     def answer(self, operation: Operation, request: BaseModel, data: bytes) -> BaseModel:
         """Return the catalog's own answer."""
         return operation.run(self._namespace, request, data)
 
-    def without_secrets(self, text: str) -> str:
-        """Return ``text`` with every secret of the catalog's configuration replaced."""
-        return scrub(text, self._secrets)
 
-
-class ManyCatalogs:
+class ManyCatalogs(ServedCatalogs):
     """Several catalogs; the first level of an identifier is the catalog's name. See :class:`OneCatalog`."""
 
     def __init__(
         self, backends: Mapping[str, Backend], secrets: Collection[str] = (), places: Sequence[str] = ()
     ) -> None:
         self._named = {name: ServedNamespace(backend, places) for name, backend in backends.items()}
-        self.namespaces: Collection[ServedNamespace] = tuple(self._named.values())
-        self._secrets = tuple(secrets)
+        super().__init__(tuple(self._named.values()), secrets)
 
     def answer(self, operation: Operation, request: BaseModel, data: bytes) -> BaseModel:
         """Return the answer of the catalog that the identifier begins with, names as seen from here."""
@@ -121,7 +114,3 @@ class ManyCatalogs:
             for name, namespace in self._named.items()
             for table in namespace.list_all_tables(ListTablesRequest()).tables
         ]
-
-    def without_secrets(self, text: str) -> str:
-        """Return ``text`` with every secret of the catalogs' configurations replaced."""
-        return scrub(text, self._secrets)

@@ -15,7 +15,7 @@ from lance_namespace import CreateNamespaceRequest, DeclareTableRequest, Describ
 
 from reconciler.backends.dir import DirBackend
 from reconciler.server import OneCatalog
-from reconciler.server.storage_options import public_options
+from reconciler.server.answers import public_options
 from tests.servers.lance_rest import served
 from tests.servers.s3 import BUCKET, KEY, SECRET, TOKEN, GuardedS3, guarded_s3
 
