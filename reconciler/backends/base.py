@@ -10,13 +10,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, final
 
-from reconciler.backends.identifiers import namespace_identifier, table_identifier
 from reconciler.model.backend_config import BackendConfig, parse_config
 from reconciler.model.capabilities import Capabilities
 from reconciler.model.concurrency import DEFAULT_PARALLELISM
-from reconciler.model.errors import UnsupportedOperationError
+from reconciler.model.errors import InvalidInputError, UnsupportedOperationError
+from reconciler.model.limits import folded, name_problem, table_depth_problem
 from reconciler.model.live import LiveNamespace, LiveTable, PropertyChanges, Snapshot
-from reconciler.model.names import EVERYTHING, Identifier, Scope
+from reconciler.model.names import EVERYTHING, Identifier, Scope, join
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,15 @@ class Backend(ABC):
         Raises:
             InvalidInputError: a name or the depth is not possible here, or the root was given where it cannot be.
         """
-        return namespace_identifier(self.impl, self.capabilities, names, root=root)
+        identifier, deepest = self._checked_id(names), self.capabilities.max_depth
+        if not identifier and not root:
+            raise InvalidInputError(f"{self.impl}: the root namespace cannot be created, altered or dropped")
+        if deepest is not None and len(identifier) > deepest:
+            raise InvalidInputError(
+                f"{self.impl}: namespace `{join(identifier)}` is {len(identifier)} levels deep; "
+                f"namespaces have at most {deepest} here"
+            )
+        return identifier
 
     @final
     def table_id(self, names: Sequence[str] | None) -> Identifier:
@@ -235,7 +243,21 @@ class Backend(ABC):
         Raises:
             InvalidInputError: a name or the depth is not possible here.
         """
-        return table_identifier(self.impl, self.capabilities, names)
+        identifier = self._checked_id(names)
+        if not identifier:
+            raise InvalidInputError(f"{self.impl}: a table needs an identifier")
+        problem = table_depth_problem(self.capabilities, len(identifier) - 1)
+        if problem is not None:
+            raise InvalidInputError(f"{self.impl}: table `{join(identifier)}` is {problem}")
+        return identifier
+
+    def _checked_id(self, names: Sequence[str] | None) -> Identifier:
+        identifier = tuple(folded(self.capabilities, name) for name in names or ())
+        for name in identifier:
+            reason = name_problem(self.capabilities, name)
+            if reason is not None:
+                raise InvalidInputError(f"{self.impl}: `{name}` in `{join(identifier)}`: {reason}")
+        return identifier
 
 
 def _connected(
