@@ -20,6 +20,42 @@ NO_MFA = "the profile asks for a code of an MFA device, which lancens does not: 
 """What to do where a profile needs somebody at the keyboard."""
 
 
+_EXPIRED = "the credentials have expired; renew them"
+_UNKNOWN_KEYS = "AWS does not know these credentials; check the keys, the session token and {region}"
+_UNSIGNED = "the request was not signed; {signing}"
+_WRONG_SIGNATURE = "the signature does not fit; check the secret key, {region} and this machine's clock"
+_REFUSALS = {
+    "ExpiredToken": _EXPIRED,
+    "IncompleteSignature": "the signature is incomplete; check the keys",
+    "InvalidClientTokenId": _UNKNOWN_KEYS,
+    "InvalidSignature": _WRONG_SIGNATURE,
+    "MissingAuthenticationToken": _UNSIGNED,
+    "OptInRequired": "the account is not enabled for this region",
+    "RequestExpired": "the request was signed too long ago; check this machine's clock",
+    "SignatureDoesNotMatch": _WRONG_SIGNATURE,
+    "UnrecognizedClient": _UNKNOWN_KEYS,
+}
+
+
+def plain_code(code: str) -> str:
+    """Return an error code of AWS as it is common to its services: some put ``Exception`` behind it."""
+    return code.removesuffix("Exception")
+
+
+def login_refusal(code: str, *, region: str, signing: str) -> str | None:
+    """Return what AWS refuses credentials for, in words of our own; None for another code.
+
+    AWS's own texts may quote the signed request, and a session token with it.
+
+    Args:
+        code: the error code.
+        region: what to check where the region may be wrong.
+        signing: what to do where a request was not signed.
+    """
+    said = _REFUSALS.get(plain_code(code))
+    return None if said is None else f"{said.format(region=region, signing=signing)} ({code})"
+
+
 def session_without_questions(impl: str) -> Session:
     """Return a session of botocore that fails where it would ask for the code of an MFA device.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from reconciler.backends.aws_login import NO_MFA, unreadable_file
+from reconciler.backends.aws_login import NO_MFA, login_refusal, plain_code, unreadable_file
 from reconciler.backends.http.limits import TooMuchError
 from reconciler.backends.http.refusals import excerpt
 from reconciler.model.errors import (
@@ -72,63 +72,42 @@ class UnansweredError(Exception):
     """No answer came, or none that is whole; the text says why."""
 
 
-# Error codes of Glue and STS. What stands for credentials gets a text of our own: AWS's may quote the signed request.
-_DENIED = {"AccessDeniedException", "AccessDenied", "UnauthorizedOperation"}
-_UNKNOWN_KEYS = "AWS does not know these credentials; check the keys, the session token and the region"
-_WRONG_SIGNATURE = "the signature does not fit; check the secret key, the region and this machine's clock"
-_UNAUTHENTICATED = {
-    "ExpiredToken": "the credentials have expired; renew them",
-    "ExpiredTokenException": "the credentials have expired; renew them",
-    "RequestExpired": "the request was signed too long ago; check this machine's clock",
-    "UnrecognizedClientException": _UNKNOWN_KEYS,
-    "InvalidClientTokenId": _UNKNOWN_KEYS,
-    "InvalidSignatureException": _WRONG_SIGNATURE,
-    "SignatureDoesNotMatch": _WRONG_SIGNATURE,
-    "IncompleteSignature": "the signature is incomplete; check the keys",
-    "MissingAuthenticationToken": "the request was not signed; check the keys",
-    "MissingAuthenticationTokenException": "the request was not signed; check the keys",
-    "OptInRequired": "the account is not enabled for this region",
-}
+# Error codes of Glue and STS, as :func:`plain_code` has them.
+_DENIED = {"AccessDenied", "UnauthorizedOperation"}
 # Those that botocore waits for, and tries again.
 _THROTTLED = {
     "BandwidthLimitExceeded",
-    "LimitExceededException",
+    "LimitExceeded",
     "PriorRequestNotComplete",
-    "ProvisionedThroughputExceededException",
+    "ProvisionedThroughputExceeded",
     "RequestLimitExceeded",
     "RequestThrottled",
-    "RequestThrottledException",
     "SlowDown",
-    "ThrottledException",
+    "Throttled",
     "Throttling",
-    "ThrottlingException",
-    "TooManyRequestsException",
-    "TransactionInProgressException",
+    "TooManyRequests",
+    "TransactionInProgress",
 }
 _OTHERS: dict[str, type[BackendError]] = {
-    "ConcurrentModificationException": ConcurrentModificationError,
-    "VersionMismatchException": ConcurrentModificationError,
-    "ConcurrentRunsExceededException": ThrottlingError,
-    "InvalidInputException": InvalidInputError,
-    "ValidationException": InvalidInputError,
-    "SerializationException": InvalidInputError,
-    "ResourceNumberLimitExceededException": InvalidInputError,
-    "GlueEncryptionException": PermissionDeniedError,
-    "OperationNotSupportedException": UnsupportedOperationError,
-    "UnknownOperationException": UnsupportedOperationError,
+    "ConcurrentModification": ConcurrentModificationError,
+    "VersionMismatch": ConcurrentModificationError,
+    "ConcurrentRunsExceeded": ThrottlingError,
+    "InvalidInput": InvalidInputError,
+    "Validation": InvalidInputError,
+    "Serialization": InvalidInputError,
+    "ResourceNumberLimitExceeded": InvalidInputError,
+    "GlueEncryption": PermissionDeniedError,
+    "OperationNotSupported": UnsupportedOperationError,
     "UnknownOperation": UnsupportedOperationError,
     "InvalidAction": UnsupportedOperationError,
     "NotImplemented": UnsupportedOperationError,
-    "NotImplementedException": UnsupportedOperationError,
     "UnsupportedOperation": UnsupportedOperationError,
-    "UnsupportedOperationException": UnsupportedOperationError,
-    "OperationTimeoutException": ServiceUnavailableError,
-    "ResourceNotReadyException": ServiceUnavailableError,
-    "FederationSourceException": ServiceUnavailableError,
-    "FederationSourceRetryableException": ServiceUnavailableError,
+    "OperationTimeout": ServiceUnavailableError,
+    "ResourceNotReady": ServiceUnavailableError,
+    "FederationSource": ServiceUnavailableError,
+    "FederationSourceRetryable": ServiceUnavailableError,
     "ServiceUnavailable": ServiceUnavailableError,
-    "ServiceUnavailableException": ServiceUnavailableError,
-    "InternalServiceException": ServiceUnavailableError,
+    "InternalService": ServiceUnavailableError,
     "InternalFailure": ServiceUnavailableError,
 }
 
@@ -212,14 +191,15 @@ def _refusal(
         return missing
     if code == "AlreadyExistsException" and exists is not None:
         return exists
-    if code in _DENIED:
+    plain, refused = plain_code(code), login_refusal(code, region="the region", signing="check the keys")
+    if plain in _DENIED:
         return PermissionDeniedError(f"{where}: access denied: {_lacking(message, error.operation_name, secrets)}")
-    if code in _UNAUTHENTICATED:
-        return UnauthenticatedError(f"{where}: {_UNAUTHENTICATED[code]} ({code})")
-    if code in _THROTTLED:
+    if refused is not None:
+        return UnauthenticatedError(f"{where}: {refused}")
+    if plain in _THROTTLED:
         return ThrottlingError(f"{where}: throttled after {_tries(error)} tries ({code}); try again later")
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    maker = _OTHERS.get(code) or (ServiceUnavailableError if status in (502, 503, 504) else InternalError)
+    maker = _OTHERS.get(plain) or (ServiceUnavailableError if status in (502, 503, 504) else InternalError)
     return maker(f"{where}: {code or f'HTTP {status}'}: {_detail(message, secrets)}")
 
 

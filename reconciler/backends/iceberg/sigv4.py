@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from reconciler.backends.aws_login import credential_faults_told, session_without_questions
+from reconciler.backends.aws_login import credential_faults_told, login_refusal, session_without_questions
 from reconciler.backends.http import Refusal, VendorError, revealed
 from reconciler.backends.iceberg.catalog_errors import read_catalog_error
 from reconciler.model.errors import (
@@ -29,29 +29,11 @@ if TYPE_CHECKING:
 
 
 _SIGNED = ("content-type", "x-iceberg-access-delegation")
+_SIGNED_FOR = "`rest.signing-name`, `rest.signing-region`"
 _NO_CREDENTIALS = (
     "there are no AWS credentials to sign with; set `rest.access-key-id` and `rest.secret-access-key`, or AWS_PROFILE "
     "or AWS_ACCESS_KEY_ID in the environment, or run where a role gives them"
 )
-_UNKNOWN_KEYS = "AWS does not know these credentials; check the keys, the session token and `rest.signing-region`"
-_WRONG_SIGNATURE = (
-    "the signature does not fit; check the secret key, `rest.signing-name`, `rest.signing-region` and this machine's "
-    "clock"
-)
-_EXPIRED = "the credentials have expired; renew them"
-# AWS's own texts may quote the signed request, and a session token with it.
-_REFUSED: Mapping[str, str] = {
-    "ExpiredToken": _EXPIRED,
-    "ExpiredTokenException": _EXPIRED,
-    "IncompleteSignature": _WRONG_SIGNATURE,
-    "IncompleteSignatureException": _WRONG_SIGNATURE,
-    "InvalidClientTokenId": _UNKNOWN_KEYS,
-    "InvalidSignatureException": _WRONG_SIGNATURE,
-    "MissingAuthenticationToken": "the request was not signed; set `rest.sigv4-enabled` to true",
-    "MissingAuthenticationTokenException": "the request was not signed; set `rest.sigv4-enabled` to true",
-    "SignatureDoesNotMatch": _WRONG_SIGNATURE,
-    "UnrecognizedClientException": _UNKNOWN_KEYS,
-}
 _KINDS: Mapping[str, type[BackendError]] = {
     "AccessDeniedException": PermissionDeniedError,
     "ThrottlingException": ThrottlingError,
@@ -132,8 +114,9 @@ def read_signed_error(refusal: Refusal) -> VendorError | None:
     headers = {name.lower(): value for name, value in refusal.headers.items()}
     named = str(headers.get("x-amzn-errortype") or body.get("__type") or "")
     code = named.partition(":")[0].rpartition("#")[2]
-    if code in _REFUSED:
-        return VendorError(f"{_REFUSED[code]} ({code})", UnauthenticatedError)
+    refused = login_refusal(code, region=_SIGNED_FOR, signing="set `rest.sigv4-enabled` to true")
+    if refused is not None:
+        return VendorError(refused, UnauthenticatedError)
     if said is None and not body:
         return None
     message = said.message if said is not None else str(body.get("message") or body.get("Message") or code)
